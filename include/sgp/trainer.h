@@ -1,0 +1,53 @@
+/* What a node does with its parameters: the seam between rounds and models.
+ *
+ * A trainer owns the biased numerator x (float32, `parameters` values); the core owns the weight w
+ * and passes it in. The model in use is the estimate z = x / w. Built-in models live behind this
+ * table (sgp_learner), a quadratic for simulations too, and one in another process can.
+ *
+ * Thread: all calls on one trainer come from one thread (the compute thread), in the order in which
+ * the core emitted them. No call allocates after creation. */
+#ifndef SGP_TRAINER_H
+#define SGP_TRAINER_H
+
+#include "sgp/status.h"
+
+struct sgp_training {    /* what one `train` call did */
+    uint64_t samples;    /* rows used */
+    double loss;         /* mean over these rows, at the estimates they were computed at */
+    double epoch;        /* epochs done since the start, fractional */
+    double learning_rate;/* of the last step */
+};
+
+struct sgp_evaluation {  /* how good the estimate is on held-out rows */
+    uint64_t samples;    /* 0 if the trainer has none */
+    double loss;
+    double accuracy;     /* fraction in [0, 1]; NaN for regression */
+};
+
+struct sgp_trainer;
+
+struct sgp_trainer_methods {
+    /* Take `steps` optimiser steps from the estimate x / weight (weight > 0), each
+     * x -= eta * step(gradient at x / weight). Returns 0, or SGP_E_DIVERGED if a loss was not
+     * finite: then x is left as it was before the failing step. */
+    int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training);
+    /* Copy x into snapshot[0..parameters), then x *= keep (what is not given away), in one pass. */
+    void (*publish)(struct sgp_trainer *trainer, float *snapshot, float keep);
+    /* x[first + i] += fraction * share[i] for i < count. Rounds the product to float32, then adds. */
+    void (*absorb)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count);
+    /* Evaluate x / weight on the held-out rows. Reads only. */
+    int (*evaluate)(struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);
+    /* estimate[0..parameters) = x / weight. */
+    void (*estimate)(const struct sgp_trainer *trainer, double weight, float *estimate);
+    /* XXH3 of the bits of x: equal digests, equal models. */
+    uint64_t (*digest)(const struct sgp_trainer *trainer);
+    void (*destroy)(struct sgp_trainer *trainer);
+};
+
+/* The first member of every concrete trainer. */
+struct sgp_trainer {
+    const struct sgp_trainer_methods *methods;
+    uint64_t parameters; /* d */
+};
+
+#endif

@@ -1,0 +1,38 @@
+/* Scalars with a unit or an identity, and the limits that everything else refuses to exceed.
+ *
+ * A typedef here always means "a number that must not be mixed up with another": a time is not a
+ * round, though both are 64-bit integers. Structures are never typedef'd. */
+#ifndef SGP_TYPES_H
+#define SGP_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SGP_API __attribute__((visibility("default")))
+#define SGP_PRINTF(format, first) __attribute__((format(printf, format, first)))
+
+/* Nanoseconds on a monotonic clock of the caller's choosing (the daemon's uv_hrtime, the
+ * simulator's virtual clock). Library code never asks for it; it always arrives as an argument. */
+typedef int64_t sgp_time;
+#define SGP_TIME_NEVER INT64_MAX
+#define SGP_MICROSECOND ((sgp_time)1000)
+#define SGP_MILLISECOND ((sgp_time)1000000)
+#define SGP_SECOND ((sgp_time)1000000000)
+
+/* A round's label: 0, 1, 2, ... A label, not a count: a node that was away may jump ahead. */
+typedef int64_t sgp_round;
+#define SGP_ROUND_NONE ((sgp_round)-1)
+#define SGP_ROUND_MAX ((sgp_round)1 << 48)
+
+/* Limits. Each is refused, with its name, by the code that reads or allocates the thing. */
+#define SGP_NODES_MAX 65536u             /* nodes in a topology */
+#define SGP_PHASES_MAX 4096u             /* digraphs in a topology file */
+#define SGP_EDGES_MAX 4194304u           /* edges in a topology file, all phases together */
+#define SGP_NAME_BYTES 64u               /* a node's or phase's name, with its terminating zero */
+#define SGP_ADDRESS_BYTES 280u           /* HOST:PORT, with its terminating zero */
+#define SGP_PARAMETERS_MAX ((uint64_t)1 << 33) /* float32 values in a model */
+#define SGP_TEXT_BYTES 512u              /* one line for a person, with its terminating zero */
+#define SGP_PORT_DEFAULT 7311
+
+#endif
