@@ -4,7 +4,13 @@
 
 #include "sgp/types.h"
 
-enum sgp_level { SGP_LEVEL_ERROR = 1, SGP_LEVEL_WARNING, SGP_LEVEL_INFO, SGP_LEVEL_DEBUG, SGP_LEVEL_TRACE };
+enum sgp_level {
+    SGP_LEVEL_ERROR = 1,
+    SGP_LEVEL_WARNING,
+    SGP_LEVEL_INFO,
+    SGP_LEVEL_DEBUG,
+    SGP_LEVEL_TRACE
+};
 
 struct sgp_sink {
     /* One line, no newline, valid during the call only. */

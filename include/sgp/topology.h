@@ -37,10 +37,10 @@ struct sgp_topology {
     uint32_t node_count;
     uint32_t phase_count;
     struct sgp_topology_node *nodes;
-    struct sgp_phase *phases;    /* the prelude's first */
-    sgp_round prelude_rounds;    /* rounds of all `once` phases */
-    sgp_round rounds_per_cycle;  /* rounds of all others; >= 1 */
-    uint64_t digest;             /* of everything but addresses; equal files, equal digests */
+    struct sgp_phase *phases;   /* the prelude's first */
+    sgp_round prelude_rounds;   /* rounds of all `once` phases */
+    sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
+    uint64_t digest;            /* of everything but addresses; equal files, equal digests */
 };
 
 /* Building. `create` gives a topology of named nodes and no phases; `add_phase` copies edges and
@@ -58,16 +58,19 @@ SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fin
 
 /* The phase of a round (round >= 0), and its index. */
 SGP_API uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round);
-SGP_API const struct sgp_phase *sgp_topology_phase(const struct sgp_topology *topology, sgp_round round);
+SGP_API const struct sgp_phase *sgp_topology_phase(
+    const struct sgp_topology *topology, sgp_round round);
 
 /* Edges out of or into a node in a phase, ordered by the other end. Returns the first of *ret_count
  * contiguous edges; borrowed from the phase. */
-SGP_API const struct sgp_edge *sgp_phase_out(const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
-SGP_API const struct sgp_edge *sgp_phase_in(const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
+SGP_API const struct sgp_edge *sgp_phase_out(
+    const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
+SGP_API const struct sgp_edge *sgp_phase_in(
+    const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
 
 /* The first round >= from in which source gives to target, or SGP_ROUND_NONE if it never does again. */
-SGP_API sgp_round sgp_topology_next_round(const struct sgp_topology *topology, uint32_t source,
-    uint32_t target, sgp_round from);
+SGP_API sgp_round sgp_topology_next_round(
+    const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
 
 /* The index of a named node, or -ENOENT. */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);

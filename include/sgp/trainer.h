@@ -11,17 +11,17 @@
 
 #include "sgp/status.h"
 
-struct sgp_training {    /* what one `train` call did */
-    uint64_t samples;    /* rows used */
-    double loss;         /* mean over these rows, at the estimates they were computed at */
-    double epoch;        /* epochs done since the start, fractional */
-    double learning_rate;/* of the last step */
+struct sgp_training {     /* what one `train` call did */
+    uint64_t samples;     /* rows used */
+    double loss;          /* mean over these rows, at the estimates they were computed at */
+    double epoch;         /* epochs done since the start, fractional */
+    double learning_rate; /* of the last step */
 };
 
-struct sgp_evaluation {  /* how good the estimate is on held-out rows */
-    uint64_t samples;    /* 0 if the trainer has none */
+struct sgp_evaluation { /* how good the estimate is on held-out rows */
+    uint64_t samples;   /* 0 if the trainer has none */
     double loss;
-    double accuracy;     /* fraction in [0, 1]; NaN for regression */
+    double accuracy; /* fraction in [0, 1]; NaN for regression */
 };
 
 struct sgp_trainer;
@@ -30,13 +30,16 @@ struct sgp_trainer_methods {
     /* Take `steps` optimiser steps from the estimate x / weight (weight > 0), each
      * x -= eta * step(gradient at x / weight). Returns 0, or SGP_E_DIVERGED if a loss was not
      * finite: then x is left as it was before the failing step. */
-    int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training);
+    int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps,
+        struct sgp_training *ret_training);
     /* Copy x into snapshot[0..parameters), then x *= keep (what is not given away), in one pass. */
     void (*publish)(struct sgp_trainer *trainer, float *snapshot, float keep);
     /* x[first + i] += fraction * share[i] for i < count. Rounds the product to float32, then adds. */
-    void (*absorb)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count);
+    void (*absorb)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
+        uint64_t count);
     /* Evaluate x / weight on the held-out rows. Reads only. */
-    int (*evaluate)(struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);
+    int (*evaluate)(
+        struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);
     /* estimate[0..parameters) = x / weight. */
     void (*estimate)(const struct sgp_trainer *trainer, double weight, float *estimate);
     /* XXH3 of the bits of x: equal digests, equal models. */

@@ -26,13 +26,13 @@ typedef int64_t sgp_round;
 #define SGP_ROUND_MAX ((sgp_round)1 << 48)
 
 /* Limits. Each is refused, with its name, by the code that reads or allocates the thing. */
-#define SGP_NODES_MAX 65536u             /* nodes in a topology */
-#define SGP_PHASES_MAX 4096u             /* digraphs in a topology file */
-#define SGP_EDGES_MAX 4194304u           /* edges in a topology file, all phases together */
-#define SGP_NAME_BYTES 64u               /* a node's or phase's name, with its terminating zero */
-#define SGP_ADDRESS_BYTES 280u           /* HOST:PORT, with its terminating zero */
+#define SGP_NODES_MAX 65536u   /* nodes in a topology */
+#define SGP_PHASES_MAX 4096u   /* digraphs in a topology file */
+#define SGP_EDGES_MAX 4194304u /* edges in a topology file, all phases together */
+#define SGP_NAME_BYTES 64u     /* a node's or phase's name, with its terminating zero */
+#define SGP_ADDRESS_BYTES 280u /* HOST:PORT, with its terminating zero */
 #define SGP_PARAMETERS_MAX ((uint64_t)1 << 33) /* float32 values in a model */
-#define SGP_TEXT_BYTES 512u              /* one line for a person, with its terminating zero */
+#define SGP_TEXT_BYTES 512u /* one line for a person, with its terminating zero */
 #define SGP_PORT_DEFAULT 7311
 
 #endif

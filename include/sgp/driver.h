@@ -1,0 +1,41 @@
+/* The driver: steps a node and carries its effects out through a table of verbs.
+ *
+ * The daemon and the simulator each fill in the verbs; everything above them is the same code, so
+ * what the simulator proves holds for the daemon. A verb must not post: completions come as later
+ * events. Thread: the one that posts. */
+#ifndef SGP_DRIVER_H
+#define SGP_DRIVER_H
+
+#include "sgp/node.h"
+#include "sgp/sink.h"
+
+struct sgp_driver_verbs {
+    void (*dial)(void *context, uint32_t peer);
+    /* `snapshot` is the slot whose content follows a share, or SGP_SLOT_NONE. */
+    void (*send)(
+        void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
+    void (*hang_up)(
+        void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
+    void (*receive)(void *context, struct sgp_link link, uint32_t slot);
+    /* Jobs: appended to one queue, done in this order. */
+    void (*train)(void *context, sgp_round round, double weight, uint32_t steps);
+    void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep);
+    void (*absorb)(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
+    void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
+    void (*note)(void *context, const struct sgp_effect *note);
+};
+
+struct sgp_driver {
+    struct sgp_node *node; /* borrowed */
+    const struct sgp_driver_verbs *verbs;
+    void *context;               /* handed to the verbs */
+    const struct sgp_sink *sink; /* gets one TRACE line per step, key=value; may be NULL */
+    const char *name;            /* of the node, for that line */
+    struct sgp_effects *effects; /* borrowed scratch; may be shared by drivers of one thread */
+    bool stepping;
+};
+
+/* Perform one event. */
+SGP_API void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event);
+
+#endif

@@ -1,0 +1,141 @@
+/* What nodes say to each other: the core's messages, which lib/wire turns into bytes and back.
+ *
+ * One connection per directed edge, dialled by the source. On it
+ *     source -> target   HELLO, BEAT, SHARE (its payload follows in chunks), GOODBYE
+ *     target -> source   WELCOME, BEAT, CREDIT, ACK, GOODBYE
+ * Every message carries the sender's pulse, so any message is a sign of life and a statement of
+ * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
+#ifndef SGP_MESSAGE_H
+#define SGP_MESSAGE_H
+
+#include "sgp/types.h"
+
+/* The life of a node; travels, so it starts at 1 and numbers stay. */
+enum sgp_node_state {
+    SGP_NODE_JOINING = 1, /* waits for the hellos that `start` asks for */
+    SGP_NODE_TRAINING,
+    SGP_NODE_SETTLING, /* its steps are done; gives and absorbs until the fleet's end */
+    SGP_NODE_FINISHED, /* gives no more; still accepts what comes */
+    SGP_NODE_PAUSED,   /* gives nothing and is not waited for until resumed */
+    SGP_NODE_DRAINING, /* ends: waits for acknowledgements, then is gone */
+};
+
+struct sgp_pulse {
+    enum sgp_node_state state;
+    bool computing;       /* the compute thread is at work: waited for, however long it takes */
+    sgp_round round;      /* the round the sender is in */
+    sgp_round next_round; /* source -> target: the promise, the next round in which it will give to
+                             this target; SGP_ROUND_NONE if never. target -> source: NONE */
+    sgp_round ends; /* the greatest count of training rounds heard of in the fleet (max-gossip):
+                             everybody mixes until then, so all end on one label */
+    sgp_round stop; /* the least round at which somebody asked the fleet to stop training early
+                             (min-gossip), or SGP_ROUND_NONE */
+};
+
+/* What two nodes must share to train one model. The first four must be equal or the connection is
+ * refused, naming the one that differs; topology, learning rate and batch only warn. */
+struct sgp_fingerprint {
+    uint64_t shape; /* layers and parameter count */
+    uint64_t loss;
+    uint64_t classes; /* label names in order */
+    uint64_t scaling; /* how columns become features */
+    uint64_t topology;
+    double learning_rate;
+    uint32_t batch;
+};
+
+/* A contiguous piece of the parameter vector. */
+struct sgp_slice {
+    uint64_t first;
+    uint64_t count;
+};
+
+enum sgp_message_type {
+    SGP_HELLO = 1,
+    SGP_WELCOME,
+    SGP_BEAT,
+    SGP_CREDIT,
+    SGP_SHARE,
+    SGP_ACK,
+    SGP_GOODBYE,
+};
+
+/* Why a share was given back, or why a connection ends. Travels. */
+enum sgp_reason {
+    SGP_REASON_NONE = 1,   /* accepted */
+    SGP_REASON_NOT_FINITE, /* the payload holds a NaN or an infinity */
+    SGP_REASON_RANGE,      /* weight, fraction, round or slice is out of range */
+    SGP_REASON_SHAPE,      /* another number of parameters or other layers */
+    SGP_REASON_LOSS,
+    SGP_REASON_CLASSES,
+    SGP_REASON_SCALING,
+    SGP_REASON_UNKNOWN, /* the source, or the target it asked for, is not in the topology */
+    SGP_REASON_VERSION,
+    SGP_REASON_CREDIT, /* a share without a credit */
+    SGP_REASON_CHECKSUM,
+    SGP_REASON_PROTOCOL, /* a message that cannot come now */
+    SGP_REASON_ABSENT,   /* silent for too long */
+    SGP_REASON_REPLACED, /* a newer connection of the same source */
+    SGP_REASON_LEAVING,  /* the sender stops */
+    SGP_REASON_COUNT,    /* one past the last; never travels */
+};
+
+struct sgp_hello {
+    const char *source; /* the dialler's name, < SGP_NAME_BYTES */
+    const char *target; /* whom it believes to be talking to */
+    uint64_t lineage;   /* of the source; a new one means that the source forgot its past */
+    uint64_t parameters;
+    struct sgp_fingerprint fingerprint;
+};
+
+struct sgp_welcome {
+    const char *target; /* the answerer's name */
+    uint64_t lineage;   /* of the target */
+    uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
+    struct sgp_fingerprint fingerprint;
+};
+
+struct sgp_credit {
+    sgp_round round; /* one share of this round may be sent: a buffer is reserved for it */
+};
+
+struct sgp_share {
+    uint64_t number; /* 1, 2, ... within (source lineage, target) */
+    sgp_round round;
+    double fraction; /* of the source's mass; 0 = an empty share, only so that nobody waits */
+    double weight;   /* fraction * source's w: enters the target's w exactly */
+    struct sgp_slice slice;
+    uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
+    uint64_t checksum;      /* XXH3-64 of the payload */
+};
+
+struct sgp_ack {
+    uint64_t number;        /* everything up to here is settled */
+    enum sgp_reason reason; /* of this number: NONE = accepted, else it returns to its source */
+};
+
+struct sgp_goodbye {
+    enum sgp_reason reason;
+    const char *text; /* one line for the other side's log, < SGP_GOODBYE_BYTES */
+};
+#define SGP_GOODBYE_BYTES 200u
+
+struct sgp_message {
+    enum sgp_message_type type;
+    struct sgp_pulse pulse;
+    union {
+        struct sgp_hello hello;
+        struct sgp_welcome welcome;
+        struct sgp_credit credit;
+        struct sgp_share share;
+        struct sgp_ack ack;
+        struct sgp_goodbye goodbye;
+    };
+};
+
+/* Words for people and logs; static storage, "?" for a value outside the enumeration. */
+SGP_API const char *sgp_node_state_name(enum sgp_node_state state);    /* "training" */
+SGP_API const char *sgp_message_type_name(enum sgp_message_type type); /* "share" */
+SGP_API const char *sgp_reason_text(enum sgp_reason reason);           /* "the payload holds ..." */
+
+#endif

@@ -1,0 +1,233 @@
+/* The node: a pure state machine. One event in, a bounded list of effects out.
+ *
+ * It owns w, rounds, links, promises, credits and buffer slots; it owns no clock, socket, thread or
+ * model float. Time arrives inside the event, chance comes from a seed, and nothing is allocated
+ * after init. Two performers carry the effects out: the daemon and the simulator.
+ *
+ *   joining --hellos--> training --steps done--> settling --the fleet's end--> finished
+ *      |                   |  ^                     |                            |
+ *      |              pause|  |resume          (pause/resume)                    |
+ *      |                 paused                     |                            |
+ *      +--------------------+------- stop ----------+----------------------------+--> draining
+ *
+ * One round k of Stochastic Gradient Push (Assran et al. 2019, Algorithm 1), as stages:
+ *
+ *   TRAIN     one job: steps of the optimiser at z = x / w
+ *   CREDIT    wait until every live out-neighbour of k has granted a buffer
+ *   PUBLISH   one job: snapshot of x, x *= keep; w -= given; then a share to each
+ *   GATHER    wait for every live in-neighbour whose promise is <= k; absorb in order of source
+ *
+ * Thread: one; the caller's. */
+#ifndef SGP_NODE_H
+#define SGP_NODE_H
+
+#include "sgp/message.h"
+#include "sgp/method.h"
+#include "sgp/random.h"
+#include "sgp/status.h"
+#include "sgp/topology.h"
+
+#define SGP_SLOT_NONE UINT32_MAX
+#define SGP_START_ALL UINT32_MAX
+
+/* Pace. Silence is judged against the peer's own: absent after 8 times its longest recent interval,
+ * within these bounds. */
+#define SGP_BEAT_NS (500 * SGP_MILLISECOND) /* a link that said nothing for this long says so */
+#define SGP_SILENCE_FACTOR 8
+#define SGP_SILENCE_MIN_NS (3 * SGP_SECOND)
+#define SGP_SILENCE_MAX_NS (30 * SGP_SECOND)
+#define SGP_DIAL_MIN_NS (20 * SGP_MILLISECOND) /* first back-off; doubles, with jitter, up to ... */
+#define SGP_DIAL_MAX_NS (5 * SGP_SECOND)
+#define SGP_DRAIN_NS (3 * SGP_SECOND) /* a stopping node waits this long for acknowledgements */
+#define SGP_STARVING 0.75             /* of w_min: below, a node gives nothing */
+
+enum sgp_direction {
+    SGP_OUT = 1, /* this node is the source */
+    SGP_IN,      /* this node is the target */
+};
+
+/* A connection: peer, direction, and a number that the performer never uses twice. */
+struct sgp_link {
+    uint32_t peer; /* node index in the topology */
+    enum sgp_direction direction;
+    uint64_t connection; /* > 0 */
+};
+
+struct sgp_node_config {
+    const struct sgp_topology *topology; /* borrowed; sealed; must outlive the node */
+    uint32_t self;                       /* this node's index */
+    const struct sgp_method *method;
+    uint64_t lineage;    /* random, not 0; see architecture, Ledger */
+    uint64_t seed;       /* of the jitter of dialling */
+    uint64_t parameters; /* d */
+    struct sgp_fingerprint fingerprint;
+    sgp_round rounds;      /* rounds in which this node trains */
+    uint32_t local_steps;  /* optimiser steps per round, >= 1 */
+    uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
+    uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that
+                                            must have said hello; 0 and 1 begin at once */
+    double weight_least;   /* w_min of sgp_topology_weight_least */
+};
+
+enum sgp_event_type {
+    SGP_EVENT_START = 1, /* the first event */
+    SGP_EVENT_TICK,      /* the deadline has come, or nothing particular */
+    SGP_EVENT_UP,        /* link: a dialled connection stands (OUT), or a peer that dialled us has
+                            been identified by its hello (IN; the hello follows as MESSAGE) */
+    SGP_EVENT_DOWN,      /* link: gone, or could not be dialled (connection 0); code says why */
+    SGP_EVENT_MESSAGE, /* link, message: whole and of valid form. A share's payload is yet to come */
+    SGP_EVENT_PAYLOAD,   /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE, or
+                            SGP_E_CHECKSUM */
+    SGP_EVENT_HEARD,     /* link: bytes of a payload came; a sign of life, at most one per 100 ms */
+    SGP_EVENT_TRAINED,   /* the TRAIN job is done; code is 0 or SGP_E_DIVERGED */
+    SGP_EVENT_PUBLISHED, /* the PUBLISH job is done; checksum of the snapshot */
+    SGP_EVENT_ABSORBED,  /* slot: the ABSORB job is done with this receive slot */
+    SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
+    SGP_EVENT_ENOUGH,    /* the goal (accuracy) is reached: ask the fleet to stop training */
+    SGP_EVENT_PAUSE,
+    SGP_EVENT_RESUME,
+    SGP_EVENT_STOP, /* drain, then SGP_NOTE_DRAINED */
+};
+
+struct sgp_event {
+    enum sgp_event_type type;
+    sgp_time now; /* never decreases from event to event */
+    struct sgp_link link;
+    int code;
+    uint32_t slot;
+    uint64_t checksum;
+    const struct sgp_message *message; /* borrowed for the call */
+};
+
+enum sgp_effect_type {
+    SGP_EFFECT_DIAL = 1, /* link.peer: connect to it; answer with UP or DOWN */
+    SGP_EFFECT_SEND,     /* link, message; a share with payload sends snapshot `slot` after it */
+    SGP_EFFECT_HANG_UP,  /* link, code: say goodbye if that is easy, close. No DOWN must follow */
+    SGP_EFFECT_RECEIVE,  /* link, slot: the payload just announced belongs in this receive slot */
+    SGP_EFFECT_TRAIN,    /* job: weight, steps */
+    SGP_EFFECT_PUBLISH,  /* job: snapshot `slot` = x, x *= factor; answer with the checksum */
+    SGP_EFFECT_ABSORB,   /* job: x[slice] += factor * receive slot */
+    SGP_EFFECT_RESTORE,  /* job: x[slice] += factor * snapshot slot; a share came back */
+    SGP_EFFECT_NOTE,     /* something a person may want to read */
+};
+
+/* What a NOTE tells. */
+enum sgp_note {
+    SGP_NOTE_STATE = 1, /* the node's state changed (from round.. see state) */
+    SGP_NOTE_ROUND,     /* a round is complete: round, weight */
+    SGP_NOTE_JUMP,      /* took a round far ahead: round is the new one */
+    SGP_NOTE_UP,        /* peer: both sides have greeted each other on this link */
+    SGP_NOTE_DOWN,      /* peer: a link went down; code */
+    SGP_NOTE_ABSENT,    /* peer: silent beyond the bound; no longer waited for */
+    SGP_NOTE_BACK,      /* peer: heard again after having been absent */
+    SGP_NOTE_RETURNED,  /* peer: a share came back to this node; reason */
+    SGP_NOTE_REFUSED,   /* peer: this node refused its share; reason */
+    SGP_NOTE_MISMATCH,  /* peer: topology digest, learning rate or batch differ; a warning only */
+    SGP_NOTE_STARVING,  /* weight below 0.75 w_min: gives nothing until it has grown */
+    SGP_NOTE_DIVERGED,  /* training failed; the node pauses itself */
+    SGP_NOTE_DRAINED, /* after STOP: everything settled or the bound passed; the process may end */
+};
+
+/* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
+struct sgp_effect {
+    enum sgp_effect_type type;
+    enum sgp_note note;
+    struct sgp_link link;
+    uint32_t slot;
+    uint32_t steps;
+    int code;
+    enum sgp_reason reason;
+    sgp_round round;
+    double weight;
+    double factor;
+    struct sgp_slice slice;
+    struct sgp_message message;
+};
+
+/* The caller's list; step clears and fills it. One list may serve many nodes in turn. */
+struct sgp_effects {
+    struct sgp_effect *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* What a node needs of its performer, from the topology alone. */
+struct sgp_node_needs {
+    uint32_t snapshots; /* snapshot slots: 2, and one per out-neighbour that may become unreachable;
+                           slots are taken lowest first, so those beyond 2 stay untouched in peace */
+    uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one */
+    uint32_t effects;   /* most effects of one step */
+};
+SGP_API void sgp_node_needs(
+    const struct sgp_topology *topology, uint32_t self, struct sgp_node_needs *ret_needs);
+
+struct sgp_node; /* opaque: lib/core/core.h */
+
+/* Create a node in state joining; it does nothing before SGP_EVENT_START. The config is copied, the
+ * topology borrowed. Returns 0, -EINVAL for a config out of range, -ENOMEM. */
+SGP_API int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_node);
+SGP_API void sgp_node_destroy(struct sgp_node *node); /* NULL is fine */
+
+/* One step. Cannot fail: an operating error is an event, a peer's error becomes HANG_UP.
+ * effects->capacity must be at least needs.effects. Events of a connection already gone are
+ * ignored. Effects must be performed in order, before the next step of this node. */
+SGP_API void sgp_node_step(
+    struct sgp_node *node, const struct sgp_event *event, struct sgp_effects *effects);
+
+/* When to send SGP_EVENT_TICK at the latest if nothing happens before; SGP_TIME_NEVER when idle. */
+SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);
+
+/* What it waits for, for status and people. */
+enum sgp_waiting {
+    SGP_WAITING_NOTHING = 1,
+    SGP_WAITING_HELLO,  /* joining: peer has not said hello */
+    SGP_WAITING_CREDIT, /* peer has not granted a buffer for this round */
+    SGP_WAITING_SHARE,  /* peer promised a share for this round */
+    SGP_WAITING_ACK,    /* both snapshots, or the end, wait for peer to acknowledge */
+    SGP_WAITING_JOB,    /* the compute thread */
+};
+
+struct sgp_node_status {
+    enum sgp_node_state state;
+    sgp_round round;
+    sgp_round rounds;        /* the fleet's training rounds as far as known (pulse.ends or stop) */
+    sgp_round last_round;    /* one past the last round of mixing */
+    double weight;           /* w, with what is accepted and not yet absorbed */
+    double weight_in_flight; /* given and not seen acknowledged */
+    double weight_estimate;  /* the w of z = x / w for a job queued now */
+    uint64_t jumps;
+    bool starving;
+    enum sgp_waiting waiting;
+    uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
+    sgp_time waiting_since;
+};
+SGP_API void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_status);
+
+enum sgp_link_state { SGP_LINK_DOWN = 1, SGP_LINK_CONNECTING, SGP_LINK_UP };
+
+struct sgp_peer_status { /* one link: a peer seen in one direction */
+    uint32_t peer;
+    enum sgp_direction direction;
+    enum sgp_link_state state;
+    bool absent;
+    enum sgp_node_state peer_state; /* 0 until first heard */
+    sgp_round round;                /* of the peer, SGP_ROUND_NONE until heard */
+    sgp_round promise;              /* IN: its next_round */
+    sgp_time last_heard;            /* SGP_TIME_NEVER if never */
+    uint64_t shares_sent;           /* settled or not */
+    uint64_t shares_received;       /* accepted */
+    uint64_t shares_returned;       /* OUT: came back; IN: refused by us */
+    double weight_owed;             /* OUT: given and not acknowledged */
+    uint64_t last_number;           /* OUT: last given; IN: last accepted */
+    int last_error;                 /* code of the last DOWN, 0 if none */
+    enum sgp_reason last_reason;    /* of the last refusal, 0 if none */
+    bool mismatch;                  /* its topology digest, learning rate or batch differ */
+};
+/* Links are numbered 0 .. count-1: out-links by peer, then in-links by peer. */
+SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);
+SGP_API void sgp_node_link_status(
+    const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status);
+
+SGP_API const char *sgp_waiting_name(enum sgp_waiting waiting); /* "share" */
+
+#endif
