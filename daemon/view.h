@@ -1,0 +1,115 @@
+/* The seam between the running node and those who look at it from outside.
+ *
+ * The daemon fills plain structs and carries actions out; the control server (and the STATUS= line)
+ * renders them. Nobody here knows links, sockets or workers. Strings are copied into the structs.
+ * A double that is not known yet is NaN and is rendered as null.
+ *
+ * Thread: the loop thread, for calls in both directions. */
+#ifndef SGPD_VIEW_H
+#define SGPD_VIEW_H
+
+#include "sgp/message.h"
+#include "sgp/node.h"
+#include "sgp/topology.h"
+#include "sgp/trainer.h"
+
+struct view_status {
+    const char *name;      /* the node's; outlives the call */
+    const char *algorithm; /* "sgp"; static */
+    enum sgp_node_state state;
+    uint64_t incarnation; /* the lineage */
+    double uptime_seconds;
+    sgp_round round;  /* the round the node is in */
+    sgp_round rounds; /* rounds in which the fleet trains, as far as known */
+    double epoch;
+    double epochs; /* of the configuration; NaN if the end is given in rounds */
+    uint64_t samples;
+    double samples_per_second;
+    double loss;          /* of the latest training round */
+    double test_loss;     /* of the latest evaluation */
+    double test_accuracy; /* of the latest evaluation, in [0, 1] */
+    double learning_rate;
+    double weight;
+    double weight_in_flight;
+    double disagreement; /* largest |z_received - z| / |z| in the latest cycle */
+    double weight_minted;
+    uint64_t parameters;
+    uint64_t memory_bytes;
+    uint64_t jumps; /* times this node took a round far ahead */
+    bool starving;
+    uint32_t phase; /* index, of the current round */
+    enum sgp_waiting waiting;
+    char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
+    double waiting_seconds;
+    char last_error[SGP_TEXT_BYTES]; /* "" if none */
+};
+
+struct view_peer { /* one link */
+    char name[SGP_NAME_BYTES];
+    char address[SGP_ADDRESS_BYTES];
+    enum sgp_direction direction;
+    enum sgp_link_state state;
+    enum sgp_node_state peer_state; /* 0 until first heard */
+    bool absent;
+    sgp_round round;           /* SGP_ROUND_NONE until first heard: rendered as null */
+    int64_t lag_rounds;        /* own round - round; meaningful once round is known */
+    double last_heard_seconds; /* ago; NaN if never */
+    double rtt_ms;             /* NaN if unknown */
+    uint64_t shares_sent;
+    uint64_t shares_received;
+    uint64_t shares_returned;
+    double weight_owed;
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    bool mismatch;                   /* its topology digest, learning rate or batch differ */
+    char last_error[SGP_TEXT_BYTES]; /* "" if none */
+};
+
+/* One line of history: the daemon keeps the latest VIEW_HISTORY_MAX and writes history.csv. */
+#define VIEW_HISTORY_MAX 4096u
+struct view_history_row {
+    sgp_round round;
+    double seconds; /* since the start */
+    double epoch;
+    double loss;
+    double test_loss;
+    double test_accuracy;
+    double disagreement;
+    double weight;
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+};
+
+/* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
+ * the call that asked, also when the daemon stops before the job was done (code -ECANCELED).
+ * Pointers are valid during the call only; on failure (code < 0) they are NULL. */
+typedef void (*view_evaluated)(
+    void *argument, int code, const struct sgp_evaluation *evaluation, sgp_round round);
+typedef void (*view_estimated)(void *argument, int code, const float *estimate, uint64_t parameters,
+    sgp_round round, double weight);
+typedef void (*view_predicted)(
+    void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count);
+
+/* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
+ * the three orders return 0, or a negative code when they cannot begin (then `done` is not called):
+ * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. */
+struct view_actions {
+    void *context;
+    void (*status)(void *context, struct view_status *ret_status);
+    uint32_t (*peer_count)(void *context);
+    void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
+    uint32_t (*history_count)(void *context); /* rows kept, oldest first */
+    void (*history)(void *context, uint32_t index, struct view_history_row *ret_row);
+    const struct sgp_topology *(*topology)(void *context); /* in use; borrowed for the call */
+    int (*pause)(void *context);
+    int (*resume)(void *context);
+    int (*stop)(void *context);
+    int (*evaluate)(void *context, view_evaluated done, void *argument);
+    int (*estimate)(void *context, view_estimated done, void *argument);
+    /* features: rows x inputs, as the model takes them; stay valid until `done`. outputs: rows x
+     * units of the last layer, probabilities for cross-entropy. */
+    int (*predict)(
+        void *context, const float *features, uint64_t rows, view_predicted done, void *argument);
+};
+
+#endif
