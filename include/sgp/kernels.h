@@ -1,0 +1,77 @@
+/* Vector kernels: a plain reference and faster twins, chosen when the program runs.
+ *
+ * Every twin gives the bits of the reference for every input (only which NaN a NaN is may differ),
+ * so that nodes on unlike processors do not drift apart: products and sums are rounded one by one,
+ * never contracted, and a sum over many values has one fixed order. Vectors need no alignment beyond
+ * a float's; outputs must not overlap inputs unless they are the same argument. A count of 0 does
+ * nothing. Any thread; no state.
+ *
+ * The kernels that take a `scale` work on the estimate z = x / w without ever writing it down:
+ * scale is 1/w, rounded to float32. */
+#ifndef SGP_KERNELS_H
+#define SGP_KERNELS_H
+
+#include "sgp/types.h"
+
+struct sgp_kernels {
+    const char *name; /* "reference", "portable", "avx2", "avx512" */
+
+    /* --- mass --- */
+
+    /* snapshot[i] = x[i]; x[i] *= keep */
+    void (*publish)(float *snapshot, float *x, float keep, size_t count);
+    /* x[i] += fraction * share[i], the product rounded first */
+    void (*absorb)(float *x, const float *share, float fraction, size_t count);
+    /* estimate[i] = x[i] / weight, divided in float64 and rounded once: the nearest float32 */
+    void (*estimate)(float *estimate, const float *x, double weight, size_t count);
+    /* Whether no value is a NaN or an infinity. Branch-free inside. */
+    bool (*finite)(const float *values, size_t count);
+    /* *ret_difference = sum (a[i]*a_scale - b[i]*b_scale)^2 and *ret_norm = sum (b[i]*b_scale)^2,
+     * in float64. The sums run in SGP_KERNELS_LANES lanes, value i in lane i modulo that, which are
+     * then added pairwise. */
+    void (*distance)(double *ret_difference, double *ret_norm, const float *a, double a_scale,
+        const float *b, double b_scale, size_t count);
+
+    /* --- optimiser updates, one pass over memory; decay is weight_decay / w, so that it acts on z;
+     *     t = gradient[i] + decay * x[i] --- */
+
+    /* x[i] -= rate * t */
+    void (*sgd)(float *x, const float *gradient, float rate, float decay, size_t count);
+    /* u = m * velocity[i] + t; velocity[i] = u; x[i] -= rate * u */
+    void (*momentum)(float *x, float *velocity, const float *gradient, float rate, float m,
+        float decay, size_t count);
+    /* u = m * velocity[i] + t; velocity[i] = u; x[i] -= rate * (t + m * u) */
+    void (*nesterov)(float *x, float *velocity, const float *gradient, float rate, float m,
+        float decay, size_t count);
+
+    /* --- layers; matrices are rows x columns, row-major, without padding --- */
+
+    /* y[r][c] += scale * bias[c] */
+    void (*bias)(float *y, const float *bias, float scale, size_t rows, size_t columns);
+    /* y[r][c] = relu(y[r][c] + scale * bias[c]); a NaN stays one */
+    void (*bias_relu)(float *y, const float *bias, float scale, size_t rows, size_t columns);
+    /* sums[c] = delta[0][c] + delta[1][c] + ..., from the first row to the last */
+    void (*column_sums)(float *sums, const float *delta, size_t rows, size_t columns);
+    /* delta[r][c] = 0 where y[r][c] is not above 0; then as column_sums */
+    void (*relu_backward)(float *delta, float *sums, const float *y, size_t rows, size_t columns);
+};
+
+#define SGP_KERNELS_LANES 16u /* partial sums of a sum over many values */
+#define SGP_KERNELS_TWINS_MAX 4u
+
+/* The plain loops that define every result. */
+SGP_API const struct sgp_kernels *sgp_kernels_reference(void);
+
+/* The fastest twin that this processor can run. */
+SGP_API const struct sgp_kernels *sgp_kernels_best(void);
+
+/* All twins that this processor can run, the reference first, the best last. Fills
+ * ret_twins[0..count) and returns count. */
+SGP_API size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX]);
+
+/* |a/a_weight - b/b_weight| / |b/b_weight| (Euclidean norms): the disagreement between two nodes'
+ * estimates. 0 if both are 0, infinite if only b is. */
+SGP_API double sgp_relative_difference(
+    const float *a, double a_weight, const float *b, double b_weight, size_t count);
+
+#endif

@@ -1,0 +1,41 @@
+/* Owns the choice between the twins of a kernel. Any thread; no state. */
+#include "twins.h"
+
+#include <math.h>
+
+size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX])
+{
+    size_t count = 0;
+    ret_twins[count++] = &sgp_kernels_table_reference;
+    ret_twins[count++] = &sgp_kernels_table_portable;
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2"))
+        ret_twins[count++] = &sgp_kernels_table_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+        ret_twins[count++] = &sgp_kernels_table_avx512;
+#endif
+    return count;
+}
+
+const struct sgp_kernels *sgp_kernels_reference(void)
+{
+    return &sgp_kernels_table_reference;
+}
+
+const struct sgp_kernels *sgp_kernels_best(void)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    return twins[sgp_kernels_all(twins) - 1];
+}
+
+double sgp_relative_difference(
+    const float *a, double a_weight, const float *b, double b_weight, size_t count)
+{
+    double difference;
+    double norm;
+    sgp_kernels_best()->distance(&difference, &norm, a, 1.0 / a_weight, b, 1.0 / b_weight, count);
+    if (difference == 0.0)
+        return 0.0;
+    return sqrt(difference) / sqrt(norm);
+}

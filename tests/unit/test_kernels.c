@@ -1,0 +1,235 @@
+/* Every twin gives the bits of the reference: odd sizes, odd alignments, special values. And the
+ * reference gives the numbers that its header promises. */
+#include "sgp/kernels.h"
+#include "sgp/random.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define COUNT_MAX 133 /* more than eight of the widest vectors, and odd */
+#define OFFSET_MAX 5  /* floats; moves the vectors off every alignment */
+#define ROOM 1100     /* floats in an arena: a matrix of 8 x COUNT_MAX, or a vector */
+
+/* Inputs and outputs of one kernel call; two of them start equal and must end equal. */
+struct arena {
+    float a[ROOM];
+    float b[ROOM];
+    float c[ROOM];
+};
+
+static const float specials[] = {0.0f, -0.0f, 1.0f, -1.0f, FLT_MIN, FLT_MAX, -FLT_MAX, FLT_EPSILON,
+    FLT_TRUE_MIN, -FLT_TRUE_MIN, INFINITY, -INFINITY, NAN};
+
+static void fill(struct arena *arena, uint64_t seed, bool special)
+{
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 0);
+    float *values = (float *)arena;
+    for (size_t i = 0; i < sizeof *arena / sizeof *values; i++) {
+        values[i] = (float)sgp_random_normal(&random);
+        if (special && sgp_random_below(&random, 4) == 0)
+            values[i] = specials[sgp_random_below(&random, sizeof specials / sizeof *specials)];
+    }
+}
+
+static bool same_bits(const float *left, const float *right, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(left + i, right + i, sizeof *left) != 0 && !(isnan(left[i]) && isnan(right[i])))
+            return false;
+    return true;
+}
+
+/* Run one kernel of a twin over an arena; `size` is a count or a number of columns. */
+typedef void call(const struct sgp_kernels *twin, struct arena *arena, size_t offset, size_t size);
+
+#define ROWS(size) (1 + (size) % 7)
+
+static void call_publish(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->publish(r->a + o, r->b + 1, 0.3f, n);
+}
+static void call_absorb(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->absorb(r->a + o, r->b + 1, 0.3f, n);
+}
+static void call_estimate(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->estimate(r->a + o, r->b + 1, 0.7, n);
+}
+static void call_sgd(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->sgd(r->a + o, r->b + 1, 0.1f, 1e-4f, n);
+}
+static void call_momentum(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->momentum(r->a + o, r->b + 1, r->c, 0.1f, 0.9f, 1e-4f, n);
+}
+static void call_nesterov(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->nesterov(r->a + o, r->b + 1, r->c, 0.1f, 0.9f, 1e-4f, n);
+}
+static void call_bias(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->bias(r->a + o, r->b + 1, 1.7f, ROWS(n), n);
+}
+static void call_bias_relu(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->bias_relu(r->a + o, r->b + 1, 1.7f, ROWS(n), n);
+}
+static void call_column_sums(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->column_sums(r->a + o, r->b + 1, ROWS(n), n);
+}
+static void call_relu_backward(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->relu_backward(r->a + o, r->b + 1, r->c, ROWS(n), n);
+}
+static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    double sums[2];
+    t->distance(&sums[0], &sums[1], r->a + o, 1.0 / 0.7, r->b + 1, 1.0 / 1.3, n);
+    for (size_t i = 0; i < 2; i++) /* all 64 bits, unless it is a NaN */
+        if (!isnan(sums[i]))
+            memcpy(r->c + 2 * i, &sums[i], sizeof sums[i]);
+        else
+            r->c[2 * i] = NAN;
+}
+
+static const struct {
+    const char *name;
+    call *run;
+} calls[] = {{"publish", call_publish}, {"absorb", call_absorb}, {"estimate", call_estimate},
+    {"sgd", call_sgd}, {"momentum", call_momentum}, {"nesterov", call_nesterov},
+    {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
+    {"relu_backward", call_relu_backward}, {"distance", call_distance}};
+
+static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
+    uint64_t seed, bool special)
+{
+    static struct arena expected;
+    static struct arena got;
+    fill(&expected, seed, special);
+    memcpy(&got, &expected, sizeof got);
+    calls[kernel].run(sgp_kernels_reference(), &expected, offset, size);
+    calls[kernel].run(twin, &got, offset, size);
+    cr_assert(same_bits((float *)&expected, (float *)&got, sizeof got / sizeof(float)),
+        "%s of %s differs at size %zu, offset %zu, special %d", calls[kernel].name, twin->name,
+        size, offset, special);
+}
+
+Test(kernels, twins_give_the_bits_of_the_reference)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    cr_assert(ge(sz, count, 2));
+    uint64_t seed = 1;
+    for (size_t t = 1; t < count; t++)
+        for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+            for (size_t size = 0; size <= COUNT_MAX; size += size < 70 ? 1 : 9)
+                for (size_t offset = 0; offset <= OFFSET_MAX; offset += OFFSET_MAX)
+                    for (int special = 0; special < 2; special++)
+                        compare(twins[t], k, offset, size, seed++, special);
+}
+
+Test(kernels, finite_finds_one_bad_value_anywhere)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    float values[COUNT_MAX];
+    for (size_t t = 0; t < count; t++) {
+        for (size_t i = 0; i < COUNT_MAX; i++)
+            values[i] = specials[i % 10]; /* all the finite ones */
+        for (size_t size = 0; size <= COUNT_MAX; size++)
+            cr_assert(twins[t]->finite(values, size));
+        for (size_t i = 0; i < COUNT_MAX; i++) {
+            float kept = values[i];
+            values[i] = bad[i % 4];
+            cr_assert(not(twins[t]->finite(values, COUNT_MAX)), "%s, %zu", twins[t]->name, i);
+            cr_assert(twins[t]->finite(values, i), "%s reads too far", twins[t]->name);
+            values[i] = kept;
+        }
+    }
+}
+
+Test(kernels, publish_then_absorb_conserves_dyadic_mass)
+{
+    const struct sgp_kernels *best = sgp_kernels_best();
+    float x[3] = {1.0f, -2.5f, 3.0f};
+    float target[3] = {1.0f, 1.0f, 1.0f};
+    float snapshot[3];
+    best->publish(snapshot, x, 0.75f, 3);
+    best->absorb(target, snapshot, 0.25f, 3);
+    const float kept[3] = {0.75f, -1.875f, 2.25f};
+    const float gained[3] = {1.25f, 0.375f, 1.75f};
+    cr_assert(eq(int, memcmp(x, kept, sizeof x), 0));
+    cr_assert(eq(int, memcmp(target, gained, sizeof target), 0));
+}
+
+Test(kernels, absorb_rounds_the_product_first)
+{
+    /* (1 + e) * (1 - e) rounds to 1 in float32, so 1 absorbed into -1 is exactly 0; a contracted
+     * multiply-add would leave -e*e. */
+    float x = -1.0f;
+    float share = 1.0f + FLT_EPSILON;
+    sgp_kernels_reference()->absorb(&x, &share, 1.0f - FLT_EPSILON, 1);
+    cr_assert(eq(flt, x, 0.0f));
+}
+
+Test(kernels, estimate_is_the_nearest_float)
+{
+    float x[2] = {1.0f, 3.0f};
+    float z[2];
+    sgp_kernels_best()->estimate(z, x, 3.0, 2);
+    cr_assert(eq(flt, z[0], 1.0f / 3.0f));
+    cr_assert(eq(flt, z[1], 1.0f));
+}
+
+Test(kernels, updates_match_the_formulas)
+{
+    const struct sgp_kernels *k = sgp_kernels_best();
+    float gradient = 2.0f;
+    float x = 4.0f; /* t = 2 + 0.25 * 4 = 3 */
+    k->sgd(&x, &gradient, 0.5f, 0.25f, 1);
+    cr_assert(eq(flt, x, 2.5f));
+    x = 4.0f;
+    float u = 8.0f; /* u = 0.5 * 8 + 3 = 7 */
+    k->momentum(&x, &u, &gradient, 0.5f, 0.5f, 0.25f, 1);
+    cr_assert(eq(flt, u, 7.0f));
+    cr_assert(eq(flt, x, 0.5f));
+    x = 4.0f;
+    u = 8.0f; /* step = 3 + 0.5 * 7 = 6.5 */
+    k->nesterov(&x, &u, &gradient, 0.5f, 0.5f, 0.25f, 1);
+    cr_assert(eq(flt, u, 7.0f));
+    cr_assert(eq(flt, x, 0.75f));
+}
+
+Test(kernels, relu_keeps_nan_so_that_divergence_is_seen)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    for (size_t t = 0; t < count; t++) {
+        float y[17];
+        float bias[17] = {0};
+        for (size_t i = 0; i < 17; i++)
+            y[i] = NAN;
+        twins[t]->bias_relu(y, bias, 1.0f, 1, 17);
+        for (size_t i = 0; i < 17; i++)
+            cr_assert(isnan(y[i]), "%s", twins[t]->name);
+    }
+}
+
+Test(kernels, relative_difference)
+{
+    float a[2] = {3.0f, 4.0f};
+    float b[2] = {6.0f, 8.0f};
+    float zero[2] = {0.0f, 0.0f};
+    cr_assert(eq(dbl, sgp_relative_difference(a, 1.0, b, 1.0, 2), 0.5));
+    cr_assert(eq(dbl, sgp_relative_difference(a, 0.5, b, 1.0, 2), 0.0));
+    cr_assert(eq(dbl, sgp_relative_difference(zero, 1.0, zero, 1.0, 2), 0.0));
+    cr_assert(isinf(sgp_relative_difference(a, 1.0, zero, 1.0, 2)));
+}
