@@ -14,7 +14,7 @@
 #include "sgp/types.h"
 
 struct sgp_kernels {
-    const char *name; /* "reference", "portable", "avx2", "avx512" */
+    const char *name; /* "reference", "portable", "avx2" */
 
     /* --- mass --- */
 
@@ -57,7 +57,7 @@ struct sgp_kernels {
 };
 
 #define SGP_KERNELS_LANES 16u /* partial sums of a sum over many values */
-#define SGP_KERNELS_TWINS_MAX 4u
+#define SGP_KERNELS_TWINS_MAX 3u
 
 /* The plain loops that define every result. */
 SGP_API const struct sgp_kernels *sgp_kernels_reference(void);

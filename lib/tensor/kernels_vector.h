@@ -1,6 +1,6 @@
 /* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
- * and clang share. kernels_portable.c, kernels_avx2.c and kernels_avx512.c include it, each compiled
- * for its own processor, after defining VECTOR_BYTES, TABLE and NAME.
+ * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
+ * processor, after defining VECTOR_BYTES, TABLE and NAME.
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
  * left after the last whole vector is given to the reference. Any thread; no state. */

@@ -8,7 +8,6 @@ extern const struct sgp_kernels sgp_kernels_table_reference;
 extern const struct sgp_kernels sgp_kernels_table_portable;
 #ifdef __x86_64__
 extern const struct sgp_kernels sgp_kernels_table_avx2;
-extern const struct sgp_kernels sgp_kernels_table_avx512;
 #endif
 
 #endif
