@@ -19,12 +19,12 @@ struct sgp_edge {
 
 struct sgp_topology_node {
     char name[SGP_NAME_BYTES];
-    char address[SGP_ADDRESS_BYTES]; /* "host:port" as written, "" if the file gives none */
+    char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port", "" if the file gives none */
 };
 
 struct sgp_phase {
     char name[SGP_NAME_BYTES];
-    uint32_t rounds; /* >= 1 */
+    uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
     bool once;       /* belongs to the prelude */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
@@ -41,13 +41,22 @@ struct sgp_topology {
     sgp_round prelude_rounds;   /* rounds of all `once` phases */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     uint64_t digest;            /* of everything but addresses; equal files, equal digests */
+    sgp_round *phase_first;     /* phase_count + 1: each phase's first round in the first pass */
+    uint32_t *by_name;          /* node indices in order of their names */
 };
 
-/* Building. `create` gives a topology of named nodes and no phases; `add_phase` copies edges and
- * checks them; `seal` sums up rounds and digest and must be last. On failure the topology stays
- * valid and *error says why: SGP_E_TOPOLOGY (self-loop, repeated edge, fraction out of range, column
- * above 1, duplicate name or address, a prelude phase after a cycle phase, no phase in the cycle),
- * SGP_E_LIMIT, -ENOMEM. An edge with fraction <= 0 (SGP_FRACTION_DEFAULT) gets 1/(1+outdegree). */
+/* The longest that one phase may hold. A prelude of dense rounds may span epochs. */
+#define SGP_PHASE_ROUNDS_MAX (1u << 20)
+/* How far fractions of one source may add up to beyond 1, for 2/3 + 1/3 in binary. */
+#define SGP_FRACTION_SLACK 1e-12
+
+/* Building. `create` copies the named nodes and gives a topology without phases; `add_phase` copies
+ * edges and checks them; `seal` sums up rounds and digest and must be last. On failure the topology
+ * stays valid and *error (may be NULL) says why: SGP_E_TOPOLOGY (a name that is empty or holds other
+ * than letters, digits, '_', '-' and '.', duplicate name or address, no node, rounds out of range,
+ * self-loop, repeated edge, fraction above 1 or not a number, column above 1, a prelude phase after a
+ * cycle phase, no phase in the cycle), SGP_E_LIMIT, -ENOMEM. An edge with fraction <= 0
+ * (SGP_FRACTION_DEFAULT) gets 1/(1+outdegree). Indices out of range are a programmer's error. */
 #define SGP_FRACTION_DEFAULT (-1.0)
 SGP_API int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t node_count,
     struct sgp_error *error, struct sgp_topology **ret_topology);
@@ -68,16 +77,41 @@ SGP_API const struct sgp_edge *sgp_phase_out(
 SGP_API const struct sgp_edge *sgp_phase_in(
     const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
 
-/* The first round >= from in which source gives to target, or SGP_ROUND_NONE if it never does again. */
-SGP_API sgp_round sgp_topology_next_round(
-    const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
+/* What a node keeps of its mass in a round of this phase: 1 - the sum of its fractions, never below
+ * 0. 0 <= node < node_count. */
+SGP_API double sgp_phase_keep(const struct sgp_phase *phase, uint32_t node);
 
-/* The index of a named node, or -ENOENT. */
+/* One round of averaging alone, `columns` vectors at once: next = P mass, where both are row-major
+ * node_count x columns and must not overlap; row i belongs to node i. Every entry of next is what the
+ * node keeps plus what comes, added in order of source. (Algorithm 1 of Assran et al. 2019, lines 5
+ * to 7, without a step.) */
+SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_phase *phase,
+    uint32_t node_count, uint32_t columns);
+
+/* The first round >= from (from >= 0) in which source gives to target, or SGP_ROUND_NONE if it never
+ * does again (or not before SGP_ROUND_MAX). O(phases * log outdegree). */
+SGP_API sgp_round sgp_topology_next_round(const struct sgp_topology *topology, uint32_t source,
+    uint32_t target, sgp_round from);
+
+/* The index of a named node, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);
 
 /* Run the weights alone, from all ones, through the prelude and ten cycles; ret_least[i] is the least
- * weight that node i held just before giving (the w_min of the guard against starving).
- * ret_least has node_count elements. Returns 0 or -ENOMEM. */
+ * weight that node i held just before giving (the w_min of the guard against starving). A phase whose
+ * rounds no longer change any weight is not repeated, and no more than SGP_WEIGHT_WORK_MAX edges and
+ * nodes are visited: a file so long that this ends it earlier gets the least weights seen by then,
+ * the same on every node. ret_least has node_count elements. Returns 0 or -ENOMEM. */
+#define SGP_WEIGHT_WORK_MAX UINT64_C(2000000000)
 SGP_API int sgp_topology_weight_least(const struct sgp_topology *topology, double *ret_least);
+
+/* The same run's greatest weights beside the least; either pointer may be NULL. */
+SGP_API int sgp_topology_weight_range(const struct sgp_topology *topology, double *ret_least,
+    double *ret_greatest);
+
+/* Split "host:port", "host" (port SGP_PORT_DEFAULT), "[v6]:port" or "[v6]" into host (without
+ * brackets) and port 1 to 65535. Says nothing about whether the host exists. Returns 0, or
+ * SGP_E_TOPOLOGY with the reason and the remedy in *error; then the outputs are untouched. */
+SGP_API int sgp_address_split(const char *address, struct sgp_error *error,
+    char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port);
 
 #endif

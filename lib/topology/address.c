@@ -1,0 +1,59 @@
+/* Addresses as people write them. Any thread; pure. */
+#include "sgp/topology.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool parse_port(const char *text, uint16_t *ret_port)
+{
+    size_t length = strlen(text);
+    if (length < 1 || length > 5 || strspn(text, "0123456789") != length)
+        return false;
+    unsigned long port = strtoul(text, NULL, 10);
+    if (port < 1 || port > 65535)
+        return false;
+    *ret_port = (uint16_t)port;
+    return true;
+}
+
+/* Host names, and IPv4 and IPv6 literals with a zone. */
+static bool host_is_good(const char *host, size_t length, bool bracketed)
+{
+    if (length == 0)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = host[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            !strchr(bracketed ? ":.%_-" : "._-", c))
+            return false;
+    }
+    return true;
+}
+
+int sgp_address_split(const char *address, struct sgp_error *error,
+    char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port)
+{
+    size_t length = strnlen(address, SGP_ADDRESS_BYTES);
+    bool bracketed = address[0] == '[';
+    const char *host = bracketed ? address + 1 : address;
+    size_t host_length = strcspn(host, bracketed ? "]" : ":");
+    const char *rest = host + host_length;
+    if (length == SGP_ADDRESS_BYTES || (bracketed && *rest++ != ']') ||
+        !host_is_good(host, host_length, bracketed))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "address \"%s\" has no usable host; write HOST:PORT, 10.0.0.1:%d or [fd00::1]:%d",
+            address, SGP_PORT_DEFAULT, SGP_PORT_DEFAULT);
+    uint16_t port = SGP_PORT_DEFAULT;
+    if (!bracketed && *rest == ':' && strchr(rest + 1, ':'))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "address \"%s\" has more than one colon; an IPv6 address is written in brackets, "
+            "[%s]:%d",
+            address, address, SGP_PORT_DEFAULT);
+    if (*rest != '\0' && (*rest != ':' || !parse_port(rest + 1, &port)))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "address \"%s\" has a bad port; a port is a number from 1 to 65535", address);
+    memcpy(ret_host, host, host_length);
+    ret_host[host_length] = '\0';
+    *ret_port = port;
+    return 0;
+}

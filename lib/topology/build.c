@@ -1,0 +1,322 @@
+/* Building a topology: everything that is refused is refused here, whoever asks.
+ *
+ * Any thread; a topology under construction belongs to one. */
+#include "topology/build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool name_is_good(const char name[SGP_NAME_BYTES])
+{
+    size_t length = strnlen(name, SGP_NAME_BYTES);
+    if (length == 0 || length == SGP_NAME_BYTES)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            !strchr("_-.", c))
+            return false;
+    }
+    return true;
+}
+
+static int check_name(const char *kind, const char *name, struct sgp_error *error)
+{
+    if (name_is_good(name))
+        return 0;
+    return sgp_fail(error, SGP_E_TOPOLOGY,
+        "%s name \"%.*s\" cannot be used; a name has 1 to %u letters, digits, '_', '-' or '.'",
+        kind, (int)SGP_NAME_BYTES, name, SGP_NAME_BYTES - 1);
+}
+
+static int by_name(const void *a, const void *b, void *context)
+{
+    const struct sgp_topology_node *nodes = context;
+    return strcmp(nodes[*(const uint32_t *)a].name, nodes[*(const uint32_t *)b].name);
+}
+
+static int by_address(const void *a, const void *b, void *context)
+{
+    const struct sgp_topology_node *nodes = context;
+    return strcmp(nodes[*(const uint32_t *)a].address, nodes[*(const uint32_t *)b].address);
+}
+
+/* Two nodes of one name or one address; leaves `order` sorted by name. */
+static int check_duplicates(
+    const struct sgp_topology_node *nodes, uint32_t count, uint32_t *order, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i;
+    qsort_r(order, count, sizeof *order, by_address, (void *)(uintptr_t)nodes);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct sgp_topology_node *a = &nodes[order[i - 1]], *b = &nodes[order[i]];
+        if (a->address[0] && strcmp(a->address, b->address) == 0)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "nodes %s and %s have the same address %s; every node needs one of its own",
+                a->name, b->name, a->address);
+    }
+    qsort_r(order, count, sizeof *order, by_name, (void *)(uintptr_t)nodes);
+    for (uint32_t i = 1; i < count; i++)
+        if (strcmp(nodes[order[i - 1]].name, nodes[order[i]].name) == 0)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "two nodes are named %s; every node needs a name of its own", nodes[order[i]].name);
+    return 0;
+}
+
+int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t node_count,
+    struct sgp_error *error, struct sgp_topology **ret_topology)
+{
+    if (node_count == 0)
+        return sgp_fail(error, SGP_E_TOPOLOGY, "there is no node; a topology has at least one");
+    if (node_count > SGP_NODES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "%u nodes are too many; the limit is %u", node_count,
+            SGP_NODES_MAX);
+    for (uint32_t i = 0; i < node_count; i++) {
+        int code = check_name("node", nodes[i].name, error);
+        if (code)
+            return code;
+        sgp_assert(strnlen(nodes[i].address, SGP_ADDRESS_BYTES) < SGP_ADDRESS_BYTES);
+    }
+    struct sgp_topology *topology = calloc(1, sizeof *topology);
+    if (topology) {
+        topology->node_count = node_count;
+        topology->nodes = calloc(node_count, sizeof *topology->nodes);
+        topology->by_name = calloc(node_count, sizeof *topology->by_name);
+    }
+    if (!topology || !topology->nodes || !topology->by_name) {
+        sgp_topology_destroy(topology);
+        return sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", node_count);
+    }
+    memcpy(topology->nodes, nodes, node_count * sizeof *nodes);
+    int code = check_duplicates(topology->nodes, node_count, topology->by_name, error);
+    if (code) {
+        sgp_topology_destroy(topology);
+        return code;
+    }
+    *ret_topology = topology;
+    return 0;
+}
+
+static void phase_finish(struct sgp_phase *phase)
+{
+    free(phase->out);
+    free(phase->out_first);
+    free(phase->in);
+    free(phase->in_first);
+}
+
+void sgp_topology_destroy(struct sgp_topology *topology)
+{
+    if (!topology)
+        return;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        phase_finish(&topology->phases[p]);
+    free(topology->phases);
+    free(topology->phase_first);
+    free(topology->nodes);
+    free(topology->by_name);
+    free(topology);
+}
+
+/* One pass of a radix sort: stable, by source or by target; `first` gets node_count + 1 offsets. */
+static void sort_edges(struct sgp_edge *sorted, uint32_t *first, const struct sgp_edge *edges,
+    uint32_t edge_count, uint32_t node_count, bool by_target)
+{
+    memset(first, 0, ((size_t)node_count + 1) * sizeof *first);
+    for (uint32_t e = 0; e < edge_count; e++)
+        first[(by_target ? edges[e].target : edges[e].source) + 1]++;
+    for (uint32_t i = 0; i < node_count; i++)
+        first[i + 1] += first[i];
+    for (uint32_t e = 0; e < edge_count; e++)
+        sorted[first[by_target ? edges[e].target : edges[e].source]++] = edges[e];
+    /* Each offset has moved to its successor's place: move them back. */
+    memmove(first + 1, first, (size_t)node_count * sizeof *first);
+    first[0] = 0;
+}
+
+/* Give the default fraction and refuse a bad column; the edges are sorted and of one source. */
+static int check_column(const struct sgp_topology *topology, struct sgp_edge *edges, uint32_t count,
+    struct sgp_error *error, struct sgp_edge *where)
+{
+    double sum = 0.0;
+    for (uint32_t e = 0; e < count; e++) {
+        const char *source = topology->nodes[edges[e].source].name;
+        const char *target = topology->nodes[edges[e].target].name;
+        *where = edges[e];
+        if (edges[e].source == edges[e].target)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "edge %s -> %s is a self-loop; what is not given away stays, so leave it out",
+                source, target);
+        if (e > 0 && edges[e].target == edges[e - 1].target)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "edge %s -> %s is repeated; write it once, with the sum as its fraction", source,
+                target);
+        if (edges[e].fraction <= 0.0)
+            edges[e].fraction = 1.0 / (1.0 + (double)count);
+        if (!(edges[e].fraction <= 1.0))
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "edge %s -> %s gives the fraction %g; a fraction is above 0 and at most 1", source,
+                target, edges[e].fraction);
+        sum += edges[e].fraction;
+    }
+    if (sum > 1.0 + SGP_FRACTION_SLACK) {
+        where->target = SGP_NODE_NONE;
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "node %s gives away %.6g in all (column above 1); its fractions must add up to at most "
+            "1",
+            topology->nodes[edges[0].source].name, sum);
+    }
+    return 0;
+}
+
+static int build_phase(const struct sgp_topology *topology, const struct sgp_edge *edges,
+    struct sgp_phase *phase, struct sgp_error *error, struct sgp_edge *where)
+{
+    uint32_t n = topology->node_count, count = phase->edge_count;
+    phase->out = calloc((size_t)count + 1, sizeof *phase->out);
+    phase->in = calloc((size_t)count + 1, sizeof *phase->in);
+    phase->out_first = calloc((size_t)n + 1, sizeof *phase->out_first);
+    phase->in_first = calloc((size_t)n + 1, sizeof *phase->in_first);
+    if (!phase->out || !phase->in || !phase->out_first || !phase->in_first)
+        return sgp_fail(error, -ENOMEM, "no memory for %u edges", count);
+    /* By target, then stably by source: out is by (source, target), and in from it the reverse. */
+    sort_edges(phase->in, phase->in_first, edges, count, n, true);
+    sort_edges(phase->out, phase->out_first, phase->in, count, n, false);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t first = phase->out_first[i];
+        int code = check_column(
+            topology, phase->out + first, phase->out_first[i + 1] - first, error, where);
+        if (code)
+            return code;
+    }
+    sort_edges(phase->in, phase->in_first, phase->out, count, n, true);
+    return 0;
+}
+
+static int check_phase(const struct sgp_topology *topology, const struct sgp_phase *phase,
+    const struct sgp_edge *edges, struct sgp_error *error)
+{
+    uint64_t edge_count = phase->edge_count;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        edge_count += topology->phases[p].edge_count;
+    if (topology->phase_count == SGP_PHASES_MAX)
+        return sgp_fail(
+            error, SGP_E_LIMIT, "there are too many phases; the limit is %u", SGP_PHASES_MAX);
+    if (edge_count > SGP_EDGES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "%llu edges are too many; the limit is %u",
+            (unsigned long long)edge_count, SGP_EDGES_MAX);
+    if (phase->rounds < 1 || phase->rounds > SGP_PHASE_ROUNDS_MAX)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "rounds=%u is out of range; a phase holds for 1 to %u", phase->rounds,
+            SGP_PHASE_ROUNDS_MAX);
+    if (phase->once && topology->phase_count > 0 &&
+        !topology->phases[topology->phase_count - 1].once)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "phase %s is marked once but stands after phase %s, which is not; "
+            "put the phases with once=true first",
+            phase->name, topology->phases[topology->phase_count - 1].name);
+    for (uint32_t e = 0; e < phase->edge_count; e++)
+        sgp_assert(
+            edges[e].source < topology->node_count && edges[e].target < topology->node_count);
+    return 0;
+}
+
+int sgp_topology_add_phase_where(struct sgp_topology *topology, const char *name, uint32_t rounds,
+    bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
+    struct sgp_edge *ret_where)
+{
+    struct sgp_edge where = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
+    struct sgp_phase phase = {.rounds = rounds, .once = once, .edge_count = edge_count};
+    int code = check_name("phase", name, error);
+    if (!code) {
+        memcpy(phase.name, name, strlen(name) + 1);
+        code = check_phase(topology, &phase, edges, error);
+    }
+    if (!code)
+        code = build_phase(topology, edges, &phase, error, &where);
+    struct sgp_phase *phases = NULL;
+    if (!code) {
+        phases = realloc(topology->phases, (topology->phase_count + 1) * sizeof *phases);
+        if (!phases)
+            code = sgp_fail(error, -ENOMEM, "no memory for phase %s", name);
+    }
+    if (code) {
+        phase_finish(&phase);
+        if (ret_where)
+            *ret_where = where;
+        return code;
+    }
+    topology->phases = phases;
+    topology->phases[topology->phase_count++] = phase;
+    return 0;
+}
+
+int sgp_topology_add_phase(struct sgp_topology *topology, const char *name, uint32_t rounds,
+    bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error)
+{
+    return sgp_topology_add_phase_where(
+        topology, name, rounds, once, edges, edge_count, error, NULL);
+}
+
+/* FNV-1a, 64 bits, on values in little-endian order: the digest is compared between machines. */
+static void digest_u64(uint64_t *digest, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) {
+        *digest ^= (value >> (8 * i)) & 0xff;
+        *digest *= UINT64_C(0x100000001b3);
+    }
+}
+
+static void digest_text(uint64_t *digest, const char *text)
+{
+    do {
+        *digest ^= (unsigned char)*text;
+        *digest *= UINT64_C(0x100000001b3);
+    } while (*text++);
+}
+
+static uint64_t digest_topology(const struct sgp_topology *topology)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    digest_u64(&digest, topology->node_count);
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        digest_text(&digest, topology->nodes[i].name);
+    digest_u64(&digest, topology->phase_count);
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        digest_text(&digest, phase->name);
+        digest_u64(&digest, phase->rounds);
+        digest_u64(&digest, phase->once);
+        digest_u64(&digest, phase->edge_count);
+        for (uint32_t e = 0; e < phase->edge_count; e++) {
+            uint64_t bits;
+            memcpy(&bits, &phase->out[e].fraction, sizeof bits);
+            digest_u64(&digest, phase->out[e].source);
+            digest_u64(&digest, phase->out[e].target);
+            digest_u64(&digest, bits);
+        }
+    }
+    return digest;
+}
+
+int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error)
+{
+    sgp_assert(!topology->phase_first);
+    uint32_t count = topology->phase_count;
+    if (count == 0 || topology->phases[count - 1].once)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "there is no phase in the cycle; at least one phase must not be marked once");
+    sgp_round *first = calloc((size_t)count + 1, sizeof *first);
+    if (!first)
+        return sgp_fail(error, -ENOMEM, "no memory for %u phases", count);
+    for (uint32_t p = 0; p < count; p++) {
+        first[p + 1] = first[p] + topology->phases[p].rounds;
+        if (topology->phases[p].once)
+            topology->prelude_rounds = first[p + 1];
+    }
+    topology->phase_first = first;
+    topology->rounds_per_cycle = first[count] - topology->prelude_rounds;
+    topology->digest = digest_topology(topology);
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* Inside the room: building with the place of an error, so that the reader can point at a line. */
+#ifndef SGP_TOPOLOGY_BUILD_H
+#define SGP_TOPOLOGY_BUILD_H
+
+#include "sgp/topology.h"
+
+#define SGP_NODE_NONE UINT32_MAX
+
+/* As sgp_topology_add_phase; on a bad edge *ret_where (may be NULL) names its ends. Where only the
+ * source is at fault (a column above 1), target is SGP_NODE_NONE; where no edge is, both are. */
+int sgp_topology_add_phase_where(struct sgp_topology *topology, const char *name, uint32_t rounds,
+    bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
+    struct sgp_edge *ret_where);
+
+#endif

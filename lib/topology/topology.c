@@ -1,0 +1,191 @@
+/* The topology once it is built: rounds to phases, edges of a node, weights without a model.
+ *
+ * Any thread: a sealed topology never changes. */
+#include "sgp/topology.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SGP_WEIGHT_CYCLES 10
+
+uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round)
+{
+    sgp_assert(round >= 0 && topology->rounds_per_cycle > 0);
+    if (round >= topology->prelude_rounds)
+        round = topology->prelude_rounds +
+                (round - topology->prelude_rounds) % topology->rounds_per_cycle;
+    uint32_t low = 0,
+             high = topology->phase_count; /* phase_first[low] <= round < phase_first[high] */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (topology->phase_first[middle] <= round)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct sgp_phase *sgp_topology_phase(const struct sgp_topology *topology, sgp_round round)
+{
+    return &topology->phases[sgp_topology_phase_index(topology, round)];
+}
+
+const struct sgp_edge *sgp_phase_out(
+    const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count)
+{
+    *ret_count = phase->out_first[node + 1] - phase->out_first[node];
+    return phase->out + phase->out_first[node];
+}
+
+const struct sgp_edge *sgp_phase_in(
+    const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count)
+{
+    *ret_count = phase->in_first[node + 1] - phase->in_first[node];
+    return phase->in + phase->in_first[node];
+}
+
+double sgp_phase_keep(const struct sgp_phase *phase, uint32_t node)
+{
+    double given = 0.0;
+    for (uint32_t e = phase->out_first[node]; e < phase->out_first[node + 1]; e++)
+        given += phase->out[e].fraction;
+    return given < 1.0 ? 1.0 - given : 0.0;
+}
+
+void sgp_phase_mix(double *next, const double *mass, const struct sgp_phase *phase,
+    uint32_t node_count, uint32_t columns)
+{
+    for (uint32_t i = 0; i < node_count; i++) {
+        double *row = next + (size_t)i * columns;
+        const double *own = mass + (size_t)i * columns;
+        double keep = sgp_phase_keep(phase, i);
+        for (uint32_t c = 0; c < columns; c++)
+            row[c] = keep * own[c];
+        for (uint32_t e = phase->in_first[i]; e < phase->in_first[i + 1]; e++) {
+            const double *come = mass + (size_t)phase->in[e].source * columns;
+            double fraction = phase->in[e].fraction;
+            for (uint32_t c = 0; c < columns; c++)
+                row[c] += fraction * come[c];
+        }
+    }
+}
+
+static bool phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target)
+{
+    uint32_t low = phase->out_first[source], high = phase->out_first[source + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (phase->out[middle].target < target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < phase->out_first[source + 1] && phase->out[low].target == target;
+}
+
+sgp_round sgp_topology_next_round(
+    const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from)
+{
+    sgp_assert(source < topology->node_count && target < topology->node_count);
+    if (from > SGP_ROUND_MAX)
+        return SGP_ROUND_NONE;
+    uint32_t phase = sgp_topology_phase_index(topology, from);
+    if (phase_gives(&topology->phases[phase], source, target))
+        return from;
+    /* The first round of the phase after this one, in the pass that `from` belongs to. */
+    sgp_round into = from;
+    if (from >= topology->prelude_rounds)
+        into = topology->prelude_rounds +
+               (from - topology->prelude_rounds) % topology->rounds_per_cycle;
+    sgp_round round = from + topology->phase_first[phase + 1] - into;
+    for (uint32_t step = 0; step < topology->phase_count; step++) {
+        if (++phase == topology->phase_count)
+            phase = sgp_topology_phase_index(topology, topology->prelude_rounds);
+        if (phase_gives(&topology->phases[phase], source, target))
+            return round <= SGP_ROUND_MAX ? round : SGP_ROUND_NONE;
+        round += topology->phases[phase].rounds;
+    }
+    return SGP_ROUND_NONE;
+}
+
+int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name)
+{
+    uint32_t low = 0, high = topology->node_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = strcmp(topology->nodes[topology->by_name[middle]].name, name);
+        if (order == 0)
+            return topology->by_name[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -ENOENT;
+}
+
+struct weight_run {
+    double *now;
+    double *next;
+    double *least;    /* or NULL */
+    double *greatest; /* or NULL */
+    uint64_t work;
+};
+
+/* Note the weights before giving, then give. False if the round changed nothing or work ran out. */
+static bool run_weight_round(
+    struct weight_run *run, const struct sgp_phase *phase, uint32_t node_count)
+{
+    for (uint32_t i = 0; i < node_count; i++) {
+        if (run->least && run->now[i] < run->least[i])
+            run->least[i] = run->now[i];
+        if (run->greatest && run->now[i] > run->greatest[i])
+            run->greatest[i] = run->now[i];
+    }
+    run->work += (uint64_t)phase->edge_count + node_count;
+    if (run->work > SGP_WEIGHT_WORK_MAX)
+        return false;
+    sgp_phase_mix(run->next, run->now, phase, node_count, 1);
+    double *before = run->now;
+    run->now = run->next;
+    run->next = before;
+    return memcmp(run->now, run->next, node_count * sizeof *run->now) != 0;
+}
+
+int sgp_topology_weight_range(
+    const struct sgp_topology *topology, double *ret_least, double *ret_greatest)
+{
+    uint32_t n = topology->node_count;
+    struct weight_run run = {.least = ret_least, .greatest = ret_greatest};
+    double *memory = calloc(2 * (size_t)n, sizeof *memory);
+    if (!memory)
+        return -ENOMEM;
+    run.now = memory;
+    run.next = memory + n;
+    for (uint32_t i = 0; i < n; i++) {
+        run.now[i] = 1.0;
+        if (ret_least)
+            ret_least[i] = 1.0;
+        if (ret_greatest)
+            ret_greatest[i] = 1.0;
+    }
+    for (int cycle = 0; cycle < SGP_WEIGHT_CYCLES; cycle++) {
+        for (uint32_t p = 0; p < topology->phase_count; p++) {
+            const struct sgp_phase *phase = &topology->phases[p];
+            if (phase->once && cycle > 0)
+                continue;
+            for (uint32_t r = 0; r < phase->rounds; r++)
+                if (!run_weight_round(&run, phase, n))
+                    break;
+        }
+    }
+    free(memory);
+    return 0;
+}
+
+int sgp_topology_weight_least(const struct sgp_topology *topology, double *ret_least)
+{
+    return sgp_topology_weight_range(topology, ret_least, NULL);
+}
