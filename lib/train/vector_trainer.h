@@ -1,0 +1,27 @@
+/* What every trainer whose parameters are one flat vector in this process does alike: the methods of
+ * sgp/trainer.h that move mass. Thread: the one of the trainer. */
+#ifndef SGP_TRAIN_VECTOR_TRAINER_H
+#define SGP_TRAIN_VECTOR_TRAINER_H
+
+#include "sgp/kernels.h"
+#include "sgp/trainer.h"
+
+struct sgp_vector_trainer {
+    struct sgp_trainer trainer; /* first, so that either pointer is the other */
+    const struct sgp_kernels *kernels;
+    float *x; /* the biased numerator; trainer.parameters values, owned */
+};
+
+/* Allocate x, all zeros. Returns 0, SGP_E_LIMIT or -ENOMEM. */
+int sgp_vector_trainer_init(struct sgp_vector_trainer *vector,
+    const struct sgp_trainer_methods *methods, uint64_t parameters);
+void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector);
+
+/* The methods, see struct sgp_trainer_methods. */
+void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float *snapshot, float keep);
+void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, const float *share, float fraction,
+    uint64_t first, uint64_t count);
+void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
+uint64_t sgp_vector_trainer_digest(const struct sgp_trainer *trainer);
+
+#endif
