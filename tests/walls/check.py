@@ -1,0 +1,25 @@
+"""Checks every wall: check.py SOURCE_ROOT [BUILD_FOLDER]. Speaks TAP.
+
+Without a build folder only the source is looked at: sanitizers and fuzzers add calls of their own.
+"""
+import sys
+
+import walls
+
+OF_SOURCE = [
+    ("outside libraries stay in their rooms", walls.check_private_headers),
+    ("rooms include only what they may", walls.check_room_includes),
+    ("every public header has a room", walls.check_public_headers_known),
+    ("every public header compiles alone", walls.check_headers_alone),
+]
+OF_BUILD = [
+    ("no room is empty", walls.check_not_empty),
+    ("every symbol begins with sgp_", walls.check_prefix),
+    ("the pure rooms call only what computes", walls.check_pure),
+    ("rooms call only what they may", walls.check_room_calls),
+]
+
+results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]
+if len(sys.argv) > 2:
+    results += [(name, check(sys.argv[2])) for name, check in OF_BUILD]
+sys.exit(walls.report(results))

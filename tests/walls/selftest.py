@@ -1,0 +1,102 @@
+"""Shows that each wall can fall: plants one breach at a time in a copy and asks for the complaint.
+
+selftest.py SOURCE_ROOT. Speaks TAP. Nothing is written outside a temporary directory.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import walls
+
+
+def plant(root, path, text):
+    """Append text to a file of the copy, made if it is not there."""
+    os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+    with open(os.path.join(root, path), "a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def build(root, sources):
+    """Compile {library: {file: text}} into a build folder as meson lays it out; others stay empty."""
+    for name, path in walls.libraries(root).items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        objects = []
+        for file, text in sources.get(name, {}).items():
+            objects.append(os.path.join(root, file + ".o"))
+            subprocess.run(["gcc", "-O0", "-w", "-c", "-x", "c", "-", "-o", objects[-1]], input=text,
+                           text=True, check=True)
+        subprocess.run(["ar", "rcs", path, *objects], check=True)
+
+
+# What is planted, which wall must complain, and a word of its complaint.
+IN_SOURCE = [
+    ("lib/core/planted.c", "#include <uv.h>\n", walls.check_private_headers, "uv.h"),
+    ("lib/sim/planted.c", "#  include <cblas.h>\n", walls.check_private_headers, "cblas.h"),
+    ("daemon/planted.c", "#include <msgpack.h>\n", walls.check_private_headers, "msgpack.h"),
+    ("lib/topology/planted.c", "#include <graphviz/cgraph.h>\n", walls.check_private_headers, "cgraph"),
+    ("lib/core/planted.c", "#include <pthread.h>\n", walls.check_private_headers, "pthread.h"),
+    ("lib/core/planted.c", "#include \"sgp/buffer.h\"\n", walls.check_room_includes, "lib/tensor"),
+    ("lib/base/planted.c", "#include <sgp/topology.h>\n", walls.check_room_includes, "lib/topology"),
+    ("lib/wire/planted.c", "#include \"sgp/node.h\"\n", walls.check_room_includes, "lib/core"),
+    ("lib/train/planted.c", "#include \"../core/planted.h\"\n", walls.check_room_includes, "lib/core"),
+    ("ctl/planted.c", "#include \"nowhere.h\"\n", walls.check_room_includes, "no room is known"),
+    ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_public_headers_known, "planted.h"),
+    ("include/sgp/planted.h", "uint32_t sgp_planted(void);\n", walls.check_headers_alone, "not alone"),
+    ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_headers_alone, "not listed"),
+]
+
+CLEAN = {
+    "base": {"status.c": "int fprintf(); int sgp_base(void) { return fprintf(); }"},
+    "core": {"node.c": "int sgp_base(void); int sgp_core(void) { return sgp_base(); }"},
+    "tensor": {"buffer.c": "int time(); int sgp_tensor(void) { return time(); }"},
+}
+IN_BUILD = [
+    ("core", "int clock_gettime(); int sgp_a(void) { return clock_gettime(); }", walls.check_pure,
+     "planted.c.o calls clock_gettime"),
+    ("base", "int fprintf(); int sgp_a(void) { return fprintf(); }", walls.check_pure,
+     "planted.c.o calls fprintf"),
+    ("topology", "int open(); int sgp_a(void) { return open(); }", walls.check_pure, "calls open"),
+    ("sim", "int step(void) { return 1; }", walls.check_prefix, "step does not begin"),
+    ("sim", "int counter;", walls.check_prefix, "counter does not begin"),
+    ("core", "int sgp_tensor(void); int sgp_a(void) { return sgp_tensor(); }", walls.check_room_calls,
+     "calls sgp_tensor of lib/tensor"),
+    ("base", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_room_calls,
+     "calls sgp_core of lib/core"),
+]
+
+
+def expect(complaints, word):
+    """The complaint was made; otherwise say what came instead."""
+    if any(word in line for line in complaints):
+        return []
+    return [f"expected '{word}', got {complaints}"]
+
+
+def main():
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        clean = os.path.join(folder, "clean")
+        for part in ("include", "lib", "daemon", "ctl"):
+            shutil.copytree(os.path.join(sys.argv[1], part), os.path.join(clean, part))
+        plant(clean, "lib/core/planted.h", "")
+        for number, (path, text, check, word) in enumerate(IN_SOURCE):
+            root = os.path.join(folder, f"source{number}")
+            shutil.copytree(clean, root)
+            plant(root, path, text)
+            results.append((f"{path}: {text.strip()}", expect(check(root), word)))
+        build(os.path.join(folder, "standing"), CLEAN)
+        for check in (walls.check_pure, walls.check_prefix, walls.check_room_calls):
+            results.append((f"{check.__name__} is silent on a clean build",
+                            check(os.path.join(folder, "standing"))))
+        for number, (library, text, check, word) in enumerate(IN_BUILD):
+            root = os.path.join(folder, f"build{number}")
+            build(root, CLEAN | {library: CLEAN.get(library, {}) | {"planted.c": text}})
+            results.append((f"{library}: {text}", expect(check(root), word)))
+        results.append(("an empty room", expect(
+            walls.check_not_empty(os.path.join(folder, "standing")), "sim: ")))
+    sys.exit(walls.report(results))
+
+
+main()

@@ -1,0 +1,239 @@
+"""The walls between the rooms, as functions that return complaints.
+
+docs/ARCHITECTURE.md says which room is responsible for what; the tables below say the same to a
+machine. Each function looks at one wall of a source tree or of a build folder and returns a list of
+lines, one for each breach; an empty list means that the wall stands. selftest.py shows that each of
+them can fall.
+"""
+import os
+import re
+import subprocess
+
+# What a room may use. A room may always use itself.
+ROOMS = {
+    "lib/base": [],
+    "lib/topology": ["lib/base"],
+    "lib/core": ["lib/base", "lib/topology"],
+    "lib/wire": ["lib/base"],
+    "lib/tensor": ["lib/base"],
+    "lib/train": ["lib/base", "lib/tensor"],
+    "lib/sim": ["lib/base", "lib/core", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/sim", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+    "daemon": ["lib/base", "lib/core", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+}
+
+# Which room a public header belongs to. A new header has to be entered here.
+HEADER_ROOMS = {
+    "types.h": "lib/base",
+    "status.h": "lib/base",
+    "random.h": "lib/base",
+    "sink.h": "lib/base",
+    "topology.h": "lib/topology",
+    "message.h": "lib/core",
+    "method.h": "lib/core",
+    "node.h": "lib/core",
+    "driver.h": "lib/core",
+    "wire.h": "lib/wire",
+    "buffer.h": "lib/tensor",
+    "kernels.h": "lib/tensor",
+    "quadratic.h": "lib/train",
+    "trainer.h": "lib/base",  # a table of functions that models implement and performers call
+}
+
+# Doors in a wall: headers and functions of another room that a room may use all the same.
+DOORS = {
+    "lib/wire": ["message.h"],  # the messages that it turns into bytes and back
+}
+DOOR_SYMBOLS = {
+    "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
+}
+
+# Libraries that only some files may know of: a pattern of the include, then of these files.
+PRIVATE_HEADERS = [
+    (r"uv\.h$", r"daemon/"),
+    (r"cblas\.h$", r"lib/(tensor|train)/"),
+    (r"msgpack(\.h$|/)", r"lib/wire/"),
+    (r"(graphviz/)?cgraph\.h$", r"lib/topology/dot"),
+    (r"zlib\.h$", r"lib/train/"),
+    (r"ini\.h$", r"daemon/"),
+    (r"microhttpd\.h$", r"daemon/"),
+    (r"systemd/", r"daemon/"),
+    (r"curl/", r"ctl/"),
+    (r"(pthread|threads)\.h$", r"daemon/"),
+    (r"sys/socket\.h$|netinet/|arpa/", r"(daemon|ctl)/"),
+]
+
+# What the pure rooms may call in libc: they compute. No file, socket, clock, thread or global state.
+PURE_ROOMS = ["base", "topology", "core"]
+PURE_CALLS = set("""
+    memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
+    snprintf vsnprintf strtod strtol strtoul strtoull qsort bsearch
+    __errno_location __stack_chk_fail __ctype_b_loc
+    ceil exp fabs floor fmax fmin hypot isfinite ldexp log log2 pow sqrt
+    calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
+""".split())
+# The assertion and the texts of errno are the exceptions, and live in one file.
+PURE_EXCEPTIONS = {"status.c.o": {"abort", "fprintf", "stderr", "strerrordesc_np"}}
+
+LIBRARIES = {
+    "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
+    "wire": "lib/wire", "tensor": "lib/tensor", "train": "lib/train", "sim": "lib/sim",
+}
+
+
+def sources(root, folders):
+    """Every C file below these folders, relative to the root."""
+    for folder in folders:
+        for path, _, names in sorted(os.walk(os.path.join(root, folder))):
+            for name in sorted(names):
+                if name.endswith((".c", ".h")):
+                    yield os.path.relpath(os.path.join(path, name), root)
+
+
+def includes(root, path):
+    """(line number, quoted or not, header) of every include of a file."""
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            found = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+            if found:
+                yield number, found.group(1) == '"', found.group(2)
+
+
+def room_of(path):
+    """The room that a file belongs to, or None for public headers."""
+    for room in ROOMS:
+        if path.startswith(room + "/"):
+            return room
+    return None
+
+
+def check_private_headers(root):
+    """Each outside library is known to its own room only."""
+    complaints = []
+    for path in sources(root, ["include", "lib", "daemon", "ctl"]):
+        for number, _, header in includes(root, path):
+            for pattern, place in PRIVATE_HEADERS:
+                if re.match(pattern, header) and not re.match(place, path):
+                    complaints.append(f"{path}:{number}: <{header}> belongs in {place}")
+    return complaints
+
+
+def target_room(root, path, header):
+    """The room of an included header: a public one's by the table, else by where the file lies."""
+    if header.startswith("sgp/"):
+        return HEADER_ROOMS.get(header[len("sgp/"):])
+    beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
+    for candidate in (beside, os.path.join("lib", header), header):
+        if os.path.exists(os.path.join(root, candidate)):
+            return room_of(candidate)
+    return None
+
+
+def check_room_includes(root):
+    """A room includes only headers of rooms that it may use."""
+    complaints = []
+    for path in sources(root, ROOMS):
+        room = room_of(path)
+        for number, quoted, header in includes(root, path):
+            if not quoted and not header.startswith("sgp/"):
+                continue
+            target = target_room(root, path, header)
+            allowed = [room] + ROOMS[room]
+            door = header.split("/")[-1] in DOORS.get(room, [])
+            if target is None:
+                complaints.append(f"{path}:{number}: no room is known for \"{header}\"")
+            elif target not in allowed and not door:
+                complaints.append(f"{path}:{number}: {room} may not use {target} ({header})")
+    return complaints
+
+
+def check_public_headers_known(root):
+    """Every public header has a room, and every room's entry has a header."""
+    present = {os.path.basename(path) for path in sources(root, ["include/sgp"])}
+    known = set(HEADER_ROOMS)
+    return ([f"include/sgp/{name}: not in HEADER_ROOMS" for name in sorted(present - known)] +
+            [f"{name}: in HEADER_ROOMS, but no such header" for name in sorted(known - present)])
+
+
+def check_headers_alone(root, compilers=("gcc", "clang")):
+    """Every public header compiles alone, as strict C11, and is installed."""
+    complaints = []
+    with open(os.path.join(root, "include/sgp/meson.build"), encoding="utf-8") as file:
+        installed = file.read()
+    for path in sources(root, ["include/sgp"]):
+        if f"'{os.path.basename(path)}'" not in installed:
+            complaints.append(f"{path}: not listed in include/sgp/meson.build")
+        for compiler in compilers:
+            result = subprocess.run(
+                [compiler, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                 "-I", "include", "-x", "c", "-"], cwd=root, text=True, capture_output=True,
+                input=f'#include "{path[len("include/"):]}"\n', check=False)
+            if result.returncode != 0:
+                complaints.append(f"{path}: not alone with {compiler}: {result.stderr.strip()}")
+    return complaints
+
+
+def symbols(library, *options):
+    """(object, kind, name) of the symbols of a static library."""
+    result = subprocess.run(["nm", "-P", "-A", *options, library], text=True, capture_output=True,
+                            check=True)
+    for line in result.stdout.splitlines():
+        where, name, kind = re.match(r".*?([^/\[\]]+)\]?: (\S+) (\S)", line).groups()
+        yield where, kind, name
+
+
+def libraries(build):
+    """The rooms' static libraries in a build folder: name -> path."""
+    return {name: os.path.join(build, room, f"libsgp_{name}.a") for name, room in LIBRARIES.items()}
+
+
+def check_prefix(build):
+    """Every symbol that a room shows to others begins with sgp_."""
+    return [f"{name}: {where}: {symbol} does not begin with sgp_"
+            for name, path in libraries(build).items()
+            for where, _, symbol in symbols(path, "-g", "--defined-only")
+            if not symbol.startswith("sgp_")]
+
+
+def check_pure(build):
+    """base, topology (its DOT reader aside) and core call nothing but a short list of libc."""
+    complaints = []
+    for name in PURE_ROOMS:
+        for where, _, symbol in symbols(libraries(build)[name], "-u"):
+            allowed = PURE_CALLS | PURE_EXCEPTIONS.get(where, set())
+            if not symbol.startswith("sgp_") and symbol not in allowed:
+                complaints.append(f"{name}: {where} calls {symbol}")
+    return complaints
+
+
+def check_room_calls(build):
+    """A room calls only functions of rooms that it may use."""
+    owner = {}
+    for name, path in libraries(build).items():
+        for _, _, symbol in symbols(path, "-g", "--defined-only"):
+            owner[symbol] = LIBRARIES[name]
+    complaints = []
+    for name, path in libraries(build).items():
+        room = LIBRARIES[name]
+        for where, _, symbol in symbols(path, "-u"):
+            target = owner.get(symbol, room)
+            door = symbol in DOOR_SYMBOLS.get(room, [])
+            if target not in [room] + ROOMS[room] and not door:
+                complaints.append(f"{name}: {where} calls {symbol} of {target}")
+    return complaints
+
+
+def check_not_empty(build):
+    """The libraries hold something: an empty room would keep every wall."""
+    return [f"{name}: {path} defines nothing" for name, path in libraries(build).items()
+            if not list(symbols(path, "-g", "--defined-only"))]
+
+
+def report(results):
+    """Print (name, complaints) as TAP; returns the exit status."""
+    print(f"1..{len(results)}")
+    for number, (name, complaints) in enumerate(results, 1):
+        print(f"{'not ok' if complaints else 'ok'} {number} - {name.replace('#', '')}")
+        for line in complaints:
+            print(f"# {line}")
+    return 1 if any(complaints for _, complaints in results) else 0
