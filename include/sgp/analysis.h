@@ -1,0 +1,50 @@
+/* What a topology will do, computed before anything starts: `sgpctl topology check`. */
+#ifndef SGP_ANALYSIS_H
+#define SGP_ANALYSIS_H
+
+#include "sgp/topology.h"
+
+#define SGP_ANALYSIS_WARNINGS_MAX 16u
+/* Up to this many nodes exact averaging is tried on every unit vector. Beyond, on four seeded random
+ * vectors, which a linear map that is not exact cannot all pass but by an accident of measure zero. */
+#define SGP_ANALYSIS_DENSE_NODES_MAX 256u
+/* Multiplications spent on one question; a cycle too long for it leaves the answer open, with a
+ * warning. */
+#define SGP_ANALYSIS_WORK_MAX UINT64_C(4000000000)
+
+/* The fields of `topology check --json`, by the same names. The prelude counts for the weights and
+ * for exact_average_rounds, which are about the first rounds, and for nothing else. */
+struct sgp_analysis {
+    uint32_t nodes;
+    uint32_t phases;
+    sgp_round rounds_per_cycle;
+    bool strongly_connected; /* the union of a cycle's edges */
+    /* Least W so that the union of any W successive rounds is strongly connected, or SGP_ROUND_NONE
+     * (null). */
+    sgp_round window_rounds;
+    bool symmetric;         /* in every phase each edge has its reverse with the same fraction */
+    bool doubly_stochastic; /* in every phase each node receives and keeps 1 in all, to 1e-9 */
+    uint32_t out_degree_max;
+    uint32_t in_degree_max;
+    /* The factor by which max |x_i/w_i - mean| shrinks in a cycle in the long run: geometric mean over
+     * cycles 11 to 30 from three seeded starts. 0 when a cycle averages exactly; NaN (null) when the
+     * disagreement cannot vanish. */
+    double contraction_per_cycle;
+    /* Least number of rounds from round 0 after which every unit vector is averaged to 1e-12 by one
+     * last decisive round (before it the error was above 1e-6), else SGP_ROUND_NONE (null): what only
+     * creeps towards the average is never exact. Sought through the prelude, two cycles and
+     * min(nodes, 64) rounds more. 0 for a single node. */
+    sgp_round exact_average_rounds;
+    double
+        weight_min; /* over all nodes, just before giving, prelude and ten cycles from all ones */
+    double weight_max;
+    uint64_t shares_per_cycle;
+    uint32_t warning_count;
+    char warnings[SGP_ANALYSIS_WARNINGS_MAX][SGP_TEXT_BYTES]; /* lines for people */
+};
+
+/* Analyse a sealed topology. Equal topologies give equal analyses. Allocates and frees its working
+ * memory, at most 2 * 256 * 256 + 20 * nodes doubles. Returns 0 or -ENOMEM. Any thread. */
+SGP_API int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_analysis);
+
+#endif

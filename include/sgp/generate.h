@@ -1,0 +1,40 @@
+/* Families of topologies, made rather than written: who gives to whom for any number of nodes. */
+#ifndef SGP_GENERATE_H
+#define SGP_GENERATE_H
+
+#include "sgp/topology.h"
+
+struct sgp_generate_options {
+    const char *family;  /* a name of sgp_generate_families */
+    uint32_t nodes;      /* 1 to SGP_NODES_MAX; they are named n0, n1, ... */
+    uint32_t peers;      /* m, nodes that each gives to in a round; 0: the family's default, 1 */
+    uint32_t degree;     /* out-degree of `random`; 0: the default, 2 or as many as there are */
+    uint64_t seed;       /* of `random` */
+    const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
+};
+
+/* What a family listens to beside `nodes`; other options must be 0. */
+#define SGP_GENERATE_PEERS 1u
+#define SGP_GENERATE_DEGREE 2u
+#define SGP_GENERATE_SEED 4u
+
+struct sgp_generate_family {
+    const char *name;
+    const char *summary; /* one line, for `sgpctl topology generate --help` */
+    unsigned options;    /* SGP_GENERATE_* */
+    /* Add the phases for options->nodes >= 2 to a topology of that many nodes. */
+    int (*add_phases)(struct sgp_topology *topology, const struct sgp_generate_options *options,
+        struct sgp_error *error);
+};
+
+/* All families; the last entry's name is NULL. */
+SGP_API extern const struct sgp_generate_family sgp_generate_families[];
+
+/* Make a sealed topology, which the caller destroys. One node gets one phase without edges, whatever
+ * the family. Errors: SGP_E_TOPOLOGY with the reason and what to do instead (unknown family, a number
+ * of nodes that the family cannot serve, an option it does not know, a bad address), SGP_E_LIMIT,
+ * -ENOMEM. Equal options give equal topologies on every machine. Any thread. */
+SGP_API int sgp_generate(const struct sgp_generate_options *options, struct sgp_error *error,
+    struct sgp_topology **ret_topology);
+
+#endif
