@@ -77,6 +77,7 @@ enum sgp_reason {
     SGP_REASON_ABSENT,   /* silent for too long */
     SGP_REASON_REPLACED, /* a newer connection of the same source */
     SGP_REASON_LEAVING,  /* the sender stops */
+    SGP_REASON_FORGOT,   /* the target restarted without its past; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };
 

@@ -158,7 +158,8 @@ struct sgp_node_needs {
     uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one */
     uint32_t effects;   /* most effects of one step */
 };
-SGP_API void sgp_node_needs(
+/* Returns 0 or -ENOMEM. */
+SGP_API int sgp_node_needs(
     const struct sgp_topology *topology, uint32_t self, struct sgp_node_needs *ret_needs);
 
 struct sgp_node; /* opaque: lib/core/core.h */
@@ -214,6 +215,7 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     sgp_round round;                /* of the peer, SGP_ROUND_NONE until heard */
     sgp_round promise;              /* IN: its next_round */
     sgp_time last_heard;            /* SGP_TIME_NEVER if never */
+    sgp_time silence_bound;         /* it is absent after so long a silence */
     uint64_t shares_sent;           /* settled or not */
     uint64_t shares_received;       /* accepted */
     uint64_t shares_returned;       /* OUT: came back; IN: refused by us */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define SGP_API __attribute__((visibility("default")))
-#define SGP_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define SGP_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 /* Nanoseconds on a monotonic clock of the caller's choosing (the daemon's uv_hrtime, the
  * simulator's virtual clock). Library code never asks for it; it always arrives as an argument. */

@@ -1,0 +1,182 @@
+/* The inside of the node: its structures, and what its files ask of each other.
+ *
+ *   node.c    create, step (an event to its handler), deadline
+ *   link.c    dialling, greeting, liveness, pulses
+ *   share.c   credits, giving, accepting, settling, returning, absorbing
+ *   round.c   the stages of a round, start, pause, end
+ *   inspect.c what status shows
+ *
+ * One invariant rules: `weight` + held + owed changes by nothing but what crosses a link. */
+#ifndef SGP_CORE_H
+#define SGP_CORE_H
+
+#include "sgp/node.h"
+
+/* Where a node stands inside a round. */
+enum sgp_stage {
+    SGP_STAGE_IDLE = 1,   /* joining, finished or draining */
+    SGP_STAGE_BEGIN,      /* a round is about to start */
+    SGP_STAGE_TRAIN,      /* the TRAIN job is under way */
+    SGP_STAGE_CREDIT,     /* waits until it may give */
+    SGP_STAGE_PUBLISHING, /* the PUBLISH job is under way */
+    SGP_STAGE_GATHER,     /* waits for promised shares */
+    SGP_STAGE_END,        /* all rounds done; waits for acknowledgements */
+};
+
+/* A share that this node gave and has not seen acknowledged. At most one a link. */
+struct sgp_owed {
+    bool exists;
+    bool sent;       /* on the present connection */
+    bool publishing; /* its snapshot is still being made */
+    uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
+    struct sgp_share share;
+};
+
+struct sgp_core_link {
+    uint32_t peer;
+    enum sgp_direction direction;
+    enum sgp_link_state state; /* CONNECTING: dialled, or not greeted yet */
+    uint64_t connection;       /* 0 while there is none */
+    sgp_time since;            /* of the present state */
+    sgp_time redial;           /* OUT, DOWN: when to dial; NEVER if not wanted */
+    sgp_time backoff;
+    sgp_time said; /* when anything was last sent */
+
+    /* What is heard, on this link alone: hearing a peer on one says nothing about the other. */
+    sgp_time heard;      /* SGP_TIME_NEVER before the first time */
+    sgp_time longest[2]; /* longest silence of the present and the previous window of 32 */
+    uint32_t intervals;  /* in the present window */
+    bool absent;
+    bool trained;           /* it has been seen training: if it joins again, it has restarted */
+    struct sgp_pulse pulse; /* the latest; state 0 before the first */
+    bool mismatch;
+    int last_error;
+    enum sgp_reason last_reason;
+    uint64_t lineage; /* of the peer */
+    uint64_t shares_sent, shares_received, shares_returned;
+
+    /* OUT */
+    sgp_round credit; /* the round of an unused credit, or NONE */
+    sgp_round plan;   /* the next round with this edge, from `plan_from` on */
+    sgp_round plan_from;
+    sgp_round announced; /* the promise last stated */
+    uint64_t number;     /* of the last share given */
+    struct sgp_owed owed;
+
+    /* IN */
+    sgp_round promise; /* frozen while a payload is under way */
+    uint64_t accepted; /* number of the last accepted share of `lineage` */
+    uint32_t slot;     /* granted, or being filled; NONE if neither */
+    bool filling;      /* `incoming` was announced and its payload is under way */
+    struct sgp_share incoming;
+};
+
+enum sgp_receive_state {
+    SGP_RECEIVE_FREE = 0,
+    SGP_RECEIVE_GRANTED,
+    SGP_RECEIVE_HELD,
+    SGP_RECEIVE_ABSORBING
+};
+
+struct sgp_receive { /* a receive slot */
+    enum sgp_receive_state state;
+    uint32_t peer; /* node index of the source */
+    struct sgp_share share;
+};
+
+struct sgp_node {
+    struct sgp_node_config config;
+    struct sgp_random random;
+    sgp_time now;
+    struct sgp_effects *effects; /* during a step only */
+
+    enum sgp_node_state state; /* JOINING, TRAINING, SETTLING, FINISHED or DRAINING */
+    bool paused;               /* over any of the first three */
+    bool changed;              /* tell all peers by a beat at the end of this step */
+    bool again;                /* more can be done at once: ask for a tick now */
+    bool starving;
+    bool drained;
+    enum sgp_stage stage;
+    sgp_time drain_until;
+    sgp_time stage_since;
+
+    sgp_round round;
+    bool gave;      /* in this round already */
+    sgp_round ends; /* greatest count of training rounds heard of */
+    sgp_round stop; /* least early stop heard of, or NONE */
+    uint64_t jumps;
+
+    double weight; /* w of z = x / w, at the end of the queue of jobs */
+
+    uint32_t link_count, out_count;
+    struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
+    uint32_t snapshot_count, receive_count;
+    uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
+    struct sgp_receive *receives;
+    uint32_t publish_slot; /* of the PUBLISH job under way */
+};
+
+/* node.c */
+struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
+struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer);
+enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
+bool sgp_core_active(const struct sgp_node *node); /* takes part in rounds, or is about to */
+sgp_round sgp_core_train_end(const struct sgp_node *node); /* the fleet's; one past */
+sgp_round sgp_core_last(const struct sgp_node *node);      /* one past the last round of mixing */
+
+/* link.c */
+struct sgp_core_link *sgp_core_find(
+    struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
+bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
+sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
+sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
+struct sgp_message *sgp_core_send(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
+void sgp_core_hang_up(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
+void sgp_core_hear(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
+void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_up(struct sgp_node *node, const struct sgp_link *id);
+void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_hello(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
+void sgp_core_welcome(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome);
+void sgp_core_goodbye(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye);
+void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */
+void sgp_core_announce(struct sgp_node *node); /* beats and changed promises */
+sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link);
+
+/* share.c */
+void sgp_core_share(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share);
+void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_credit(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit);
+void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack);
+void sgp_core_settle(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
+void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
+void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_grant(struct sgp_node *node);
+void sgp_core_absorb_until(struct sgp_node *node, sgp_round round);
+void sgp_core_send_owed(struct sgp_node *node);
+bool sgp_core_give(struct sgp_node *node); /* false: must wait */
+const struct sgp_core_link *sgp_core_cannot_give(
+    struct sgp_node *node, enum sgp_waiting *ret_waiting);
+double sgp_core_owed(const struct sgp_node *node);
+double sgp_core_held(const struct sgp_node *node);
+
+/* round.c */
+void sgp_core_advance(struct sgp_node *node);
+void sgp_core_trained(struct sgp_node *node, int code);
+void sgp_core_published(struct sgp_node *node, uint64_t checksum);
+void sgp_core_enough(struct sgp_node *node);
+void sgp_core_pause(struct sgp_node *node, bool paused);
+void sgp_core_drain(struct sgp_node *node);
+const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
+bool sgp_core_may_start(const struct sgp_node *node, uint32_t *ret_missing);
+
+#endif

@@ -1,0 +1,54 @@
+/* The driver: one event through the node, its effects through the verbs, one line for the trace. */
+#include "sgp/driver.h"
+
+#include "core/trace.h"
+
+static void perform(const struct sgp_driver *driver, const struct sgp_effect *effect)
+{
+    const struct sgp_driver_verbs *verbs = driver->verbs;
+    void *context = driver->context;
+    switch (effect->type) {
+    case SGP_EFFECT_DIAL:
+        verbs->dial(context, effect->link.peer);
+        break;
+    case SGP_EFFECT_SEND:
+        verbs->send(context, effect->link, &effect->message, effect->slot);
+        break;
+    case SGP_EFFECT_HANG_UP:
+        verbs->hang_up(context, effect->link, effect->code, &effect->message);
+        break;
+    case SGP_EFFECT_RECEIVE:
+        verbs->receive(context, effect->link, effect->slot);
+        break;
+    case SGP_EFFECT_TRAIN:
+        verbs->train(context, effect->round, effect->weight, effect->steps);
+        break;
+    case SGP_EFFECT_PUBLISH:
+        verbs->publish(context, effect->round, effect->slot, effect->factor);
+        break;
+    case SGP_EFFECT_ABSORB:
+        verbs->absorb(context, effect->slot, effect->factor, effect->slice);
+        break;
+    case SGP_EFFECT_RESTORE:
+        verbs->restore(context, effect->slot, effect->factor, effect->slice);
+        break;
+    case SGP_EFFECT_NOTE:
+        verbs->note(context, effect);
+        break;
+    }
+}
+
+void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event)
+{
+    sgp_assert(!driver->stepping); /* a verb must not post */
+    driver->stepping = true;
+    sgp_node_step(driver->node, event, driver->effects);
+    if (sgp_sink_wants(driver->sink, SGP_LEVEL_TRACE)) {
+        char line[SGP_TRACE_BYTES];
+        sgp_trace_line(line, sizeof(line), driver, event);
+        sgp_log(driver->sink, SGP_LEVEL_TRACE, "%s", line);
+    }
+    for (uint32_t i = 0; i < driver->effects->count; i++)
+        perform(driver, &driver->effects->items[i]);
+    driver->stepping = false;
+}

@@ -1,0 +1,90 @@
+/* What status and peers show of a node. Reads only. */
+#include "core/core.h"
+
+static void fill_waiting(const struct sgp_node *node, struct sgp_node_status *status)
+{
+    const struct sgp_core_link *link = NULL;
+    status->waiting = SGP_WAITING_NOTHING;
+    switch (node->stage) {
+    case SGP_STAGE_TRAIN:
+    case SGP_STAGE_PUBLISHING:
+        status->waiting = SGP_WAITING_JOB;
+        return;
+    case SGP_STAGE_CREDIT:
+        status->waiting = SGP_WAITING_JOB; /* for a snapshot, unless a peer is the reason */
+        link = sgp_core_cannot_give((struct sgp_node *)(uintptr_t)node, &status->waiting);
+        break;
+    case SGP_STAGE_GATHER:
+        status->waiting = SGP_WAITING_SHARE;
+        link = sgp_core_awaited(node);
+        break;
+    case SGP_STAGE_END:
+        status->waiting = SGP_WAITING_ACK;
+        for (uint32_t i = 0; i < node->out_count && link == NULL; i++)
+            if (node->links[i].owed.exists && !node->links[i].absent)
+                link = &node->links[i];
+        break;
+    case SGP_STAGE_IDLE:
+        if (node->state == SGP_NODE_JOINING && !sgp_core_may_start(node, &status->waiting_peer))
+            status->waiting = SGP_WAITING_HELLO;
+        return;
+    case SGP_STAGE_BEGIN:
+        return;
+    }
+    if (link != NULL)
+        status->waiting_peer = link->peer;
+}
+
+void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_status)
+{
+    struct sgp_node_status status = {
+        .state = sgp_core_state(node),
+        .round = node->round,
+        .rounds = sgp_core_train_end(node),
+        .last_round = sgp_core_last(node),
+        .weight = node->weight + sgp_core_held(node),
+        .weight_in_flight = sgp_core_owed(node),
+        .weight_estimate = node->weight,
+        .jumps = node->jumps,
+        .starving = node->starving,
+        .waiting = SGP_WAITING_NOTHING,
+        .waiting_peer = SGP_SLOT_NONE,
+        .waiting_since = node->stage_since,
+    };
+    if (!node->paused)
+        fill_waiting(node, &status);
+    *ret_status = status;
+}
+
+uint32_t sgp_node_link_count(const struct sgp_node *node)
+{
+    return node->link_count;
+}
+
+void sgp_node_link_status(
+    const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status)
+{
+    sgp_assert(index < node->link_count);
+    const struct sgp_core_link *link = &node->links[index];
+    bool out = link->direction == SGP_OUT;
+    bool heard = link->heard != SGP_TIME_NEVER;
+    *ret_status = (struct sgp_peer_status){
+        .peer = link->peer,
+        .direction = link->direction,
+        .state = link->state,
+        .absent = link->absent,
+        .peer_state = link->pulse.state,
+        .round = heard ? link->pulse.round : SGP_ROUND_NONE,
+        .promise = link->promise,
+        .last_heard = link->heard,
+        .silence_bound = sgp_core_silence(link),
+        .shares_sent = link->shares_sent,
+        .shares_received = link->shares_received,
+        .shares_returned = link->shares_returned,
+        .weight_owed = link->owed.exists ? link->owed.share.weight : 0,
+        .last_number = out ? link->number : link->accepted,
+        .last_error = link->last_error,
+        .last_reason = link->last_reason,
+        .mismatch = link->mismatch,
+    };
+}

@@ -1,0 +1,423 @@
+/* Links: dialling, greeting, hearing, falling silent, saying where we stand.
+ *
+ * A link is one directed edge with at most one connection. What is heard on it is judged on it
+ * alone: a peer that can reach us may still be out of our reach. */
+#include "core/core.h"
+
+#include <string.h>
+
+#define INTERVALS_PER_WINDOW 32
+#define ENDS_FACTOR 64 /* a peer that claims more than so many times our rounds is not believed */
+#define ENDS_FLOOR ((sgp_round)1024)
+
+struct sgp_core_link *sgp_core_find(
+    struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
+{
+    struct sgp_core_link *links = node->links;
+    uint32_t low = direction == SGP_OUT ? 0 : node->out_count;
+    uint32_t end = direction == SGP_OUT ? node->out_count : node->link_count;
+    uint32_t high = end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (links[middle].peer < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < end && links[low].peer == peer ? &links[low] : NULL;
+}
+
+/* ---- liveness ---- */
+
+static bool state_is_active(enum sgp_node_state state)
+{
+    return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
+}
+
+/* A peer that joins for the second time has restarted: it catches up by itself, and the fleet does
+ * not stand still for it. */
+bool sgp_core_peer_active(const struct sgp_core_link *link)
+{
+    bool rejoining = link->pulse.state == SGP_NODE_JOINING && link->trained;
+    return link->heard != SGP_TIME_NEVER && !link->absent && state_is_active(link->pulse.state) &&
+           !rejoining;
+}
+
+sgp_time sgp_core_silence(const struct sgp_core_link *link)
+{
+    sgp_time longest = link->longest[0] > link->longest[1] ? link->longest[0] : link->longest[1];
+    if (longest > SGP_SILENCE_MAX_NS / SGP_SILENCE_FACTOR)
+        return SGP_SILENCE_MAX_NS;
+    sgp_time bound = SGP_SILENCE_FACTOR * longest;
+    return bound > SGP_SILENCE_MIN_NS ? bound : SGP_SILENCE_MIN_NS;
+}
+
+/* The peer's own pace: silences while it took part, not those of a pause or an absence. */
+static void note_interval(struct sgp_core_link *link, sgp_time now)
+{
+    if (link->heard == SGP_TIME_NEVER || link->absent || !state_is_active(link->pulse.state))
+        return;
+    sgp_time interval = now - link->heard;
+    if (interval > link->longest[0])
+        link->longest[0] = interval;
+    if (++link->intervals == INTERVALS_PER_WINDOW) {
+        link->longest[1] = link->longest[0];
+        link->longest[0] = 0;
+        link->intervals = 0;
+    }
+}
+
+static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
+{
+    sgp_round own = node->config.rounds > ENDS_FLOOR ? node->config.rounds : ENDS_FLOOR;
+    return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
+           pulse->ends / ENDS_FACTOR <= own && pulse->stop >= SGP_ROUND_NONE &&
+           pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
+}
+
+void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
+{
+    if (pulse != NULL && !pulse_is_sound(node, pulse)) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
+    note_interval(link, node->now);
+    link->heard = node->now;
+    if (link->absent) {
+        link->absent = false;
+        (void)sgp_core_note(node, SGP_NOTE_BACK, link->peer);
+    }
+    if (pulse == NULL)
+        return;
+    link->pulse = *pulse;
+    if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING)
+        link->trained = true;
+    if (pulse->ends > node->ends)
+        node->ends = pulse->ends;
+    if (pulse->stop != SGP_ROUND_NONE && (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop))
+        node->stop = pulse->stop;
+}
+
+/* Take the promise that the peer last stated. A credit granted for another one is void: the source
+ * dropped it when it changed its plan, so its buffer is free for whoever comes first. */
+void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->direction != SGP_IN || link->filling)
+        return;
+    link->promise = link->pulse.next_round;
+    if (link->slot != SGP_SLOT_NONE && node->receives[link->slot].share.round != link->promise)
+        sgp_core_unreserve(node, link);
+}
+
+/* ---- saying ---- */
+
+/* The next round in which we give on this link. A share that is owed and not sent comes first. */
+sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed.exists && !link->owed.sent)
+        return link->owed.share.round;
+    if (!sgp_core_active(node))
+        return SGP_ROUND_NONE;
+    sgp_round from = node->round + (node->gave ? 1 : 0);
+    bool still_next = link->plan_from != SGP_ROUND_NONE && from >= link->plan_from &&
+                      (link->plan == SGP_ROUND_NONE || from <= link->plan);
+    if (!still_next) {
+        link->plan =
+            sgp_topology_next_round(node->config.topology, node->config.self, link->peer, from);
+        link->plan_from = from;
+    }
+    return link->plan < sgp_core_last(node) ? link->plan : SGP_ROUND_NONE;
+}
+
+static bool computing(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
+}
+
+struct sgp_message *sgp_core_send(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SEND);
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->message.type = type;
+    effect->message.pulse = (struct sgp_pulse){
+        .state = sgp_core_state(node),
+        .computing = computing(node),
+        .round = node->round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = node->ends,
+        .stop = node->stop,
+    };
+    if (link->direction == SGP_OUT) {
+        sgp_round promise = sgp_core_promise(node, link);
+        if (promise != link->announced) /* see sgp_core_take_promise */
+            link->credit = SGP_ROUND_NONE;
+        link->announced = promise;
+        effect->message.pulse.next_round = promise;
+    }
+    link->said = node->now;
+    return &effect->message;
+}
+
+void sgp_core_announce(struct sgp_node *node)
+{
+    bool idle = !sgp_core_active(node);
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        if (link->state != SGP_LINK_UP)
+            continue;
+        bool due = !idle && node->now - link->said >= SGP_BEAT_NS;
+        bool broken = link->direction == SGP_OUT && sgp_core_promise(node, link) != link->announced;
+        if (due || broken || node->changed)
+            (void)sgp_core_send(node, link, SGP_BEAT);
+    }
+    node->changed = false;
+}
+
+/* ---- connections ---- */
+
+/* The connection is gone, whoever ended it: nothing half-done on it may survive. */
+static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->connection = 0;
+    link->state = SGP_LINK_DOWN;
+    link->since = node->now;
+    link->credit = SGP_ROUND_NONE;
+    link->owed.sent = false;
+    link->filling = false;
+    sgp_core_unreserve(node, link);
+    if (link->direction == SGP_IN)
+        return;
+    double spread = 0.5 + 0.5 * sgp_random_double(&node->random);
+    link->redial = node->now + (sgp_time)((double)link->backoff * spread);
+    link->backoff = 2 * link->backoff < SGP_DIAL_MAX_NS ? 2 * link->backoff : SGP_DIAL_MAX_NS;
+}
+
+void sgp_core_hang_up(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_HANG_UP);
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->code = code;
+    effect->reason = reason;
+    effect->message.type = SGP_GOODBYE;
+    effect->message.pulse = (struct sgp_pulse){.state = sgp_core_state(node),
+        .round = node->round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = node->ends,
+        .stop = node->stop};
+    effect->message.goodbye =
+        (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
+    link->last_error = code;
+    link->last_reason = reason;
+    disconnect(node, link);
+}
+
+void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
+{
+    struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
+    sgp_assert(link != NULL && id->connection != 0);
+    if (link->connection != 0) /* a source that dials again has lost the old one */
+        sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
+    link->connection = id->connection;
+    link->state = SGP_LINK_CONNECTING;
+    link->since = node->now;
+    link->redial = SGP_TIME_NEVER;
+    if (link->direction == SGP_IN)
+        return;
+    struct sgp_message *message = sgp_core_send(node, link, SGP_HELLO);
+    message->hello = (struct sgp_hello){
+        .source = node->config.topology->nodes[node->config.self].name,
+        .target = node->config.topology->nodes[link->peer].name,
+        .lineage = node->config.lineage,
+        .parameters = node->config.parameters,
+        .fingerprint = node->config.fingerprint,
+    };
+}
+
+void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code)
+{
+    if (link->state == SGP_LINK_UP || link->last_error != code) {
+        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
+        note->link.direction = link->direction;
+        note->code = code;
+    }
+    link->last_error = code;
+    disconnect(node, link);
+}
+
+void sgp_core_goodbye(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye)
+{
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
+    note->link.direction = link->direction;
+    note->code = SGP_E_CLOSED;
+    note->reason = goodbye->reason;
+    enum sgp_reason reason = goodbye->reason;
+    /* The peer would not have this share, and says so by ending the connection. */
+    if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
+        sgp_core_take_back(node, link, reason);
+    bool passing = reason == SGP_REASON_REPLACED || reason == SGP_REASON_ABSENT ||
+                   reason == SGP_REASON_CHECKSUM;
+    if (!passing) /* dialling again at once would not change its mind */
+        link->backoff = SGP_DIAL_MAX_NS;
+    sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
+    link->last_reason = reason;
+}
+
+/* ---- greeting ---- */
+
+static enum sgp_reason compare(
+    const struct sgp_fingerprint *own, const struct sgp_fingerprint *other)
+{
+    if (own->shape != other->shape)
+        return SGP_REASON_SHAPE;
+    if (own->loss != other->loss)
+        return SGP_REASON_LOSS;
+    if (own->classes != other->classes)
+        return SGP_REASON_CLASSES;
+    if (own->scaling != other->scaling)
+        return SGP_REASON_SCALING;
+    return SGP_REASON_NONE;
+}
+
+/* End a greeting for good: the peer counts as never heard, so nobody waits for it. */
+static void refuse(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
+{
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
+    note->link.direction = link->direction;
+    note->reason = reason;
+    link->heard = SGP_TIME_NEVER;
+    link->backoff = SGP_DIAL_MAX_NS;
+    sgp_core_hang_up(node, link, code, reason);
+}
+
+/* Refuse a peer that trains another model; warn of what merely differs. */
+static bool trains_the_same(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
+{
+    const struct sgp_fingerprint *own = &node->config.fingerprint;
+    enum sgp_reason reason = compare(own, other);
+    if (reason != SGP_REASON_NONE) {
+        refuse(node, link, SGP_E_MODEL, reason);
+        return false;
+    }
+    bool differs = own->topology != other->topology || own->batch != other->batch ||
+                   memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0;
+    if (differs && !link->mismatch) {
+        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
+        note->link.direction = link->direction;
+    }
+    link->mismatch = differs;
+    return true;
+}
+
+static void greeted(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->state = SGP_LINK_UP;
+    link->since = node->now;
+    link->backoff = SGP_DIAL_MIN_NS;
+    link->last_error = 0;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
+    note->link = (struct sgp_link){link->peer, link->direction, link->connection};
+}
+
+void sgp_core_hello(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
+{
+    const char *name = node->config.topology->nodes[node->config.self].name;
+    if (strcmp(hello->target, name) != 0) {
+        refuse(node, link, SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
+        return;
+    }
+    if (!trains_the_same(node, link, &hello->fingerprint))
+        return;
+    if (hello->parameters != node->config.parameters) {
+        refuse(node, link, SGP_E_MODEL, SGP_REASON_SHAPE);
+        return;
+    }
+    if (link->lineage != hello->lineage) { /* it has forgotten its past; its numbers start again */
+        link->lineage = hello->lineage;
+        link->accepted = 0;
+    }
+    greeted(node, link);
+    struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
+    message->welcome = (struct sgp_welcome){
+        .target = name,
+        .lineage = node->config.lineage,
+        .accepted = link->accepted,
+        .fingerprint = node->config.fingerprint,
+    };
+}
+
+void sgp_core_welcome(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome)
+{
+    if (strcmp(welcome->target, node->config.topology->nodes[link->peer].name) != 0) {
+        refuse(node, link, SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
+        return;
+    }
+    if (!trains_the_same(node, link, &welcome->fingerprint))
+        return;
+    bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
+    link->lineage = welcome->lineage;
+    greeted(node, link);
+    sgp_core_settle(node, link, welcome->accepted, forgot);
+}
+
+/* ---- time ---- */
+
+/* A node that has ended dials only those it still owes. */
+static bool wants_connection(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return (node->state != SGP_NODE_FINISHED && !node->drained) || link->owed.exists;
+}
+
+/* When silence on this link becomes absence. */
+static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool judged = link->heard != SGP_TIME_NEVER && !link->absent &&
+                  state_is_active(link->pulse.state) && !node->drained;
+    sgp_time at = judged ? link->heard + sgp_core_silence(link) : SGP_TIME_NEVER;
+    bool greeting = link->state == SGP_LINK_CONNECTING;
+    return greeting && link->since + SGP_SILENCE_MIN_NS < at ? link->since + SGP_SILENCE_MIN_NS
+                                                             : at;
+}
+
+static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
+{
+    bool known = link->heard != SGP_TIME_NEVER && !link->absent &&
+                 node->now - link->heard >= sgp_core_silence(link);
+    if (known) {
+        link->absent = true;
+        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
+        note->link.direction = link->direction;
+    }
+    if (link->connection != 0)
+        sgp_core_hang_up(node, link, SGP_E_ABSENT, SGP_REASON_ABSENT);
+}
+
+void sgp_core_watch(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        if (absent_at(node, link) <= node->now)
+            fall_silent(node, link);
+        if (link->redial <= node->now && wants_connection(node, link)) {
+            struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_DIAL);
+            effect->link = (struct sgp_link){.peer = link->peer, .direction = SGP_OUT};
+            link->redial = SGP_TIME_NEVER;
+        }
+    }
+}
+
+sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    sgp_time least = absent_at(node, link);
+    if (link->redial < least && wants_connection(node, link))
+        least = link->redial;
+    if (link->state == SGP_LINK_UP && sgp_core_active(node) && link->said + SGP_BEAT_NS < least)
+        least = link->said + SGP_BEAT_NS;
+    return least;
+}

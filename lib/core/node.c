@@ -1,0 +1,355 @@
+/* The node's frame: creation, one step, the next deadline. Runs on the caller's thread; does no I/O. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a node needs ---- */
+
+enum { MARK_OUT = 1, MARK_IN = 2 };
+
+/* Mark every node that shares an edge with `self` in any phase; count the links each way. */
+static void mark_peers(const struct sgp_topology *topology, uint32_t self, unsigned char *marks,
+    uint32_t *ret_out, uint32_t *ret_in)
+{
+    *ret_out = *ret_in = 0;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        uint32_t count;
+        const struct sgp_edge *edges = sgp_phase_out(phase, self, &count);
+        for (uint32_t e = 0; e < count; e++) {
+            *ret_out += (marks[edges[e].target] & MARK_OUT) == 0;
+            marks[edges[e].target] |= MARK_OUT;
+        }
+        edges = sgp_phase_in(phase, self, &count);
+        for (uint32_t e = 0; e < count; e++) {
+            *ret_in += (marks[edges[e].source] & MARK_IN) == 0;
+            marks[edges[e].source] |= MARK_IN;
+        }
+    }
+}
+
+/* The most shares awaited in two successive rounds, the seam of the cycle included. */
+static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint32_t self)
+{
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        uint32_t after = p + 1 < topology->phase_count
+                             ? p + 1
+                             : sgp_topology_phase_index(topology, topology->prelude_rounds);
+        uint32_t here, next;
+        (void)sgp_phase_in(phase, self, &here);
+        (void)sgp_phase_in(&topology->phases[after], self, &next);
+        if (phase->rounds > 1 && here > next)
+            next = here;
+        if (here + next > most)
+            most = here + next;
+    }
+    return most;
+}
+
+static void needs_of(const struct sgp_topology *topology, uint32_t self, uint32_t out, uint32_t in,
+    struct sgp_node_needs *ret_needs)
+{
+    ret_needs->snapshots = 2 + out;
+    ret_needs->receives = awaited_in_two_rounds(topology, self) + 1;
+    ret_needs->effects = 16 + 8 * (out + in) + 2 * ret_needs->receives;
+}
+
+int sgp_node_needs(
+    const struct sgp_topology *topology, uint32_t self, struct sgp_node_needs *ret_needs)
+{
+    unsigned char *marks = calloc(topology->node_count, 1);
+    if (marks == NULL)
+        return -ENOMEM;
+    uint32_t out, in;
+    mark_peers(topology, self, marks, &out, &in);
+    free(marks);
+    needs_of(topology, self, out, in, ret_needs);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static bool config_is_sound(const struct sgp_node_config *config)
+{
+    return config->topology != NULL && config->self < config->topology->node_count &&
+           config->method != NULL && config->lineage != 0 && config->parameters > 0 &&
+           config->parameters <= SGP_PARAMETERS_MAX && config->rounds >= 0 &&
+           config->rounds < SGP_ROUND_MAX && config->local_steps > 0 && config->weight_least >= 0 &&
+           config->weight_least <= SGP_NODES_MAX;
+}
+
+static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direction direction)
+{
+    link->peer = peer;
+    link->direction = direction;
+    link->state = SGP_LINK_DOWN;
+    link->redial = SGP_TIME_NEVER;
+    link->backoff = SGP_DIAL_MIN_NS;
+    link->heard = SGP_TIME_NEVER;
+    link->credit = link->announced = link->promise = SGP_ROUND_NONE;
+    link->plan = link->plan_from = SGP_ROUND_NONE;
+    link->slot = SGP_SLOT_NONE;
+}
+
+int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_node)
+{
+    if (!config_is_sound(config))
+        return -EINVAL;
+    const struct sgp_topology *topology = config->topology;
+    unsigned char *marks = calloc(topology->node_count, 1);
+    struct sgp_node *node = calloc(1, sizeof(*node));
+    if (marks == NULL || node == NULL)
+        goto no_memory;
+    uint32_t in;
+    mark_peers(topology, config->self, marks, &node->out_count, &in);
+    node->link_count = node->out_count + in;
+    struct sgp_node_needs needs;
+    needs_of(topology, config->self, node->out_count, in, &needs);
+    node->snapshot_count = needs.snapshots;
+    node->receive_count = needs.receives;
+    node->links = calloc(node->link_count + 1u, sizeof(*node->links));
+    node->snapshot_users = calloc(needs.snapshots, sizeof(*node->snapshot_users));
+    node->receives = calloc(needs.receives, sizeof(*node->receives));
+    if (node->links == NULL || node->snapshot_users == NULL || node->receives == NULL)
+        goto no_memory;
+
+    struct sgp_core_link *out = node->links;
+    struct sgp_core_link *into = node->links + node->out_count;
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        if (marks[i] & MARK_OUT)
+            init_link(out++, i, SGP_OUT);
+        if (marks[i] & MARK_IN)
+            init_link(into++, i, SGP_IN);
+    }
+    free(marks);
+    node->config = *config;
+    sgp_random_init(&node->random, config->seed, config->self);
+    node->state = SGP_NODE_JOINING;
+    node->stage = SGP_STAGE_IDLE;
+    node->ends = config->rounds;
+    node->stop = SGP_ROUND_NONE;
+    node->weight = 1;
+    node->publish_slot = SGP_SLOT_NONE;
+    *ret_node = node;
+    return 0;
+
+no_memory:
+    free(marks);
+    sgp_node_destroy(node);
+    return -ENOMEM;
+}
+
+void sgp_node_destroy(struct sgp_node *node)
+{
+    if (node == NULL)
+        return;
+    free(node->links);
+    free(node->snapshot_users);
+    free(node->receives);
+    free(node);
+}
+
+/* ---- small facts that several files ask ---- */
+
+struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type)
+{
+    struct sgp_effects *effects = node->effects;
+    sgp_assert(effects->count < effects->capacity);
+    struct sgp_effect *effect = &effects->items[effects->count++];
+    memset(effect, 0, sizeof(*effect));
+    effect->type = type;
+    effect->slot = SGP_SLOT_NONE;
+    effect->round = node->round;
+    effect->weight = node->weight;
+    return effect;
+}
+
+struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_NOTE);
+    effect->note = note;
+    effect->link.peer = peer;
+    return effect;
+}
+
+enum sgp_node_state sgp_core_state(const struct sgp_node *node)
+{
+    bool pausable = node->state != SGP_NODE_FINISHED && node->state != SGP_NODE_DRAINING;
+    return node->paused && pausable ? SGP_NODE_PAUSED : node->state;
+}
+
+bool sgp_core_active(const struct sgp_node *node)
+{
+    enum sgp_node_state state = sgp_core_state(node);
+    return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
+}
+
+sgp_round sgp_core_train_end(const struct sgp_node *node)
+{
+    bool early = node->stop != SGP_ROUND_NONE && node->stop < node->ends;
+    return early ? node->stop : node->ends;
+}
+
+sgp_round sgp_core_last(const struct sgp_node *node)
+{
+    return sgp_core_train_end(node) +
+           (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
+}
+
+/* ---- one step ---- */
+
+/* The link that an event speaks of, or NULL if it speaks of a connection already gone. */
+static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_link *id)
+{
+    struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
+    return link != NULL && link->connection == id->connection ? link : NULL;
+}
+
+static void on_message(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
+{
+    bool greeting = message->type == SGP_HELLO || message->type == SGP_WELCOME;
+    bool incoming = message->type == SGP_HELLO || message->type == SGP_SHARE;
+    bool outgoing =
+        message->type == SGP_WELCOME || message->type == SGP_CREDIT || message->type == SGP_ACK;
+    bool up = link->state == SGP_LINK_UP;
+    if ((incoming && link->direction != SGP_IN) || (outgoing && link->direction != SGP_OUT) ||
+        (message->type != SGP_GOODBYE && greeting == up)) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
+        return;
+    }
+    uint64_t connection = link->connection;
+    sgp_core_hear(node, link, &message->pulse);
+    if (link->connection != connection) /* the pulse was out of range */
+        return;
+    if (message->type != SGP_SHARE) /* a share keeps the old promise until it is whole */
+        sgp_core_take_promise(node, link);
+    switch (message->type) {
+    case SGP_HELLO:
+        sgp_core_hello(node, link, &message->hello);
+        break;
+    case SGP_WELCOME:
+        sgp_core_welcome(node, link, &message->welcome);
+        break;
+    case SGP_BEAT:
+        break;
+    case SGP_CREDIT:
+        sgp_core_credit(node, link, &message->credit);
+        break;
+    case SGP_SHARE:
+        sgp_core_share(node, link, &message->share);
+        break;
+    case SGP_ACK:
+        sgp_core_ack(node, link, &message->ack);
+        break;
+    case SGP_GOODBYE:
+        sgp_core_goodbye(node, link, &message->goodbye);
+        break;
+    }
+}
+
+static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
+{
+    if (event->type == SGP_EVENT_UP) {
+        sgp_core_up(node, &event->link);
+        return;
+    }
+    struct sgp_core_link *link = link_of(node, &event->link);
+    if (link == NULL)
+        return;
+    if (event->type == SGP_EVENT_DOWN)
+        sgp_core_down(node, link, event->code);
+    else if (event->type == SGP_EVENT_MESSAGE)
+        on_message(node, link, event->message);
+    else if (event->type == SGP_EVENT_PAYLOAD)
+        sgp_core_payload(node, link, event->code);
+    else
+        sgp_core_hear(node, link, NULL);
+}
+
+static void on_start(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        node->links[i].redial = node->now;
+    node->stage_since = node->now;
+}
+
+static void dispatch(struct sgp_node *node, const struct sgp_event *event)
+{
+    switch (event->type) {
+    case SGP_EVENT_START:
+        on_start(node);
+        break;
+    case SGP_EVENT_TICK:
+        break;
+    case SGP_EVENT_UP:
+    case SGP_EVENT_DOWN:
+    case SGP_EVENT_MESSAGE:
+    case SGP_EVENT_PAYLOAD:
+    case SGP_EVENT_HEARD:
+        on_link_event(node, event);
+        break;
+    case SGP_EVENT_TRAINED:
+        sgp_core_trained(node, event->code);
+        break;
+    case SGP_EVENT_PUBLISHED:
+        sgp_core_published(node, event->checksum);
+        break;
+    case SGP_EVENT_ABSORBED:
+        sgp_assert(node->receives[event->slot].state == SGP_RECEIVE_ABSORBING);
+        node->receives[event->slot].state = SGP_RECEIVE_FREE;
+        break;
+    case SGP_EVENT_RESTORED:
+        sgp_assert(node->snapshot_users[event->slot] > 0);
+        node->snapshot_users[event->slot]--;
+        break;
+    case SGP_EVENT_ENOUGH:
+        sgp_core_enough(node);
+        break;
+    case SGP_EVENT_PAUSE:
+    case SGP_EVENT_RESUME:
+        sgp_core_pause(node, event->type == SGP_EVENT_PAUSE);
+        break;
+    case SGP_EVENT_STOP:
+        sgp_core_drain(node);
+        break;
+    }
+}
+
+/* Whatever the event was, the same questions follow in the same order: who went silent, what can the
+ * round do now, who gets a buffer, and what must be said. */
+void sgp_node_step(
+    struct sgp_node *node, const struct sgp_event *event, struct sgp_effects *effects)
+{
+    sgp_assert(event->now >= node->now);
+    node->now = event->now;
+    node->effects = effects;
+    node->again = false;
+    effects->count = 0;
+    dispatch(node, event);
+    sgp_core_watch(node);
+    sgp_core_advance(node);
+    sgp_core_send_owed(node);
+    sgp_core_grant(node);
+    sgp_core_announce(node);
+    node->effects = NULL;
+}
+
+sgp_time sgp_node_deadline(const struct sgp_node *node)
+{
+    if (node->again)
+        return node->now;
+    sgp_time least = SGP_TIME_NEVER;
+    if (node->state == SGP_NODE_DRAINING && !node->drained)
+        least = node->drain_until;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        sgp_time at = sgp_core_link_deadline(node, &node->links[i]);
+        if (at < least)
+            least = at;
+    }
+    return least;
+}

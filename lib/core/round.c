@@ -1,0 +1,246 @@
+/* Rounds: the stages of one, from the first hello to the end. */
+#include "core/core.h"
+
+static void enter(struct sgp_node *node, enum sgp_stage stage)
+{
+    node->stage = stage;
+    node->stage_since = node->now;
+}
+
+static void become(struct sgp_node *node, enum sgp_node_state state)
+{
+    if (node->state == state)
+        return;
+    node->state = state;
+    node->changed = true;
+    (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
+}
+
+/* ---- start ---- */
+
+static sgp_round far_ahead(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    return (sgp_round)topology->node_count + topology->rounds_per_cycle;
+}
+
+/* Rounds are labels: a node that finds the fleet far ahead joins it there. */
+static sgp_round next_round(const struct sgp_node *node, sgp_round next)
+{
+    sgp_round furthest = next;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (link->state == SGP_LINK_UP && sgp_core_peer_active(link) &&
+            link->pulse.round > furthest)
+            furthest = link->pulse.round;
+    }
+    return furthest > next + far_ahead(node) ? furthest : next;
+}
+
+static void take_round(struct sgp_node *node, sgp_round next)
+{
+    sgp_round chosen = next_round(node, next);
+    node->round = chosen;
+    node->gave = false;
+    if (chosen == next)
+        return;
+    node->jumps++;
+    (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
+}
+
+static bool heard_elsewhere(const struct sgp_node *node, uint32_t peer)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->links[i].peer == peer)
+            return node->links[i].heard != SGP_TIME_NEVER;
+    return false;
+}
+
+bool sgp_core_may_start(const struct sgp_node *node, uint32_t *ret_missing)
+{
+    uint32_t heard = 1, missing = SGP_SLOT_NONE;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        bool known = link->heard != SGP_TIME_NEVER;
+        if (!known && missing == SGP_SLOT_NONE)
+            missing = link->peer;
+        bool counted = link->direction == SGP_IN && heard_elsewhere(node, link->peer);
+        heard += known && !counted;
+    }
+    *ret_missing = missing;
+    bool enough = node->config.start != SGP_START_ALL && heard >= node->config.start;
+    return missing == SGP_SLOT_NONE || enough || next_round(node, 0) > 0;
+}
+
+/* ---- the end ---- */
+
+static bool settled(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (link->owed.exists && !link->absent && link->heard != SGP_TIME_NEVER)
+            return false;
+    }
+    return true;
+}
+
+static void end(struct sgp_node *node)
+{
+    if (node->round < sgp_core_last(node)) { /* somebody trains for longer than we knew */
+        enter(node, SGP_STAGE_BEGIN);
+        node->again = true;
+    } else if (settled(node)) {
+        enter(node, SGP_STAGE_IDLE);
+        become(node, SGP_NODE_FINISHED);
+    }
+}
+
+static void drain(struct sgp_node *node)
+{
+    bool job = node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
+    if (node->drained || ((job || !settled(node)) && node->now < node->drain_until))
+        return;
+    for (uint32_t i = 0; i < node->link_count; i++)
+        if (node->links[i].connection != 0)
+            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
+    node->drained = true;
+    (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);
+}
+
+void sgp_core_drain(struct sgp_node *node)
+{
+    if (node->state == SGP_NODE_DRAINING)
+        return;
+    node->drain_until = node->now + SGP_DRAIN_NS;
+    become(node, SGP_NODE_DRAINING);
+}
+
+void sgp_core_enough(struct sgp_node *node)
+{
+    sgp_round stop = node->round + far_ahead(node); /* everybody has heard of it by then */
+    if (node->stop == SGP_ROUND_NONE || stop < node->stop)
+        node->stop = stop;
+}
+
+void sgp_core_pause(struct sgp_node *node, bool paused)
+{
+    if (node->paused == paused)
+        return;
+    node->paused = paused;
+    node->changed = true;
+    node->stage_since = node->now;
+    (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
+}
+
+/* ---- the stages ---- */
+
+/* Whom this round still waits for: present, and promised to give in this round or before. */
+const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
+{
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (sgp_core_peer_active(link) && link->promise != SGP_ROUND_NONE &&
+            link->promise <= node->round)
+            return link;
+    }
+    return NULL;
+}
+
+static void begin(struct sgp_node *node)
+{
+    if (node->round >= sgp_core_last(node)) {
+        enter(node, SGP_STAGE_END);
+        return;
+    }
+    bool early = node->stop != SGP_ROUND_NONE && node->round >= node->stop;
+    if (node->round >= node->config.rounds || early)
+        become(node, SGP_NODE_SETTLING);
+    if (node->state == SGP_NODE_TRAINING && node->weight > 0) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
+        effect->steps = node->config.local_steps;
+        enter(node, SGP_STAGE_TRAIN);
+    } else {
+        enter(node, SGP_STAGE_CREDIT);
+    }
+}
+
+static void complete(struct sgp_node *node)
+{
+    sgp_core_absorb_until(node, node->round);
+    (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
+    take_round(node, node->round + 1);
+    enter(node, SGP_STAGE_BEGIN);
+}
+
+void sgp_core_trained(struct sgp_node *node, int code)
+{
+    sgp_assert(node->stage == SGP_STAGE_TRAIN);
+    enter(node, SGP_STAGE_CREDIT);
+    if (code == 0)
+        return;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DIVERGED, node->config.self);
+    note->code = code;
+    sgp_core_pause(node, true);
+}
+
+void sgp_core_published(struct sgp_node *node, uint64_t checksum)
+{
+    sgp_assert(node->stage == SGP_STAGE_PUBLISHING);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_owed *owed = &node->links[i].owed;
+        if (!owed->exists || !owed->publishing)
+            continue;
+        owed->share.checksum = checksum;
+        owed->publishing = false;
+    }
+    node->snapshot_users[node->publish_slot]--;
+    node->publish_slot = SGP_SLOT_NONE;
+    enter(node, SGP_STAGE_GATHER);
+}
+
+static bool may_work(const struct sgp_node *node)
+{
+    return node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING;
+}
+
+static void join(struct sgp_node *node)
+{
+    uint32_t missing;
+    if (!sgp_core_may_start(node, &missing))
+        return;
+    take_round(node, 0);
+    become(node, SGP_NODE_TRAINING);
+    enter(node, SGP_STAGE_BEGIN);
+}
+
+/* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */
+void sgp_core_advance(struct sgp_node *node)
+{
+    sgp_core_absorb_until(node, sgp_core_active(node) ? node->round - 1 : SGP_ROUND_MAX);
+    if (node->state == SGP_NODE_DRAINING)
+        drain(node);
+    if (node->paused)
+        return;
+    if (node->state == SGP_NODE_JOINING)
+        join(node);
+    if (!may_work(node))
+        return;
+    bool completed = false;
+    for (;;) {
+        if (node->stage == SGP_STAGE_BEGIN)
+            begin(node);
+        if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node))
+            enter(node,
+                node->publish_slot != SGP_SLOT_NONE ? SGP_STAGE_PUBLISHING : SGP_STAGE_GATHER);
+        if (node->stage == SGP_STAGE_END)
+            end(node);
+        if (node->stage != SGP_STAGE_GATHER || sgp_core_awaited(node) != NULL)
+            return;
+        if (completed) {
+            node->again = true;
+            return;
+        }
+        complete(node);
+        completed = true;
+    }
+}

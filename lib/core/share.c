@@ -1,0 +1,374 @@
+/* Shares: giving mass away, accepting it, getting it back.
+ *
+ * A share leaves `weight` when it is given, is owed while nobody has acknowledged it, and enters the
+ * target's weight when the target accepts it: whole, its checksum right, all of it finite. Whatever
+ * happens in between, it is accepted exactly once or comes back. */
+#include "core/core.h"
+
+#include <math.h>
+
+/* ---- buffers and credits (the target's side) ---- */
+
+static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = node->receive_count; i-- > 0;) {
+        if (node->receives[i].state == SGP_RECEIVE_FREE) {
+            *ret_first = i;
+            count++;
+        }
+    }
+    return count;
+}
+
+void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->slot == SGP_SLOT_NONE)
+        return;
+    sgp_assert(node->receives[link->slot].state == SGP_RECEIVE_GRANTED);
+    node->receives[link->slot].state = SGP_RECEIVE_FREE;
+    link->slot = SGP_SLOT_NONE;
+}
+
+/* The in-link with the lowest promise that has no buffer yet. */
+static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
+{
+    struct sgp_core_link *first = NULL;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
+                     link->promise != SGP_ROUND_NONE && link->promise <= node->round + 1;
+        if (wants && (first == NULL || link->promise < first->promise))
+            first = link;
+    }
+    return first;
+}
+
+/* Buffers go out in round order, and the last free one never to a later round: so the node that is
+ * furthest behind can always be served, and nobody waits in a circle. */
+void sgp_core_grant(struct sgp_node *node)
+{
+    struct sgp_core_link *link;
+    while (!node->drained && (link = first_without_buffer(node)) != NULL) {
+        uint32_t slot = SGP_SLOT_NONE;
+        uint32_t unused = count_free(node, &slot);
+        bool now_due = link->promise <= node->round;
+        if (unused == 0 && now_due) /* make room: mass may be added early, only the order is lost */
+            sgp_core_absorb_until(node, SGP_ROUND_MAX);
+        if (unused == 0 || (unused == 1 && !now_due))
+            return;
+        link->slot = slot;
+        node->receives[slot].state = SGP_RECEIVE_GRANTED;
+        node->receives[slot].peer = link->peer;
+        node->receives[slot].share.round = link->promise;
+        struct sgp_message *message = sgp_core_send(node, link, SGP_CREDIT);
+        message->credit.round = link->promise;
+    }
+}
+
+/* ---- accepting ---- */
+
+static bool share_is_sound(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    bool empty = share->fraction == 0;
+    bool amount = isfinite(share->fraction) && share->fraction >= 0 && share->fraction <= 1 &&
+                  isfinite(share->weight) && share->weight >= 0 &&
+                  share->weight <= (double)node->config.topology->node_count &&
+                  (!empty || share->weight == 0);
+    bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
+                 share->slice.first <= node->config.parameters - share->slice.count &&
+                 share->payload_bytes == (empty ? 0 : 4 * share->slice.count);
+    return amount && slice && share->number > link->accepted && share->round >= 0 &&
+           share->round <= link->pulse.round;
+}
+
+void sgp_core_share(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
+{
+    if (link->slot == SGP_SLOT_NONE || link->filling) {
+        sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
+        return;
+    }
+    if (!share_is_sound(node, link, share)) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
+    link->incoming = *share;
+    link->filling = true;
+    link->promise = share->round;
+    if (share->payload_bytes == 0) {
+        sgp_core_payload(node, link, 0);
+        return;
+    }
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->slot = link->slot;
+}
+
+static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+{
+    struct sgp_message *message = sgp_core_send(node, link, SGP_ACK);
+    message->ack = (struct sgp_ack){.number = link->incoming.number, .reason = reason};
+    if (reason == SGP_REASON_NONE)
+        return;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
+    note->link.direction = link->direction;
+    note->reason = reason;
+    link->last_reason = reason;
+    link->shares_returned++;
+}
+
+void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int code)
+{
+    if (!link->filling)
+        return;
+    if (code == SGP_E_CHECKSUM) {
+        sgp_core_hang_up(node, link, code, SGP_REASON_CHECKSUM);
+        return;
+    }
+    link->filling = false;
+    struct sgp_receive *receive = &node->receives[link->slot];
+    if (code != 0) {
+        sgp_core_unreserve(node, link);
+        acknowledge(node, link, SGP_REASON_NOT_FINITE);
+    } else {
+        bool empty = link->incoming.payload_bytes == 0;
+        receive->share = link->incoming;
+        receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
+        link->slot = SGP_SLOT_NONE;
+        link->accepted = link->incoming.number;
+        link->shares_received++;
+        acknowledge(node, link, SGP_REASON_NONE);
+    }
+    sgp_core_take_promise(node, link);
+}
+
+/* ---- absorbing ---- */
+
+/* Whether share `a` is absorbed before `b`: by round, then by source, so that a round repeats. */
+static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *b)
+{
+    return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
+}
+
+void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
+{
+    for (;;) {
+        struct sgp_receive *first = NULL;
+        for (uint32_t i = 0; i < node->receive_count; i++) {
+            struct sgp_receive *receive = &node->receives[i];
+            bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round;
+            if (due && (first == NULL || comes_before(receive, first)))
+                first = receive;
+        }
+        if (first == NULL)
+            return;
+        first->state = SGP_RECEIVE_ABSORBING;
+        node->weight += first->share.weight;
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
+        effect->link.peer = first->peer;
+        effect->slot = (uint32_t)(first - node->receives);
+        effect->factor = first->share.fraction;
+        effect->slice = first->share.slice;
+        effect->round = first->share.round;
+    }
+}
+
+double sgp_core_held(const struct sgp_node *node)
+{
+    double held = 0;
+    for (uint32_t i = 0; i < node->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_HELD)
+            held += node->receives[i].share.weight;
+    return held;
+}
+
+/* ---- giving (the source's side) ---- */
+
+double sgp_core_owed(const struct sgp_node *node)
+{
+    double owed = 0;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->links[i].owed.exists)
+            owed += node->links[i].owed.share.weight;
+    return owed;
+}
+
+static uint32_t unused_snapshot(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->snapshot_count; i++)
+        if (node->snapshot_users[i] == 0)
+            return i;
+    return SGP_SLOT_NONE;
+}
+
+static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32_t *ret_count)
+{
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
+    return sgp_phase_out(phase, node->config.self, ret_count);
+}
+
+/* The out-neighbour of this round that is present and not ready, or NULL if the node may give. */
+const struct sgp_core_link *sgp_core_cannot_give(
+    struct sgp_node *node, enum sgp_waiting *ret_waiting)
+{
+    uint32_t count;
+    const struct sgp_edge *edges = edges_of_round(node, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
+        if (!sgp_core_peer_active(link))
+            continue;
+        *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
+        if (link->owed.exists || link->state != SGP_LINK_UP || link->credit == SGP_ROUND_NONE)
+            return link;
+    }
+    return NULL;
+}
+
+/* While w is far below what the file lets it be, giving would shrink it further and eta / w would
+ * blow up: an empty share goes out instead, so that nobody waits. */
+static bool is_starving(struct sgp_node *node)
+{
+    bool starving = node->weight < SGP_STARVING * node->config.weight_least;
+    if (starving && !node->starving)
+        (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
+    node->starving = starving;
+    return starving;
+}
+
+static void owe(struct sgp_node *node, struct sgp_core_link *link, double fraction, double weight,
+    uint32_t slot)
+{
+    struct sgp_slice whole = {.first = 0, .count = node->config.parameters};
+    link->owed = (struct sgp_owed){
+        .exists = true,
+        .publishing = slot != SGP_SLOT_NONE,
+        .slot = slot,
+        .share =
+            {
+                .number = ++link->number,
+                .round = node->round,
+                .fraction = fraction,
+                .weight = weight,
+                .slice = whole,
+                .payload_bytes = slot != SGP_SLOT_NONE ? 4 * whole.count : 0,
+            },
+    };
+    link->shares_sent++;
+    if (slot != SGP_SLOT_NONE)
+        node->snapshot_users[slot]++;
+}
+
+/* Give to every present out-neighbour of the round; the fraction of an absent one stays. What is kept
+ * is computed from the float32 fractions that the targets will use, so that the numerators of a
+ * column add up as the weights do. Returns false while somebody or something must be waited for. */
+bool sgp_core_give(struct sgp_node *node)
+{
+    enum sgp_waiting waiting;
+    uint32_t slot = unused_snapshot(node);
+    if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)
+        return false;
+    bool starving = is_starving(node);
+    uint32_t count, targets = 0;
+    const struct sgp_edge *edges = edges_of_round(node, &count);
+    double weight = node->weight, given = 0, fractions = 0, keep = 1;
+    for (uint32_t e = 0; e < count; e++) {
+        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
+        if (!sgp_core_peer_active(link))
+            continue;
+        double fraction = starving ? 0 : edges[e].fraction;
+        owe(node, link, fraction, fraction * weight, starving ? SGP_SLOT_NONE : slot);
+        given += fraction * weight;
+        fractions += fraction;
+        keep -= (double)(float)fraction;
+        targets++;
+    }
+    node->gave = true;
+    if (targets == 0 || starving)
+        return true;
+    bool all = fractions >= 1 - 1e-12; /* rounding must not leave a speck of weight without mass */
+    node->weight = all ? 0 : weight - given;
+    node->snapshot_users[slot]++;
+    node->publish_slot = slot;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+    effect->slot = slot;
+    effect->factor = all ? 0 : keep;
+    return true;
+}
+
+/* Send what is owed, ready and covered by a credit: fresh shares and those of a lost connection. */
+void sgp_core_send_owed(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
+                     link->state == SGP_LINK_UP && link->credit != SGP_ROUND_NONE;
+        if (!ready)
+            continue;
+        link->owed.sent = true;
+        link->credit = SGP_ROUND_NONE;
+        struct sgp_message *message = sgp_core_send(node, link, SGP_SHARE);
+        message->share = link->owed.share;
+        node->effects->items[node->effects->count - 1].slot = link->owed.slot;
+    }
+}
+
+void sgp_core_credit(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit)
+{
+    (void)node;
+    if (credit->round == link->announced) /* else it crossed a change of plan, and is void */
+        link->credit = credit->round;
+}
+
+/* ---- settling ---- */
+
+static void accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed.slot != SGP_SLOT_NONE)
+        node->snapshot_users[link->owed.slot]--;
+    link->owed.exists = false;
+}
+
+/* The share comes home. Its snapshot stays in use until the RESTORE job is done with it. */
+void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+{
+    const struct sgp_owed *owed = &link->owed;
+    if (owed->slot != SGP_SLOT_NONE) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+        effect->link.peer = link->peer;
+        effect->slot = owed->slot;
+        effect->factor = owed->share.fraction;
+        effect->slice = owed->share.slice;
+    }
+    node->weight += owed->share.weight;
+    link->owed.exists = false;
+    link->shares_returned++;
+    link->last_reason = reason;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
+    note->reason = reason;
+}
+
+void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack)
+{
+    if (!link->owed.exists || !link->owed.sent || ack->number != link->owed.share.number)
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
+    else if (ack->reason == SGP_REASON_NONE)
+        accepted_by_peer(node, link);
+    else
+        sgp_core_take_back(node, link, ack->reason);
+}
+
+/* After a reconnect: what the target says it accepted is settled. What it never saw is sent again
+ * against a new credit, unless the target is a new one, who must not receive an old fleet's mass. */
+void sgp_core_settle(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
+{
+    if (!link->owed.exists)
+        return;
+    if (forgot)
+        sgp_core_take_back(node, link, SGP_REASON_FORGOT);
+    else if (accepted >= link->owed.share.number)
+        accepted_by_peer(node, link);
+}

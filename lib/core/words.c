@@ -1,0 +1,85 @@
+/* Words for the core's enumerations, and its one table of methods. */
+#include "core/core.h"
+
+#include <string.h>
+
+#define WORD(words, value)                                                                         \
+    ((size_t)(value) < sizeof(words) / sizeof((words)[0]) && (words)[value] != NULL                \
+            ? (words)[value]                                                                       \
+            : "?")
+
+const char *sgp_node_state_name(enum sgp_node_state state)
+{
+    static const char *const words[] = {
+        [SGP_NODE_JOINING] = "joining",
+        [SGP_NODE_TRAINING] = "training",
+        [SGP_NODE_SETTLING] = "settling",
+        [SGP_NODE_FINISHED] = "finished",
+        [SGP_NODE_PAUSED] = "paused",
+        [SGP_NODE_DRAINING] = "draining",
+    };
+    return WORD(words, state);
+}
+
+const char *sgp_message_type_name(enum sgp_message_type type)
+{
+    static const char *const words[] = {
+        [SGP_HELLO] = "hello",
+        [SGP_WELCOME] = "welcome",
+        [SGP_BEAT] = "beat",
+        [SGP_CREDIT] = "credit",
+        [SGP_SHARE] = "share",
+        [SGP_ACK] = "ack",
+        [SGP_GOODBYE] = "goodbye",
+    };
+    return WORD(words, type);
+}
+
+const char *sgp_reason_text(enum sgp_reason reason)
+{
+    static const char *const words[] = {
+        [SGP_REASON_NONE] = "accepted",
+        [SGP_REASON_NOT_FINITE] = "the share holds a NaN or an infinity",
+        [SGP_REASON_RANGE] = "a weight, fraction, round or slice is out of range",
+        [SGP_REASON_SHAPE] = "the models have other layers ([model] layers must be the same)",
+        [SGP_REASON_LOSS] = "the models have another loss ([model] loss must be the same)",
+        [SGP_REASON_CLASSES] =
+            "the classes or their order differ ([data] classes must be the same)",
+        [SGP_REASON_SCALING] = "the scaling differs ([data] scale must name the same file)",
+        [SGP_REASON_UNKNOWN] = "the node is not in the topology file, or its address is another's",
+        [SGP_REASON_VERSION] = "another protocol version",
+        [SGP_REASON_CREDIT] = "a share without a credit",
+        [SGP_REASON_CHECKSUM] = "the checksum of a share does not match",
+        [SGP_REASON_PROTOCOL] = "a message that cannot come now",
+        [SGP_REASON_ABSENT] = "silent for longer than its own pace explains",
+        [SGP_REASON_REPLACED] = "a newer connection of the same node took over",
+        [SGP_REASON_LEAVING] = "the node stops",
+        [SGP_REASON_FORGOT] = "the node restarted without its past",
+    };
+    return WORD(words, reason);
+}
+
+const char *sgp_waiting_name(enum sgp_waiting waiting)
+{
+    static const char *const words[] = {
+        [SGP_WAITING_NOTHING] = "nothing",
+        [SGP_WAITING_HELLO] = "hello",
+        [SGP_WAITING_CREDIT] = "credit",
+        [SGP_WAITING_SHARE] = "share",
+        [SGP_WAITING_ACK] = "acknowledgement",
+        [SGP_WAITING_JOB] = "compute",
+    };
+    return WORD(words, waiting);
+}
+
+const struct sgp_method *sgp_method_find(const char *name)
+{
+    static const struct sgp_method methods[] = {
+        {"sgp", SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
+            SGP_HOW_IN_ORDER_OF_SOURCE},
+    };
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
