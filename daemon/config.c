@@ -1,0 +1,580 @@
+/* Reads a configuration through inih and turns it into plain values by the table of config.h.
+ *
+ * Any thread; nothing here keeps state. The text is hostile: its size, its lines and every value
+ * are bounded, and a file is read whole before it is parsed. */
+#include "config.h"
+
+#include "sgp/topology.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(CONFIG_KEY_COUNT <= CONFIG_LINES, "struct config has room for every line");
+
+const struct config_key config_keys[CONFIG_KEY_COUNT] = {
+#define X(id, section, key, type, field, default_text, least, most, words, meaning)                \
+    {section, key, type, offsetof(struct config, field), default_text, least, most, words, meaning},
+    CONFIG_TABLE(X)
+#undef X
+};
+
+/* The state of one reading. `number` counts the lines that inih has asked for, which is the line of
+ * the pair in hand when the handler runs. */
+struct reading {
+    struct config config;
+    struct sgp_error *error;
+    struct sgp_error own; /* filled first, so that a NULL error is fine */
+    const char *text;
+    size_t bytes;
+    size_t position;
+    unsigned number;
+    bool indented; /* the line in hand begins with white space */
+};
+
+static void *field_of(struct config *config, const struct config_key *key)
+{
+    return (char *)config + key->offset;
+}
+
+static bool is_text(enum config_type type)
+{
+    return type == CONFIG_TEXT || type == CONFIG_PATH || type == CONFIG_LIST ||
+           type == CONFIG_NAME || type == CONFIG_ADDRESS;
+}
+
+int config_fail(const struct config *config, enum config_id id, struct sgp_error *error, int code,
+    const char *format, ...)
+{
+    char text[SGP_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const struct config_key *key = &config_keys[id];
+    if (config->lines[id] == 0)
+        return sgp_fail(error, code, "%s: [%s] %s: %s", config->file, key->section, key->key, text);
+    return sgp_fail(error, code, "%s:%u: [%s] %s: %s", config->file, config->lines[id],
+        key->section, key->key, text);
+}
+
+enum sgp_level config_log_level(const struct config *config)
+{
+    return (enum sgp_level)(config->log_level + SGP_LEVEL_ERROR);
+}
+
+/* Values. Each parser returns 0 and sets the field, or fills the error. `id` is also the line. */
+
+static int set_text(struct reading *r, enum config_id id, const char *value)
+{
+    char **field = field_of(&r->config, &config_keys[id]);
+    char *copy = strdup(value);
+    if (!copy)
+        return sgp_fail(&r->own, -ENOMEM, "%s: out of memory", r->config.file);
+    free(*field);
+    *field = copy;
+    return 0;
+}
+
+/* Relative paths are taken from the directory of the configuration. */
+static int set_path(struct reading *r, enum config_id id, const char *value)
+{
+    const char *slash = strrchr(r->config.file, '/');
+    if (value[0] == '/' || value[0] == '\0' || !slash || strcmp(value, "none") == 0)
+        return set_text(r, id, value);
+    char path[CONFIG_TEXT_BYTES];
+    int directory = (int)(slash - r->config.file);
+    int length = snprintf(path, sizeof path, "%.*s/%s", directory, r->config.file, value);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "the path is longer than %u bytes; use a shorter one", CONFIG_TEXT_BYTES - 1);
+    return set_text(r, id, path);
+}
+
+static int set_name(struct reading *r, enum config_id id, const char *value)
+{
+    size_t length = strlen(value);
+    bool good = length > 0 && length < SGP_NAME_BYTES && value[0] != '.';
+    for (size_t i = 0; i < length; i++)
+        good = good && (isalnum((unsigned char)value[i]) || strchr("._-", value[i]));
+    if (!good)
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "\"%.80s\" is not a name; use letters, digits and . _ -, at most %u of them", value,
+            SGP_NAME_BYTES - 1);
+    return set_text(r, id, value);
+}
+
+static int set_address(struct reading *r, enum config_id id, const char *value)
+{
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t port;
+    struct sgp_error why = {0};
+    if (sgp_address_split(value, &why, host, &port) < 0)
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG, "%s", why.text);
+    return set_text(r, id, value);
+}
+
+/* Decimal digits with an optional k, M or G. */
+static bool parse_count(const char *value, uint64_t *ret_count)
+{
+    size_t digits = strspn(value, "0123456789");
+    if (digits == 0 || digits > 18)
+        return false;
+    uint64_t unit = 1;
+    switch (value[digits]) {
+    case '\0':
+        break;
+    case 'k':
+        unit = 1000;
+        break;
+    case 'M':
+        unit = 1000000;
+        break;
+    case 'G':
+        unit = 1000000000;
+        break;
+    default:
+        return false;
+    }
+    if (unit > 1 && value[digits + 1] != '\0')
+        return false;
+    uint64_t count = strtoull(value, NULL, 10);
+    if (count > UINT64_MAX / unit)
+        return false;
+    *ret_count = count * unit;
+    return true;
+}
+
+static int set_count(struct reading *r, enum config_id id, const char *value)
+{
+    const struct config_key *key = &config_keys[id];
+    uint64_t count = 0;
+    if (value[0] != '\0' && (!parse_count(value, &count) || count < (uint64_t)key->least ||
+                                count > (uint64_t)key->most))
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "\"%.80s\" is not a whole number from %.0f to %.0f; write digits, with k, M or G for "
+            "thousands, millions or billions",
+            value, key->least, key->most);
+    *(uint64_t *)field_of(&r->config, key) = count;
+    return 0;
+}
+
+/* A finite decimal number: strtod alone would take hexadecimal, "inf" and "nan" too. */
+static bool parse_real(const char *value, double *ret_real)
+{
+    if (value[0] == '\0' || value[strspn(value, "0123456789.eE+-")] != '\0')
+        return false;
+    char *end;
+    double real = strtod(value, &end);
+    if (*end != '\0' || !isfinite(real))
+        return false;
+    *ret_real = real;
+    return true;
+}
+
+static int set_real(struct reading *r, enum config_id id, const char *value)
+{
+    const struct config_key *key = &config_keys[id];
+    double real = NAN;
+    if (value[0] != '\0' && (!parse_real(value, &real) || real < key->least || real > key->most))
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "\"%.80s\" is not a number from %g to %g; write it like 0.05 or 5e-2", value,
+            key->least, key->most);
+    *(double *)field_of(&r->config, key) = real;
+    return 0;
+}
+
+static int set_choice(struct reading *r, enum config_id id, const char *value)
+{
+    const struct config_key *key = &config_keys[id];
+    size_t length = strlen(value);
+    int index = 0;
+    for (const char *word = key->words; *word; index++) {
+        size_t word_length = strcspn(word, "|");
+        if (word_length == length && memcmp(word, value, length) == 0) {
+            *(int *)field_of(&r->config, key) = index;
+            return 0;
+        }
+        word += word_length;
+        word += *word == '|';
+    }
+    return config_fail(&r->config, id, &r->own, SGP_E_CONFIG, "\"%.80s\" does not exist; %s%s",
+        value, strchr(key->words, '|') ? "choose one of " : "there is only ", key->words);
+}
+
+static int set_start(struct reading *r, enum config_id id, const char *value)
+{
+    const struct config_key *key = &config_keys[id];
+    uint32_t *field = field_of(&r->config, key);
+    uint64_t count;
+    if (strcmp(value, "all") == 0)
+        *field = SGP_START_ALL;
+    else if (strcmp(value, "now") == 0)
+        *field = 0;
+    else if (parse_count(value, &count) && count >= 1 && count <= SGP_NODES_MAX)
+        *field = (uint32_t)count;
+    else
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "\"%.80s\" is not a start; write all, now, or a number of nodes from 1 to %u", value,
+            SGP_NODES_MAX);
+    return 0;
+}
+
+static int set_shards(struct reading *r, enum config_id id, const char *value)
+{
+    static const char *const words[] = {[CONFIG_SHARDS_NONE] = "none",
+        [CONFIG_SHARDS_ROUND_ROBIN] = "round-robin",
+        [CONFIG_SHARDS_CONTIGUOUS] = "contiguous",
+        [CONFIG_SHARDS_SORTED] = "sorted"};
+    struct config_shards *field = field_of(&r->config, &config_keys[id]);
+    for (int kind = CONFIG_SHARDS_NONE; kind <= CONFIG_SHARDS_SORTED; kind++)
+        if (strcmp(value, words[kind]) == 0) {
+            *field = (struct config_shards){.kind = (enum config_shard_kind)kind};
+            return 0;
+        }
+    static const char dirichlet[] = "dirichlet:";
+    double alpha;
+    if (strncmp(value, dirichlet, sizeof dirichlet - 1) == 0 &&
+        parse_real(value + sizeof dirichlet - 1, &alpha) && alpha >= CONFIG_ALPHA_MIN &&
+        alpha <= CONFIG_ALPHA_MAX) {
+        *field = (struct config_shards){.kind = CONFIG_SHARDS_DIRICHLET, .alpha = alpha};
+        return 0;
+    }
+    return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+        "\"%.80s\" is not a way to cut the data; write round-robin, contiguous, sorted, none, or "
+        "dirichlet:A with A from %g to %g",
+        value, CONFIG_ALPHA_MIN, CONFIG_ALPHA_MAX);
+}
+
+static int set_value(struct reading *r, enum config_id id, const char *value)
+{
+    static int (*const parsers[])(struct reading *, enum config_id, const char *) = {
+        [CONFIG_TEXT] = set_text,
+        [CONFIG_PATH] = set_path,
+        [CONFIG_LIST] = set_text,
+        [CONFIG_NAME] = set_name,
+        [CONFIG_ADDRESS] = set_address,
+        [CONFIG_COUNT] = set_count,
+        [CONFIG_REAL] = set_real,
+        [CONFIG_CHOICE] = set_choice,
+        [CONFIG_START] = set_start,
+        [CONFIG_SHARDS] = set_shards,
+    };
+    return parsers[config_keys[id].type](r, id, value);
+}
+
+/* Names that do not exist. */
+
+#define WORD_BYTES 40u /* longer words are nothing like a key */
+
+/* Levenshtein's distance of two words shorter than WORD_BYTES. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[WORD_BYTES + 1];
+    size_t length = strlen(b);
+    for (unsigned j = 0; j <= length; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            unsigned best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            best = best < row[j] + 1 ? best : row[j] + 1;
+            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+        }
+    }
+    return row[length];
+}
+
+/* The key most like a wrong one: a key of the same name elsewhere first, then the least distance,
+ * in its own section preferred. NULL if nothing is near. */
+static const struct config_key *nearest_key(const char *section, const char *name)
+{
+    const struct config_key *nearest = NULL;
+    unsigned best = 8; /* twice a distance of 3, and one */
+    if (strlen(name) >= WORD_BYTES)
+        return NULL;
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) {
+        const struct config_key *key = &config_keys[i];
+        unsigned d = 2 * distance(name, key->key) + (strcmp(section, key->section) != 0);
+        if (d < best) {
+            best = d;
+            nearest = key;
+        }
+    }
+    return nearest;
+}
+
+static const char *nearest_section(const char *section)
+{
+    const char *nearest = NULL;
+    unsigned best = 4;
+    for (unsigned i = 0; strlen(section) < WORD_BYTES && i < CONFIG_KEY_COUNT; i++) {
+        unsigned d = distance(section, config_keys[i].section);
+        if (d < best) {
+            best = d;
+            nearest = config_keys[i].section;
+        }
+    }
+    return nearest;
+}
+
+static int fail_unknown(struct reading *r, const char *section, const char *name)
+{
+    const char *file = r->config.file;
+    if (strcmp(section, "tls") == 0)
+        return sgp_fail(&r->own, SGP_E_CONFIG,
+            "%s:%u: [tls] %.60s: links are not encrypted yet; remove the section [tls]", file,
+            r->number, name);
+    bool known = false;
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++)
+        known = known || strcmp(section, config_keys[i].section) == 0;
+    const struct config_key *near = nearest_key(section, name);
+    if (known || (near && strcmp(near->key, name) == 0 && !nearest_section(section)))
+        return sgp_fail(&r->own, SGP_E_CONFIG,
+            near ? "%s:%u: [%.60s] %.60s: unknown key; did you mean [%s] %s?"
+                 : "%s:%u: [%.60s] %.60s: unknown key; see sgpd.conf(5) for those that exist",
+            file, r->number, section, name, near ? near->section : "", near ? near->key : "");
+    if (section[0] == '\0')
+        return sgp_fail(&r->own, SGP_E_CONFIG,
+            "%s:%u: %.60s: a key before the first section; begin with [node]", file, r->number,
+            name);
+    const char *meant = nearest_section(section);
+    return sgp_fail(&r->own, SGP_E_CONFIG,
+        meant ? "%s:%u: [%.60s]: unknown section; did you mean [%s]?"
+              : "%s:%u: [%.60s]: unknown section; there are [node] [topology] [train] [model] "
+                "[data] [optimizer] [network] [control] [log]",
+        file, r->number, section, meant ? meant : "");
+}
+
+/* Lines. */
+
+static enum config_id find_key(const char *section, const char *name)
+{
+    unsigned id = 0;
+    while (id < CONFIG_KEY_COUNT && (strcmp(section, config_keys[id].section) != 0 ||
+                                        strcmp(name, config_keys[id].key) != 0))
+        id++;
+    return (enum config_id)id;
+}
+
+/* Cut a comment that begins with " #": inih itself knows " ;" only. */
+static void cut_comment(char *value)
+{
+    if (value[0] == '#')
+        value[0] = '\0';
+    for (char *c = value; *c; c++)
+        if (isspace((unsigned char)c[0]) && c[1] == '#')
+            *c = '\0';
+    size_t length = strlen(value);
+    while (length > 0 && isspace((unsigned char)value[length - 1]))
+        value[--length] = '\0';
+}
+
+static int continue_value(struct reading *r, enum config_id id, const char *more)
+{
+    const struct config_key *key = &config_keys[id];
+    if (key->type != CONFIG_LIST)
+        return sgp_fail(&r->own, SGP_E_CONFIG,
+            "%s:%u: an indented line continues the value above, and [%s] %s has only one line; "
+            "begin a key at the start of its line",
+            r->config.file, r->number, key->section, key->key);
+    char **field = field_of(&r->config, key);
+    char text[CONFIG_TEXT_BYTES];
+    int length = snprintf(text, sizeof text, "%s %s", *field, more);
+    if (length < 0 || (size_t)length >= sizeof text)
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "the value is longer than %u bytes; make it shorter", CONFIG_TEXT_BYTES - 1);
+    return set_text(r, id, text);
+}
+
+/* inih's handler: one `key = value`, or a continuation of the one before under the same name. */
+static int on_pair(void *user, const char *section, const char *name, const char *raw)
+{
+    struct reading *r = user;
+    if (r->own.code != 0)
+        return 0;
+    enum config_id id = find_key(section, name);
+    if (id == CONFIG_KEY_COUNT)
+        return fail_unknown(r, section, name) == 0;
+    char value[CONFIG_TEXT_BYTES];
+    if (strlen(raw) >= sizeof value)
+        return sgp_fail(&r->own, SGP_E_CONFIG, "%s:%u: the line is too long; make it shorter",
+                   r->config.file, r->number) == 0;
+    strcpy(value, raw);
+    cut_comment(value);
+    if (r->indented && r->config.lines[id] != 0)
+        return continue_value(r, id, value) == 0;
+    if (r->config.lines[id] != 0)
+        return sgp_fail(&r->own, SGP_E_CONFIG,
+                   "%s:%u: [%s] %s: given again; it stands in line %u already, remove one",
+                   r->config.file, r->number, section, name, r->config.lines[id]) == 0;
+    r->config.lines[id] = r->number;
+    return set_value(r, id, value) == 0;
+}
+
+/* inih's reader: one line without its newline, or NULL at the end or after an error. */
+static char *next_line(char *line, int size, void *user)
+{
+    struct reading *r = user;
+    if (r->own.code != 0 || r->position == r->bytes)
+        return NULL;
+    const char *start = r->text + r->position;
+    size_t left = r->bytes - r->position;
+    const char *end = memchr(start, '\n', left);
+    size_t length = end ? (size_t)(end - start) : left;
+    r->number++;
+    if (memchr(start, '\0', length)) {
+        (void)sgp_fail(&r->own, SGP_E_CONFIG, "%s:%u: a zero byte; a configuration is plain text",
+            r->config.file, r->number);
+        return NULL;
+    }
+    if (size < 3 || length > (size_t)size - 3) {
+        (void)sgp_fail(&r->own, SGP_E_CONFIG,
+            "%s:%u: the line is longer than %d bytes; make it shorter, or continue layers and "
+            "classes in an indented line below",
+            r->config.file, r->number, size - 3);
+        return NULL;
+    }
+    memcpy(line, start, length);
+    line[length] = '\0';
+    r->indented = line[0] == ' ' || line[0] == '\t';
+    r->position += length + (end ? 1 : 0);
+    return line;
+}
+
+/* The whole file. */
+
+static int set_defaults(struct reading *r)
+{
+    for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
+        const char *text = config_keys[id].default_text;
+        int code = text && !(is_text(config_keys[id].type) && !*text)
+                       ? set_value(r, (enum config_id)id, text)
+                   : is_text(config_keys[id].type) ? set_text(r, (enum config_id)id, "")
+                                                   : 0;
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+static int set_default_path(
+    struct reading *r, enum config_id id, const char *before, const char *after)
+{
+    char path[CONFIG_TEXT_BYTES];
+    char **field = field_of(&r->config, &config_keys[id]);
+    if (**field)
+        return 0;
+    (void)snprintf(path, sizeof path, "%s/%s%s", before, r->config.name, after);
+    return set_text(r, id, path);
+}
+
+/* What one key alone cannot show. */
+static int check_whole(struct reading *r)
+{
+    struct config *config = &r->config;
+    for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
+        const struct config_key *key = &config_keys[id];
+        char **text = field_of(config, key);
+        if (key->default_text || (config->lines[id] != 0 && **text))
+            continue;
+        return sgp_fail(&r->own, SGP_E_CONFIG,
+            "%s: [%s] %s is missing; add a line `%s = ...` to section [%s]: %s", config->file,
+            key->section, key->key, key->key, key->section, key->meaning);
+    }
+    if (config->rounds && config->lines[CONFIG_ID_EPOCHS])
+        return config_fail(config, CONFIG_ID_ROUNDS, &r->own, SGP_E_CONFIG,
+            "epochs is given as well, in line %u; keep one of the two",
+            config->lines[CONFIG_ID_EPOCHS]);
+    if (config->rounds)
+        config->epochs = 0;
+    if (*config->test_labels && !*config->test)
+        return config_fail(config, CONFIG_ID_TEST_LABELS, &r->own, SGP_E_CONFIG,
+            "given without test; add a line `test = FILE`");
+    if (set_default_path(r, CONFIG_ID_STATE_DIRECTORY, "/var/lib/sgpd", "") < 0 ||
+        set_default_path(r, CONFIG_ID_SOCKET, "/run/sgpd", "/control.sock") < 0)
+        return r->own.code;
+    return 0;
+}
+
+int config_parse(const char *file, const char *text, size_t bytes, struct sgp_error *error,
+    struct config *ret_config)
+{
+    struct reading r = {.text = text, .bytes = bytes};
+    r.config.file = strdup(file);
+    if (!r.config.file)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", file);
+    if (set_defaults(&r) == 0) {
+        int line = ini_parse_stream(next_line, &r, on_pair, &r);
+        if (line < 0)
+            (void)sgp_fail(&r.own, -ENOMEM, "%s: out of memory", file);
+        else if (line > 0 && (r.own.code == 0 || (unsigned)line < r.number)) {
+            r.own.code = 0; /* inih goes on after a line that it cannot read */
+            (void)sgp_fail(&r.own, SGP_E_CONFIG,
+                "%s:%d: not understood; a line is `[section]`, `key = value`, or a comment that "
+                "begins with # or ;",
+                file, line);
+        }
+    }
+    if (r.own.code == 0 && check_whole(&r) == 0) {
+        *ret_config = r.config;
+        return 0;
+    }
+    config_finish(&r.config);
+    return sgp_fail(error, r.own.code, "%s", r.own.text);
+}
+
+int config_load(const char *file, struct sgp_error *error, struct config *ret_config)
+{
+    FILE *stream = fopen(file, "re");
+    if (!stream)
+        return sgp_fail(error, -errno, "%s: cannot be opened: %s; name an existing file with -c",
+            file, strerror(errno));
+    char *text = malloc(CONFIG_BYTES_MAX + 1);
+    size_t bytes = text ? fread(text, 1, CONFIG_BYTES_MAX + 1, stream) : 0;
+    int code = text ? (ferror(stream) ? -EIO : 0) : -ENOMEM;
+    (void)fclose(stream);
+    if (code < 0)
+        (void)sgp_fail(error, code, "%s: cannot be read: %s; name a readable file with -c", file,
+            sgp_strerror(code));
+    else if (bytes > CONFIG_BYTES_MAX)
+        code = sgp_fail(error, SGP_E_CONFIG, "%s: larger than %u bytes; is it a configuration?",
+            file, CONFIG_BYTES_MAX);
+    else
+        code = config_parse(file, text, bytes, error, ret_config);
+    free(text);
+    return code;
+}
+
+void config_finish(struct config *config)
+{
+    for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++)
+        if (is_text(config_keys[id].type))
+            free(*(char **)field_of(config, &config_keys[id]));
+    free(config->file);
+    *config = (struct config){0};
+}
+
+void config_print_keys(FILE *stream)
+{
+    const char *section = "";
+    for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
+        const struct config_key *key = &config_keys[id];
+        if (strcmp(section, key->section) != 0)
+            (void)fprintf(stream, "[%s]\n", key->section);
+        section = key->section;
+        (void)fprintf(stream, "  %s = %s\n      %s", key->key,
+            key->default_text ? key->default_text : "(must be given)", key->meaning);
+        if (key->words)
+            (void)fprintf(stream, "; one of %s", key->words);
+        else if (key->most > 0)
+            (void)fprintf(stream, "; %g to %g", key->least, key->most);
+        (void)fputc('\n', stream);
+    }
+}

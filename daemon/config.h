@@ -1,0 +1,226 @@
+/* The configuration of one node: an INI file turned into plain values, checked while it is read.
+ *
+ * One table names every key with its section, type, default, range and meaning; the parser, the
+ * listing of `sgpd --help-config` and the test of the documents all walk it. What only the data or
+ * the topology can tell (do the layers fit the features?) is checked by prepare.h.
+ *
+ * Any thread; nothing here keeps state. Errors are SGP_E_CONFIG, -ENOMEM or -errno of the file, with
+ * one line `FILE:LINE: what was wrong; what would be right`. */
+#ifndef SGPD_CONFIG_H
+#define SGPD_CONFIG_H
+
+#include "sgp/node.h"
+#include "sgp/sink.h"
+#include "sgp/status.h"
+
+#include <stdio.h>
+
+#define CONFIG_BYTES_MAX 262144u /* a larger file is refused unread */
+#define CONFIG_LINES 64u         /* room for the keys of the table */
+#define CONFIG_TEXT_BYTES 8192u  /* a value with its continuation lines and terminating zero */
+
+enum config_type {
+    CONFIG_TEXT = 1, /* char *, owned; "" if not given */
+    CONFIG_PATH,     /* the same; made absolute against the directory of the configuration */
+    CONFIG_LIST,     /* char *, and indented lines below continue it */
+    CONFIG_NAME,     /* char *: letters, digits and . _ -, shorter than SGP_NAME_BYTES */
+    CONFIG_ADDRESS,  /* char *: HOST:PORT, shorter than SGP_ADDRESS_BYTES */
+    CONFIG_COUNT,    /* uint64_t, with k, M, G for thousands; least and most are its range */
+    CONFIG_REAL,     /* double, finite; NaN if not given; least and most are its range */
+    CONFIG_CHOICE,   /* int, the index in `words` */
+    CONFIG_START,    /* uint32_t for sgp_node_config: all, now, or a number of nodes */
+    CONFIG_SHARDS,   /* struct config_shards */
+};
+
+/* Orders of the words in the table below. */
+enum config_when_done { CONFIG_SERVE, CONFIG_EXIT };
+enum config_loss { CONFIG_CROSS_ENTROPY, CONFIG_MSE };
+enum config_missing { CONFIG_MISSING_ERROR, CONFIG_MISSING_DROP, CONFIG_MISSING_MEAN };
+enum config_optimizer { CONFIG_SGD, CONFIG_MOMENTUM, CONFIG_NESTEROV };
+enum config_schedule { CONFIG_CONSTANT, CONFIG_STEP, CONFIG_COSINE };
+
+enum config_shard_kind {
+    CONFIG_SHARDS_NONE = 1,
+    CONFIG_SHARDS_ROUND_ROBIN,
+    CONFIG_SHARDS_CONTIGUOUS,
+    CONFIG_SHARDS_SORTED,
+    CONFIG_SHARDS_DIRICHLET,
+};
+
+#define CONFIG_ALPHA_MIN 0.001
+#define CONFIG_ALPHA_MAX 1e6
+struct config_shards {
+    enum config_shard_kind kind;
+    double alpha; /* of dirichlet; otherwise 0 */
+};
+
+struct config {
+    char *file; /* as given to config_load; for messages */
+
+    char *name;
+    char *state_directory; /* default: /var/lib/sgpd/NAME */
+
+    char *topology;
+
+    int algorithm;
+    uint32_t start;  /* SGP_START_ALL, or a number of nodes */
+    uint64_t epochs; /* 0 when `rounds` is given */
+    uint64_t rounds; /* 0 when `epochs` decides */
+    uint64_t local_steps;
+    uint64_t batch;
+    uint64_t threads;
+    uint64_t seed;
+    double stop_at_accuracy; /* NaN: no goal */
+    int when_done;           /* enum config_when_done */
+    uint64_t final_cycles;
+
+    char *layers;
+    int loss; /* enum config_loss */
+
+    char *train;
+    char *labels;
+    char *test;
+    char *test_labels;
+    struct config_shards shards;
+    double holdout;
+    char *label;
+    char *classes;
+    char *scale;
+    int missing; /* enum config_missing */
+
+    int optimizer; /* enum config_optimizer */
+    double learning_rate;
+    double momentum;
+    double weight_decay;
+    int schedule; /* enum config_schedule */
+    double warmup_epochs;
+
+    char *listen;
+    int compression;
+
+    char *socket; /* default: /run/sgpd/NAME/control.sock */
+
+    int log_level; /* index of error warning info debug trace; see config_log_level */
+
+    unsigned lines[CONFIG_LINES]; /* by enum config_id: where the key stands, 0 if it does not */
+};
+
+/* id, section, key, type, field of struct config, default (NULL: must be given), least, most, words,
+ * meaning. */
+#define CONFIG_TABLE(X)                                                                            \
+    X(NAME, "node", "name", CONFIG_NAME, name, NULL, 0, 0, NULL,                                   \
+        "name of this node, as in the topology file")                                              \
+    X(STATE_DIRECTORY, "node", "state_directory", CONFIG_PATH, state_directory, "", 0, 0, NULL,    \
+        "where the model and the history are written; /var/lib/sgpd/NAME if not given")            \
+    X(TOPOLOGY, "topology", "file", CONFIG_PATH, topology, NULL, 0, 0, NULL,                       \
+        "the Graphviz DOT file of who gives to whom; the same on every node")                      \
+    X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0, "sgp",               \
+        "how nodes train together: sgp, synchronous Stochastic Gradient Push")                     \
+    X(START, "train", "start", CONFIG_START, start, "all", 0, SGP_NODES_MAX, NULL,                 \
+        "when round 0 begins: all neighbours have said hello, now, or a number of nodes")          \
+    X(EPOCHS, "train", "epochs", CONFIG_COUNT, epochs, "10", 1, 1e6, NULL,                         \
+        "passes over this node's rows; not together with rounds")                                  \
+    X(ROUNDS, "train", "rounds", CONFIG_COUNT, rounds, "", 1, 1e12, NULL,                          \
+        "rounds of training, instead of epochs")                                                   \
+    X(LOCAL_STEPS, "train", "local_steps", CONFIG_COUNT, local_steps, "1", 1, 1e6, NULL,           \
+        "optimiser steps in a round, between two exchanges")                                       \
+    X(BATCH, "train", "batch", CONFIG_COUNT, batch, "32", 1, 65536, NULL,                          \
+        "rows in one step of this node")                                                           \
+    X(THREADS, "train", "threads", CONFIG_COUNT, threads, "1", 1, 256, NULL,                       \
+        "threads of the linear algebra library")                                                   \
+    X(SEED, "train", "seed", CONFIG_COUNT, seed, "1", 0, 1e15, NULL,                               \
+        "seed of the first parameters and of the shards; the same on every node")                  \
+    X(STOP_AT_ACCURACY, "train", "stop_at_accuracy", CONFIG_REAL, stop_at_accuracy, "", 0, 1,      \
+        NULL, "ask the fleet to stop training when this test accuracy is reached; empty: never")   \
+    X(WHEN_DONE, "train", "when_done", CONFIG_CHOICE, when_done, "serve", 0, 0, "serve|exit",      \
+        "after training: serve keeps answering, exit ends the process")                            \
+    X(FINAL_CYCLES, "train", "final_cycles", CONFIG_COUNT, final_cycles, "2", 0, 1000, NULL,       \
+        "cycles of the topology mixed without training at the end")                                \
+    X(LAYERS, "model", "layers", CONFIG_LIST, layers, NULL, 0, 0, NULL,                            \
+        "layers from input to output, separated by commas: dense UNITS [relu]")                    \
+    X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, "cross-entropy|mse",      \
+        "what is made small: cross-entropy for classes, mse for numbers")                          \
+    X(TRAIN, "data", "train", CONFIG_PATH, train, NULL, 0, 0, NULL,                                \
+        "rows to train on: IDX or CSV, plain or .gz")                                              \
+    X(LABELS, "data", "labels", CONFIG_PATH, labels, "", 0, 0, NULL,                               \
+        "labels of train, for IDX files")                                                          \
+    X(TEST, "data", "test", CONFIG_PATH, test, "", 0, 0, NULL,                                     \
+        "rows to test on, in the format of train")                                                 \
+    X(TEST_LABELS, "data", "test_labels", CONFIG_PATH, test_labels, "", 0, 0, NULL,                \
+        "labels of test, for IDX files")                                                           \
+    X(SHARDS, "data", "shards", CONFIG_SHARDS, shards, "round-robin", 0, 0, NULL,                  \
+        "this node's part of train: round-robin, contiguous, sorted, dirichlet:A, or none for a "  \
+        "file of its own")                                                                         \
+    X(HOLDOUT, "data", "holdout", CONFIG_REAL, holdout, "0", 0, 0.9, NULL,                         \
+        "part of this node's rows kept for testing when test is not given")                        \
+    X(LABEL, "data", "label", CONFIG_TEXT, label, "", 0, 0, NULL, "CSV: the column to predict")    \
+    X(CLASSES, "data", "classes", CONFIG_LIST, classes, "", 0, 0, NULL,                            \
+        "CSV: the values of the label column in the order of the outputs, separated by spaces")    \
+    X(SCALE, "data", "scale", CONFIG_PATH, scale, "none", 0, 0, NULL,                              \
+        "CSV: file with mean and deviation of each column, the same on every node, or none")       \
+    X(MISSING, "data", "missing", CONFIG_CHOICE, missing, "error", 0, 0, "error|drop|mean",        \
+        "CSV: what to do with a row that lacks a value")                                           \
+    X(OPTIMIZER, "optimizer", "kind", CONFIG_CHOICE, optimizer, "nesterov", 0, 0,                  \
+        "sgd|momentum|nesterov", "rule of a step")                                                 \
+    X(LEARNING_RATE, "optimizer", "learning_rate", CONFIG_REAL, learning_rate, "0.05", 1e-12, 1e6, \
+        NULL, "step size at full height")                                                          \
+    X(MOMENTUM, "optimizer", "momentum", CONFIG_REAL, momentum, "0.9", 0, 0.9999, NULL,            \
+        "part of the last step kept; not used by sgd")                                             \
+    X(WEIGHT_DECAY, "optimizer", "weight_decay", CONFIG_REAL, weight_decay, "0", 0, 1, NULL,       \
+        "pull of the parameters towards zero, times the step size")                                \
+    X(SCHEDULE, "optimizer", "schedule", CONFIG_CHOICE, schedule, "constant", 0, 0,                \
+        "constant|step|cosine", "how the step size falls over the rounds")                         \
+    X(WARMUP_EPOCHS, "optimizer", "warmup_epochs", CONFIG_REAL, warmup_epochs, "0", 0, 1e6, NULL,  \
+        "epochs over which the step size rises to learning_rate")                                  \
+    X(LISTEN, "network", "listen", CONFIG_ADDRESS, listen, NULL, 0, 0, NULL,                       \
+        "HOST:PORT to listen on for neighbours; exactly this is bound")                            \
+    X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0, "none",     \
+        "how shares are made smaller on the wire: none")                                           \
+    X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
+        "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
+    X(LOG_LEVEL, "log", "level", CONFIG_CHOICE, log_level, "info", 0, 0,                           \
+        "error|warning|info|debug|trace", "how much is written to the journal")
+
+enum config_id {
+#define X(id, ...) CONFIG_ID_##id,
+    CONFIG_TABLE(X)
+#undef X
+        CONFIG_KEY_COUNT,
+};
+
+/* One row of the table. */
+struct config_key {
+    const char *section;
+    const char *key;
+    enum config_type type;
+    size_t offset;            /* of the field in struct config */
+    const char *default_text; /* as it would stand in the file; NULL: required; "": not given */
+    double least;
+    double most;
+    const char *words; /* of a choice, separated by '|' */
+    const char *meaning;
+};
+extern const struct config_key config_keys[CONFIG_KEY_COUNT];
+
+/* Read FILE. On success the caller owns *ret_config and ends it with config_finish; on failure it is
+ * untouched. */
+int config_load(const char *file, struct sgp_error *error, struct config *ret_config);
+
+/* The same from text[0..bytes); `file` is for messages and relative paths. */
+int config_parse(const char *file, const char *text, size_t bytes, struct sgp_error *error,
+    struct config *ret_config);
+
+void config_finish(struct config *config);
+
+/* Fill *error with `FILE:LINE: [section] key: ...` of a key found wrong later, and return code. The
+ * message is formatted like printf; a key that is not in the file has no line. */
+int config_fail(const struct config *config, enum config_id id, struct sgp_error *error, int code,
+    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* [log] level for a sink. */
+enum sgp_level config_log_level(const struct config *config);
+
+/* The table for people: under each section its keys with default, range and meaning. */
+void config_print_keys(FILE *stream);
+
+#endif
