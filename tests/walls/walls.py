@@ -29,6 +29,7 @@ HEADER_ROOMS = {
     "random.h": "lib/base",
     "sink.h": "lib/base",
     "topology.h": "lib/topology",
+    "dot.h": "lib/topology",
     "message.h": "lib/core",
     "method.h": "lib/core",
     "node.h": "lib/core",
@@ -36,6 +37,7 @@ HEADER_ROOMS = {
     "wire.h": "lib/wire",
     "buffer.h": "lib/tensor",
     "kernels.h": "lib/tensor",
+    "sim.h": "lib/sim",
     "quadratic.h": "lib/train",
     "trainer.h": "lib/base",  # a table of functions that models implement and performers call
 }
