@@ -1,0 +1,740 @@
+/* The node by hand: one real core, its peers played by the test, every rule of a link's life. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sgp/driver.h"
+#include "sgp/node.h"
+
+#define PARAMETERS 10
+#define PAYLOAD (4u * PARAMETERS)
+
+static const struct sgp_fingerprint prints = {.shape = 1,
+    .loss = 2,
+    .classes = 3,
+    .scaling = 4,
+    .topology = 5,
+    .learning_rate = 0.1,
+    .batch = 32};
+
+/* One node under test, and what its last step asked for. */
+struct desk {
+    struct sgp_topology *topology;
+    struct sgp_node *node;
+    struct sgp_effects effects;
+    struct sgp_effect items[256];
+    sgp_time now;
+    uint64_t connections;
+    uint64_t link_of[8][3]; /* connection by peer and direction */
+};
+
+static struct sgp_topology *topology_of(
+    uint32_t nodes, uint32_t phases, const struct sgp_edge *const *edges, const uint32_t *counts)
+{
+    struct sgp_topology_node names[8] = {0};
+    for (uint32_t i = 0; i < nodes; i++) {
+        names[i].name[0] = 'n';
+        names[i].name[1] = (char)('0' + i);
+    }
+    struct sgp_topology *topology = NULL;
+    cr_assert(eq(int, sgp_topology_create(names, nodes, NULL, &topology), 0));
+    for (uint32_t p = 0; p < phases; p++)
+        cr_assert(eq(int,
+            sgp_topology_add_phase(topology, "phase", 1, false, edges[p], counts[p], NULL), 0));
+    cr_assert(eq(int, sgp_topology_seal(topology, NULL), 0));
+    return topology;
+}
+
+/* Two nodes that give to each other in every round. */
+static struct sgp_topology *pair(void)
+{
+    static const struct sgp_edge both[] = {
+        {0, 1, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {both};
+    const uint32_t counts[] = {2};
+    return topology_of(2, 1, edges, counts);
+}
+
+static struct sgp_node_config config_of(const struct sgp_topology *topology)
+{
+    return (struct sgp_node_config){
+        .topology = topology,
+        .self = 0,
+        .method = sgp_method_find("sgp"),
+        .lineage = 77,
+        .seed = 1,
+        .parameters = PARAMETERS,
+        .fingerprint = prints,
+        .rounds = 100,
+        .local_steps = 1,
+        .final_cycles = 2,
+        .start = SGP_START_ALL,
+        .weight_least = 0.5,
+    };
+}
+
+static void open_desk(
+    struct desk *desk, struct sgp_topology *topology, struct sgp_node_config config)
+{
+    memset(desk, 0, sizeof(*desk));
+    desk->topology = topology;
+    desk->effects = (struct sgp_effects){.items = desk->items, .capacity = 256};
+    desk->now = SGP_SECOND;
+    cr_assert(eq(int, sgp_node_create(&config, &desk->node), 0));
+}
+
+static void close_desk(struct desk *desk)
+{
+    sgp_node_destroy(desk->node);
+    sgp_topology_destroy(desk->topology);
+}
+
+static void post(struct desk *desk, struct sgp_event event)
+{
+    event.now = desk->now;
+    sgp_node_step(desk->node, &event, &desk->effects);
+}
+
+static void post_type(struct desk *desk, enum sgp_event_type type)
+{
+    post(desk, (struct sgp_event){.type = type});
+}
+
+static struct sgp_link link_to(struct desk *desk, uint32_t peer, enum sgp_direction direction)
+{
+    return (struct sgp_link){peer, direction, desk->link_of[peer][direction]};
+}
+
+static const struct sgp_effect *find(const struct desk *desk, enum sgp_effect_type type)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == type)
+            return &desk->items[i];
+    return NULL;
+}
+
+static const struct sgp_effect *find_sent(
+    const struct desk *desk, enum sgp_message_type type, uint32_t peer)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++) {
+        const struct sgp_effect *effect = &desk->items[i];
+        if (effect->type == SGP_EFFECT_SEND && effect->message.type == type &&
+            effect->link.peer == peer)
+            return effect;
+    }
+    return NULL;
+}
+
+static const struct sgp_effect *find_note(const struct desk *desk, enum sgp_note note)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == SGP_EFFECT_NOTE && desk->items[i].note == note)
+            return &desk->items[i];
+    return NULL;
+}
+
+static struct sgp_pulse pulse_at(sgp_round round, sgp_round next)
+{
+    return (struct sgp_pulse){.state = SGP_NODE_TRAINING,
+        .round = round,
+        .next_round = next,
+        .ends = 100,
+        .stop = SGP_ROUND_NONE};
+}
+
+static void say(
+    struct desk *desk, uint32_t peer, enum sgp_direction direction, struct sgp_message message)
+{
+    post(desk, (struct sgp_event){.type = SGP_EVENT_MESSAGE,
+                   .link = link_to(desk, peer, direction),
+                   .message = &message});
+}
+
+static void come_up(struct desk *desk, uint32_t peer, enum sgp_direction direction)
+{
+    desk->link_of[peer][direction] = ++desk->connections;
+    post(desk, (struct sgp_event){.type = SGP_EVENT_UP, .link = link_to(desk, peer, direction)});
+}
+
+static void greet_in(struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage)
+{
+    come_up(desk, peer, SGP_IN);
+    const char *names[] = {"n0", "n1", "n2", "n3"};
+    say(desk, peer, SGP_IN,
+        (struct sgp_message){.type = SGP_HELLO,
+            .pulse = pulse,
+            .hello = {.source = names[peer],
+                .target = "n0",
+                .lineage = lineage,
+                .parameters = PARAMETERS,
+                .fingerprint = prints}});
+}
+
+static void greet_out(
+    struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage, uint64_t accepted)
+{
+    come_up(desk, peer, SGP_OUT);
+    const char *names[] = {"n0", "n1", "n2", "n3"};
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_WELCOME,
+            .pulse = pulse,
+            .welcome = {.target = names[peer],
+                .lineage = lineage,
+                .accepted = accepted,
+                .fingerprint = prints}});
+}
+
+static void grant(struct desk *desk, uint32_t peer, sgp_round round)
+{
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_CREDIT,
+            .pulse = pulse_at(round, SGP_ROUND_NONE),
+            .credit = {.round = round}});
+}
+
+static void acknowledge(struct desk *desk, uint32_t peer, uint64_t number, enum sgp_reason reason)
+{
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_ACK,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .ack = {.number = number, .reason = reason}});
+}
+
+static struct sgp_message share_of(uint64_t number, sgp_round round, sgp_round next)
+{
+    return (struct sgp_message){.type = SGP_SHARE,
+        .pulse = pulse_at(round, next),
+        .share = {.number = number,
+            .round = round,
+            .fraction = 0.5,
+            .weight = 0.5,
+            .slice = {0, PARAMETERS},
+            .payload_bytes = PAYLOAD}};
+}
+
+static void deliver(struct desk *desk, uint32_t peer, int code)
+{
+    post(desk, (struct sgp_event){
+                   .type = SGP_EVENT_PAYLOAD, .link = link_to(desk, peer, SGP_IN), .code = code});
+}
+
+static struct sgp_node_status status_of(const struct desk *desk)
+{
+    struct sgp_node_status status;
+    sgp_node_status(desk->node, &status);
+    return status;
+}
+
+/* The pair, greeted both ways, its first TRAIN under way. */
+static void open_pair(struct desk *desk)
+{
+    struct sgp_topology *topology = pair();
+    open_desk(desk, topology, config_of(topology));
+    post_type(desk, SGP_EVENT_START);
+    const struct sgp_effect *dial = find(desk, SGP_EFFECT_DIAL);
+    cr_assert_not_null(dial);
+    cr_assert(eq(u32, dial->link.peer, 1));
+    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    cr_assert_null(find(desk, SGP_EFFECT_TRAIN), "round 0 must wait for the other hello");
+    greet_in(desk, 1, pulse_at(0, 0), 88);
+    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
+}
+
+/* ... and its share for round 0 sent, number 1. */
+static void give_first(struct desk *desk)
+{
+    grant(desk, 1, 0);
+    post_type(desk, SGP_EVENT_TRAINED);
+    const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(publish);
+    cr_assert(eq(dbl, publish->factor, 0.5));
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 42});
+    const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, 1);
+    cr_assert_not_null(sent);
+    cr_assert(eq(u64, sent->message.share.number, 1));
+    cr_assert(eq(u64, sent->message.share.checksum, 42));
+    cr_assert(eq(dbl, sent->message.share.weight, 0.5));
+    cr_assert(eq(i64, sent->message.pulse.next_round, 1));
+    cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
+}
+
+Test(core, a_round_of_two)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RECEIVE));
+    cr_assert_null(find(&desk, SGP_EFFECT_ABSORB), "a share counts when it is whole");
+    deliver(&desk, 1, 0);
+    const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
+    cr_assert_not_null(ack);
+    cr_assert(eq(int, ack->message.ack.reason, SGP_REASON_NONE));
+    const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB);
+    cr_assert_not_null(absorb);
+    cr_assert(eq(dbl, absorb->factor, 0.5));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN), "the next round begins at once");
+    close_desk(&desk);
+}
+
+Test(core, a_share_that_comes_early_is_held)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    cr_assert_null(find(&desk, SGP_EFFECT_ABSORB));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5), "accepted, though not absorbed");
+    cr_assert(eq(dbl, status_of(&desk).weight_estimate, 1));
+    const struct sgp_effect *credit = find_sent(&desk, SGP_CREDIT, 1);
+    cr_assert_not_null(credit, "the next round's buffer is granted ahead");
+    cr_assert(eq(i64, credit->message.credit.round, 1));
+    close_desk(&desk);
+}
+
+Test(core, no_share_without_credit)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 2));
+    deliver(&desk, 1, 0);
+    say(&desk, 1, SGP_IN, share_of(2, 0, 2)); /* promised 2, which is too far to be granted */
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->code, SGP_E_CREDIT));
+    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_CREDIT));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5), "what was accepted stays");
+    close_desk(&desk);
+}
+
+Test(core, a_share_out_of_range_ends_the_connection)
+{
+    struct sgp_message bad[7];
+    for (size_t i = 0; i < 7; i++)
+        bad[i] = share_of(1, 0, 1);
+    bad[0].share.weight = (double)NAN;
+    bad[1].share.weight = 3;
+    bad[2].share.fraction = 1.5;
+    bad[3].share.slice.count = PARAMETERS + 1;
+    bad[4].share.slice.first = 1;
+    bad[5].share.payload_bytes = 4;
+    bad[6].share.number = 0;
+    for (size_t i = 0; i < 7; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        say(&desk, 1, SGP_IN, bad[i]);
+        const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+        cr_assert_not_null(end, "case %zu", i);
+        cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_RANGE));
+        cr_assert(eq(dbl, status_of(&desk).weight, 1));
+        close_desk(&desk);
+    }
+}
+
+Test(core, a_share_that_is_not_finite_returns)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, SGP_E_NOT_FINITE);
+    const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
+    cr_assert(eq(int, ack->message.ack.reason, SGP_REASON_NOT_FINITE));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_REFUSED));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+
+    /* ... and our own, refused by the peer, comes home with its weight */
+    give_first(&desk);
+    acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
+    const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
+    cr_assert_not_null(restore);
+    cr_assert(eq(dbl, restore->factor, 0.5));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_RETURNED));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    close_desk(&desk);
+}
+
+Test(core, a_damaged_share_is_neither_accepted_nor_lost)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, SGP_E_CHECKSUM);
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CHECKSUM));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    greet_in(&desk, 1, pulse_at(0, 0), 88); /* it dials again and is told what we have */
+    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->message.welcome.accepted, 0));
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    close_desk(&desk);
+}
+
+/* The connection breaks with a share under way; the target says what it had accepted. */
+static void reconnect_after_break(struct desk *desk, uint64_t lineage, uint64_t accepted)
+{
+    open_pair(desk);
+    give_first(desk);
+    post(
+        desk, (struct sgp_event){
+                  .type = SGP_EVENT_DOWN, .link = link_to(desk, 1, SGP_OUT), .code = SGP_E_CLOSED});
+    cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5), "owed, not lost");
+    desk->now += 100 * SGP_MILLISECOND;
+    post_type(desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find(desk, SGP_EFFECT_DIAL));
+    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), lineage, accepted);
+}
+
+Test(core, what_was_accepted_before_a_break_is_settled)
+{
+    struct desk desk;
+    reconnect_after_break(&desk, 88, 1);
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    cr_assert(eq(dbl, status_of(&desk).weight, 0.5));
+    cr_assert_null(find(&desk, SGP_EFFECT_RESTORE));
+    close_desk(&desk);
+}
+
+Test(core, what_was_lost_in_a_break_is_sent_again)
+{
+    struct desk desk;
+    reconnect_after_break(&desk, 88, 0);
+    cr_assert_null(find_sent(&desk, SGP_SHARE, 1), "not without a new credit");
+    grant(&desk, 1, 0);
+    const struct sgp_effect *again = find_sent(&desk, SGP_SHARE, 1);
+    cr_assert_not_null(again);
+    cr_assert(eq(u64, again->message.share.number, 1));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
+    close_desk(&desk);
+}
+
+Test(core, a_target_without_memory_gives_the_share_back)
+{
+    struct desk desk;
+    reconnect_after_break(&desk, 99, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    close_desk(&desk);
+}
+
+Test(core, a_new_connection_replaces_the_old)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1)); /* half read ... */
+    uint64_t old = desk.link_of[1][SGP_IN];
+    come_up(&desk, 1, SGP_IN);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert(eq(u64, end->link.connection, old));
+    cr_assert(eq(int, end->code, SGP_E_REPLACED));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = {1, SGP_IN, old}});
+    cr_assert(eq(dbl, status_of(&desk).weight, 1), "events of the old connection are ignored");
+    close_desk(&desk);
+}
+
+Test(core, another_model_is_refused_by_name)
+{
+    const enum sgp_reason reasons[] = {
+        SGP_REASON_SHAPE, SGP_REASON_LOSS, SGP_REASON_CLASSES, SGP_REASON_SCALING};
+    for (size_t i = 0; i < 4; i++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        uint64_t *fields[] = {&config.fingerprint.shape, &config.fingerprint.loss,
+            &config.fingerprint.classes, &config.fingerprint.scaling};
+        *fields[i] ^= 1;
+        open_desk(&desk, topology, config);
+        post_type(&desk, SGP_EVENT_START);
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+        cr_assert_not_null(end);
+        cr_assert(eq(int, end->message.goodbye.reason, reasons[i]));
+        cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+        close_desk(&desk);
+    }
+}
+
+Test(core, another_learning_rate_only_warns)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.fingerprint.learning_rate = 0.2;
+    config.fingerprint.topology ^= 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_MISMATCH));
+    cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+    close_desk(&desk);
+}
+
+/* Nobody speaks: step from deadline to deadline, count beats, see when the peer is given up. */
+static sgp_time wait_until_absent(struct desk *desk, uint32_t *ret_beats)
+{
+    sgp_time from = desk->now;
+    *ret_beats = 0;
+    for (int i = 0; i < 1000; i++) {
+        desk->now = sgp_node_deadline(desk->node);
+        post_type(desk, SGP_EVENT_TICK);
+        *ret_beats += find_sent(desk, SGP_BEAT, 1) != NULL;
+        if (find_note(desk, SGP_NOTE_ABSENT) != NULL)
+            return desk->now - from;
+    }
+    return -1;
+}
+
+Test(core, silence_becomes_absence_at_the_least_bound)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    uint32_t beats;
+    cr_assert(eq(i64, wait_until_absent(&desk, &beats), 3 * SGP_SECOND));
+    cr_assert(eq(u32, beats, 5), "one every half second, and none to the absent");
+    const struct sgp_node_status status = status_of(&desk);
+    cr_assert(eq(i64, status.round, 1), "the round goes on without it");
+    cr_assert(eq(dbl, status.weight + status.weight_in_flight, 1));
+    close_desk(&desk);
+}
+
+Test(core, silence_is_judged_by_the_peers_own_pace)
+{
+    const sgp_time interval[] = {SGP_SECOND / 10, SGP_SECOND, 2 * SGP_SECOND, 10 * SGP_SECOND};
+    const sgp_time bound[] = {3 * SGP_SECOND, 8 * SGP_SECOND, 16 * SGP_SECOND, 30 * SGP_SECOND};
+    for (size_t i = 0; i < 3; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        give_first(&desk);
+        for (int n = 0; n < 80; n++) {
+            desk.now += interval[i];
+            say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+            say(&desk, 1, SGP_OUT,
+                (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+        }
+        uint32_t beats;
+        cr_assert(eq(i64, wait_until_absent(&desk, &beats), bound[i]), "case %zu", i);
+        close_desk(&desk);
+    }
+}
+
+Test(core, one_that_beats_is_waited_for)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    for (int n = 0; n < 600; n++) {
+        desk.now += SGP_BEAT_NS;
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+    }
+    cr_assert(eq(i64, status_of(&desk).round, 0));
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE));
+    close_desk(&desk);
+}
+
+Test(core, a_paused_or_finished_peer_is_not_waited_for)
+{
+    const enum sgp_node_state states[] = {SGP_NODE_PAUSED, SGP_NODE_FINISHED, SGP_NODE_DRAINING};
+    for (size_t i = 0; i < 3; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        give_first(&desk);
+        struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+        pulse.state = states[i];
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        cr_assert(eq(i64, status_of(&desk).round, 1));
+        close_desk(&desk);
+    }
+}
+
+Test(core, a_paused_node_says_so_and_falls_quiet)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(eq(int, beat->message.pulse.state, SGP_NODE_PAUSED));
+    cr_assert(eq(i64, beat->message.pulse.next_round, SGP_ROUND_NONE));
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_PAUSED;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER), "no timer when idle");
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+    post_type(&desk, SGP_EVENT_RESUME);
+    cr_assert(eq(i64, find_sent(&desk, SGP_BEAT, 1)->message.pulse.next_round, 0));
+    close_desk(&desk);
+}
+
+Test(core, a_node_far_behind_takes_the_fleets_round)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(50, 50), 88);
+    const struct sgp_effect *jump = find_note(&desk, SGP_NOTE_JUMP);
+    cr_assert_not_null(jump);
+    cr_assert(eq(i64, jump->round, 50));
+    cr_assert(eq(u64, status_of(&desk).jumps, 1));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    close_desk(&desk);
+}
+
+Test(core, a_starving_node_gives_empty_shares)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    give_first(&desk);
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    struct sgp_message empty = share_of(1, 0, 1);
+    empty.share.fraction = empty.share.weight = 0;
+    empty.share.payload_bytes = 0;
+    say(&desk, 1, SGP_IN, empty); /* heard, and nothing gained */
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    grant(&desk, 1, 1);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
+    cr_assert_not_null(sent);
+    cr_assert(eq(dbl, sent->message.share.fraction, 0));
+    cr_assert(eq(u64, sent->message.share.payload_bytes, 0));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_STARVING));
+    cr_assert(eq(dbl, status_of(&desk).weight, 0.5));
+    close_desk(&desk);
+}
+
+Test(core, divergence_pauses_the_node)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_TRAINED, .code = SGP_E_DIVERGED});
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DIVERGED));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_PAUSED));
+    close_desk(&desk);
+}
+
+Test(core, stopping_waits_for_acknowledgements_but_not_for_ever)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    post_type(&desk, SGP_EVENT_STOP);
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEAVING));
+    close_desk(&desk);
+
+    open_pair(&desk);
+    give_first(&desk);
+    post_type(&desk, SGP_EVENT_STOP);
+    desk.now += SGP_DRAIN_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    close_desk(&desk);
+}
+
+Test(core, messages_that_cannot_come_now_end_the_connection)
+{
+    struct desk desk;
+    open_pair(&desk);
+    acknowledge(&desk, 1, 7, SGP_REASON_NONE);
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_PROTOCOL));
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_CREDIT, .pulse = pulse_at(0, 0)});
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_PROTOCOL));
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    struct sgp_pulse absurd = pulse_at(0, 0);
+    absurd.ends = SGP_ROUND_MAX - 1;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_RANGE));
+    close_desk(&desk);
+}
+
+Test(core, a_node_alone_trains_and_finishes)
+{
+    struct sgp_topology_node name = {.name = "n0"};
+    struct sgp_topology *topology;
+    cr_assert(eq(int, sgp_topology_create(&name, 1, NULL, &topology), 0));
+    cr_assert(eq(int, sgp_topology_add_phase(topology, "alone", 1, false, NULL, 0, NULL), 0));
+    cr_assert(eq(int, sgp_topology_seal(topology, NULL), 0));
+    struct sgp_node_config config = config_of(topology);
+    config.rounds = 3;
+    struct desk desk;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    uint32_t trained = 0;
+    for (int i = 0; i < 20 && status_of(&desk).state != SGP_NODE_FINISHED; i++) {
+        bool train = find(&desk, SGP_EFFECT_TRAIN) != NULL;
+        trained += train;
+        post_type(&desk, train ? SGP_EVENT_TRAINED : SGP_EVENT_TICK);
+    }
+    cr_assert(eq(u32, trained, 3));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(i64, status_of(&desk).round, 5), "three of training, two of mixing");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
+Test(core, an_early_stop_reaches_everybody)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post_type(&desk, SGP_EVENT_ENOUGH);
+    desk.now += SGP_BEAT_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(eq(i64, beat->message.pulse.stop, 3), "nodes and one cycle from now");
+    cr_assert(eq(i64, status_of(&desk).last_round, 5));
+    close_desk(&desk);
+}
+
+/* n1, n2 and n3 give to n0 in turn: buffers are granted in the order of the promised rounds. */
+Test(core, buffers_are_granted_in_round_order)
+{
+    static const struct sgp_edge one[] = {{1, 0, 0.5}}, two[] = {{2, 0, 0.5}},
+                                 three[] = {{3, 0, 0.5}};
+    const struct sgp_edge *edges[] = {one, two, three};
+    const uint32_t counts[] = {1, 1, 1};
+    struct desk desk;
+    struct sgp_topology *topology = topology_of(4, 3, edges, counts);
+    struct sgp_node_needs needs;
+    cr_assert(eq(int, sgp_node_needs(topology, 0, &needs), 0));
+    cr_assert(eq(u32, needs.receives, 3));
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 3, pulse_at(0, 2), 13);
+    cr_assert_null(find_sent(&desk, SGP_CREDIT, 3), "round 2 is too far ahead");
+    greet_in(&desk, 2, pulse_at(0, 1), 12);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 2));
+    greet_in(&desk, 1, pulse_at(0, 0), 11);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
+
+    /* n2 changes its plan: its credit is void, and a new one follows the new promise */
+    say(&desk, 2, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 4)});
+    cr_assert_null(find_sent(&desk, SGP_CREDIT, 2));
+    say(&desk, 2, SGP_IN, share_of(1, 0, 4));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CREDIT));
+    close_desk(&desk);
+}
