@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A choice is written through a pointer to int. */
+_Static_assert(sizeof(enum sgp_loss) == sizeof(int), "enumerations of choices have int's size");
 _Static_assert(CONFIG_KEY_COUNT <= CONFIG_LINES, "struct config has room for every line");
 
 const struct config_key config_keys[CONFIG_KEY_COUNT] = {
@@ -60,11 +62,6 @@ int config_fail(const struct config *config, enum config_id id, struct sgp_error
         return sgp_fail(error, code, "%s: [%s] %s: %s", config->file, key->section, key->key, text);
     return sgp_fail(error, code, "%s:%u: [%s] %s: %s", config->file, config->lines[id],
         key->section, key->key, text);
-}
-
-enum sgp_level config_log_level(const struct config *config)
-{
-    return (enum sgp_level)(config->log_level + SGP_LEVEL_ERROR);
 }
 
 /* Values. Each parser returns 0 and sets the field, or fills the error. `id` is also the line. */
@@ -192,7 +189,7 @@ static int set_choice(struct reading *r, enum config_id id, const char *value)
 {
     const struct config_key *key = &config_keys[id];
     size_t length = strlen(value);
-    int index = 0;
+    int index = 1;
     for (const char *word = key->words; *word; index++) {
         size_t word_length = strcspn(word, "|");
         if (word_length == length && memcmp(word, value, length) == 0) {
@@ -226,28 +223,10 @@ static int set_start(struct reading *r, enum config_id id, const char *value)
 
 static int set_shards(struct reading *r, enum config_id id, const char *value)
 {
-    static const char *const words[] = {[CONFIG_SHARDS_NONE] = "none",
-        [CONFIG_SHARDS_ROUND_ROBIN] = "round-robin",
-        [CONFIG_SHARDS_CONTIGUOUS] = "contiguous",
-        [CONFIG_SHARDS_SORTED] = "sorted"};
-    struct config_shards *field = field_of(&r->config, &config_keys[id]);
-    for (int kind = CONFIG_SHARDS_NONE; kind <= CONFIG_SHARDS_SORTED; kind++)
-        if (strcmp(value, words[kind]) == 0) {
-            *field = (struct config_shards){.kind = (enum config_shard_kind)kind};
-            return 0;
-        }
-    static const char dirichlet[] = "dirichlet:";
-    double alpha;
-    if (strncmp(value, dirichlet, sizeof dirichlet - 1) == 0 &&
-        parse_real(value + sizeof dirichlet - 1, &alpha) && alpha >= CONFIG_ALPHA_MIN &&
-        alpha <= CONFIG_ALPHA_MAX) {
-        *field = (struct config_shards){.kind = CONFIG_SHARDS_DIRICHLET, .alpha = alpha};
-        return 0;
-    }
-    return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
-        "\"%.80s\" is not a way to cut the data; write round-robin, contiguous, sorted, none, or "
-        "dirichlet:A with A from %g to %g",
-        value, CONFIG_ALPHA_MIN, CONFIG_ALPHA_MAX);
+    struct sgp_error why = {0};
+    if (sgp_shards_parse(value, &why, field_of(&r->config, &config_keys[id])) < 0)
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG, "%s", why.text);
+    return 0;
 }
 
 static int set_value(struct reading *r, enum config_id id, const char *value)

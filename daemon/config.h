@@ -1,7 +1,7 @@
 /* The configuration of one node: an INI file turned into plain values, checked while it is read.
  *
  * One table names every key with its section, type, default, range and meaning; the parser, the
- * listing of `sgpd --help-config` and the test of the documents all walk it. What only the data or
+ * listing for people and the test of the documents all walk it. What only the data or
  * the topology can tell (do the layers fit the features?) is checked by prepare.h.
  *
  * Any thread; nothing here keeps state. Errors are SGP_E_CONFIG, -ENOMEM or -errno of the file, with
@@ -9,7 +9,11 @@
 #ifndef SGPD_CONFIG_H
 #define SGPD_CONFIG_H
 
+#include "sgp/dataset.h"
+#include "sgp/model.h"
 #include "sgp/node.h"
+#include "sgp/optimizer.h"
+#include "sgp/schedule.h"
 #include "sgp/sink.h"
 #include "sgp/status.h"
 
@@ -27,32 +31,13 @@ enum config_type {
     CONFIG_ADDRESS,  /* char *: HOST:PORT, shorter than SGP_ADDRESS_BYTES */
     CONFIG_COUNT,    /* uint64_t, with k, M, G for thousands; least and most are its range */
     CONFIG_REAL,     /* double, finite; NaN if not given; least and most are its range */
-    CONFIG_CHOICE,   /* int, the index in `words` */
+    CONFIG_CHOICE,   /* an enumeration of int's size, counted from 1 in the order of `words` */
     CONFIG_START,    /* uint32_t for sgp_node_config: all, now, or a number of nodes */
-    CONFIG_SHARDS,   /* struct config_shards */
+    CONFIG_SHARDS,   /* struct sgp_shards */
 };
 
-/* Orders of the words in the table below. */
-enum config_when_done { CONFIG_SERVE, CONFIG_EXIT };
-enum config_loss { CONFIG_CROSS_ENTROPY, CONFIG_MSE };
-enum config_missing { CONFIG_MISSING_ERROR, CONFIG_MISSING_DROP, CONFIG_MISSING_MEAN };
-enum config_optimizer { CONFIG_SGD, CONFIG_MOMENTUM, CONFIG_NESTEROV };
-enum config_schedule { CONFIG_CONSTANT, CONFIG_STEP, CONFIG_COSINE };
-
-enum config_shard_kind {
-    CONFIG_SHARDS_NONE = 1,
-    CONFIG_SHARDS_ROUND_ROBIN,
-    CONFIG_SHARDS_CONTIGUOUS,
-    CONFIG_SHARDS_SORTED,
-    CONFIG_SHARDS_DIRICHLET,
-};
-
-#define CONFIG_ALPHA_MIN 0.001
-#define CONFIG_ALPHA_MAX 1e6
-struct config_shards {
-    enum config_shard_kind kind;
-    double alpha; /* of dirichlet; otherwise 0 */
-};
+/* Words of the table below, counted from 1 in their order there. */
+enum config_when_done { CONFIG_SERVE = 1, CONFIG_EXIT };
 
 struct config {
     char *file; /* as given to config_load; for messages */
@@ -71,36 +56,38 @@ struct config {
     uint64_t threads;
     uint64_t seed;
     double stop_at_accuracy; /* NaN: no goal */
-    int when_done;           /* enum config_when_done */
+    enum config_when_done when_done;
     uint64_t final_cycles;
 
     char *layers;
-    int loss; /* enum config_loss */
+    enum sgp_loss loss;
 
     char *train;
     char *labels;
     char *test;
     char *test_labels;
-    struct config_shards shards;
+    struct sgp_shards shards;
     double holdout;
     char *label;
     char *classes;
     char *scale;
-    int missing; /* enum config_missing */
+    enum sgp_missing missing;
 
-    int optimizer; /* enum config_optimizer */
+    enum sgp_optimizer_kind optimizer;
     double learning_rate;
     double momentum;
     double weight_decay;
-    int schedule; /* enum config_schedule */
+    enum sgp_schedule_kind schedule;
     double warmup_epochs;
+    char *milestones;
+    double factor;
 
     char *listen;
     int compression;
 
     char *socket; /* default: /run/sgpd/NAME/control.sock */
 
-    int log_level; /* index of error warning info debug trace; see config_log_level */
+    enum sgp_level log_level;
 
     unsigned lines[CONFIG_LINES]; /* by enum config_id: where the key stands, 0 if it does not */
 };
@@ -137,7 +124,7 @@ struct config {
     X(FINAL_CYCLES, "train", "final_cycles", CONFIG_COUNT, final_cycles, "2", 0, 1000, NULL,       \
         "cycles of the topology mixed without training at the end")                                \
     X(LAYERS, "model", "layers", CONFIG_LIST, layers, NULL, 0, 0, NULL,                            \
-        "layers from input to output, separated by commas: dense UNITS [relu]")                    \
+        "layers from input to output, separated by commas: dense UNITS [relu|tanh|sigmoid]")       \
     X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, "cross-entropy|mse",      \
         "what is made small: cross-entropy for classes, mse for numbers")                          \
     X(TRAIN, "data", "train", CONFIG_PATH, train, NULL, 0, 0, NULL,                                \
@@ -155,7 +142,8 @@ struct config {
         "part of this node's rows kept for testing when test is not given")                        \
     X(LABEL, "data", "label", CONFIG_TEXT, label, "", 0, 0, NULL, "CSV: the column to predict")    \
     X(CLASSES, "data", "classes", CONFIG_LIST, classes, "", 0, 0, NULL,                            \
-        "CSV: the values of the label column in the order of the outputs, separated by spaces")    \
+        "names of the classes in the order of the outputs, separated by spaces; for CSV the "      \
+        "values of the label column")                                                              \
     X(SCALE, "data", "scale", CONFIG_PATH, scale, "none", 0, 0, NULL,                              \
         "CSV: file with mean and deviation of each column, the same on every node, or none")       \
     X(MISSING, "data", "missing", CONFIG_CHOICE, missing, "error", 0, 0, "error|drop|mean",        \
@@ -172,6 +160,10 @@ struct config {
         "constant|step|cosine", "how the step size falls over the rounds")                         \
     X(WARMUP_EPOCHS, "optimizer", "warmup_epochs", CONFIG_REAL, warmup_epochs, "0", 0, 1e6, NULL,  \
         "epochs over which the step size rises to learning_rate")                                  \
+    X(MILESTONES, "optimizer", "milestones", CONFIG_LIST, milestones, "", 0, 0, NULL,              \
+        "schedule = step: the epochs at which the step size falls, separated by spaces")           \
+    X(FACTOR, "optimizer", "factor", CONFIG_REAL, factor, "0.1", 1e-6, 1, NULL,                    \
+        "schedule = step: what the step size is multiplied with at each milestone")                \
     X(LISTEN, "network", "listen", CONFIG_ADDRESS, listen, NULL, 0, 0, NULL,                       \
         "HOST:PORT to listen on for neighbours; exactly this is bound")                            \
     X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0, "none",     \
@@ -216,9 +208,6 @@ void config_finish(struct config *config);
  * message is formatted like printf; a key that is not in the file has no line. */
 int config_fail(const struct config *config, enum config_id id, struct sgp_error *error, int code,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-/* [log] level for a sink. */
-enum sgp_level config_log_level(const struct config *config);
 
 /* The table for people: under each section its keys with default, range and meaning. */
 void config_print_keys(FILE *stream);

@@ -1,0 +1,66 @@
+/* From a configuration to everything that a node needs before it may open a socket: topology and
+ * own place in it, rows, model, trainer, rounds, fingerprint, and the memory that all this takes.
+ *
+ * `sgpd --check` and the running daemon go through the same door, so that a file that passes the
+ * check also starts. Blocks on files; called before the loop runs. Errors are one line that names
+ * the file and the remedy. */
+#ifndef SGPD_PREPARE_H
+#define SGPD_PREPARE_H
+
+#include "config.h"
+
+#include "sgp/analysis.h"
+#include "sgp/dataset.h"
+#include "sgp/learner.h"
+#include "sgp/model.h"
+#include "sgp/topology.h"
+#include "sgp/trainer.h"
+
+#include <stdio.h>
+
+#define PREPARE_WARNINGS_MAX 24u
+#define PREPARE_TERMS_MAX 12u
+
+struct prepare_term { /* of the sum that is the memory of a node */
+    const char *name; /* static */
+    uint64_t bytes;
+};
+
+struct prepared {
+    const struct config *config; /* borrowed */
+    struct sgp_topology *topology;
+    uint32_t self;
+    struct sgp_analysis analysis;
+    struct sgp_dataset *train; /* this node's rows */
+    struct sgp_dataset *test;  /* NULL: nothing to evaluate on */
+    struct sgp_model model;
+    struct sgp_trainer *trainer; /* a learner over the three above */
+    char **class_names;          /* NULL, or class_count names in the order of the outputs */
+    uint32_t class_count;
+    uint64_t parameters;
+    uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
+    double epochs;            /* that `rounds` rounds make */
+    sgp_round rounds;         /* rounds in which this node trains */
+    struct sgp_fingerprint fingerprint;
+    struct sgp_node_needs needs;
+    double weight_least;
+    struct prepare_term terms[PREPARE_TERMS_MAX];
+    uint32_t term_count;
+    uint64_t memory_bytes; /* the sum of the terms */
+    char warnings[PREPARE_WARNINGS_MAX][SGP_TEXT_BYTES];
+    uint32_t warning_count;
+};
+
+/* Build everything. The config is borrowed and must outlive *ret_prepared. Returns 0; on failure a
+ * negative code with *error filled, and *ret_prepared untouched. */
+int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
+
+void prepared_finish(struct prepared *prepared);
+
+/* Everything in sgp_node_config but lineage and seed, which are the caller's to draw. */
+void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
+
+/* The summary of `sgpd --check`: what will run, its memory term by term, and every warning. */
+void prepared_print(FILE *stream, const struct prepared *prepared);
+
+#endif
