@@ -34,7 +34,8 @@ struct prepared {
     struct sgp_dataset *train; /* this node's rows */
     struct sgp_dataset *test;  /* NULL: nothing to evaluate on */
     struct sgp_model model;
-    struct sgp_trainer *trainer; /* a learner over the three above */
+    struct sgp_learner *learner; /* over the three above; owned */
+    struct sgp_trainer *trainer; /* the learner as a trainer */
     char **class_names;          /* NULL, or class_count names in the order of the outputs */
     uint32_t class_count;
     uint64_t parameters;

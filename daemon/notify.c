@@ -1,0 +1,48 @@
+/* Words to the service manager; see notify.h. */
+#include "notify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+void notify_ready(void)
+{
+    (void)sd_notify(0, "READY=1");
+}
+
+void notify_status(struct notify *notify, const char *text)
+{
+    char status[SGP_TEXT_BYTES];
+    (void)snprintf(status, sizeof status, "%s", text);
+    if (strcmp(notify->status, status) == 0)
+        return;
+    strcpy(notify->status, status);
+    (void)sd_notifyf(0, "STATUS=%s", status);
+}
+
+sgp_time notify_watchdog_interval(void)
+{
+    uint64_t microseconds = 0;
+    if (sd_watchdog_enabled(0, &microseconds) <= 0 || microseconds > INT64_MAX / 1000)
+        return 0;
+    return (sgp_time)microseconds * SGP_MICROSECOND / 2;
+}
+
+void notify_watchdog(struct notify *notify, bool compute_idle, uint64_t jobs_done)
+{
+    if (!compute_idle && jobs_done == notify->jobs)
+        return;
+    notify->jobs = jobs_done;
+    (void)sd_notify(0, "WATCHDOG=1");
+}
+
+void notify_stopping(void)
+{
+    (void)sd_notify(0, "STOPPING=1");
+}
+
+void notify_extend(sgp_time time)
+{
+    (void)sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRId64, time / SGP_MICROSECOND);
+}

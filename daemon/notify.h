@@ -1,0 +1,34 @@
+/* What the service manager is told (sd_notify(3)); silent when there is none.
+ *
+ * Thread: the loop thread. Nothing here fails: a manager that does not listen is no reason to stop. */
+#ifndef SGPD_NOTIFY_H
+#define SGPD_NOTIFY_H
+
+#include "sgp/status.h"
+
+struct notify {
+    char status[SGP_TEXT_BYTES]; /* the last STATUS= sent */
+    uint64_t jobs;               /* jobs done when WATCHDOG=1 was last sent */
+};
+
+/* READY=1: the sockets listen and the configuration is good. */
+void notify_ready(void);
+
+/* STATUS=text, if it differs from the last one. */
+void notify_status(struct notify *notify, const char *text);
+
+/* How often notify_watchdog should be called: half of what the manager asks for, or 0 if it does
+ * not watch. */
+sgp_time notify_watchdog_interval(void);
+
+/* WATCHDOG=1 if the compute thread is idle or has done a job since the last time: a loop that still
+ * turns beside a compute thread that hangs is not alive. */
+void notify_watchdog(struct notify *notify, bool compute_idle, uint64_t jobs_done);
+
+/* STOPPING=1. */
+void notify_stopping(void);
+
+/* Ask for `time` more to start or stop. */
+void notify_extend(sgp_time time);
+
+#endif
