@@ -1,0 +1,57 @@
+/* Bias and activation of a layer, and back. Any thread; no state. */
+#include "activation.h"
+
+#include "sgp/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+static float sigmoid(float value)
+{
+    return 1.0f / (1.0f + expf(-value));
+}
+
+void sgp_activation_forward(enum sgp_activation activation, float *y, const float *bias,
+    float scale, size_t rows, size_t columns)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    switch (activation) {
+    case SGP_ACTIVATION_NONE:
+        kernels->bias(y, bias, scale, rows, columns);
+        break;
+    case SGP_ACTIVATION_RELU:
+        kernels->bias_relu(y, bias, scale, rows, columns);
+        break;
+    case SGP_ACTIVATION_TANH:
+        for (size_t r = 0; r < rows; r++, y += columns)
+            for (size_t c = 0; c < columns; c++)
+                y[c] = tanhf(y[c] + scale * bias[c]);
+        break;
+    case SGP_ACTIVATION_SIGMOID:
+        for (size_t r = 0; r < rows; r++, y += columns)
+            for (size_t c = 0; c < columns; c++)
+                y[c] = sigmoid(y[c] + scale * bias[c]);
+        break;
+    }
+}
+
+void sgp_activation_backward(enum sgp_activation activation, float *delta, float *bias_gradient,
+    const float *y, size_t rows, size_t columns)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    if (activation == SGP_ACTIVATION_NONE) {
+        kernels->column_sums(bias_gradient, delta, rows, columns);
+        return;
+    }
+    if (activation == SGP_ACTIVATION_RELU) {
+        kernels->relu_backward(delta, bias_gradient, y, rows, columns);
+        return;
+    }
+    memset(bias_gradient, 0, columns * sizeof *bias_gradient);
+    bool tanh_layer = activation == SGP_ACTIVATION_TANH;
+    for (size_t r = 0; r < rows; r++, delta += columns, y += columns)
+        for (size_t c = 0; c < columns; c++) {
+            delta[c] *= tanh_layer ? 1.0f - y[c] * y[c] : y[c] * (1.0f - y[c]);
+            bias_gradient[c] += delta[c];
+        }
+}

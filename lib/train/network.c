@@ -1,0 +1,101 @@
+/* Owns the memory of a batch on its way through a model and back. Thread: the only caller of BLAS. */
+#include "network.h"
+
+#include "activation.h"
+#include "sgp/buffer.h"
+
+#include <cblas.h>
+
+#define LINE (SGP_BUFFER_ALIGNMENT / sizeof(float))
+
+/* Floats for rows x columns, in whole cache lines so that every array begins on one. */
+static uint64_t floats(uint32_t rows, uint32_t columns)
+{
+    return ((uint64_t)rows * columns + LINE - 1) / LINE * LINE;
+}
+
+int sgp_network_init(struct sgp_network *network, const struct sgp_model *model, uint32_t rows_max)
+{
+    *network = (struct sgp_network){0};
+    uint64_t total = floats(rows_max, model->inputs);
+    uint64_t widest = 0;
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        uint64_t outputs = floats(rows_max, model->layers[l].outputs);
+        total += outputs;
+        widest = outputs > widest ? outputs : widest;
+    }
+    total += 2 * widest;
+    if (rows_max == 0 || total > SGP_WORKSPACE_FLOATS_MAX)
+        return SGP_E_LIMIT;
+    int status = sgp_vector_create(total, &network->memory);
+    if (status < 0)
+        return status;
+    network->model = model;
+    network->rows_max = rows_max;
+    network->activations[0] = network->memory;
+    float *next = network->memory + floats(rows_max, model->inputs);
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        network->activations[l + 1] = next;
+        next += floats(rows_max, model->layers[l].outputs);
+    }
+    network->delta[0] = next;
+    network->delta[1] = next + widest;
+    return 0;
+}
+
+void sgp_network_finish(struct sgp_network *network)
+{
+    sgp_vector_destroy(network->memory);
+    *network = (struct sgp_network){0};
+}
+
+const float *sgp_network_forward(
+    struct sgp_network *network, const float *x, double weight, size_t rows)
+{
+    sgp_assert(rows > 0 && rows <= network->rows_max && weight > 0.0);
+    float scale = (float)(1.0 / weight);
+    for (uint32_t l = 0; l < network->model->layer_count; l++) {
+        const struct sgp_layer *layer = &network->model->layers[l];
+        int inputs = (int)layer->inputs;
+        int outputs = (int)layer->outputs;
+        float *y = network->activations[l + 1];
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, outputs, inputs, scale,
+            network->activations[l], inputs, x + layer->weights, inputs, 0.0f, y, outputs);
+        sgp_activation_forward(
+            layer->activation, y, x + layer->biases, scale, rows, layer->outputs);
+    }
+    return network->activations[network->model->layer_count];
+}
+
+struct sgp_loss_sum sgp_network_loss(
+    struct sgp_network *network, const uint32_t *labels, const float *values, size_t rows)
+{
+    const struct sgp_model *model = network->model;
+    return sgp_loss_batch(model->loss, network->delta[0], network->activations[model->layer_count],
+        labels, values, rows, model->outputs);
+}
+
+void sgp_network_backward(
+    struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows)
+{
+    float scale = (float)(1.0 / weight);
+    float *delta = network->delta[0];
+    float *below = network->delta[1];
+    for (uint32_t l = network->model->layer_count; l-- > 0;) {
+        const struct sgp_layer *layer = &network->model->layers[l];
+        int inputs = (int)layer->inputs;
+        int outputs = (int)layer->outputs;
+        sgp_activation_backward(layer->activation, delta, gradient + layer->biases,
+            network->activations[l + 1], rows, layer->outputs);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, (int)rows, 1.0f,
+            delta, outputs, network->activations[l], inputs, 0.0f, gradient + layer->weights,
+            inputs);
+        if (l == 0)
+            break;
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, inputs, outputs, scale,
+            delta, outputs, x + layer->weights, inputs, 0.0f, below, inputs);
+        float *swapped = delta;
+        delta = below;
+        below = swapped;
+    }
+}

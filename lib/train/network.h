@@ -1,0 +1,42 @@
+/* The passes of a model over a batch of rows, in memory set aside at init.
+ *
+ * The model used is the estimate z = x / w, but z is never written down: 1/w goes into the alpha of
+ * each matrix product and into the bias. Gradients are those with respect to z.
+ *
+ * Thread: the only caller of BLAS, which has one pool of threads for the process. */
+#ifndef SGP_TRAIN_NETWORK_H
+#define SGP_TRAIN_NETWORK_H
+
+#include "loss.h"
+#include "sgp/model.h"
+
+#define SGP_WORKSPACE_FLOATS_MAX ((uint64_t)1 << 34) /* activations of a batch, 64 GiB */
+
+struct sgp_network {
+    const struct sgp_model *model; /* borrowed */
+    uint32_t rows_max;
+    float *memory;                          /* owns what the others point into */
+    float *activations[SGP_LAYERS_MAX + 1]; /* [0] the features, [l + 1] what layer l puts out */
+    float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */
+};
+
+/* Set memory aside for batches of up to rows_max rows. Returns 0, SGP_E_LIMIT or -ENOMEM; on
+ * failure *network is all zero. */
+int sgp_network_init(struct sgp_network *network, const struct sgp_model *model, uint32_t rows_max);
+void sgp_network_finish(struct sgp_network *network);
+
+/* From the features in activations[0] (rows x inputs) to the outputs at x / weight: rows x outputs,
+ * borrowed until the next call. For cross-entropy these are logits. */
+const float *sgp_network_forward(
+    struct sgp_network *network, const float *x, double weight, size_t rows);
+
+/* The loss of what forward put out, see sgp_loss_batch; readies backward. */
+struct sgp_loss_sum sgp_network_loss(
+    struct sgp_network *network, const uint32_t *labels, const float *values, size_t rows);
+
+/* gradient[0..parameters) = that of the mean loss with respect to z, after forward and loss with the
+ * same x, weight and rows. Every value is written. */
+void sgp_network_backward(
+    struct sgp_network *network, float *gradient, const float *x, double weight, size_t rows);
+
+#endif
