@@ -61,7 +61,7 @@ PRIVATE_HEADERS = [
 PURE_ROOMS = ["base", "topology", "core"]
 PURE_CALLS = set("""
     memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strstr strspn strcspn
-    snprintf vsnprintf strtod strtol strtoul strtoull qsort bsearch
+    snprintf vsnprintf strtod strtol strtoul strtoull qsort qsort_r bsearch
     __errno_location __stack_chk_fail __ctype_b_loc
     ceil exp fabs floor fmax fmin hypot isfinite ldexp log log2 pow sqrt
     calloc free malloc realloc _GLOBAL_OFFSET_TABLE_
