@@ -30,42 +30,54 @@ static int check_name(const char *kind, const char *name, struct sgp_error *erro
         kind, (int)SGP_NAME_BYTES, name, SGP_NAME_BYTES - 1);
 }
 
+/* The index decides between equals: of two, the later one is at fault. */
+static int by_index(uint32_t a, uint32_t b, int order)
+{
+    return order != 0 ? order : a < b ? -1 : a > b;
+}
+
 static int by_name(const void *a, const void *b, void *context)
 {
     const struct sgp_topology_node *nodes = context;
-    return strcmp(nodes[*(const uint32_t *)a].name, nodes[*(const uint32_t *)b].name);
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    return by_index(i, j, strcmp(nodes[i].name, nodes[j].name));
 }
 
 static int by_address(const void *a, const void *b, void *context)
 {
     const struct sgp_topology_node *nodes = context;
-    return strcmp(nodes[*(const uint32_t *)a].address, nodes[*(const uint32_t *)b].address);
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    return by_index(i, j, strcmp(nodes[i].address, nodes[j].address));
 }
 
-/* Two nodes of one name or one address; leaves `order` sorted by name. */
-static int check_duplicates(
-    const struct sgp_topology_node *nodes, uint32_t count, uint32_t *order, struct sgp_error *error)
+/* Two nodes of one name or one address; leaves by_name sorted. */
+static int check_duplicates(struct sgp_topology *topology, struct sgp_error *error, uint32_t *where)
 {
+    struct sgp_topology_node *nodes = topology->nodes;
+    uint32_t *order = topology->by_name, count = topology->node_count;
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
-    qsort_r(order, count, sizeof *order, by_address, (void *)(uintptr_t)nodes);
+    qsort_r(order, count, sizeof *order, by_address, nodes);
     for (uint32_t i = 1; i < count; i++) {
         const struct sgp_topology_node *a = &nodes[order[i - 1]], *b = &nodes[order[i]];
+        *where = order[i];
         if (a->address[0] && strcmp(a->address, b->address) == 0)
             return sgp_fail(error, SGP_E_TOPOLOGY,
-                "nodes %s and %s have the same address %s; every node needs one of its own",
+                "nodes %s and %s have the same address %.200s; every node needs one of its own",
                 a->name, b->name, a->address);
     }
-    qsort_r(order, count, sizeof *order, by_name, (void *)(uintptr_t)nodes);
-    for (uint32_t i = 1; i < count; i++)
+    qsort_r(order, count, sizeof *order, by_name, nodes);
+    for (uint32_t i = 1; i < count; i++) {
+        *where = order[i];
         if (strcmp(nodes[order[i - 1]].name, nodes[order[i]].name) == 0)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "two nodes are named %s; every node needs a name of its own", nodes[order[i]].name);
+    }
     return 0;
 }
 
-int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t node_count,
-    struct sgp_error *error, struct sgp_topology **ret_topology)
+static int check_fleet(const struct sgp_topology_node *nodes, uint32_t node_count,
+    struct sgp_error *error, uint32_t *where)
 {
     if (node_count == 0)
         return sgp_fail(error, SGP_E_TOPOLOGY, "there is no node; a topology has at least one");
@@ -73,29 +85,49 @@ int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t node_cou
         return sgp_fail(error, SGP_E_LIMIT, "%u nodes are too many; the limit is %u", node_count,
             SGP_NODES_MAX);
     for (uint32_t i = 0; i < node_count; i++) {
+        *where = i;
+        sgp_assert(strnlen(nodes[i].address, SGP_ADDRESS_BYTES) < SGP_ADDRESS_BYTES);
         int code = check_name("node", nodes[i].name, error);
         if (code)
             return code;
-        sgp_assert(strnlen(nodes[i].address, SGP_ADDRESS_BYTES) < SGP_ADDRESS_BYTES);
     }
-    struct sgp_topology *topology = calloc(1, sizeof *topology);
-    if (topology) {
-        topology->node_count = node_count;
-        topology->nodes = calloc(node_count, sizeof *topology->nodes);
-        topology->by_name = calloc(node_count, sizeof *topology->by_name);
+    return 0;
+}
+
+int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t node_count,
+    struct sgp_error *error, uint32_t *ret_where, struct sgp_topology **ret_topology)
+{
+    uint32_t where = SGP_NODE_NONE;
+    struct sgp_topology *topology = NULL;
+    int code = check_fleet(nodes, node_count, error, &where);
+    if (!code) {
+        topology = calloc(1, sizeof *topology);
+        if (topology) {
+            topology->node_count = node_count;
+            topology->nodes = calloc(node_count, sizeof *topology->nodes);
+            topology->by_name = calloc(node_count, sizeof *topology->by_name);
+        }
+        if (!topology || !topology->nodes || !topology->by_name)
+            code = sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", node_count);
     }
-    if (!topology || !topology->nodes || !topology->by_name) {
-        sgp_topology_destroy(topology);
-        return sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", node_count);
+    if (!code) {
+        memcpy(topology->nodes, nodes, node_count * sizeof *nodes);
+        code = check_duplicates(topology, error, &where);
     }
-    memcpy(topology->nodes, nodes, node_count * sizeof *nodes);
-    int code = check_duplicates(topology->nodes, node_count, topology->by_name, error);
     if (code) {
         sgp_topology_destroy(topology);
+        if (ret_where)
+            *ret_where = where;
         return code;
     }
     *ret_topology = topology;
     return 0;
+}
+
+int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t node_count,
+    struct sgp_error *error, struct sgp_topology **ret_topology)
+{
+    return sgp_topology_create_where(nodes, node_count, error, NULL, ret_topology);
 }
 
 static void phase_finish(struct sgp_phase *phase)

@@ -6,6 +6,11 @@
 
 #define SGP_NODE_NONE UINT32_MAX
 
+/* As sgp_topology_create; *ret_where (may be NULL) is the node at fault, of two the later one, or
+ * SGP_NODE_NONE. */
+int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t node_count,
+    struct sgp_error *error, uint32_t *ret_where, struct sgp_topology **ret_topology);
+
 /* As sgp_topology_add_phase; on a bad edge *ret_where (may be NULL) names its ends. Where only the
  * source is at fault (a column above 1), target is SGP_NODE_NONE; where no edge is, both are. */
 int sgp_topology_add_phase_where(struct sgp_topology *topology, const char *name, uint32_t rounds,

@@ -1,0 +1,443 @@
+/* DOT to topology: libcgraph parses, this file decides what a topology may be and says where it is
+ * not one.
+ *
+ * One thread at a time: libcgraph's parser and its error function are global. Reads a whole stream
+ * into memory first, at most SGP_DOT_BYTES_MAX; a failing stream is -errno with its name. */
+#include "sgp/dot.h"
+#include "topology/build.h"
+#include "topology/scan.h"
+
+#include <graphviz/cgraph.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SGP_DOT_NAMES_LISTED 8u /* nodes named in a message before "..." */
+
+struct reader {
+    struct sgp_scan_text text;
+    struct sgp_error *error;
+    Agraph_t **graphs;
+    uint32_t graph_count;
+    Agraph_t *fleet; /* libcgraph's own dictionary: name to struct member */
+    struct sgp_topology_node *nodes;
+    uint32_t node_count;
+    bool addressed; /* the fleet is made of the nodes with an address */
+};
+
+struct member {
+    Agrec_t record;
+    uint32_t index;
+};
+
+/* What libcgraph said first since the last parse began. */
+static char complaint[SGP_TEXT_BYTES];
+
+static int hear_complaint(char *text)
+{
+    size_t length = strlen(complaint);
+    if (!strchr(complaint, '\n'))
+        (void)snprintf(complaint + length, sizeof complaint - length, "%s", text);
+    return 0;
+}
+
+static int fail_at(struct reader *r, uint32_t line, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int fail_at(struct reader *r, uint32_t line, int code, const char *format, ...)
+{
+    char text[SGP_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return sgp_fail(r->error, code, "%s:%u: %s", r->text.name, line, text);
+}
+
+static int fail_memory(struct reader *r)
+{
+    return sgp_fail(r->error, -ENOMEM, "%s: no memory to read it", r->text.name);
+}
+
+/* "Error: FILE: syntax error in line 3 near '}'" becomes "NAME:3: syntax error near '}'; ...". */
+static int fail_syntax(struct reader *r)
+{
+    static const char marker[] = " in line ";
+    char *in_line = strstr(complaint, marker);
+    char *what = strstr(complaint, "syntax ");
+    complaint[strcspn(complaint, "\n")] = '\0';
+    if (!in_line || !what || what > in_line)
+        return fail_at(r, 1, SGP_E_SYNTAX, "%s; see the examples in topologies/", complaint);
+    char *rest = NULL;
+    unsigned long line = strtoul(in_line + sizeof marker - 1, &rest, 10);
+    *in_line = '\0';
+    if (strncmp(rest, " of ", 4) == 0)
+        return fail_at(r, (uint32_t)line, SGP_E_SYNTAX,
+            "%s; put names and values that are not plain words in \"quotes\"", what);
+    return fail_at(r, (uint32_t)line, SGP_E_SYNTAX,
+        "%s%s; look here and just above for a missing brace, bracket, quote or semicolon", what,
+        *rest ? rest : " at the end of the text");
+}
+
+/* Take every graph of the text, also behind the first complaint: what libcgraph has buffered would
+ * otherwise begin the next file. */
+static int read_graphs(struct reader *r)
+{
+    if (r->text.length == 0)
+        return 0;
+    FILE *stream = fmemopen((void *)(uintptr_t)r->text.text, r->text.length, "r");
+    if (!stream)
+        return fail_memory(r);
+    complaint[0] = '\0';
+    agusererrf before = agseterrf(hear_complaint);
+    agerrlevel_t level = agseterr(AGWARN);
+    static char file_name[] = "topology";
+    agsetfile(file_name);
+    int code = 0;
+    for (Agraph_t *graph = agread(stream, NULL); graph; graph = agread(stream, NULL)) {
+        Agraph_t **graphs = realloc(r->graphs, (r->graph_count + 1) * sizeof *graphs);
+        if (graphs) {
+            r->graphs = graphs;
+            r->graphs[r->graph_count++] = graph;
+        } else {
+            agclose(graph);
+            code = fail_memory(r);
+        }
+    }
+    agseterr(level);
+    agseterrf(before);
+    (void)fclose(stream);
+    return complaint[0] ? fail_syntax(r) : code;
+}
+
+static const char *attribute(Agraph_t *graph, int kind, void *object, const char *name)
+{
+    Agsym_t *symbol = agattr(graph, kind, (char *)(uintptr_t)name, NULL);
+    return symbol ? agxget(object, symbol) : "";
+}
+
+/* A digraph without a name has one that begins with '%'. */
+static void phase_name(const struct reader *r, uint32_t g, char name[SGP_NAME_BYTES])
+{
+    const char *given = agnameof(r->graphs[g]);
+    if (given && *given && *given != '%')
+        (void)snprintf(name, SGP_NAME_BYTES, "%s", given);
+    else
+        (void)snprintf(name, SGP_NAME_BYTES, "phase%u", g);
+}
+
+static int add_member(struct reader *r, uint32_t g, Agnode_t *node, const char *address)
+{
+    char *name = agnameof(node), host[SGP_ADDRESS_BYTES];
+    uint32_t line = sgp_scan_line(&r->text, g, name, NULL, 1);
+    if (strlen(name) >= SGP_NAME_BYTES)
+        return fail_at(r, line, SGP_E_TOPOLOGY,
+            "node name \"%.20s...\" is too long; it may have %u bytes", name, SGP_NAME_BYTES - 1);
+    struct sgp_topology_node entry = {{0}, {0}};
+    (void)snprintf(entry.name, sizeof entry.name, "%s", name);
+    if (*address) {
+        struct sgp_error reason = {0};
+        uint16_t port;
+        int code = sgp_address_split(address, &reason, host, &port);
+        if (code)
+            return fail_at(r, line, code, "node %s: %s", name, reason.text);
+        int length = snprintf(entry.address, sizeof entry.address,
+            strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+        if ((size_t)length >= sizeof entry.address)
+            return fail_at(r, line, SGP_E_TOPOLOGY, "node %s: its address is too long", name);
+    }
+    Agnode_t *known = agnode(r->fleet, name, 0);
+    if (known) {
+        const char *first = r->nodes[((struct member *)AGDATA(known))->index].address;
+        if (strcmp(first, entry.address) == 0)
+            return 0;
+        return fail_at(r, line, SGP_E_TOPOLOGY,
+            "node %s has the address %s here and %s before; give it once", name, entry.address,
+            first);
+    }
+    if (r->node_count == SGP_NODES_MAX)
+        return fail_at(
+            r, line, SGP_E_LIMIT, "there are too many nodes; the limit is %u", SGP_NODES_MAX);
+    static char record[] = "member";
+    known = agnode(r->fleet, name, 1);
+    struct member *member = agbindrec(known, record, sizeof *member, 1);
+    member->index = r->node_count;
+    r->nodes[r->node_count++] = entry;
+    return 0;
+}
+
+/* Whether any node has an address; an upper bound of the fleet's size. */
+static uint64_t survey(struct reader *r)
+{
+    uint64_t most = 0;
+    for (uint32_t g = 0; g < r->graph_count; g++) {
+        most += (uint64_t)agnnodes(r->graphs[g]);
+        Agsym_t *symbol = agattr(r->graphs[g], AGNODE, (char *)(uintptr_t) "address", NULL);
+        for (Agnode_t *n = agfstnode(r->graphs[g]); symbol && n; n = agnxtnode(r->graphs[g], n))
+            r->addressed |= *agxget(n, symbol) != '\0';
+    }
+    return most < SGP_NODES_MAX ? most : SGP_NODES_MAX;
+}
+
+static int collect_fleet(struct reader *r)
+{
+    static char name[] = "fleet";
+    r->fleet = agopen(name, Agdirected, NULL);
+    r->nodes = calloc((size_t)survey(r) + 1, sizeof *r->nodes);
+    if (!r->fleet || !r->nodes)
+        return fail_memory(r);
+    uint32_t graphs = r->addressed ? r->graph_count : 1;
+    for (uint32_t g = 0; g < graphs; g++)
+        for (Agnode_t *n = agfstnode(r->graphs[g]); n; n = agnxtnode(r->graphs[g], n)) {
+            const char *address = attribute(r->graphs[g], AGNODE, n, "address");
+            if (r->addressed && !*address)
+                continue;
+            int code = add_member(r, g, n, address);
+            if (code)
+                return code;
+        }
+    return 0;
+}
+
+static int fail_unknown(struct reader *r, uint32_t g, const char *phase, const char *name)
+{
+    char list[SGP_TEXT_BYTES / 2] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < r->node_count && i < SGP_DOT_NAMES_LISTED && length < sizeof list; i++)
+        length += (size_t)snprintf(
+            list + length, sizeof list - length, "%s%.24s", i ? ", " : "", r->nodes[i].name);
+    return fail_at(r, sgp_scan_line(&r->text, g, name, NULL, 1), SGP_E_TOPOLOGY,
+        "digraph %s: unknown node %.64s; nodes are those %s (%s%s)", phase, name,
+        r->addressed ? "with an address" : "of the first digraph", list,
+        r->node_count > SGP_DOT_NAMES_LISTED ? ", ..." : "");
+}
+
+static bool parse_number(const char *text, const char **ret_end, double *ret_number)
+{
+    if (!((*text >= '0' && *text <= '9') || *text == '.'))
+        return false;
+    char *end;
+    *ret_number = strtod(text, &end);
+    *ret_end = end;
+    return end > text;
+}
+
+/* A decimal (with an exponent if need be), or A/B. */
+static bool parse_fraction(const char *text, double *ret_fraction)
+{
+    double value, divisor;
+    const char *end;
+    /* strtod would also take hexadecimal and infinity. */
+    if (text[strspn(text, "0123456789.eE+-/")] != '\0')
+        return false;
+    if (!parse_number(text, &end, &value))
+        return false;
+    if (*end == '/') {
+        if (!parse_number(end + 1, &end, &divisor) || !(divisor > 0))
+            return false;
+        value /= divisor;
+    }
+    *ret_fraction = value;
+    return *end == '\0' && value > 0.0 && value <= 1.0;
+}
+
+static int read_edge(
+    struct reader *r, uint32_t g, const char *phase, Agedge_t *edge, struct sgp_edge *ret_edge)
+{
+    Agnode_t *source = agnode(r->fleet, agnameof(agtail(edge)), 0);
+    Agnode_t *target = agnode(r->fleet, agnameof(aghead(edge)), 0);
+    sgp_assert(source && target);
+    const char *fraction = attribute(r->graphs[g], AGEDGE, edge, "fraction");
+    *ret_edge = (struct sgp_edge){.source = ((struct member *)AGDATA(source))->index,
+        .target = ((struct member *)AGDATA(target))->index,
+        .fraction = SGP_FRACTION_DEFAULT};
+    if (!*fraction || parse_fraction(fraction, &ret_edge->fraction))
+        return 0;
+    return fail_at(r, sgp_scan_line(&r->text, g, agnameof(source), agnameof(target), 1),
+        SGP_E_TOPOLOGY,
+        "digraph %s: edge %s -> %s: fraction \"%.40s\" is not one; "
+        "write a number above 0 and at most 1, as 0.25 or \"2/3\"",
+        phase, agnameof(source), agnameof(target), fraction);
+}
+
+static int read_edges(
+    struct reader *r, uint32_t g, const char *phase, struct sgp_edge *edges, uint32_t *ret_count)
+{
+    Agraph_t *graph = r->graphs[g];
+    for (Agnode_t *n = agfstnode(graph); n; n = agnxtnode(graph, n))
+        if (!agnode(r->fleet, agnameof(n), 0))
+            return fail_unknown(r, g, phase, agnameof(n));
+    uint32_t count = 0;
+    for (Agnode_t *n = agfstnode(graph); n; n = agnxtnode(graph, n))
+        for (Agedge_t *e = agfstout(graph, n); e; e = agnxtout(graph, e)) {
+            int code = read_edge(r, g, phase, e, &edges[count]);
+            if (code)
+                return code;
+            count++;
+        }
+    *ret_count = count;
+    return 0;
+}
+
+static int read_rounds(struct reader *r, uint32_t g, const char *phase, uint32_t *ret_rounds)
+{
+    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], "rounds");
+    *ret_rounds = 1;
+    if (!*text)
+        return 0;
+    size_t length = strlen(text);
+    unsigned long rounds = strtoul(text, NULL, 10);
+    if (length > 8 || strspn(text, "0123456789") != length || rounds < 1 ||
+        rounds > SGP_PHASE_ROUNDS_MAX)
+        return fail_at(r, sgp_scan_line(&r->text, g, "rounds", NULL, 1), SGP_E_TOPOLOGY,
+            "digraph %s: rounds=\"%.40s\" is not usable; write a whole number from 1 to %u", phase,
+            text, SGP_PHASE_ROUNDS_MAX);
+    *ret_rounds = (uint32_t)rounds;
+    return 0;
+}
+
+static int read_once(struct reader *r, uint32_t g, const char *phase, bool *ret_once)
+{
+    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], "once");
+    *ret_once = strcmp(text, "true") == 0;
+    if (!*text || *ret_once || strcmp(text, "false") == 0)
+        return 0;
+    return fail_at(r, sgp_scan_line(&r->text, g, "once", NULL, 1), SGP_E_TOPOLOGY,
+        "digraph %s: once=\"%.40s\" is neither true nor false; write once=true", phase, text);
+}
+
+static int add_phase(struct reader *r, uint32_t g, struct sgp_topology *topology)
+{
+    char phase[SGP_NAME_BYTES];
+    uint32_t rounds, count = 0;
+    bool once;
+    phase_name(r, g, phase);
+    if (!agisdirected(r->graphs[g]))
+        return fail_at(r, sgp_scan_line(&r->text, g, NULL, NULL, 1), SGP_E_TOPOLOGY,
+            "graph %s is undirected; write digraph, and a -> b; b -> a for both directions", phase);
+    int code = read_rounds(r, g, phase, &rounds);
+    if (!code)
+        code = read_once(r, g, phase, &once);
+    if (code)
+        return code;
+    struct sgp_edge *edges = calloc((size_t)agnedges(r->graphs[g]) + 1, sizeof *edges);
+    if (!edges)
+        return fail_memory(r);
+    code = read_edges(r, g, phase, edges, &count);
+    if (!code) {
+        struct sgp_error reason = {0};
+        struct sgp_edge where = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
+        code = sgp_topology_add_phase_where(
+            topology, phase, rounds, once, edges, count, &reason, &where);
+        const char *source = where.source != SGP_NODE_NONE ? r->nodes[where.source].name : NULL;
+        const char *target = where.target != SGP_NODE_NONE ? r->nodes[where.target].name : NULL;
+        /* Of a repeated edge the second is the one to strike out. */
+        if (code)
+            (void)fail_at(r, sgp_scan_line(&r->text, g, source, target, 2), code, "digraph %s: %s",
+                phase, reason.text);
+    }
+    free(edges);
+    return code;
+}
+
+/* The fleet was refused because of this node: point at the first digraph that speaks of it. */
+static int fail_fleet(struct reader *r, int code, uint32_t node, const char *reason)
+{
+    uint32_t line = sgp_scan_line(&r->text, 0, NULL, NULL, 1);
+    for (uint32_t g = 0; g < r->graph_count && node != SGP_NODE_NONE; g++)
+        if (agnode(r->graphs[g], r->nodes[node].name, 0)) {
+            line = sgp_scan_line(&r->text, g, r->nodes[node].name, NULL, 1);
+            break;
+        }
+    return fail_at(r, line, code, "%s", reason);
+}
+
+static int build(struct reader *r, struct sgp_topology **ret_topology)
+{
+    if (r->graph_count == 0)
+        return fail_at(r, 1, SGP_E_TOPOLOGY,
+            "there is no digraph; write one for each phase, as digraph p { a -> b; b -> a; }");
+    int code = collect_fleet(r);
+    if (code)
+        return code;
+    struct sgp_error reason = {0};
+    struct sgp_topology *topology = NULL;
+    uint32_t where = SGP_NODE_NONE;
+    code = sgp_topology_create_where(r->nodes, r->node_count, &reason, &where, &topology);
+    if (code)
+        return fail_fleet(r, code, where, reason.text);
+    for (uint32_t g = 0; g < r->graph_count && !code; g++)
+        code = add_phase(r, g, topology);
+    if (!code) {
+        code = sgp_topology_seal(topology, &reason);
+        if (code)
+            (void)fail_at(r, sgp_scan_line(&r->text, 0, NULL, NULL, 1), code, "%s", reason.text);
+    }
+    if (code)
+        sgp_topology_destroy(topology);
+    else
+        *ret_topology = topology;
+    return code;
+}
+
+int sgp_dot_parse(const char *text, size_t length, const char *name, struct sgp_error *error,
+    struct sgp_topology **ret_topology)
+{
+    struct reader r = {.text = {.name = name, .text = text, .length = length}, .error = error};
+    if (length > SGP_DOT_BYTES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "%s: the file is too long; the limit is %u bytes", name,
+            SGP_DOT_BYTES_MAX);
+    int code = sgp_scan_measure(&r.text, error);
+    if (!code)
+        code = read_graphs(&r);
+    if (!code)
+        code = build(&r, ret_topology);
+    for (uint32_t g = 0; g < r.graph_count; g++)
+        agclose(r.graphs[g]);
+    if (r.fleet)
+        agclose(r.fleet);
+    free(r.graphs);
+    free(r.nodes);
+    return code;
+}
+
+int sgp_dot_read(
+    FILE *file, const char *name, struct sgp_error *error, struct sgp_topology **ret_topology)
+{
+    size_t length = 0, capacity = 1u << 16;
+    char *text = NULL;
+    int code = 0;
+    do {
+        capacity *= 2;
+        char *grown = realloc(text, capacity);
+        if (!grown) {
+            code = sgp_fail(error, -ENOMEM, "%s: no memory to read it", name);
+            break;
+        }
+        text = grown;
+        errno = 0;
+        length += fread(text + length, 1, capacity - length, file);
+        if (ferror(file)) {
+            code = errno ? -errno : -EIO;
+            (void)sgp_fail(error, code, "%s: %s", name, sgp_strerror(code));
+        }
+    } while (!code && length == capacity && length <= SGP_DOT_BYTES_MAX);
+    if (!code)
+        code = sgp_dot_parse(text, length, name, error, ret_topology);
+    free(text);
+    return code;
+}
+
+int sgp_dot_read_path(const char *path, struct sgp_error *error, struct sgp_topology **ret_topology)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        int code = -errno;
+        return sgp_fail(error, code, "%s: %s", path, sgp_strerror(code));
+    }
+    int code = sgp_dot_read(file, path, error, ret_topology);
+    (void)fclose(file);
+    return code;
+}

@@ -1,0 +1,89 @@
+/* Topology to DOT. Needs no libcgraph: every name that a topology accepts is safe within quotes.
+ * A stream that fails is told at the end, as -errno. */
+#include "sgp/dot.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SGP_DOT_DIVISOR_MAX 1000u /* fractions a/b up to this b are written as such */
+
+static void write_comment(FILE *file, const char *comment)
+{
+    while (comment && *comment) {
+        int length = (int)strcspn(comment, "\n");
+        (void)fprintf(file, length ? "// %.*s\n" : "//%.*s\n", length, comment);
+        comment += length;
+        comment += *comment == '\n';
+    }
+}
+
+/* Names may be words of DOT's own (node, edge, 4.2.1), and quotes never hurt; but plain ones read
+ * better. */
+static void write_name(FILE *file, const char *name)
+{
+    static const char *const reserved[] = {
+        "node", "edge", "graph", "digraph", "subgraph", "strict"};
+    bool plain = !(name[0] >= '0' && name[0] <= '9') && !strpbrk(name, "-.");
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        plain = plain && strcasecmp(name, reserved[i]) != 0;
+    (void)fprintf(file, plain ? "%s" : "\"%s\"", name);
+}
+
+/* The shortest text that reads back to the same bits: a/b if there is one, else 17 digits. */
+static void write_fraction(FILE *file, double fraction)
+{
+    for (uint32_t divisor = 1; divisor <= SGP_DOT_DIVISOR_MAX; divisor++) {
+        double dividend = (double)(uint32_t)(fraction * divisor + 0.5);
+        if (dividend / divisor == fraction) {
+            (void)fprintf(file, " [fraction=\"%.0f/%u\"]", dividend, divisor);
+            return;
+        }
+    }
+    (void)fprintf(file, " [fraction=\"%.17g\"]", fraction);
+}
+
+static void write_edges(
+    FILE *file, const struct sgp_topology *topology, const struct sgp_phase *phase)
+{
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        uint32_t count;
+        const struct sgp_edge *out = sgp_phase_out(phase, i, &count);
+        for (uint32_t e = 0; e < count; e++) {
+            (void)fputs("  ", file);
+            write_name(file, topology->nodes[i].name);
+            (void)fputs(" -> ", file);
+            write_name(file, topology->nodes[out[e].target].name);
+            if (out[e].fraction != 1.0 / (1.0 + (double)count))
+                write_fraction(file, out[e].fraction);
+            (void)fputs(";\n", file);
+        }
+    }
+}
+
+int sgp_dot_write(FILE *file, const struct sgp_topology *topology, const char *comment)
+{
+    errno = 0;
+    write_comment(file, comment);
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        (void)fputs("digraph ", file);
+        write_name(file, phase->name);
+        (void)fputs(" {\n", file);
+        if (phase->rounds != 1)
+            (void)fprintf(file, "  rounds=%u;\n", phase->rounds);
+        if (phase->once)
+            (void)fputs("  once=true;\n", file);
+        for (uint32_t i = 0; p == 0 && i < topology->node_count; i++) {
+            (void)fputs("  ", file);
+            write_name(file, topology->nodes[i].name);
+            if (topology->nodes[i].address[0])
+                (void)fprintf(file, " [address=\"%s\"]", topology->nodes[i].address);
+            (void)fputs(";\n", file);
+        }
+        write_edges(file, topology, phase);
+        (void)fputs("}\n", file);
+    }
+    if (!ferror(file))
+        return 0;
+    return errno ? -errno : -EIO;
+}

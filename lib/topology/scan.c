@@ -1,0 +1,338 @@
+/* A scanner of DOT's tokens that keeps lines: enough to measure a text and to find a place in it.
+ * One pass, no memory but a small stack. Any thread. */
+#include "topology/scan.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* libcgraph's own buffer for a quoted string ends at 16384. */
+#define SGP_DOT_STRING_BYTES_MAX 8192u
+
+enum kind { END, WORD, STRING, EDGE, MARK, OPEN_COMMENT, OPEN_STRING, LONG_STRING };
+
+struct token {
+    enum kind kind;
+    const char *start; /* of a string: behind its quote */
+    size_t length;
+    uint32_t line;
+};
+
+struct scanner {
+    const char *begin, *at, *end;
+    uint32_t line;
+};
+
+static struct scanner scan_text(const struct sgp_scan_text *text)
+{
+    return (struct scanner){
+        .begin = text->text, .at = text->text, .end = text->text + text->length, .line = 1};
+}
+
+static void skip_to(struct scanner *s, const char *to)
+{
+    for (; s->at < to; s->at++)
+        s->line += *s->at == '\n';
+}
+
+static bool starts_with(const struct scanner *s, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return (size_t)(s->end - s->at) >= length && memcmp(s->at, prefix, length) == 0;
+}
+
+/* Spaces and comments, which include lines that begin with '#'. False if a comment stays open. */
+static bool skip_blank(struct scanner *s)
+{
+    while (s->at < s->end) {
+        bool line_start = s->at == s->begin || s->at[-1] == '\n';
+        if (strchr(" \t\r\n\v\f", *s->at)) {
+            skip_to(s, s->at + 1);
+        } else if (*s->at == '#' && line_start) {
+            while (s->at < s->end && *s->at != '\n' && *s->at != '\r')
+                s->at++;
+        } else if (starts_with(s, "//")) {
+            const char *stop = memchr(s->at, '\n', (size_t)(s->end - s->at));
+            skip_to(s, stop ? stop : s->end);
+        } else if (starts_with(s, "/*")) {
+            const char *stop = memmem(s->at + 2, (size_t)(s->end - s->at - 2), "*/", 2);
+            if (!stop)
+                return false;
+            skip_to(s, stop + 2);
+        } else {
+            break;
+        }
+    }
+    return true;
+}
+
+static struct token scan_quoted(struct scanner *s, struct token token)
+{
+    const char *at = s->at + 1;
+    token.kind = STRING;
+    token.start = at;
+    while (at < s->end && *at != '"')
+        at += *at == '\\' && at + 1 < s->end ? 2 : 1;
+    token.length = (size_t)(at - token.start);
+    if (at >= s->end)
+        token.kind = OPEN_STRING;
+    else if (token.length > SGP_DOT_STRING_BYTES_MAX)
+        token.kind = LONG_STRING;
+    skip_to(s, at < s->end ? at + 1 : s->end);
+    return token;
+}
+
+static struct token scan_html(struct scanner *s, struct token token)
+{
+    const char *at = s->at;
+    size_t depth = 0;
+    do {
+        depth += *at == '<';
+        depth -= *at == '>';
+        at++;
+    } while (at < s->end && depth > 0);
+    token.kind = depth > 0 ? OPEN_STRING : STRING;
+    token.length = (size_t)(at - token.start);
+    if (token.length > SGP_DOT_STRING_BYTES_MAX && token.kind == STRING)
+        token.kind = LONG_STRING;
+    skip_to(s, at);
+    return token;
+}
+
+static bool in_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || (unsigned char)c >= 0x80;
+}
+
+static struct token next_token(struct scanner *s)
+{
+    struct token token = {.kind = OPEN_COMMENT, .line = s->line};
+    if (!skip_blank(s))
+        return token;
+    token = (struct token){.kind = END, .start = s->at, .length = 1, .line = s->line};
+    if (s->at == s->end)
+        return token;
+    if (*s->at == '"')
+        return scan_quoted(s, token);
+    if (*s->at == '<')
+        return scan_html(s, token);
+    if (starts_with(s, "->") || starts_with(s, "--")) {
+        token.kind = EDGE;
+        token.length = 2;
+    } else if (in_word(*s->at)) {
+        token.kind = WORD;
+        while (s->at + token.length < s->end && in_word(s->at[token.length]))
+            token.length++;
+    } else {
+        token.kind = MARK;
+    }
+    s->at += token.length;
+    return token;
+}
+
+static bool is_mark(const struct token *token, char mark)
+{
+    return token->kind == MARK && *token->start == mark;
+}
+
+static bool is_keyword(const struct token *token, const char *word)
+{
+    return token->kind == WORD && token->length == strlen(word) &&
+           strncasecmp(token->start, word, token->length) == 0;
+}
+
+static bool starts_graph(const struct token *token)
+{
+    return is_keyword(token, "digraph") || is_keyword(token, "graph");
+}
+
+/* An upper bound of the edges that libcgraph would make: in `L -> R` every node of L with every one
+ * of R, where a set in braces has as many nodes as it has words, and one that can be named again has
+ * as many as the text has had. */
+struct measure {
+    uint64_t words;
+    uint64_t edges;
+    uint64_t last;    /* nodes in the latest end of an edge */
+    uint64_t pending; /* nodes to the left of an edge whose right side is to come; 0: none */
+    uint32_t depth;
+    uint32_t graphs;
+    bool attributes; /* within [ ] */
+    bool named;      /* `subgraph` was the latest word but one */
+    struct {
+        uint64_t words;
+        uint64_t pending;
+        bool named;
+    } open[SGP_DOT_DEPTH_MAX];
+};
+
+static void measure_end(struct measure *m, uint64_t nodes)
+{
+    m->edges += m->pending * nodes;
+    if (m->edges > SGP_EDGES_MAX)
+        m->edges = SGP_EDGES_MAX + 1u; /* stay here: no overflow */
+    m->pending = 0;
+    m->last = nodes;
+}
+
+static void measure_word(struct measure *m, const struct token *token)
+{
+    if (m->depth == 0) {
+        m->graphs += starts_graph(token);
+        return;
+    }
+    if (is_keyword(token, "subgraph")) {
+        m->named = true;
+        return;
+    }
+    /* 10.0.0.1 without quotes is several numbers to libcgraph. */
+    char c = *token->start;
+    bool number = token->kind == WORD && ((c >= '0' && c <= '9') || c == '.');
+    m->words += number ? token->length : 1;
+    measure_end(m, m->named ? m->words : number ? token->length : 1);
+}
+
+static void measure_mark(struct measure *m, char mark)
+{
+    if (mark == '[') {
+        m->attributes = true;
+    } else if (mark == '{' && m->depth < SGP_DOT_DEPTH_MAX) {
+        m->open[m->depth].words = m->words;
+        m->open[m->depth].pending = m->pending;
+        m->open[m->depth++].named = m->named;
+        m->pending = 0;
+        m->named = false;
+    } else if (mark == '}' && m->depth > 0) {
+        m->depth--;
+        m->pending = m->open[m->depth].pending;
+        measure_end(m, m->words - (m->open[m->depth].named ? 0 : m->open[m->depth].words));
+        m->named = false;
+    } else if (mark == ';') {
+        m->named = false;
+    }
+}
+
+static int measure_token(struct measure *m, const struct sgp_scan_text *text,
+    const struct token *token, struct sgp_error *error)
+{
+    switch (token->kind) {
+    case OPEN_COMMENT:
+        return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: a comment is not closed; end it with */",
+            text->name, token->line);
+    case OPEN_STRING:
+        return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: a string is not closed; end it with a quote",
+            text->name, token->line);
+    case LONG_STRING:
+        return sgp_fail(error, SGP_E_LIMIT, "%s:%u: a string has %zu bytes; the limit is %u",
+            text->name, token->line, token->length, SGP_DOT_STRING_BYTES_MAX);
+    case MARK:
+        /* libcgraph's mark for the end of its input: the rest would begin the next file. */
+        if (*token->start == '@')
+            return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: syntax error near '@'; put it in quotes",
+                text->name, token->line);
+        if (m->attributes)
+            m->attributes = *token->start != ']';
+        else
+            measure_mark(m, *token->start);
+        if (*token->start == '{' && m->depth == SGP_DOT_DEPTH_MAX)
+            return sgp_fail(error, SGP_E_LIMIT, "%s:%u: braces are nested %u deep; the limit is %u",
+                text->name, token->line, SGP_DOT_DEPTH_MAX, SGP_DOT_DEPTH_MAX - 1);
+        return 0;
+    case EDGE:
+        if (!m->attributes)
+            m->pending = m->last;
+        return 0;
+    default:
+        if (!m->attributes)
+            measure_word(m, token);
+        return 0;
+    }
+}
+
+int sgp_scan_measure(const struct sgp_scan_text *text, struct sgp_error *error)
+{
+    struct scanner s = scan_text(text);
+    const char *zero = memchr(text->text, '\0', text->length);
+    if (zero) {
+        skip_to(&s, zero);
+        return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: a zero byte; a topology file is plain text",
+            text->name, s.line);
+    }
+    struct measure m = {0};
+    for (;;) {
+        struct token token = next_token(&s);
+        if (token.kind == END)
+            break;
+        int code = measure_token(&m, text, &token, error);
+        if (code)
+            return code;
+        if (m.edges > SGP_EDGES_MAX)
+            return sgp_fail(error, SGP_E_LIMIT, "%s:%u: there are too many edges; the limit is %u",
+                text->name, token.line, SGP_EDGES_MAX);
+        if (m.graphs > SGP_PHASES_MAX)
+            return sgp_fail(error, SGP_E_LIMIT,
+                "%s:%u: there are too many digraphs; the limit is %u", text->name, token.line,
+                SGP_PHASES_MAX);
+    }
+    return 0;
+}
+
+/* Whether a word or string stands for this name; in strings only \" is an escape. */
+static bool is_name(const struct token *token, const char *name)
+{
+    if (token->kind != WORD && token->kind != STRING)
+        return false;
+    const char *at = token->start, *end = token->start + token->length;
+    for (; at < end && *name; at++, name++) {
+        if (*at == '\\' && at + 1 < end && at[1] == '"')
+            at++;
+        if (*at != *name)
+            return false;
+    }
+    return at == end && !*name;
+}
+
+/* Move to the beginning of the digraph of that number; its line. */
+static uint32_t seek_digraph(struct scanner *s, uint32_t digraph)
+{
+    uint32_t depth = 0, line = 1;
+    for (struct token token = next_token(s); token.kind != END; token = next_token(s)) {
+        if (depth == 0 && starts_graph(&token)) {
+            line = token.line;
+            if (digraph-- == 0)
+                return line;
+        }
+        depth += is_mark(&token, '{');
+        if (depth > 0)
+            depth -= is_mark(&token, '}');
+    }
+    return line;
+}
+
+uint32_t sgp_scan_line(const struct sgp_scan_text *text, uint32_t digraph, const char *source,
+    const char *target, uint32_t occurrence)
+{
+    struct scanner s = scan_text(text);
+    uint32_t line = seek_digraph(&s, digraph);
+    if (!source)
+        return line;
+    struct token last[2] = {{0}, {0}};
+    uint32_t depth = 0, first_seen = 0, edge_seen = 0;
+    for (struct token token = next_token(&s); token.kind != END; token = next_token(&s)) {
+        if (depth > 0 && is_name(&token, source) && first_seen == 0)
+            first_seen = token.line;
+        if (target && is_name(&token, target) && last[1].kind == EDGE &&
+            is_name(&last[0], source)) {
+            edge_seen = token.line;
+            if (occurrence-- <= 1)
+                break;
+        }
+        last[0] = last[1];
+        last[1] = token;
+        depth += is_mark(&token, '{');
+        if (is_mark(&token, '}') && (depth == 0 || --depth == 0))
+            break;
+    }
+    if (edge_seen)
+        return edge_seen;
+    return first_seen ? first_seen : line;
+}
