@@ -106,11 +106,11 @@ static bool in_word(char c)
 
 static struct token next_token(struct scanner *s)
 {
-    struct token token = {.kind = OPEN_COMMENT, .line = s->line};
-    if (!skip_blank(s))
-        return token;
-    token = (struct token){.kind = END, .start = s->at, .length = 1, .line = s->line};
-    if (s->at == s->end)
+    bool closed = skip_blank(s);
+    struct token token = {.kind = END, .start = s->at, .length = 1, .line = s->line};
+    if (!closed)
+        token.kind = OPEN_COMMENT;
+    if (!closed || s->at == s->end)
         return token;
     if (*s->at == '"')
         return scan_quoted(s, token);
@@ -195,7 +195,7 @@ static void measure_mark(struct measure *m, char mark)
 {
     if (mark == '[') {
         m->attributes = true;
-    } else if (mark == '{' && m->depth < SGP_DOT_DEPTH_MAX) {
+    } else if (mark == '{') {
         m->open[m->depth].words = m->words;
         m->open[m->depth].pending = m->pending;
         m->open[m->depth++].named = m->named;
@@ -229,13 +229,14 @@ static int measure_token(struct measure *m, const struct sgp_scan_text *text,
         if (*token->start == '@')
             return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: syntax error near '@'; put it in quotes",
                 text->name, token->line);
+        if (*token->start == '{' && m->depth == SGP_DOT_DEPTH_MAX)
+            return sgp_fail(error, SGP_E_LIMIT,
+                "%s:%u: braces are nested too deep; the limit is %u", text->name, token->line,
+                SGP_DOT_DEPTH_MAX);
         if (m->attributes)
             m->attributes = *token->start != ']';
         else
             measure_mark(m, *token->start);
-        if (*token->start == '{' && m->depth == SGP_DOT_DEPTH_MAX)
-            return sgp_fail(error, SGP_E_LIMIT, "%s:%u: braces are nested %u deep; the limit is %u",
-                text->name, token->line, SGP_DOT_DEPTH_MAX, SGP_DOT_DEPTH_MAX - 1);
         return 0;
     case EDGE:
         if (!m->attributes)

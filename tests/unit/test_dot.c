@@ -1,0 +1,340 @@
+/* Topology files: what is read, what is written back, and the exact words of every refusal. */
+#include "sgp/dot.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct sgp_topology *parse(const char *text)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_assert(
+        zero(int, sgp_dot_parse(text, strlen(text), "t.dot", &error, &topology)), "%s", error.text);
+    return topology;
+}
+
+static void refused(const char *text, int code, const char *message)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    int got = sgp_dot_parse(text, strlen(text), "t.dot", &error, &topology);
+    cr_expect(eq(int, got, code), "%s", text);
+    cr_expect(eq(str, error.text, (char *)message));
+    cr_expect(zero(ptr, topology));
+}
+
+static const char example[] =
+    "// two phases and a prelude\n"
+    "digraph warm { rounds=3; once=true; n0 -> {n1 n2}; }\n"
+    "digraph hop1 {\n"
+    "  n0 [address=\"10.0.0.10:7400\"]; n1 [address=\"[fd00::1]\"]; n2 [address=\"box-2\"];\n"
+    "  n0 -> n1 -> n2 -> n0;\n"
+    "}\n"
+    "digraph { n0 -> n2; n2 -> n1 [fraction=0.25, color=red]; n1 -> n0 [fraction=\"2/3\"]; }\n";
+
+Test(dot, reads_phases_addresses_and_fractions)
+{
+    struct sgp_topology *t = parse(example);
+    cr_assert(eq(u32, t->node_count, 3));
+    cr_assert(eq(u32, t->phase_count, 3));
+    cr_assert(eq(str, t->nodes[0].address, "10.0.0.10:7400"));
+    cr_assert(eq(str, t->nodes[1].address, "[fd00::1]:7311"));
+    cr_assert(eq(str, t->nodes[2].address, "box-2:7311"));
+    cr_assert(eq(str, t->phases[0].name, "warm"));
+    cr_assert(t->phases[0].once && t->phases[0].rounds == 3 && t->prelude_rounds == 3);
+    cr_assert(eq(i64, t->rounds_per_cycle, 2));
+    cr_assert(t->phases[0].out[1].fraction == 1.0 / 3);
+    cr_assert(t->phases[1].out[0].fraction == 0.5);
+    cr_assert(eq(str, t->phases[2].name, "phase2"));
+    cr_assert(t->phases[2].out[0].source == 0 && t->phases[2].out[0].target == 2);
+    cr_assert(t->phases[2].out[1].fraction == 2.0 / 3);
+    cr_assert(t->phases[2].out[2].fraction == 0.25);
+    sgp_topology_destroy(t);
+}
+
+Test(dot, without_addresses_the_first_digraph_names_the_fleet)
+{
+    struct sgp_topology *t = parse("digraph a { x; y -> z } digraph { z -> x }");
+    cr_assert(eq(u32, t->node_count, 3));
+    cr_assert(eq(str, t->nodes[0].name, "x"));
+    cr_assert(eq(str, t->nodes[2].name, "z"));
+    cr_assert(eq(str, t->nodes[2].address, ""));
+    sgp_topology_destroy(t);
+}
+
+Test(dot, one_node_and_odd_but_fine_texts)
+{
+    sgp_topology_destroy(parse("digraph one { n0 }"));
+    sgp_topology_destroy(
+        parse("# a line\n/* b */ strict digraph \"q-1\" { \"node\" -> \"4.2\" ; }"));
+    sgp_topology_destroy(parse("digraph a { subgraph cluster_1 { x y } -> z; z -> { x y } }"));
+    sgp_topology_destroy(parse("digraph a { x -> y [fraction=1]; y -> x [fraction=\"1e-3\"] }"));
+    sgp_topology_destroy(parse("digraph a { x [address=\"h:1\"]; y [address=\"h:2\"] }"
+                               "digraph b { x [address=\"h:1\"]; x -> y }"));
+}
+
+static struct sgp_topology *rewrite(
+    const struct sgp_topology *t, const char *comment, char **ret_text)
+{
+    size_t length = 0;
+    FILE *file = open_memstream(ret_text, &length);
+    cr_assert(zero(int, sgp_dot_write(file, t, comment)));
+    cr_assert(zero(int, fclose(file)));
+    return parse(*ret_text);
+}
+
+Test(dot, what_is_written_reads_back_alike)
+{
+    static const char *const texts[] = {example,
+        "digraph \"digraph\" { \"node\" -> \"4.2\" [fraction=0.1234567890123456]; \"4.2\" -> "
+        "\"a-b\" }",
+        "digraph a { x -> y [fraction=1]; y -> x [fraction=\"1e-3\"] }", "digraph one { n0 }"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *text = NULL;
+        struct sgp_topology *t = parse(texts[i]);
+        struct sgp_topology *again = rewrite(t, "good for\n\ntests */", &text);
+        cr_assert(
+            zero(int, strncmp(text, "// good for\n//\n// tests */\ndigraph", 34)), "%s", text);
+        cr_assert(eq(u64, again->digest, t->digest), "%s", text);
+        for (uint32_t n = 0; n < t->node_count; n++)
+            cr_assert(eq(str, again->nodes[n].address, t->nodes[n].address));
+        sgp_topology_destroy(again);
+        sgp_topology_destroy(t);
+        free(text);
+    }
+}
+
+Test(dot, written_text_is_plain)
+{
+    char *text = NULL;
+    struct sgp_topology *t = parse(example);
+    sgp_topology_destroy(rewrite(t, NULL, &text));
+    cr_assert(eq(str, text,
+        "digraph warm {\n  rounds=3;\n  once=true;\n  n0 [address=\"10.0.0.10:7400\"];\n"
+        "  n1 [address=\"[fd00::1]:7311\"];\n  n2 [address=\"box-2:7311\"];\n"
+        "  n0 -> n1;\n  n0 -> n2;\n}\n"
+        "digraph hop1 {\n  n0 -> n1;\n  n1 -> n2;\n  n2 -> n0;\n}\n"
+        "digraph phase2 {\n  n0 -> n2;\n  n1 -> n0 [fraction=\"2/3\"];\n"
+        "  n2 -> n1 [fraction=\"1/4\"];\n}\n"));
+    sgp_topology_destroy(t);
+    free(text);
+}
+
+Test(dot, a_full_disk_is_told)
+{
+    struct sgp_topology *t = parse(example);
+    FILE *file = fopen("/dev/full", "w");
+    (void)setvbuf(file, NULL, _IONBF, 0);
+    cr_assert(eq(int, sgp_dot_write(file, t, NULL), -ENOSPC));
+    (void)fclose(file);
+    sgp_topology_destroy(t);
+}
+
+Test(dot, syntax_errors_name_file_and_line)
+{
+    refused("digraph a {\n  n0 -> n1 [\n}\n", SGP_E_SYNTAX,
+        "t.dot:3: syntax error near '}'; "
+        "look here and just above for a missing brace, bracket, quote or semicolon");
+    refused("digraph a {\n n0 -> n1;\n", SGP_E_SYNTAX,
+        "t.dot:3: syntax error at the end of the text; "
+        "look here and just above for a missing brace, bracket, quote or semicolon");
+    refused("digraph a { n0 -> n1 }\ndigraph b { n0 -- n1 }\n", SGP_E_SYNTAX,
+        "t.dot:2: syntax error near '--'; "
+        "look here and just above for a missing brace, bracket, quote or semicolon");
+    refused("digraph a { n0 [address=10.0.0.1:7311] }\n", SGP_E_SYNTAX,
+        "t.dot:1: syntax ambiguity - badly delimited number '10.0.'; "
+        "put names and values that are not plain words in \"quotes\"");
+    refused("\ndigraph a { n0 [address=\"x] }\n", SGP_E_SYNTAX,
+        "t.dot:2: a string is not closed; end it with a quote");
+    refused("digraph a { n0 }\n\n/* more", SGP_E_SYNTAX,
+        "t.dot:3: a comment is not closed; end it with */");
+    refused("digraph a {\n @ }", SGP_E_SYNTAX, "t.dot:2: syntax error near '@'; put it in quotes");
+}
+
+Test(dot, a_zero_byte_and_an_empty_text_are_refused)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_assert(
+        eq(int, sgp_dot_parse("digraph\n\0{ a }", 14, "t.dot", &error, &topology), SGP_E_SYNTAX));
+    cr_assert(eq(str, error.text, "t.dot:2: a zero byte; a topology file is plain text"));
+    static const char none[] = "t.dot:1: there is no digraph; "
+                               "write one for each phase, as digraph p { a -> b; b -> a; }";
+    refused("", SGP_E_TOPOLOGY, none);
+    refused("// nothing\n", SGP_E_TOPOLOGY, none);
+}
+
+Test(dot, undirected_graphs_are_refused)
+{
+    refused("digraph a { n0 -> n1 }\ngraph g { n0 -- n1 }\n", SGP_E_TOPOLOGY,
+        "t.dot:2: graph g is undirected; write digraph, and a -> b; b -> a for both directions");
+}
+
+Test(dot, unknown_nodes_are_refused)
+{
+    refused("digraph a { n0 -> n1 }\ndigraph hop2 {\n n0 ->\n n9 }\n", SGP_E_TOPOLOGY,
+        "t.dot:4: digraph hop2: unknown node n9; nodes are those of the first digraph (n0, n1)");
+    refused("digraph a {\n n0 [address=\"h:1\"]\n n1 [address=\"h:2\"]\n n0 -> nl }\n",
+        SGP_E_TOPOLOGY,
+        "t.dot:4: digraph a: unknown node nl; nodes are those with an address (n0, n1)");
+}
+
+Test(dot, a_column_above_one_is_refused)
+{
+    sgp_topology_destroy(parse("digraph b { n0 -> n1 [fraction=0.75]; n1 -> n0 [fraction=1] }"));
+    refused("digraph a { n0 -> {n1 n2} }\ndigraph b {\n n1 -> n0;\n n0 -> n1 [fraction=0.75];\n"
+            " n0 -> n2 [fraction=\"1/2\"] }",
+        SGP_E_TOPOLOGY,
+        "t.dot:3: digraph b: node n0 gives away 1.25 in all (column above 1); "
+        "its fractions must add up to at most 1");
+}
+
+Test(dot, bad_fractions_are_refused)
+{
+    static const char *const bad[] = {"0", "1.5", "3/2", "1/0", "-0.5", "nan", "inf", "0x1p-2",
+        "1/3/4", "1e400", "half", "0.5 ", "1e", ".", "1/"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[128], message[256];
+        (void)snprintf(text, sizeof text, "digraph a {\n\n n0 -> n1 [fraction=\"%s\"] }", bad[i]);
+        (void)snprintf(message, sizeof message,
+            "t.dot:3: digraph a: edge n0 -> n1: fraction \"%s\" is not one; "
+            "write a number above 0 and at most 1, as 0.25 or \"2/3\"",
+            bad[i]);
+        refused(text, SGP_E_TOPOLOGY, message);
+    }
+}
+
+Test(dot, repeated_edges_and_self_loops_are_refused)
+{
+    refused("digraph a {\n n0 -> n1;\n n1 -> n0;\n n0 -> n1 }", SGP_E_TOPOLOGY,
+        "t.dot:4: digraph a: edge n0 -> n1 is repeated; write it once, with the sum as its "
+        "fraction");
+    refused("digraph a { n0 -> n1;\n n1 -> n1 }", SGP_E_TOPOLOGY,
+        "t.dot:2: digraph a: edge n1 -> n1 is a self-loop; what is not given away stays, so leave "
+        "it out");
+}
+
+Test(dot, bad_addresses_are_refused)
+{
+    refused("digraph a {\n n0 [address=\"h:1\"];\n n1 [address=\"h:99999\"] }", SGP_E_TOPOLOGY,
+        "t.dot:3: node n1: address \"h:99999\" has a bad port; a port is a number from 1 to 65535");
+    refused("digraph a {\n n0 [address=\"h\"];\n n1 [address=\"k:1\"]\n n2 [address=\"h:7311\"] }",
+        SGP_E_TOPOLOGY,
+        "t.dot:4: nodes n0 and n2 have the same address h:7311; every node needs one of its own");
+    refused("digraph a { n0 [address=\"h:1\"] }\ndigraph b { n0 [address=\"h:2\"] }",
+        SGP_E_TOPOLOGY, "t.dot:2: node n0 has the address h:2 here and h:1 before; give it once");
+}
+
+Test(dot, bad_names_rounds_and_preludes_are_refused)
+{
+    refused("digraph a {\n n0 -> \"n 1\" }", SGP_E_TOPOLOGY,
+        "t.dot:2: node name \"n 1\" cannot be used; "
+        "a name has 1 to 63 letters, digits, '_', '-' or '.'");
+    refused(
+        "digraph a { }", SGP_E_TOPOLOGY, "t.dot:1: there is no node; a topology has at least one");
+    refused("digraph a {\n rounds=0; n0 }", SGP_E_TOPOLOGY,
+        "t.dot:2: digraph a: rounds=\"0\" is not usable; write a whole number from 1 to 1048576");
+    refused("digraph a {\n rounds=many; n0 }", SGP_E_TOPOLOGY,
+        "t.dot:2: digraph a: rounds=\"many\" is not usable; write a whole number from 1 to "
+        "1048576");
+    refused("digraph a { once=yes; n0 }", SGP_E_TOPOLOGY,
+        "t.dot:1: digraph a: once=\"yes\" is neither true nor false; write once=true");
+    refused("digraph a { n0 }\ndigraph b { once=true }", SGP_E_TOPOLOGY,
+        "t.dot:2: digraph b: phase b is marked once but stands after phase a, which is not; "
+        "put the phases with once=true first");
+    refused("digraph a { once=true; n0 }", SGP_E_TOPOLOGY,
+        "t.dot:1: there is no phase in the cycle; at least one phase must not be marked once");
+}
+
+/* 3,000 words make 2,250,000 edges twice over: refused before libcgraph sees them. */
+Test(dot, multiplied_sets_are_refused_before_they_are_made)
+{
+    static char text[40000];
+    size_t length = (size_t)snprintf(text, sizeof text, "digraph a {\n");
+    for (int line = 0; line < 2; line++) {
+        for (int side = 0; side < 2; side++) {
+            length += (size_t)snprintf(text + length, sizeof text - length, side ? " -> {" : "{");
+            for (int i = 0; i < 1500; i++)
+                length += (size_t)snprintf(text + length, sizeof text - length, "n%d ", i);
+            length += (size_t)snprintf(text + length, sizeof text - length, "}");
+        }
+        length += (size_t)snprintf(text + length, sizeof text - length, "\n");
+    }
+    (void)snprintf(text + length, sizeof text - length, "}");
+    refused(text, SGP_E_LIMIT, "t.dot:3: there are too many edges; the limit is 4194304");
+}
+
+Test(dot, named_sets_are_measured_too)
+{
+    static char text[60000];
+    size_t length = (size_t)snprintf(text, sizeof text, "digraph a { subgraph s {");
+    for (int i = 0; i < 3000; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "n%d ", i);
+    (void)snprintf(text + length, sizeof text - length, "}\n subgraph s -> subgraph s }");
+    refused(text, SGP_E_LIMIT, "t.dot:2: there are too many edges; the limit is 4194304");
+}
+
+Test(dot, depth_and_count_of_digraphs_are_limited)
+{
+    static char text[65536 * 2];
+    size_t length = (size_t)snprintf(text, sizeof text, "digraph a ");
+    for (unsigned i = 0; i <= SGP_DOT_DEPTH_MAX; i++)
+        text[length++] = '{';
+    text[length] = '\0';
+    refused(text, SGP_E_LIMIT, "t.dot:1: braces are nested too deep; the limit is 64");
+    length = 0;
+    for (unsigned i = 0; i <= SGP_PHASES_MAX; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "digraph { n0 }\n");
+    refused(text, SGP_E_LIMIT, "t.dot:4097: there are too many digraphs; the limit is 4096");
+    memset(text, 'x', sizeof text);
+    memcpy(text, "digraph \"", 9);
+    strcpy(text + 9000, "\" { }");
+    refused(text, SGP_E_LIMIT, "t.dot:1: a string has 8991 bytes; the limit is 8192");
+}
+
+/* libcgraph's scanner outlives a parse: whatever was wrong before must not touch the next file. */
+Test(dot, a_bad_file_does_not_spoil_the_next)
+{
+    static const char *const bad[] = {"digraph a { /* ", "digraph a { \"x", "digraph a { <x",
+        "hello", "digraph a { b -- c } digraph d { q -> q }", "digraph a { b -> c",
+        "digraph a { x @ y }", "digraph a { 5x } digraph b {", "digraph a { b } trailing words",
+        "graph g { a -- b }", "}", "digraph a { x [a=b } digraph c { } \"",
+        "digraph a { b -> ; # x\r/* } \n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct sgp_topology *t = NULL;
+        struct sgp_error error = {0};
+        cr_assert(
+            lt(int, sgp_dot_parse(bad[i], strlen(bad[i]), "bad", &error, &t), 0), "%s", bad[i]);
+        t = parse(example);
+        cr_assert(eq(u32, t->phase_count, 3), "%s", bad[i]);
+        sgp_topology_destroy(t);
+    }
+}
+
+Test(dot, streams_and_files_are_read_to_their_end)
+{
+    FILE *file = fmemopen((void *)(uintptr_t)example, strlen(example), "r");
+    struct sgp_topology *t = NULL, *parsed = parse(example);
+    cr_assert(zero(int, sgp_dot_read(file, "-", NULL, &t)));
+    cr_assert(eq(u64, t->digest, parsed->digest));
+    (void)fclose(file);
+    sgp_topology_destroy(t);
+    sgp_topology_destroy(parsed);
+    struct sgp_error error = {0};
+    cr_assert(eq(int, sgp_dot_read_path("/nonexistent/t.dot", &error, &t), -ENOENT));
+    cr_assert(eq(str, error.text, "/nonexistent/t.dot: No such file or directory"));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, sgp_dot_read_path("/", &error, &t), -EISDIR));
+    cr_assert(eq(str, error.text, "/: Is a directory"));
+}
+
+Test(dot, an_endless_stream_is_refused)
+{
+    struct sgp_topology *t = NULL;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, sgp_dot_read_path("/dev/zero", &error, &t), SGP_E_LIMIT));
+    cr_assert(eq(str, error.text, "/dev/zero: the file is too long; the limit is 67108864 bytes"));
+}
