@@ -36,8 +36,8 @@ struct prepared {
     struct sgp_model model;
     struct sgp_learner *learner; /* over the three above; owned */
     struct sgp_trainer *trainer; /* the learner as a trainer */
-    char **class_names;          /* NULL, or class_count names in the order of the outputs */
-    uint32_t class_count;
+    char **class_names;          /* NULL, or one name per output */
+    uint32_t class_count;        /* 0 for regression */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds make */

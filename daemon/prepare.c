@@ -1,0 +1,443 @@
+/* Builds what a node needs before it opens a socket; see prepare.h. Blocks on files. */
+#include "prepare.h"
+
+#include "sgp/dot.h"
+#include "sgp/method.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void __attribute__((format(printf, 2, 3))) warn(struct prepared *p, const char *format, ...)
+{
+    if (p->warning_count == PREPARE_WARNINGS_MAX)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(p->warnings[p->warning_count++], sizeof p->warnings[0], format, arguments);
+    va_end(arguments);
+}
+
+/* Place in the fleet. */
+
+static int fail_unknown_name(const struct prepared *p, struct sgp_error *error)
+{
+    char names[300];
+    size_t used = 0;
+    for (uint32_t i = 0; i < p->topology->node_count; i++) {
+        bool fits = used + 2 * SGP_NAME_BYTES < sizeof names;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+            fits ? p->topology->nodes[i].name : "...");
+        if (!fits)
+            break;
+    }
+    return config_fail(p->config, CONFIG_ID_NAME, error, SGP_E_UNKNOWN_NODE,
+        "no node of %s is called %s; its nodes are %s", p->config->topology, p->config->name,
+        names);
+}
+
+static bool is_loopback(const char *address)
+{
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t port;
+    return sgp_address_split(address, NULL, host, &port) == 0 &&
+           (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+               strcmp(host, "localhost") == 0);
+}
+
+/* What may be right and mostly is not. */
+static void warn_about_addresses(struct prepared *p)
+{
+    const struct sgp_topology_node *nodes = p->topology->nodes;
+    const char *own = nodes[p->self].address;
+    const char *elsewhere = NULL;
+    for (uint32_t i = 0; i < p->topology->node_count && !elsewhere; i++)
+        if (i != p->self && !is_loopback(nodes[i].address))
+            elsewhere = nodes[i].name;
+    if (elsewhere && is_loopback(p->config->listen))
+        warn(p,
+            "[network] listen = %s is a loopback address, but %s is on another host and cannot "
+            "reach it; listen on 0.0.0.0 or on the address of an interface",
+            p->config->listen, elsewhere);
+    if (elsewhere && is_loopback(own))
+        warn(p,
+            "the topology gives this node the loopback address %s, but %s is on another host and "
+            "cannot reach it; give the address of an interface",
+            own, elsewhere);
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t own_port = 0;
+    uint16_t port = 0;
+    if (sgp_address_split(own, NULL, host, &own_port) == 0 &&
+        sgp_address_split(p->config->listen, NULL, host, &port) == 0 && port != own_port)
+        warn(p, "neighbours dial port %u by the topology, and this node listens on port %u",
+            (unsigned)own_port, (unsigned)port);
+}
+
+static int prepare_topology(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    int code = sgp_dot_read_path(config->topology, error, &p->topology);
+    if (code < 0)
+        return code;
+    const struct sgp_topology *topology = p->topology;
+    int64_t self = sgp_topology_find(topology, config->name);
+    if (self < 0)
+        return fail_unknown_name(p, error);
+    p->self = (uint32_t)self;
+    if (topology->node_count > 1 && !topology->nodes[self].address[0])
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
+            config->topology, config->name);
+    if (config->start != SGP_START_ALL && config->start > topology->node_count)
+        return config_fail(config, CONFIG_ID_START, error, SGP_E_CONFIG,
+            "%" PRIu32 " nodes will never be there; the topology has %" PRIu32, config->start,
+            topology->node_count);
+    code = sgp_analyse(topology, &p->analysis);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
+    for (uint32_t i = 0; i < p->analysis.warning_count; i++)
+        warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
+    if (topology->node_count > 1)
+        warn_about_addresses(p);
+    double *least = malloc(topology->node_count * sizeof *least);
+    code = least ? sgp_topology_weight_least(topology, least) : -ENOMEM;
+    if (code == 0)
+        p->weight_least = least[p->self];
+    free(least);
+    sgp_node_needs(topology, p->self, &p->needs);
+    return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
+}
+
+/* Rows and model. */
+
+#define CLASS_SEPARATORS " \t,"
+
+static int split_classes(struct prepared *p, struct sgp_error *error)
+{
+    const char *text = p->config->classes;
+    uint32_t count = 0;
+    for (const char *c = text; *(c += strspn(c, CLASS_SEPARATORS)); count++)
+        c += strcspn(c, CLASS_SEPARATORS);
+    if (count == 0)
+        return 0;
+    p->class_names = calloc(count, sizeof *p->class_names);
+    if (!p->class_names)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", p->config->file);
+    for (const char *c = text; *(c += strspn(c, CLASS_SEPARATORS));) {
+        size_t length = strcspn(c, CLASS_SEPARATORS);
+        char *name = strndup(c, length);
+        if (!name)
+            return sgp_fail(error, -ENOMEM, "%s: out of memory", p->config->file);
+        p->class_names[p->class_count++] = name;
+        c += length;
+    }
+    return 0;
+}
+
+static const char *given(const char *text)
+{
+    return *text ? text : NULL;
+}
+
+/* The classes of the data, before it is read: by name, else as many as the model has outputs, so
+ * that a node that owns no row of the last class still agrees with the others. */
+static int count_classes(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    int code = split_classes(p, error);
+    if (code < 0)
+        return code;
+    if (p->class_count > 0 && p->class_count != p->model.outputs)
+        return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
+            "the last layer has %" PRIu32 " outputs, and [data] classes names %" PRIu32
+            "; they must be equal",
+            p->model.outputs, p->class_count);
+    bool csv = *config->label != '\0';
+    if (csv && p->class_count == 0 && config->loss == SGP_LOSS_CROSS_ENTROPY)
+        return config_fail(config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
+            "missing; name the values of column %s in the order of the %" PRIu32
+            " outputs, or use loss = mse for numbers",
+            config->label, p->model.outputs);
+    if (!csv && p->class_count == 0)
+        p->class_count = p->model.outputs;
+    if (p->class_count == 1 && config->loss == SGP_LOSS_CROSS_ENTROPY)
+        return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
+            "one output is one class, and there is nothing to learn; give the last layer one "
+            "output "
+            "per class");
+    return 0;
+}
+
+static int prepare_data(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    /* With one input, to know the outputs before the data; prepare_model knows the inputs. */
+    int code = sgp_model_init(&p->model, config->layers, config->loss, 1, &why);
+    if (code < 0)
+        return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
+    code = count_classes(p, error);
+    if (code < 0)
+        return code;
+    const struct sgp_data_options options = {.train = config->train,
+        .labels = given(config->labels),
+        .test = given(config->test),
+        .test_labels = given(config->test_labels),
+        .label = given(config->label),
+        .class_names = (const char *const *)p->class_names,
+        .class_count = p->class_count,
+        .scale = config->scale,
+        .missing = config->missing,
+        .shards = config->shards,
+        .holdout = config->holdout,
+        .node_index = p->self,
+        .node_count = p->topology->node_count,
+        .seed = config->seed};
+    code = sgp_data_load(&options, &why, &p->train, &p->test);
+    if (code == SGP_E_CONFIG)
+        return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);
+    return code < 0 ? sgp_fail(error, code, "%s", why.text) : 0;
+}
+
+static int check_goal(struct prepared *p, struct sgp_error *error)
+{
+    bool goal = !isnan(p->config->stop_at_accuracy);
+    if (goal && !p->test)
+        return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
+            "there is nothing to test on; give [data] test or holdout");
+    if (goal && p->train->classes == 0)
+        return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
+            "there is no accuracy without classes; remove it, or give [data] classes");
+    if (!p->test)
+        warn(p, "nothing to test on: test loss and accuracy will stay unknown; give [data] test or "
+                "holdout");
+    return 0;
+}
+
+static int prepare_model(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    int code = sgp_model_init(&p->model, config->layers, config->loss, p->train->features, &why);
+    if (code < 0)
+        return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
+    uint32_t outputs = p->train->classes ? p->train->classes : p->train->targets;
+    if (outputs == 0)
+        return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
+            "%s has rows without labels; give labels = FILE (IDX) or label = COLUMN (CSV)",
+            config->train);
+    if (outputs != p->model.outputs)
+        return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
+            "the last layer has %" PRIu32 " outputs, and the rows of %s need %" PRIu32
+            "; make the last layer dense %" PRIu32,
+            p->model.outputs, config->train, outputs, outputs);
+    if (p->test && p->test->features != p->train->features)
+        return config_fail(config, CONFIG_ID_TEST, error, SGP_E_DATA,
+            "%s has rows of %" PRIu32 " features, and %s of %" PRIu32 "; use files of one kind",
+            config->test, p->test->features, config->train, p->train->features);
+    p->parameters = p->model.parameters;
+    return check_goal(p, error);
+}
+
+/* Length and pace of the training. */
+
+static int prepare_rounds(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    uint64_t rows = p->train->rows;
+    uint64_t batch = config->batch < rows ? config->batch : rows;
+    p->steps_per_epoch = (rows + batch - 1) / batch;
+    uint64_t steps = config->epochs * p->steps_per_epoch; /* at most 1e6 * 2^32 */
+    uint64_t rounds =
+        config->rounds ? config->rounds : (steps + config->local_steps - 1) / config->local_steps;
+    if (rounds > (uint64_t)SGP_ROUND_MAX)
+        return config_fail(config, CONFIG_ID_EPOCHS, error, SGP_E_LIMIT,
+            "%" PRIu64 " rounds are more than a round's number can hold; train for fewer", rounds);
+    p->rounds = (sgp_round)rounds;
+    p->epochs = config->epochs
+                    ? (double)config->epochs
+                    : (double)rounds * (double)config->local_steps / (double)p->steps_per_epoch;
+    return 0;
+}
+
+static int prepare_schedule(
+    const struct prepared *p, struct sgp_error *error, struct sgp_schedule *schedule)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    *schedule = (struct sgp_schedule){.kind = config->schedule,
+        .learning_rate = config->learning_rate,
+        .warmup_epochs = config->warmup_epochs,
+        .epochs = p->epochs,
+        .factor = config->factor};
+    if (config->schedule == SGP_SCHEDULE_STEP &&
+        sgp_schedule_milestones_parse(schedule, config->milestones, &why) < 0)
+        return config_fail(config, CONFIG_ID_MILESTONES, error, SGP_E_CONFIG, "%s", why.text);
+    if (sgp_schedule_check(schedule, &why) < 0)
+        return config_fail(config, CONFIG_ID_SCHEDULE, error, SGP_E_CONFIG, "%s", why.text);
+    return 0;
+}
+
+static int prepare_learner(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    struct sgp_learner_settings settings = {.model = p->model,
+        .optimizer = {.kind = config->optimizer,
+            .momentum = config->momentum,
+            .weight_decay = config->weight_decay},
+        .batch = (uint32_t)config->batch,
+        .threads = (uint32_t)config->threads,
+        .seed = config->seed,
+        .node = p->self,
+        .train = p->train,
+        .evaluation = p->test};
+    int code = prepare_schedule(p, error, &settings.schedule);
+    if (code < 0)
+        return code;
+    code = sgp_learner_create(&settings, &why, &p->learner);
+    if (code < 0)
+        return sgp_fail(
+            error, code, "%s: %s", config->file, why.code ? why.text : sgp_strerror(code));
+    p->trainer = sgp_learner_trainer(p->learner);
+    p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
+        .loss = sgp_model_loss_digest(&p->model),
+        .classes = sgp_dataset_classes_digest(p->train),
+        .scaling = sgp_dataset_scaling_digest(p->train),
+        .topology = p->topology->digest,
+        .learning_rate = config->learning_rate,
+        .batch = (uint32_t)config->batch};
+    return 0;
+}
+
+/* Memory. */
+
+static void add_term(struct prepared *p, const char *name, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    sgp_assert(p->term_count < PREPARE_TERMS_MAX);
+    p->terms[p->term_count++] = (struct prepare_term){name, bytes};
+    p->memory_bytes += bytes;
+}
+
+static uint64_t rows_bytes(const struct sgp_dataset *dataset)
+{
+    if (!dataset)
+        return 0;
+    uint64_t features = (uint64_t)dataset->features * (dataset->bytes ? 1 : sizeof(float));
+    return dataset->rows * (features + dataset->targets * sizeof(float));
+}
+
+static void sum_memory(struct prepared *p)
+{
+    uint64_t vector = p->parameters * sizeof(float);
+    uint64_t units = p->model.inputs;
+    for (uint32_t i = 0; i < p->model.layer_count; i++)
+        units += 2 * (uint64_t)p->model.layers[i].outputs; /* a value and its gradient */
+    uint64_t velocity = p->config->optimizer == SGP_OPTIMIZER_SGD ? 0 : vector;
+    add_term(p, "parameters", vector);
+    add_term(p, "gradient", vector);
+    add_term(p, "velocity of the optimizer", velocity);
+    add_term(p, "snapshots", p->needs.snapshots * vector);
+    add_term(p, "receive buffers", p->needs.receives * vector);
+    add_term(p, "one batch in the network", p->config->batch * units * sizeof(float));
+    add_term(p, "training rows", rows_bytes(p->train));
+    add_term(p, "test rows", rows_bytes(p->test));
+}
+
+/* The whole. */
+
+int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
+{
+    static int (*const stages[])(struct prepared *, struct sgp_error *) = {
+        prepare_topology, prepare_data, prepare_model, prepare_rounds, prepare_learner};
+    struct prepared p = {.config = config};
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        int code = stages[i](&p, error);
+        if (code < 0) {
+            prepared_finish(&p);
+            return code;
+        }
+    }
+    sum_memory(&p);
+    *ret_prepared = p;
+    return 0;
+}
+
+void prepared_finish(struct prepared *p)
+{
+    sgp_learner_destroy(p->learner);
+    sgp_dataset_destroy(p->train);
+    sgp_dataset_destroy(p->test);
+    sgp_topology_destroy(p->topology);
+    for (uint32_t i = 0; p->class_names && i < p->class_count; i++)
+        free(p->class_names[i]);
+    free(p->class_names);
+    *p = (struct prepared){0};
+}
+
+void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_node_config)
+{
+    const struct sgp_method *method = sgp_method_find("sgp");
+    sgp_assert(method);
+    *ret_node_config = (struct sgp_node_config){.topology = p->topology,
+        .self = p->self,
+        .method = method,
+        .parameters = p->parameters,
+        .fingerprint = p->fingerprint,
+        .rounds = p->rounds,
+        .local_steps = (uint32_t)p->config->local_steps,
+        .final_cycles = (uint32_t)p->config->final_cycles,
+        .start = p->config->start,
+        .weight_least = p->weight_least};
+}
+
+/* The summary of --check. */
+
+static void print_bytes(FILE *stream, const char *name, uint64_t bytes)
+{
+    (void)fprintf(stream, "  %-28s %10.1f MiB\n", name, (double)bytes / (1 << 20));
+}
+
+static void print_topology(FILE *stream, const struct prepared *p)
+{
+    const struct sgp_analysis *analysis = &p->analysis;
+    (void)fprintf(stream,
+        "topology   %s: %" PRIu32 " nodes, %" PRIu32 " phases, %" PRId64 " rounds per cycle\n",
+        p->config->topology, analysis->nodes, analysis->phases, analysis->rounds_per_cycle);
+    if (analysis->exact_average_rounds != SGP_ROUND_NONE)
+        (void)fprintf(stream, "           averages exactly in %" PRId64 " rounds\n",
+            analysis->exact_average_rounds);
+    else if (!isnan(analysis->contraction_per_cycle))
+        (void)fprintf(stream, "           disagreement shrinks by %.3g per cycle\n",
+            analysis->contraction_per_cycle);
+}
+
+void prepared_print(FILE *stream, const struct prepared *p)
+{
+    char layers[SGP_MODEL_TEXT_BYTES];
+    sgp_model_text(&p->model, layers);
+    (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), listens on %s\n",
+        p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
+    print_topology(stream, p);
+    (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
+    (void)fprintf(stream, "data       %" PRIu64 " rows of %" PRIu32 " features to train on, ",
+        p->train->rows, p->train->features);
+    if (p->test)
+        (void)fprintf(stream, "%" PRIu64 " to test on\n", p->test->rows);
+    else
+        (void)fprintf(stream, "none to test on\n");
+    (void)fprintf(stream,
+        "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64 " steps\n",
+        p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
+    (void)fprintf(stream, "memory\n");
+    for (uint32_t i = 0; i < p->term_count; i++)
+        print_bytes(stream, p->terms[i].name, p->terms[i].bytes);
+    print_bytes(stream, "sum", p->memory_bytes);
+    for (uint32_t i = 0; i < p->warning_count; i++)
+        (void)fprintf(stream, "warning: %s\n", p->warnings[i]);
+}
