@@ -1,0 +1,62 @@
+/* The built-in trainer: a model, an optimiser, a schedule and the rows of this node.
+ *
+ * Every epoch visits each training row exactly once, in a permutation that is a pure function of
+ * (seed, node, epoch). A step takes `batch` rows, the last one of an epoch what is left, so an epoch
+ * has ceil(rows / batch) steps and each step's gradient is the mean over its own rows. All that a
+ * later step depends on besides x and the optimiser's velocity is the number of steps taken.
+ * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
+ * waste its first step at zero.
+ *
+ * Loss is that of sgp/model.h, without the weight decay. Accuracy is the fraction of rows whose
+ * greatest output is the label's.
+ *
+ * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, whose threads are
+ * the process's: two learners must not train at the same time. Nothing allocates after create. */
+#ifndef SGP_LEARNER_H
+#define SGP_LEARNER_H
+
+#include "sgp/dataset.h"
+#include "sgp/model.h"
+#include "sgp/optimizer.h"
+#include "sgp/schedule.h"
+#include "sgp/trainer.h"
+
+#define SGP_BATCH_MAX 65536u  /* rows of a step */
+#define SGP_THREADS_MAX 1024u /* threads of matrix products */
+
+struct sgp_learner_settings {
+    struct sgp_model model;
+    struct sgp_optimizer_settings optimizer;
+    struct sgp_schedule schedule;
+    uint32_t batch;   /* 1..SGP_BATCH_MAX; more than there are rows means all of them */
+    uint32_t threads; /* 1..SGP_THREADS_MAX; sets OpenBLAS's for the whole process */
+    uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
+    uint32_t node; /* this node's index: nodes visit their rows in unlike orders */
+    const struct sgp_dataset *train; /* with labels or values; borrowed, outlives the learner */
+    const struct sgp_dataset *evaluation; /* the same columns; borrowed; NULL: none */
+};
+
+struct sgp_learner;
+
+/* Check the settings against each other and the data, set all memory aside, and initialise x.
+ * Returns 0; SGP_E_CONFIG, SGP_E_DATA or SGP_E_LIMIT with *error (may be NULL) filled; -ENOMEM. */
+SGP_API int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_error *error,
+    struct sgp_learner **ret_learner);
+SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine */
+
+/* The learner as a trainer: the same object, destroyed once, by either name. `train` gives
+ * SGP_E_DIVERGED, and leaves x, velocity and position as before the failing step, when the loss or
+ * the gradient is not finite; `evaluate` gives it when the loss is not. Without evaluation rows,
+ * `evaluate` gives 0 samples and NaN; accuracy is NaN for regression. */
+SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
+
+/* ceil(rows / batch): the steps of an epoch. */
+SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
+
+/* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight:
+ * probabilities under cross-entropy, else the outputs as they are. Reads x only; the trainer's
+ * thread. */
+SGP_API void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
+    uint64_t rows, float *outputs);
+
+#endif

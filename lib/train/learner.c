@@ -1,0 +1,299 @@
+/* Owns a model in training: x, velocity, gradient, the batch on its way through, and the order of
+ * the rows. Thread: the one of the trainer. Nothing allocates after create. */
+#include "sgp/learner.h"
+
+#include "network.h"
+#include "sgp/buffer.h"
+#include "sgp/random.h"
+#include "vector_trainer.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that are evaluated or predicted at once: enough to keep BLAS busy, unless rows are so wide
+ * that this many would take more memory than training does. */
+#define BLOCK_ROWS 256u
+#define BLOCK_FLOATS (1u << 22)
+
+struct sgp_learner {
+    struct sgp_vector_trainer vector; /* first */
+    struct sgp_learner_settings settings;
+    struct sgp_network network;
+    struct sgp_optimizer optimizer;
+    float *gradient;
+    uint64_t steps;         /* taken since the start: the position, and all of it */
+    uint64_t ordered_epoch; /* the epoch that `order` holds */
+    uint32_t *order;        /* the rows of that epoch */
+    uint32_t *block;        /* row numbers of an evaluation block */
+    uint32_t *labels;       /* of a batch; NULL for regression */
+    float *values;          /* of a batch; NULL for classes */
+};
+
+uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner)
+{
+    uint64_t batch = learner->settings.batch;
+    return (learner->settings.train->rows + batch - 1) / batch;
+}
+
+/* Put the rows in the order of an epoch. */
+static void order_rows(struct sgp_learner *learner, uint64_t epoch)
+{
+    uint32_t rows = (uint32_t)learner->settings.train->rows;
+    for (uint32_t i = 0; i < rows; i++)
+        learner->order[i] = i;
+    struct sgp_random random;
+    uint64_t stream = ((uint64_t)learner->settings.node + 1) << 32 | (epoch & UINT32_MAX);
+    sgp_random_init(&random, learner->settings.seed, stream);
+    sgp_random_shuffle(&random, learner->order, rows);
+    learner->ordered_epoch = epoch;
+}
+
+/* --- training --- */
+
+/* One step; nothing has changed if it fails. */
+static int step(struct sgp_learner *learner, double weight, struct sgp_training *training)
+{
+    const struct sgp_learner_settings *settings = &learner->settings;
+    struct sgp_network *network = &learner->network;
+    uint64_t steps_per_epoch = sgp_learner_steps_per_epoch(learner);
+    uint64_t epoch = learner->steps / steps_per_epoch;
+    if (epoch != learner->ordered_epoch)
+        order_rows(learner, epoch);
+    uint64_t first = learner->steps % steps_per_epoch * settings->batch;
+    uint64_t left = settings->train->rows - first;
+    size_t rows = left < settings->batch ? left : settings->batch;
+
+    float *x = learner->vector.x;
+    sgp_dataset_gather(settings->train, network->activations[0], learner->labels, learner->values,
+        learner->order + first, rows);
+    sgp_network_forward(network, x, weight, rows);
+    double loss = sgp_network_loss(network, learner->labels, learner->values, rows).loss;
+    if (!isfinite(loss))
+        return SGP_E_DIVERGED;
+    sgp_network_backward(network, learner->gradient, x, weight, rows);
+    if (!learner->vector.kernels->finite(learner->gradient, settings->model.parameters))
+        return SGP_E_DIVERGED;
+    double middle = ((double)learner->steps + 0.5) / (double)steps_per_epoch;
+    training->learning_rate = sgp_schedule_rate(&settings->schedule, middle);
+    sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
+    learner->steps++;
+    training->samples += rows;
+    training->loss += loss;
+    return 0;
+}
+
+static int learner_train(
+    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training)
+{
+    sgp_assert(weight > 0.0);
+    struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    struct sgp_training training = {0};
+    for (uint32_t i = 0; i < steps; i++) {
+        int status = step(learner, weight, &training);
+        if (status < 0)
+            return status;
+    }
+    training.loss /= (double)training.samples;
+    training.epoch = (double)learner->steps / (double)sgp_learner_steps_per_epoch(learner);
+    *ret_training = training;
+    return 0;
+}
+
+/* --- using the model --- */
+
+static int learner_evaluate(
+    struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation)
+{
+    struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    const struct sgp_dataset *dataset = learner->settings.evaluation;
+    uint64_t total = dataset ? dataset->rows : 0;
+    struct sgp_loss_sum sum = {0};
+    for (uint64_t first = 0; first < total; first += learner->network.rows_max) {
+        uint64_t left = total - first;
+        size_t rows = left < learner->network.rows_max ? left : learner->network.rows_max;
+        for (size_t i = 0; i < rows; i++)
+            learner->block[i] = (uint32_t)(first + i);
+        sgp_dataset_gather(dataset, learner->network.activations[0], learner->labels,
+            learner->values, learner->block, rows);
+        sgp_network_forward(&learner->network, learner->vector.x, weight, rows);
+        struct sgp_loss_sum part =
+            sgp_network_loss(&learner->network, learner->labels, learner->values, rows);
+        sum.loss += part.loss;
+        sum.correct += part.correct;
+    }
+    if (!isfinite(sum.loss))
+        return SGP_E_DIVERGED;
+    bool judged = total > 0 && learner->labels;
+    *ret_evaluation = (struct sgp_evaluation){.samples = total,
+        .loss = total > 0 ? sum.loss / (double)total : NAN,
+        .accuracy = judged ? (double)sum.correct / (double)total : NAN};
+    return 0;
+}
+
+void sgp_learner_predict(struct sgp_learner *learner, double weight, const float *features,
+    uint64_t rows, float *outputs)
+{
+    const struct sgp_model *model = &learner->settings.model;
+    while (rows > 0) {
+        size_t block = rows < learner->network.rows_max ? rows : learner->network.rows_max;
+        memcpy(learner->network.activations[0], features, block * model->inputs * sizeof *features);
+        const float *result =
+            sgp_network_forward(&learner->network, learner->vector.x, weight, block);
+        if (model->loss == SGP_LOSS_CROSS_ENTROPY)
+            sgp_softmax(outputs, result, block, model->outputs);
+        else
+            memcpy(outputs, result, block * model->outputs * sizeof *outputs);
+        features += block * model->inputs;
+        outputs += block * model->outputs;
+        rows -= block;
+    }
+}
+
+/* --- life --- */
+
+struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner)
+{
+    return &learner->vector.trainer;
+}
+
+void sgp_learner_destroy(struct sgp_learner *learner)
+{
+    if (!learner)
+        return;
+    sgp_vector_trainer_finish(&learner->vector);
+    sgp_network_finish(&learner->network);
+    sgp_optimizer_finish(&learner->optimizer);
+    sgp_vector_destroy(learner->gradient);
+    sgp_vector_destroy(learner->values);
+    free(learner->order);
+    free(learner->block);
+    free(learner->labels);
+    free(learner);
+}
+
+static void learner_destroy(struct sgp_trainer *trainer)
+{
+    sgp_learner_destroy((struct sgp_learner *)trainer);
+}
+
+static const struct sgp_trainer_methods methods = {.train = learner_train,
+    .publish = sgp_vector_trainer_publish,
+    .absorb = sgp_vector_trainer_absorb,
+    .evaluate = learner_evaluate,
+    .estimate = sgp_vector_trainer_estimate,
+    .digest = sgp_vector_trainer_digest,
+    .destroy = learner_destroy};
+
+/* Whether a dataset has what the model takes in and is judged by. */
+static int check_dataset(const struct sgp_model *model, const struct sgp_dataset *dataset,
+    const char *what, struct sgp_error *error)
+{
+    if (dataset->rows == 0 || dataset->rows > SGP_ROWS_MAX || dataset->targets == 0)
+        return sgp_fail(error, SGP_E_DATA,
+            "the %s data have no rows with labels or values; name a label file or column", what);
+    if (dataset->features != model->inputs)
+        return sgp_fail(error, SGP_E_DATA,
+            "the %s data have %u features, but the model takes %u; use the same columns and "
+            "scaling everywhere",
+            what, dataset->features, model->inputs);
+    if (model->loss == SGP_LOSS_CROSS_ENTROPY && dataset->classes == 0)
+        return sgp_fail(error, SGP_E_DATA,
+            "the %s data have no classes, which cross-entropy needs; use loss = mse or name the "
+            "classes",
+            what);
+    uint32_t wanted = dataset->classes > 0 ? dataset->classes : dataset->targets;
+    if (wanted != model->outputs)
+        return sgp_fail(error, SGP_E_DATA,
+            "the %s data have %u %s, but the model ends in %u outputs; end the layers with "
+            "'dense %u'",
+            what, wanted, dataset->classes > 0 ? "classes" : "targets", model->outputs, wanted);
+    return 0;
+}
+
+static int check(const struct sgp_learner_settings *settings, struct sgp_error *error)
+{
+    if (settings->batch == 0 || settings->batch > SGP_BATCH_MAX)
+        return sgp_fail(error, SGP_E_CONFIG, "a batch of %u rows; give 1 to %u", settings->batch,
+            SGP_BATCH_MAX);
+    if (settings->threads == 0 || settings->threads > SGP_THREADS_MAX)
+        return sgp_fail(error, SGP_E_CONFIG, "%u threads for training; give 1 to %u",
+            settings->threads, SGP_THREADS_MAX);
+    int status = sgp_optimizer_check(&settings->optimizer, error);
+    if (status == 0)
+        status = sgp_schedule_check(&settings->schedule, error);
+    if (status == 0)
+        status = check_dataset(&settings->model, settings->train, "training", error);
+    if (status == 0 && settings->evaluation)
+        status = check_dataset(&settings->model, settings->evaluation, "evaluation", error);
+    if (status == 0 && settings->evaluation &&
+        settings->evaluation->classes != settings->train->classes)
+        status = sgp_fail(error, SGP_E_DATA,
+            "the training data have %u classes and the evaluation data %u; give them the same",
+            settings->train->classes, settings->evaluation->classes);
+    return status;
+}
+
+static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
+{
+    uint32_t widest = settings->model.inputs;
+    for (uint32_t l = 0; l < settings->model.layer_count; l++)
+        if (settings->model.layers[l].outputs > widest)
+            widest = settings->model.layers[l].outputs;
+    uint32_t block = BLOCK_FLOATS / widest;
+    block = block < BLOCK_ROWS ? block : BLOCK_ROWS;
+    return settings->batch > block ? settings->batch : block;
+}
+
+/* Set the memory of a checked learner aside. What was allocated before a failure is the caller's
+ * to destroy. */
+static int allocate(struct sgp_learner *learner)
+{
+    const struct sgp_learner_settings *settings = &learner->settings;
+    uint32_t rows = rows_at_once(settings);
+    int status = sgp_vector_trainer_init(&learner->vector, &methods, settings->model.parameters);
+    if (status == 0)
+        status = sgp_vector_create(settings->model.parameters, &learner->gradient);
+    if (status == 0)
+        status = sgp_network_init(&learner->network, &settings->model, rows);
+    if (status == 0)
+        status = sgp_optimizer_init(
+            &learner->optimizer, &settings->optimizer, settings->model.parameters);
+    if (status == 0 && settings->train->classes == 0)
+        status = sgp_vector_create((uint64_t)rows * settings->train->targets, &learner->values);
+    if (status < 0)
+        return status;
+    learner->order = calloc(settings->train->rows, sizeof *learner->order);
+    learner->block = calloc(rows, sizeof *learner->block);
+    if (settings->train->classes > 0)
+        learner->labels = calloc(rows, sizeof *learner->labels);
+    bool missing = settings->train->classes > 0 && !learner->labels;
+    return learner->order && learner->block && !missing ? 0 : -ENOMEM;
+}
+
+int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_error *error,
+    struct sgp_learner **ret_learner)
+{
+    int status = check(settings, error);
+    if (status < 0)
+        return status;
+    struct sgp_learner *learner = calloc(1, sizeof *learner);
+    if (!learner)
+        return -ENOMEM;
+    learner->settings = *settings;
+    if (learner->settings.batch > settings->train->rows)
+        learner->settings.batch = (uint32_t)settings->train->rows;
+    status = allocate(learner);
+    if (status < 0) {
+        sgp_learner_destroy(learner);
+        return sgp_fail(error, status, "the model and its batch do not fit in memory: %s",
+            sgp_strerror(status));
+    }
+    openblas_set_num_threads((int)settings->threads);
+    sgp_model_initialise(&learner->settings.model, settings->seed, learner->vector.x);
+    order_rows(learner, 0);
+    *ret_learner = learner;
+    return 0;
+}
