@@ -162,7 +162,7 @@ msgpack_object sgp_field_load(const struct sgp_field *field, const struct sgp_me
             .via.str = {.ptr = string, .size = (uint32_t)strnlen(string, field->most + 1)}};
     }
     }
-    sgp_assert(!"a field is of a known kind");
+    sgp_assert_failed("a field is of a known kind", __FILE__, __LINE__);
 }
 
 /* The length of the UTF-8 sequence at s[0..count), or 0 if it is not the shortest form of a character,
@@ -245,7 +245,8 @@ void sgp_field_store(const struct sgp_field *field, const msgpack_object *value,
         break;
     case SGP_FIELD_TEXT: {
         char *copy = (char *)text + field->text;
-        memcpy(copy, value->via.str.ptr, value->via.str.size);
+        if (value->via.str.size > 0) /* msgpack-c's empty string is at NULL */
+            memcpy(copy, value->via.str.ptr, value->via.str.size);
         copy[value->via.str.size] = '\0';
         *(const char **)place = copy;
         break;
