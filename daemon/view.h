@@ -37,7 +37,8 @@ struct view_status {
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
     bool starving;
-    uint32_t phase; /* index, of the current round */
+    const char *topology_file; /* outlives the call */
+    uint32_t phase;            /* index, of the current round */
     enum sgp_waiting waiting;
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
@@ -82,11 +83,12 @@ struct view_history_row {
 
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
  * the call that asked, also when the daemon stops before the job was done (code -ECANCELED).
- * Pointers are valid during the call only; on failure (code < 0) they are NULL. */
+ * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL. */
 typedef void (*view_evaluated)(
     void *argument, int code, const struct sgp_evaluation *evaluation, sgp_round round);
-typedef void (*view_estimated)(void *argument, int code, const float *estimate, uint64_t parameters,
-    sgp_round round, double weight);
+/* `estimate` is the callee's to free(): a model is too large to be copied on the loop thread. */
+typedef void (*view_estimated)(
+    void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight);
 typedef void (*view_predicted)(
     void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count);
 
