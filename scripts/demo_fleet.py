@@ -39,7 +39,7 @@ file = {directory}/fleet.dot
 algorithm = sgp
 start = all
 epochs = {epochs}
-batch = 32
+batch = {batch}
 threads = 1
 seed = 1
 when_done = serve
@@ -144,6 +144,7 @@ def parse_arguments():
                         "given addresses on loopback (one-peer-exponential)")
     parser.add_argument("--epochs", type=int, default=6, metavar="E",
                         help="passes of each node over its own rows (6)")
+    parser.add_argument("--batch", type=int, default=32, metavar="B", help="rows per step and node (32)")
     parser.add_argument("--shards", default="round-robin", metavar="KIND",
                         help="round-robin, contiguous, sorted or dirichlet:A; sorted gives each node "
                         "rows of a few labels only (round-robin)")
@@ -152,8 +153,8 @@ def parse_arguments():
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     arguments = parser.parse_args()
-    if arguments.nodes < 1 or arguments.epochs < 1:
-        parser.error("--nodes and --epochs begin at 1")
+    if min(arguments.nodes, arguments.epochs, arguments.batch) < 1:
+        parser.error("--nodes, --epochs and --batch begin at 1")
     return arguments
 
 
@@ -302,7 +303,8 @@ def run(arguments, directory, nodes):
     for node in nodes:
         with open(node.configuration, "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(name=node.name, directory=directory, data=DATA,
-                                            epochs=arguments.epochs, shards=arguments.shards,
+                                            epochs=arguments.epochs, batch=arguments.batch,
+                                            shards=arguments.shards,
                                             address=node.address))
     alone = "each alone" if arguments.isolated else f"on {arguments.topology}"
     print(f"{len(nodes)} nodes {alone}, {TRAIN_ROWS} rows of Fashion-MNIST dealt {arguments.shards}, "
