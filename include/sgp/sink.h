@@ -24,6 +24,6 @@ SGP_API bool sgp_sink_wants(const struct sgp_sink *sink, enum sgp_level level);
 
 /* Format and deliver one line if wanted; cut at SGP_TEXT_BYTES; control characters become '?'. */
 SGP_API void sgp_log(const struct sgp_sink *sink, enum sgp_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    SGP_PRINTF(3, 4);
 
 #endif

@@ -50,8 +50,7 @@ SGP_API const char *sgp_strerror(int code);
  * the result are replaced by '?', so that hostile input cannot forge log lines. The first error
  * stays: a second call on a filled error changes nothing. Returns code, so that a caller can write
  * `return sgp_fail(error, SGP_E_DATA, ...)`. */
-SGP_API int sgp_fail(struct sgp_error *error, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+SGP_API int sgp_fail(struct sgp_error *error, int code, const char *format, ...) SGP_PRINTF(3, 4);
 
 /* Print file:line and the expression on standard error and abort. Always on. */
 SGP_API _Noreturn void sgp_assert_failed(const char *expression, const char *file, int line);

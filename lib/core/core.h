@@ -177,6 +177,6 @@ void sgp_core_enough(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
-bool sgp_core_may_start(const struct sgp_node *node, uint32_t *ret_missing);
+bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
 
 #endif

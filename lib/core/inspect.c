@@ -1,7 +1,7 @@
 /* What status and peers show of a node. Reads only. */
 #include "core/core.h"
 
-static void fill_waiting(const struct sgp_node *node, struct sgp_node_status *status)
+static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *link = NULL;
     status->waiting = SGP_WAITING_NOTHING;
@@ -12,7 +12,7 @@ static void fill_waiting(const struct sgp_node *node, struct sgp_node_status *st
         return;
     case SGP_STAGE_CREDIT:
         status->waiting = SGP_WAITING_JOB; /* for a snapshot, unless a peer is the reason */
-        link = sgp_core_cannot_give((struct sgp_node *)(uintptr_t)node, &status->waiting);
+        link = sgp_core_cannot_give(node, &status->waiting);
         break;
     case SGP_STAGE_GATHER:
         status->waiting = SGP_WAITING_SHARE;
@@ -52,7 +52,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .waiting_since = node->stage_since,
     };
     if (!node->paused)
-        fill_waiting(node, &status);
+        fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
     *ret_status = status;
 }
 

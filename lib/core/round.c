@@ -48,28 +48,29 @@ static void take_round(struct sgp_node *node, sgp_round next)
     (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
 }
 
-static bool heard_elsewhere(const struct sgp_node *node, uint32_t peer)
+/* How many nodes have said hello, this one among them; a peer with links both ways counts once. */
+static uint32_t count_heard(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->links[i].peer == peer)
-            return node->links[i].heard != SGP_TIME_NEVER;
-    return false;
-}
-
-bool sgp_core_may_start(const struct sgp_node *node, uint32_t *ret_missing)
-{
-    uint32_t heard = 1, missing = SGP_SLOT_NONE;
+    uint32_t heard = 1;
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
-        bool known = link->heard != SGP_TIME_NEVER;
-        if (!known && missing == SGP_SLOT_NONE)
-            missing = link->peer;
-        bool counted = link->direction == SGP_IN && heard_elsewhere(node, link->peer);
-        heard += known && !counted;
+        const struct sgp_core_link *other =
+            link->direction == SGP_IN ? sgp_core_find(node, link->peer, SGP_OUT) : NULL;
+        bool counted = other != NULL && other->heard != SGP_TIME_NEVER;
+        heard += link->heard != SGP_TIME_NEVER && !counted;
     }
-    *ret_missing = missing;
-    bool enough = node->config.start != SGP_START_ALL && heard >= node->config.start;
-    return missing == SGP_SLOT_NONE || enough || next_round(node, 0) > 0;
+    return heard;
+}
+
+bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
+{
+    *ret_missing = SGP_SLOT_NONE;
+    for (uint32_t i = 0; i < node->link_count && *ret_missing == SGP_SLOT_NONE; i++)
+        if (node->links[i].heard == SGP_TIME_NEVER)
+            *ret_missing = node->links[i].peer;
+    if (*ret_missing == SGP_SLOT_NONE || next_round(node, 0) > 0)
+        return true;
+    return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start;
 }
 
 /* ---- the end ---- */
