@@ -1,0 +1,137 @@
+/* sgpctl: what its commands share.
+ *
+ * A command is an entry of a table: its words, its help, its function. A function gets the arguments
+ * behind its words, prints to standard output and returns an exit status. Everything is one thread,
+ * and one process a command: nothing needs to be undone on the way out. */
+#ifndef CTL_H
+#define CTL_H
+
+#include "sgp/status.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Exit statuses, the same for every command. */
+enum ctl_exit {
+    CTL_DONE = 0,
+    CTL_FAILED = 1,
+    CTL_USAGE = 2,
+    CTL_NOT_RUNNING = 3,
+    CTL_NOT_PERMITTED = 4,
+    CTL_TIMED_OUT = 5,
+    CTL_INVALID = 6,  /* an invalid file */
+    CTL_DEGRADED = 7, /* status --check */
+};
+
+struct ctl_command;
+
+/* One run of the program. */
+struct ctl {
+    const struct ctl_command *command;
+    const char *name;   /* -n, or NULL */
+    const char *socket; /* -s, or NULL */
+    bool json;          /* --json */
+    bool terminal;      /* standard output is one: aligned columns, rounded numbers */
+    bool colour;        /* a terminal, and neither NO_COLOR nor TERM=dumb */
+};
+
+struct ctl_command {
+    const char *words;    /* "topology check" */
+    const char *synopsis; /* its arguments: "FILE" */
+    const char *summary;  /* one line for the list of commands */
+    const char *help;     /* the rest, lines ended by newlines; NULL if the summary says it all */
+    enum ctl_exit (*run)(struct ctl *ctl, int argc, char **argv);
+};
+
+extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topology_command,
+    ctl_history_command, ctl_metrics_command, ctl_wait_command, ctl_watch_command,
+    ctl_pause_command, ctl_resume_command, ctl_stop_command, ctl_evaluate_command,
+    ctl_predict_command, ctl_export_command, ctl_topology_check_command, ctl_topology_show_command,
+    ctl_topology_generate_command, ctl_simulate_command;
+
+/* ---- arguments (options.c) ---- */
+
+/* An option `--NAME VALUE`, `--NAME=VALUE`, or a flag. Given twice, the last one holds. */
+struct ctl_option {
+    const char *name; /* with its dashes */
+    bool flag;        /* takes no value */
+    bool given;
+    const char *value;
+};
+
+/* Take the options out of argv; what is left, argv[0..*argc), are the operands, of which there must be
+ * `least` to `most`. `--` ends the options; `-` is an operand. Returns CTL_DONE, or CTL_USAGE after
+ * having said what is wrong. */
+enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_option *options,
+    size_t count, int least, int most);
+
+/* The value of a given option as a number in least..most; *ret_number stays when it is not given. */
+enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_option *option, uint64_t least,
+    uint64_t most, uint64_t *ret_number);
+enum ctl_exit ctl_option_real(struct ctl *ctl, const struct ctl_option *option, double least,
+    double most, double *ret_number);
+
+/* A whole text as a number; false if it is anything else, or out of range of the type. */
+bool ctl_text_u64(const char *text, uint64_t *ret_number);
+bool ctl_text_real(const char *text, double *ret_number); /* finite */
+
+/* ---- what people and scripts read (print.c) ---- */
+
+/* Say what went wrong: a line on standard error, or with --json {"error": ..., "exit_status": ...} on
+ * standard output. Returns `status`. */
+enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A wrong command line; adds where the help is. */
+enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Print one JSON value as one line, keys in their order, and release it. */
+enum ctl_exit ctl_print_json(struct ctl *ctl, json_t *value);
+
+/* A number that JSON can hold: null for NaN and infinities. */
+json_t *ctl_json_real(double number);
+
+/* A scalar of JSON as text for its key: as it is for scripts; for a person rounded, with units where
+ * the key ends in _bytes or _seconds, and "-" for null. */
+#define CTL_CELL_BYTES 320u
+void ctl_cell(
+    const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES]);
+
+/* Print an object as lines `key value`; objects within it as `outer.inner value`. */
+void ctl_print_object(const struct ctl *ctl, const json_t *object);
+
+/* Print an array of objects, these keys as columns: aligned on a terminal, else separated by tabs. */
+void ctl_print_table(
+    const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
+
+/* ---- talking to the daemon (client.c) ---- */
+
+struct ctl_request {
+    const char *method; /* "GET" or "POST" */
+    const char *path;   /* "/v1/status" */
+    const char *body;   /* of a POST, or NULL */
+    size_t body_bytes;
+    const char *content_type; /* of the body */
+    FILE *into;               /* where the answer goes, or NULL: memory */
+};
+
+struct ctl_reply {
+    long code;  /* of HTTP; 200 to 299 after CTL_DONE */
+    char *text; /* ended by a zero; free() it; NULL if it went into a file */
+    size_t bytes;
+};
+
+/* The socket that the command line means: of -s, of -n, or the only one there is. The result is
+ * static. NULL after having said what is wrong; *ret_status then is the exit status. */
+const char *ctl_socket(struct ctl *ctl, enum ctl_exit *ret_status);
+
+/* Ask the daemon. `quiet` says nothing on failure. */
+enum ctl_exit ctl_ask(
+    struct ctl *ctl, const struct ctl_request *request, bool quiet, struct ctl_reply *ret_reply);
+
+/* GET or POST without a body, answered with JSON; the caller releases it. */
+enum ctl_exit ctl_ask_json(
+    struct ctl *ctl, const char *method, const char *path, bool quiet, json_t **ret_json);
+
+#endif
