@@ -1,0 +1,161 @@
+/* The simulator: real cores under virtual time, on virtual links, with faults on purpose.
+ *
+ * It runs one struct sgp_node per node of a topology, each behind the same driver as in the daemon,
+ * and carries their effects out itself: messages and payloads take latency and bandwidth, jobs take
+ * compute time, connections break, machines stop and networks part. What the daemon does with
+ * sockets and a compute thread happens here in one thread, in an order that follows from the seed
+ * alone: equal options, equal digests.
+ *
+ * While it runs it checks, after every event, that no mass was lost or made, that every share was
+ * accepted at most once and against a credit, and that no buffer was used twice; once a round it
+ * counts everything again from the nodes' own state. A violation ends the run with one line that
+ * says which invariant broke, where and when.
+ *
+ * Thread: all calls on one simulation come from one thread. Time is virtual and starts at 0. */
+#ifndef SGP_SIM_H
+#define SGP_SIM_H
+
+#include "sgp/node.h"
+#include "sgp/sink.h"
+#include "sgp/trainer.h"
+
+#define SGP_SIM_MESSAGE_BYTES 128u /* what a message without payload counts on a link */
+#define SGP_SIM_DIMENSION_MAX 16777216u
+#define SGP_SIM_FAULTS_MAX 65536u                /* absences and cuts, each */
+#define SGP_SIM_CONNECT_NS (3 * SGP_SECOND)      /* dialling into a void gives up after this */
+#define SGP_SIM_HEARD_NS (100 * SGP_MILLISECOND) /* pace of SGP_EVENT_HEARD in a long payload */
+#define SGP_SIM_STALL_NS (600 * SGP_SECOND)      /* nobody advanced for this long: a failure */
+#define SGP_SIM_SETTLE_NS                                                                          \
+    (60 * SGP_SECOND)            /* after the last round: for acknowledgements under way */
+#define SGP_SIM_MASS_SLACK 1e-12 /* per node: how far the total weight may be from exact */
+
+/* A node whose training steps take `factor` times as long (> 0). */
+struct sgp_sim_straggler {
+    uint32_t node;
+    double factor;
+};
+
+/* A node that is stopped (as by SIGSTOP) while from <= time < to: its machine still takes bytes and
+ * connections, its process does nothing until `to`. With to == SGP_TIME_NEVER the machine is gone
+ * for good: nothing reaches it and dialling it fails. */
+struct sgp_sim_absence {
+    uint32_t node;
+    sgp_time from;
+    sgp_time to;
+};
+
+/* While from <= time < to nothing passes between `nodes` and all the others. What is under way
+ * arrives after `to`, as TCP would send it again, unless an end hung up before. */
+struct sgp_sim_cut {
+    const uint32_t *nodes;
+    uint32_t node_count;
+    sgp_time from;
+    sgp_time to;
+};
+
+/* What is known when the last present node has completed a round. */
+struct sgp_sim_row {
+    sgp_round round;
+    sgp_time time;       /* virtual, when the last of them completed it */
+    uint32_t nodes;      /* how many completed this round (a node that was away may skip it) */
+    double disagreement; /* max over nodes i and coordinates of |z_i - mean z|, absolute, of the
+                            estimates z with which the nodes left this round */
+    double weight;       /* sum of w over all nodes, with what is in flight: the number of nodes */
+    double weight_least; /* least w of a node leaving this round */
+    uint64_t bytes;      /* handed to the network since the start, payloads and messages */
+    uint64_t shares;     /* accepted since the start, empty ones included */
+};
+
+/* Totals, and the digest of everything that happened. */
+struct sgp_sim_summary {
+    sgp_time time;
+    uint64_t events;
+    uint64_t messages;
+    uint64_t bytes;
+    uint64_t shares;         /* accepted */
+    uint64_t shares_empty;   /* of these, with fraction 0 */
+    uint64_t shares_refused; /* by their target */
+    uint64_t connections;    /* that were dialled */
+    uint64_t resets;         /* connections broken by `loss` */
+    uint64_t absences;       /* times that a node took a peer for absent */
+    uint64_t jumps;          /* times that a node took a round far ahead */
+    uint32_t finished;       /* nodes in state finished */
+    uint32_t diverged;       /* nodes that gave up training */
+    double weight;           /* of all nodes, with what is in flight */
+    double weight_in_flight; /* given and not accepted */
+    double weight_least;     /* least w at which any node trained */
+    double mass_error;       /* greatest distance of the total weight from the number of nodes */
+    double disagreement;     /* of all present nodes now, as in a row */
+    uint64_t digest;         /* XXH3-64 over every event and the final parameters */
+};
+
+struct sgp_sim_options {
+    uint64_t seed;
+    sgp_round rounds; /* >= 1 */
+    uint32_t local_steps;
+    uint32_t final_cycles;
+    uint32_t start;        /* as in struct sgp_node_config */
+    uint64_t dimension;    /* d: 1 .. SGP_SIM_DIMENSION_MAX */
+    sgp_time latency_ns;   /* one way, >= 0 */
+    double bandwidth;      /* bytes per second out of a node; 0 = without limit */
+    sgp_time compute_ns;   /* of one local step, >= 0 */
+    double compute_jitter; /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
+    double loss;           /* 0 <= . < 1: a message breaks its connection with this chance */
+    bool through_wire;     /* encode and decode every message */
+    const struct sgp_sim_straggler *stragglers;
+    uint32_t straggler_count;
+    const struct sgp_sim_absence *absences;
+    uint32_t absence_count;
+    const struct sgp_sim_cut *cuts;
+    uint32_t cut_count;
+    const struct sgp_sink *sink; /* gets the drivers' TRACE lines; may be NULL */
+
+    void *context; /* handed to the callbacks */
+    /* Make the trainer of a node, with `dimension` parameters; the simulation destroys it. Must not
+     * be NULL. Returns 0 or a negative code, which sgp_sim_create hands on. */
+    int (*trainer)(void *context, uint32_t node, struct sgp_trainer **ret_trainer);
+    /* One call per round, in order of rounds. May be NULL. */
+    void (*row)(void *context, const struct sgp_sim_row *row);
+    /* One call per node and completed round: the weight and estimate (dimension values) with which
+     * it leaves the round. May be NULL. */
+    void (*left)(
+        void *context, uint32_t node, sgp_round round, double weight, const float *estimate);
+    /* What a core wants a person to know. May be NULL. */
+    void (*note)(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note);
+};
+
+/* Defaults: seed 1, 100 rounds of one step, two final cycles, start all, dimension 8, latency 1 ms,
+ * 125 MB/s, 10 ms a step, no jitter, no faults, no callbacks. */
+SGP_API void sgp_sim_options_init(struct sgp_sim_options *options);
+
+struct sgp_sim;
+
+/* Create a simulation at time 0. The topology is borrowed and must outlive it; options, with the
+ * arrays that they point to, are copied. Returns 0; -EINVAL with the reason in *error (may be NULL)
+ * for an option out of range; -ENOMEM; or what the trainer callback returned. */
+SGP_API int sgp_sim_create(const struct sgp_topology *topology,
+    const struct sgp_sim_options *options, struct sgp_error *error, struct sgp_sim **ret_sim);
+SGP_API void sgp_sim_destroy(struct sgp_sim *sim); /* NULL is fine */
+
+/* Post SGP_EVENT_PAUSE, RESUME, STOP or ENOUGH to a node at a virtual time not yet past. */
+SGP_API int sgp_sim_command(
+    struct sgp_sim *sim, sgp_time time, uint32_t node, enum sgp_event_type type);
+
+/* Run until every node that is not gone has finished (or diverged, or drained) and what they owe each
+ * other is settled, or until virtual time `until`, whichever comes first; may be called again to go
+ * on. Returns 0, or with one line in *error: SGP_E_STATE when an invariant broke or nobody advances
+ * any more (then who waits for whom), SGP_E_FRAME from the wire, -ENOMEM. After a failure the
+ * simulation can only be looked at and destroyed. */
+SGP_API int sgp_sim_run(struct sgp_sim *sim, sgp_time until, struct sgp_error *error);
+
+/* Whether every node that is not gone has finished, diverged or drained. */
+SGP_API bool sgp_sim_done(const struct sgp_sim *sim);
+
+SGP_API void sgp_sim_summary(const struct sgp_sim *sim, struct sgp_sim_summary *ret_summary);
+/* A node's core and its trainer; borrowed. */
+SGP_API const struct sgp_node *sgp_sim_node(const struct sgp_sim *sim, uint32_t node);
+SGP_API struct sgp_trainer *sgp_sim_trainer(const struct sgp_sim *sim, uint32_t node);
+/* A node's estimate z = x / w now: ret_estimate has `dimension` values. */
+SGP_API void sgp_sim_estimate(const struct sgp_sim *sim, uint32_t node, float *ret_estimate);
+
+#endif

@@ -1,0 +1,247 @@
+/* The invariants. After every event the running sums must show the mass of all nodes, to rounding;
+ * every round everything is counted again from the cores' and the buffers' own state.
+ *
+ * Weight under way is seen from above: a share that its target has accepted is the target's, though
+ * the source still owes it until the acknowledgement comes. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLOAT_ROUNDING 0x1p-22 /* of one multiplication and one addition, with room */
+#define COUNT_SLACK 1e-9       /* of the full count of x, relative to the sum of absolute values */
+
+/* ---- sums ---- */
+
+void sgp_sim_add(struct sgp_sim_sum *sum, double value)
+{
+    double next = sum->value + value;
+    if (fabs(sum->value) >= fabs(value))
+        sum->rest += (sum->value - next) + value;
+    else
+        sum->rest += (value - next) + sum->value;
+    sum->value = next;
+}
+
+double sgp_sim_total(const struct sgp_sim_sum *sum)
+{
+    return sum->value + sum->rest;
+}
+
+int sgp_sim_check_init(struct sgp_sim *sim)
+{
+    uint64_t dimension = sim->options.dimension;
+    sim->moved = calloc(dimension, sizeof *sim->moved);
+    sim->rounding = calloc(dimension, sizeof *sim->rounding);
+    sim->count = calloc(2 * dimension, sizeof *sim->count);
+    sim->before = calloc(dimension, sizeof *sim->before);
+    sim->after = calloc(dimension, sizeof *sim->after);
+    if (!sim->moved || !sim->rounding || !sim->count || !sim->before || !sim->after)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_trainer *trainer = sim->hosts[i].trainer;
+        trainer->methods->estimate(trainer, 1.0, sim->after);
+        for (uint64_t c = 0; c < dimension; c++)
+            sim->moved[c] += (double)sim->after[c];
+        sgp_sim_add(&sim->weight, sim->hosts[i].weight);
+    }
+    return 0;
+}
+
+void sgp_sim_check_finish(struct sgp_sim *sim)
+{
+    free(sim->moved);
+    free(sim->rounding);
+    free(sim->count);
+    free(sim->before);
+    free(sim->after);
+}
+
+/* ---- after every event ---- */
+
+static void check_total(struct sgp_sim *sim, double total, const char *how)
+{
+    double error = fabs(total - (double)sim->host_count);
+    if (error > sim->summary.mass_error)
+        sim->summary.mass_error = error;
+    if (!(error <= SGP_SIM_MASS_SLACK * (double)sim->host_count))
+        sgp_sim_fail(sim, SGP_E_STATE, "the total weight of %u nodes is %.17g (%s)",
+            sim->host_count, total, how);
+}
+
+/* Weight that the target of a link has accepted while the source still owes it. */
+static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out)
+{
+    struct sgp_peer_status status;
+    sgp_node_link_status(source->node, (uint32_t)(out - sim->links) - source->link_first, &status);
+    bool seen = sim->links[out->other].accepted < status.last_number;
+    double unseen = seen ? 0 : status.weight_owed;
+    sgp_sim_add(&sim->weight_unseen, unseen - out->weight_unseen);
+    out->weight_unseen = unseen;
+}
+
+/* The target has accepted a share: it must be the one announced last, and none before it. From now
+ * on its mass is in the target's buffer. */
+static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_sim_link *in,
+    uint64_t number, uint64_t id)
+{
+    struct sgp_sim_host *source = &sim->hosts[in->peer];
+    const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, id);
+    sgp_assert(connection);
+    const struct sgp_share *share = &connection->share;
+    if (number <= in->accepted || number != share->number)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s accepts share %llu of %s after %llu; %llu was announced",
+            sgp_sim_name(sim, target->index), (unsigned long long)number,
+            sgp_sim_name(sim, source->index), (unsigned long long)in->accepted,
+            (unsigned long long)share->number);
+    in->accepted = number;
+    sim->summary.shares++;
+    if (share->payload_bytes == 0) {
+        sim->summary.shares_empty++;
+        return;
+    }
+    double *outstanding = &source->outstanding[connection->snapshot];
+    *outstanding -= (double)(float)share->fraction;
+    if (*outstanding < -SGP_SIM_MASS_SLACK)
+        sgp_sim_fail(sim, SGP_E_STATE, "of snapshot %u of %s more was accepted than was given",
+            connection->snapshot, sgp_sim_name(sim, source->index));
+}
+
+static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
+{
+    struct sgp_sim_link *link = sgp_sim_link_of(host, event->peer, event->direction);
+    if (event->direction == SGP_OUT) {
+        see_link(sim, host, link);
+        return;
+    }
+    struct sgp_peer_status status;
+    sgp_node_link_status(host->node, (uint32_t)(link - sim->links) - host->link_first, &status);
+    if (status.last_number == link->accepted)
+        return;
+    accept(sim, host, link, status.last_number, event->connection);
+    see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
+}
+
+void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
+    const struct sgp_event *event, const struct sgp_node_status *status)
+{
+    sgp_sim_add(&sim->weight, status->weight - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, status->weight_in_flight - host->weight_in_flight);
+    host->weight = status->weight;
+    host->weight_in_flight = status->weight_in_flight;
+    if (event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD)
+        check_link(sim, host, &event->link);
+    if (!(status->weight >= 0 && status->weight_in_flight >= 0))
+        sgp_sim_fail(sim, SGP_E_STATE, "%s has weight %.17g and %.17g in flight",
+            sgp_sim_name(sim, host->index), status->weight, status->weight_in_flight);
+    check_total(sim,
+        sgp_sim_total(&sim->weight) + sgp_sim_total(&sim->weight_in_flight) -
+            sgp_sim_total(&sim->weight_unseen),
+        "running sum");
+}
+
+/* ---- after every job ---- */
+
+void sgp_sim_check_job(
+    struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice)
+{
+    struct sgp_sim *sim = host->sim;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    for (uint64_t i = 0; i < slice.count && !sim->overflown; i++) {
+        uint64_t c = slice.first + i;
+        double before = (double)sim->before[c], after = (double)sim->after[c];
+        double moved = after - before;
+        double meant = share ? (double)(float)fraction * (double)share[i] : 0;
+        double bound = FLOAT_ROUNDING * (fabs(before) + fabs(after) + fabs(meant)) + FLT_MIN;
+        sim->overflown = !isfinite(after) || !isfinite(meant);
+        if (sim->overflown)
+            return;
+        if (!share) {
+            sim->moved[c] += moved;
+            continue;
+        }
+        sim->rounding[c] += moved - meant;
+        if (fabs(moved - meant) > bound)
+            sgp_sim_fail(sim, SGP_E_STATE, "x[%llu] of %s moved by %.9g instead of %.9g",
+                (unsigned long long)c, sgp_sim_name(sim, host->index), moved, meant);
+    }
+}
+
+/* ---- everything again ---- */
+
+static double count_in_flight(const struct sgp_sim *sim, const struct sgp_sim_host *source)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < source->out_count && source->weight_in_flight > 0; i++) {
+        const struct sgp_sim_link *out = &sim->links[source->link_first + i];
+        const struct sgp_sim_host *target = &sim->hosts[out->peer];
+        struct sgp_peer_status here, there;
+        sgp_node_link_status(source->node, i, &here);
+        sgp_node_link_status(target->node, out->other - target->link_first, &there);
+        if (there.last_number < here.last_number)
+            sum += here.weight_owed;
+    }
+    return sum;
+}
+
+static void count_vector(
+    struct sgp_sim *sim, const float *values, double fraction, uint64_t first, uint64_t count)
+{
+    double *sum = sim->count + first, *size = sum + sim->options.dimension;
+    for (uint64_t c = 0; c < count; c++) {
+        double value = fraction * (double)values[c];
+        sum[c] += value;
+        size[c] += fabs(value);
+    }
+}
+
+/* x of this host, what is owed of its snapshots, and what its buffers hold for it. */
+static void count_host(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    uint64_t dimension = sim->options.dimension;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    count_vector(sim, sim->after, 1, 0, dimension);
+    for (uint32_t i = 0; i < host->snapshot_count; i++)
+        if (fabs(host->outstanding[i]) > SGP_SIM_MASS_SLACK)
+            count_vector(sim, host->snapshots + i * dimension, host->outstanding[i], 0, dimension);
+    for (uint32_t i = 0; i < host->receive_count; i++) {
+        const struct sgp_sim_receive *receive = &host->receives[i];
+        if (receive->state >= SGP_SIM_RECEIVE_HELD)
+            count_vector(sim, host->received + i * dimension,
+                (double)(float)receive->share.fraction, receive->share.slice.first,
+                receive->share.slice.count);
+    }
+}
+
+static void check_count(struct sgp_sim *sim)
+{
+    uint64_t dimension = sim->options.dimension;
+    for (uint64_t c = 0; c < dimension; c++) {
+        double expected = sim->moved[c] + sim->rounding[c];
+        double size = sim->count[dimension + c] + fabs(sim->moved[c]);
+        if (!(fabs(sim->count[c] - expected) <= COUNT_SLACK * size))
+            sgp_sim_fail(sim, SGP_E_STATE,
+                "the sum of x[%llu] over all nodes is %.17g; training alone makes it %.17g",
+                (unsigned long long)c, sim->count[c], expected);
+    }
+}
+
+void sgp_sim_check_all(struct sgp_sim *sim)
+{
+    struct sgp_sim_sum total = {0};
+    memset(sim->count, 0, 2 * sim->options.dimension * sizeof *sim->count);
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sim->hosts[i].node, &status);
+        sgp_sim_add(&total, status.weight);
+        sgp_sim_add(&total, count_in_flight(sim, &sim->hosts[i]));
+        if (!sim->overflown)
+            count_host(sim, &sim->hosts[i]);
+    }
+    check_total(sim, sgp_sim_total(&total), "full count");
+    if (!sim->overflown)
+        check_count(sim);
+}

@@ -1,0 +1,168 @@
+/* Each host's compute thread: a queue of jobs, one under way at a time. Training takes virtual time;
+ * moving mass takes none, but keeps its place in the queue. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    if (job->work != SGP_SIM_TRAIN)
+        return 0;
+    const struct sgp_sim_options *options = &host->sim->options;
+    double time = (double)options->compute_ns * (double)job->steps * host->compute_factor;
+    if (options->compute_jitter > 0)
+        time *= 1 + options->compute_jitter * (2 * sgp_random_double(&host->random) - 1);
+    return (sgp_time)time;
+}
+
+static void begin_first(struct sgp_sim_host *host)
+{
+    sgp_time time = host->sim->now + duration(host, host->job_first);
+    sgp_sim_push(host->sim, time, SGP_SIM_JOB, 0, host->index);
+}
+
+static void append(struct sgp_sim_host *host, struct sgp_sim_job job)
+{
+    struct sgp_sim_job *copy = malloc(sizeof *copy);
+    if (!copy) {
+        sgp_sim_fail(host->sim, -ENOMEM, "out of memory");
+        return;
+    }
+    *copy = job;
+    if (host->job_last)
+        host->job_last->next = copy;
+    else
+        host->job_first = copy;
+    host->job_last = copy;
+    if (host->job_first == copy)
+        begin_first(host);
+}
+
+/* ---- verbs ---- */
+
+void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    if (!(weight >= host->guard * (1 - SGP_SIM_MASS_SLACK) && weight > 0))
+        sgp_sim_fail(sim, SGP_E_STATE,
+            "%s trains round %lld at weight %.17g, below its guard %.17g",
+            sgp_sim_name(sim, host->index), (long long)round, weight, host->guard);
+    if (weight < sim->summary.weight_least)
+        sim->summary.weight_least = weight;
+    append(host, (struct sgp_sim_job){
+                     .work = SGP_SIM_TRAIN, .round = round, .weight = weight, .steps = steps});
+}
+
+void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
+{
+    struct sgp_sim_host *host = context;
+    sgp_assert(snapshot < host->snapshot_count);
+    append(host, (struct sgp_sim_job){
+                     .work = SGP_SIM_PUBLISH, .round = round, .slot = snapshot, .factor = keep});
+}
+
+void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+{
+    struct sgp_sim_host *host = context;
+    sgp_assert(slot < host->receive_count);
+    struct sgp_sim_receive *receive = &host->receives[slot];
+    if (receive->state != SGP_SIM_RECEIVE_HELD || receive->share.fraction != fraction ||
+        receive->share.slice.first != slice.first || receive->share.slice.count != slice.count)
+        sgp_sim_fail(host->sim, SGP_E_STATE,
+            "%s absorbs slot %u, which holds another share or none",
+            sgp_sim_name(host->sim, host->index), slot);
+    receive->state = SGP_SIM_RECEIVE_TAKEN;
+    append(host, (struct sgp_sim_job){
+                     .work = SGP_SIM_ABSORB, .slot = slot, .factor = fraction, .slice = slice});
+}
+
+void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
+{
+    struct sgp_sim_host *host = context;
+    sgp_assert(snapshot < host->snapshot_count);
+    append(
+        host, (struct sgp_sim_job){
+                  .work = SGP_SIM_RESTORE, .slot = snapshot, .factor = fraction, .slice = slice});
+}
+
+void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
+{
+    append(host, (struct sgp_sim_job){.work = SGP_SIM_MEASURE, .round = round, .weight = weight});
+}
+
+/* ---- what the jobs do ---- */
+
+static int train(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_training training;
+    return host->trainer->methods->train(host->trainer, job->weight, job->steps, &training);
+}
+
+static uint64_t publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, float *snapshot)
+{
+    double *outstanding = &host->outstanding[job->slot];
+    if (*outstanding > SGP_SIM_MASS_SLACK)
+        sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
+            sgp_sim_name(host->sim, host->index), job->slot, *outstanding);
+    host->trainer->methods->publish(host->trainer, snapshot, (float)job->factor);
+    *outstanding = 1 - job->factor;
+    return XXH3_64bits(snapshot, host->sim->options.dimension * sizeof *snapshot);
+}
+
+static void add(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *share)
+{
+    host->trainer->methods->absorb(
+        host->trainer, share, (float)job->factor, job->slice.first, job->slice.count);
+}
+
+/* Do the job, fill in the event that tells the core, and check what has become of x. */
+static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struct sgp_event *event)
+{
+    struct sgp_sim *sim = host->sim;
+    uint64_t dimension = sim->options.dimension;
+    struct sgp_slice slice = {0, dimension};
+    float *snapshot = host->snapshots + job->slot * dimension;
+    event->slot = job->slot;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->before);
+    if (job->work == SGP_SIM_TRAIN) {
+        event->type = SGP_EVENT_TRAINED;
+        event->code = train(host, job);
+        sgp_sim_check_job(host, NULL, 0, slice);
+    } else if (job->work == SGP_SIM_PUBLISH) {
+        event->type = SGP_EVENT_PUBLISHED;
+        event->checksum = publish(host, job, snapshot);
+        sgp_sim_check_job(host, snapshot, job->factor - 1, slice);
+    } else if (job->work == SGP_SIM_ABSORB) {
+        event->type = SGP_EVENT_ABSORBED;
+        const float *share = host->received + job->slot * dimension;
+        add(host, job, share);
+        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+        sgp_sim_check_job(host, share, job->factor, job->slice);
+    } else {
+        event->type = SGP_EVENT_RESTORED;
+        add(host, job, snapshot + job->slice.first);
+        host->outstanding[job->slot] -= (double)(float)job->factor;
+        sgp_sim_check_job(host, snapshot + job->slice.first, job->factor, job->slice);
+    }
+}
+
+void sgp_sim_job_done(struct sgp_sim_host *host)
+{
+    struct sgp_sim_job *job = host->job_first;
+    host->job_first = job->next;
+    if (host->job_first)
+        begin_first(host);
+    else
+        host->job_last = NULL;
+    if (job->work == SGP_SIM_MEASURE) {
+        sgp_sim_rows_leave(host->sim, host, job->round, job->weight);
+    } else {
+        struct sgp_event event = {.type = SGP_EVENT_TICK};
+        work(host, job, &event);
+        sgp_sim_post(host->sim, host, &event);
+    }
+    free(job);
+}

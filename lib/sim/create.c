@@ -1,0 +1,399 @@
+/* Owns how a simulation begins and ends: its options, its hosts with their cores, buffers and
+ * trainers, the links between them, and the first entries of the heap. One thread. */
+#include "sim/world.h"
+
+#include "sgp/wire.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAM_NETWORK ((uint64_t)1 << 32) /* streams of the seed; a core's is its index */
+#define STREAM_LINEAGE ((uint64_t)2 << 32)
+#define STREAM_COMPUTE ((uint64_t)3 << 32)
+#define STALL_FACTOR 64 /* times the longest job and the longest transfer, at least */
+
+/* ---- options ---- */
+
+void sgp_sim_options_init(struct sgp_sim_options *options)
+{
+    *options = (struct sgp_sim_options){
+        .seed = 1,
+        .rounds = 100,
+        .local_steps = 1,
+        .final_cycles = 2,
+        .start = SGP_START_ALL,
+        .dimension = 8,
+        .latency_ns = SGP_MILLISECOND,
+        .bandwidth = 125e6,
+        .compute_ns = 10 * SGP_MILLISECOND,
+    };
+}
+
+static int check_faults(const struct sgp_topology *topology, const struct sgp_sim_options *options,
+    struct sgp_error *error)
+{
+    if (options->absence_count > SGP_SIM_FAULTS_MAX || options->cut_count > SGP_SIM_FAULTS_MAX ||
+        options->straggler_count > topology->node_count)
+        return sgp_fail(error, -EINVAL, "too many faults; at most %u", SGP_SIM_FAULTS_MAX);
+    for (uint32_t i = 0; i < options->straggler_count; i++) {
+        const struct sgp_sim_straggler *straggler = &options->stragglers[i];
+        if (straggler->node >= topology->node_count || !isfinite(straggler->factor) ||
+            straggler->factor <= 0)
+            return sgp_fail(error, -EINVAL, "a straggler's factor must be above 0");
+    }
+    for (uint32_t i = 0; i < options->absence_count; i++) {
+        const struct sgp_sim_absence *absence = &options->absences[i];
+        if (absence->node >= topology->node_count || absence->from < 0 ||
+            absence->to <= absence->from)
+            return sgp_fail(error, -EINVAL, "an absence must end after it begins");
+    }
+    for (uint32_t i = 0; i < options->cut_count; i++) {
+        const struct sgp_sim_cut *cut = &options->cuts[i];
+        if (cut->from < 0 || cut->to <= cut->from)
+            return sgp_fail(error, -EINVAL, "a cut must end after it begins");
+        for (uint32_t j = 0; j < cut->node_count; j++)
+            if (cut->nodes[j] >= topology->node_count)
+                return sgp_fail(error, -EINVAL, "a cut names a node that does not exist");
+    }
+    return 0;
+}
+
+static int check_options(const struct sgp_topology *topology, const struct sgp_sim_options *options,
+    struct sgp_error *error)
+{
+    sgp_assert(options->trainer);
+    if (options->rounds < 1 || options->rounds >= SGP_ROUND_MAX)
+        return sgp_fail(error, -EINVAL, "rounds must be at least 1");
+    if (options->local_steps < 1)
+        return sgp_fail(error, -EINVAL, "local steps must be at least 1");
+    if (options->dimension < 1 || options->dimension > SGP_SIM_DIMENSION_MAX)
+        return sgp_fail(
+            error, -EINVAL, "the dimension must be from 1 to %u", SGP_SIM_DIMENSION_MAX);
+    if (options->latency_ns < 0 || options->compute_ns < 0)
+        return sgp_fail(error, -EINVAL, "latency and compute time must not be negative");
+    if (!isfinite(options->bandwidth) || options->bandwidth < 0)
+        return sgp_fail(error, -EINVAL, "the bandwidth must be above 0, or 0 for no limit");
+    if (!(options->compute_jitter >= 0 && options->compute_jitter < 1))
+        return sgp_fail(error, -EINVAL, "the jitter must be at least 0 and below 1");
+    if (!(options->loss >= 0 && options->loss < 1))
+        return sgp_fail(error, -EINVAL, "the loss must be at least 0 and below 1");
+    return check_faults(topology, options, error);
+}
+
+static int copy_faults(struct sgp_sim *sim)
+{
+    struct sgp_sim_options *options = &sim->options;
+    size_t bytes = options->absence_count * sizeof *options->absences;
+    struct sgp_sim_absence *absences = malloc(bytes + 1);
+    struct sgp_sim_cut *cuts = calloc(options->cut_count + 1u, sizeof *cuts);
+    sim->cut_sides = calloc(options->cut_count + 1u, sizeof *sim->cut_sides);
+    if (absences && bytes > 0)
+        memcpy(absences, options->absences, bytes);
+    for (uint32_t i = 0; i < options->cut_count && cuts && sim->cut_sides; i++) {
+        cuts[i] = options->cuts[i];
+        sim->cut_sides[i] = calloc(sim->host_count, 1);
+        for (uint32_t j = 0; j < cuts[i].node_count && sim->cut_sides[i]; j++)
+            sim->cut_sides[i][cuts[i].nodes[j]] = 1;
+        cuts[i].nodes = NULL;
+    }
+    options->absences = absences;
+    options->cuts = cuts;
+    bool complete = absences && cuts && sim->cut_sides;
+    for (uint32_t i = 0; i < options->cut_count && complete; i++)
+        complete = sim->cut_sides[i] != NULL;
+    return complete ? 0 : -ENOMEM;
+}
+
+/* ---- creation ---- */
+
+static void note(void *context, const struct sgp_effect *effect)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    switch (effect->note) {
+    case SGP_NOTE_ROUND:
+        sgp_sim_measure(host, effect->round, effect->weight);
+        break;
+    case SGP_NOTE_ABSENT:
+        sim->summary.absences++;
+        break;
+    case SGP_NOTE_JUMP:
+        sim->summary.jumps++;
+        break;
+    case SGP_NOTE_REFUSED:
+        sim->summary.shares_refused++;
+        break;
+    case SGP_NOTE_DIVERGED:
+        host->diverged = true;
+        break;
+    case SGP_NOTE_DRAINED:
+        host->drained = true;
+        break;
+    default:
+        break;
+    }
+    if (sim->options.note)
+        sim->options.note(sim->options.context, host->index, sim->now, effect);
+}
+
+static const struct sgp_driver_verbs verbs = {
+    .dial = sgp_sim_dial,
+    .send = sgp_sim_send,
+    .hang_up = sgp_sim_hang_up,
+    .receive = sgp_sim_receive,
+    .train = sgp_sim_train,
+    .publish = sgp_sim_publish,
+    .absorb = sgp_sim_absorb,
+    .restore = sgp_sim_restore,
+    .note = note,
+};
+
+/* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
+ * giving leaves it what its sparsest phase keeps. */
+static double guard_of(const struct sgp_topology *topology, uint32_t node, double weight_least)
+{
+    double keep = 1;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        keep = fmin(keep, sgp_phase_keep(&topology->phases[p], node));
+    return SGP_STARVING * weight_least * keep;
+}
+
+static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double weight_least,
+    struct sgp_random *lineages)
+{
+    const struct sgp_sim_options *options = &sim->options;
+    struct sgp_node_config config = {
+        .topology = sim->topology,
+        .self = host->index,
+        .method = sgp_method_find("sgp"),
+        .lineage = sgp_random_next(lineages) | 1,
+        .seed = options->seed,
+        .parameters = options->dimension,
+        .fingerprint = {.shape = options->dimension, .topology = sim->topology->digest},
+        .rounds = options->rounds,
+        .local_steps = options->local_steps,
+        .final_cycles = options->final_cycles,
+        .start = options->start,
+        .weight_least = weight_least,
+    };
+    host->guard = guard_of(sim->topology, host->index, weight_least);
+    return sgp_node_create(&config, &host->node);
+}
+
+static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    struct sgp_node_needs needs;
+    int status = sgp_node_needs(sim->topology, host->index, &needs);
+    if (status < 0)
+        return status;
+    uint64_t dimension = sim->options.dimension;
+    host->snapshot_count = needs.snapshots;
+    host->receive_count = needs.receives;
+    host->snapshots = calloc(needs.snapshots, dimension * sizeof *host->snapshots);
+    host->outstanding = calloc(needs.snapshots, sizeof *host->outstanding);
+    host->received = calloc(needs.receives, dimension * sizeof *host->received);
+    host->receives = calloc(needs.receives, sizeof *host->receives);
+    if (needs.effects > sim->effects.capacity)
+        sim->effects.capacity = needs.effects;
+    bool complete = host->snapshots && host->outstanding && host->received && host->receives;
+    return complete ? 0 : -ENOMEM;
+}
+
+static int create_host(
+    struct sgp_sim *sim, uint32_t index, double weight_least, struct sgp_random *lineages)
+{
+    struct sgp_sim_host *host = &sim->hosts[index];
+    *host = (struct sgp_sim_host){
+        .sim = sim, .index = index, .compute_factor = 1, .tick_at = SGP_TIME_NEVER};
+    sgp_random_init(&host->random, sim->options.seed, STREAM_COMPUTE + index);
+    int status = create_node(sim, host, weight_least, lineages);
+    if (status == 0)
+        status = create_buffers(sim, host);
+    if (status == 0)
+        status = sim->options.trainer(sim->options.context, index, &host->trainer);
+    if (status < 0)
+        return status;
+    sgp_assert(host->trainer->parameters == sim->options.dimension);
+    struct sgp_node_status now;
+    sgp_node_status(host->node, &now);
+    host->weight = now.weight;
+    host->driver = (struct sgp_driver){
+        .node = host->node,
+        .verbs = &verbs,
+        .context = host,
+        .sink = sim->options.sink,
+        .name = sgp_sim_name(sim, index),
+        .effects = &sim->effects,
+    };
+    return 0;
+}
+
+/* List every core's links, and find each edge's other end. */
+static int create_links(struct sgp_sim *sim)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        sim->hosts[i].link_first = total;
+        sim->hosts[i].link_count = sgp_node_link_count(sim->hosts[i].node);
+        total += sim->hosts[i].link_count;
+    }
+    sim->links = calloc(total + 1u, sizeof *sim->links);
+    if (!sim->links)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_sim_host *host = &sim->hosts[i];
+        for (uint32_t j = 0; j < host->link_count; j++) {
+            struct sgp_peer_status status;
+            sgp_node_link_status(host->node, j, &status);
+            sim->links[host->link_first + j].peer = status.peer;
+            host->out_count += status.direction == SGP_OUT;
+        }
+    }
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_sim_host *host = &sim->hosts[i];
+        for (uint32_t j = 0; j < host->link_count; j++) {
+            struct sgp_sim_link *link = &sim->links[host->link_first + j];
+            enum sgp_direction there = j < host->out_count ? SGP_IN : SGP_OUT;
+            const struct sgp_sim_link *other =
+                sgp_sim_link_of(&sim->hosts[link->peer], host->index, there);
+            link->other = (uint32_t)(other - sim->links);
+        }
+    }
+    return 0;
+}
+
+static int create_hosts(struct sgp_sim *sim)
+{
+    double *least = malloc(sim->host_count * sizeof *least);
+    if (!least)
+        return -ENOMEM;
+    struct sgp_random lineages;
+    sgp_random_init(&lineages, sim->options.seed, STREAM_LINEAGE);
+    int status = sgp_topology_weight_least(sim->topology, least);
+    for (uint32_t i = 0; i < sim->host_count && status == 0; i++)
+        status = create_host(sim, i, least[i], &lineages);
+    free(least);
+    if (status < 0)
+        return status;
+    for (uint32_t i = 0; i < sim->options.straggler_count; i++) {
+        const struct sgp_sim_straggler *straggler = &sim->options.stragglers[i];
+        sim->hosts[straggler->node].compute_factor = straggler->factor;
+    }
+    sim->options.stragglers = NULL; /* the hosts know them now */
+    sim->effects.items = calloc(sim->effects.capacity, sizeof *sim->effects.items);
+    return sim->effects.items ? create_links(sim) : -ENOMEM;
+}
+
+/* How long nobody may complete a round before we say that nobody ever will. */
+static sgp_time stall_of(const struct sgp_sim *sim)
+{
+    const struct sgp_sim_options *options = &sim->options;
+    double slowest = 1, links = 1;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        slowest = fmax(slowest, sim->hosts[i].compute_factor);
+        links = fmax(links, sim->hosts[i].out_count);
+    }
+    double job = (double)options->compute_ns * options->local_steps * slowest;
+    double transfer = 0;
+    if (options->bandwidth > 0)
+        transfer =
+            links * 4.0 * (double)options->dimension / options->bandwidth * (double)SGP_SECOND;
+    double stall =
+        (double)SGP_SIM_STALL_NS + STALL_FACTOR * (job + transfer + (double)options->latency_ns);
+    return (sgp_time)fmin(stall, 0x1p61);
+}
+
+static void schedule_start(struct sgp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->host_count; i++)
+        sgp_sim_push(sim, 0, SGP_SIM_START, 0, i);
+    for (uint32_t i = 0; i < sim->options.absence_count; i++) {
+        const struct sgp_sim_absence *absence = &sim->options.absences[i];
+        if (absence->to == SGP_TIME_NEVER)
+            sgp_sim_push(sim, absence->from, SGP_SIM_GONE, 0, absence->node);
+        else if (absence->to > sim->faults_end)
+            sim->faults_end = absence->to;
+    }
+    for (uint32_t i = 0; i < sim->options.cut_count; i++) {
+        sgp_time to = sim->options.cuts[i].to;
+        if (to != SGP_TIME_NEVER && to > sim->faults_end)
+            sim->faults_end = to;
+    }
+}
+
+int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_options *options,
+    struct sgp_error *error, struct sgp_sim **ret_sim)
+{
+    int status = check_options(topology, options, error);
+    if (status < 0)
+        return status;
+    struct sgp_sim *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return sgp_fail(error, -ENOMEM, "out of memory");
+    sim->topology = topology;
+    sim->options = *options;
+    sim->host_count = topology->node_count;
+    sim->behind = topology->node_count;
+    sim->done_at = SGP_TIME_NEVER;
+    sim->summary.weight_least = INFINITY;
+    sgp_random_init(&sim->random, options->seed, STREAM_NETWORK);
+    status = copy_faults(sim);
+    if (status == 0)
+        status = sgp_heap_init(&sim->heap, topology->node_count);
+    sim->hosts = calloc(topology->node_count, sizeof *sim->hosts);
+    sim->frame = malloc(SGP_WIRE_FRAME_MAX);
+    if (!sim->hosts || !sim->frame)
+        status = -ENOMEM;
+    if (status == 0)
+        status = create_hosts(sim);
+    if (status == 0)
+        status = sgp_sim_check_init(sim);
+    if (status < 0) {
+        sgp_sim_destroy(sim);
+        return sgp_fail(error, status, "%s", sgp_strerror(status));
+    }
+    sim->stall_ns = stall_of(sim);
+    schedule_start(sim);
+    *ret_sim = sim;
+    return 0;
+}
+
+static void finish_host(struct sgp_sim_host *host)
+{
+    while (host->job_first) {
+        struct sgp_sim_job *job = host->job_first;
+        host->job_first = job->next;
+        free(job);
+    }
+    sgp_node_destroy(host->node);
+    if (host->trainer)
+        host->trainer->methods->destroy(host->trainer);
+    free(host->snapshots);
+    free(host->outstanding);
+    free(host->received);
+    free(host->receives);
+}
+
+void sgp_sim_destroy(struct sgp_sim *sim)
+{
+    if (!sim)
+        return;
+    for (uint32_t i = 0; i < sim->host_count && sim->hosts; i++)
+        finish_host(&sim->hosts[i]);
+    for (uint32_t i = 0; i < sim->options.cut_count && sim->cut_sides; i++)
+        free(sim->cut_sides[i]);
+    free((void *)(uintptr_t)sim->options.absences);
+    free((void *)(uintptr_t)sim->options.cuts);
+    sgp_sim_network_finish(sim);
+    sgp_sim_check_finish(sim);
+    sgp_sim_rows_finish(sim);
+    sgp_heap_finish(&sim->heap);
+    free(sim->cut_sides);
+    free(sim->frame);
+    free(sim->links);
+    free(sim->effects.items);
+    free(sim->hosts);
+    free(sim);
+}

@@ -1,0 +1,251 @@
+/* The inside of a simulation: its structures, and what its files ask of each other.
+ *
+ *   create.c   options, hosts, the first entries of the heap, the end
+ *   sim.c      the run: one entry of the heap after another
+ *   network.c  connections, messages and payloads under way, absences, cuts, resets
+ *   compute.c  each host's queue of jobs, and what they do to the parameters
+ *   check.c    the invariants: running sums after every event, the full count every round
+ *   rows.c     what is told of every round
+ *
+ * Verbs never post: whatever they cause becomes an entry of the heap. One thread. */
+#ifndef SGP_SIM_WORLD_H
+#define SGP_SIM_WORLD_H
+
+#include "base/heap.h"
+#include "sgp/driver.h"
+#include "sgp/random.h"
+#include "sgp/sim.h"
+
+/* ---- entries of the heap: kind | detail << 8 | index << 16 ---- */
+
+enum sgp_sim_kind {
+    SGP_SIM_START = 1, /* index: host */
+    SGP_SIM_TICK,      /* host */
+    SGP_SIM_JOB,       /* host; the first of its queue is done */
+    SGP_SIM_COMMAND,   /* host; detail: the event's type */
+    SGP_SIM_GONE,      /* host */
+    SGP_SIM_DIALLED,   /* connection */
+    SGP_SIM_ARRIVAL,   /* connection; detail: the side that hears */
+    SGP_SIM_PAYLOAD,   /* connection; more of it, or all, is at the target */
+    SGP_SIM_RESET,     /* connection; it breaks now */
+    SGP_SIM_BROKEN,    /* connection; detail: the side that learns of it */
+};
+
+/* ---- compute ---- */
+
+enum sgp_sim_work {
+    SGP_SIM_TRAIN = 1,
+    SGP_SIM_PUBLISH,
+    SGP_SIM_ABSORB,
+    SGP_SIM_RESTORE,
+    SGP_SIM_MEASURE, /* our own: the round is complete once all before it is done */
+};
+
+struct sgp_sim_job {
+    struct sgp_sim_job *next;
+    enum sgp_sim_work work;
+    uint32_t slot;
+    uint32_t steps;
+    sgp_round round;
+    double weight;
+    double factor;
+    struct sgp_slice slice;
+};
+
+enum sgp_sim_receive_state {
+    SGP_SIM_RECEIVE_FREE = 0,
+    SGP_SIM_RECEIVE_FILLING, /* a payload is on its way into it */
+    SGP_SIM_RECEIVE_HELD,    /* the payload is whole */
+    SGP_SIM_RECEIVE_TAKEN,   /* its ABSORB job is queued */
+};
+
+struct sgp_sim_receive {
+    enum sgp_sim_receive_state state;
+    struct sgp_share share;
+};
+
+/* ---- one machine ---- */
+
+struct sgp_sim_host {
+    struct sgp_sim *sim;
+    uint32_t index;
+    struct sgp_node *node;
+    struct sgp_driver driver;
+    struct sgp_trainer *trainer;
+    struct sgp_random random; /* of its compute jitter */
+    double compute_factor;
+
+    uint32_t link_first; /* of sim->links; in the core's order: out-links, then in-links */
+    uint32_t out_count, link_count;
+    uint32_t snapshot_count, receive_count;
+    float *snapshots;    /* snapshot_count x dimension */
+    double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
+                            sum of the float32 fractions that trainers work with */
+    float *received;     /* receive_count x dimension */
+    struct sgp_sim_receive *receives;
+
+    struct sgp_sim_job *job_first, *job_last;
+    sgp_time tick_at;    /* of the one valid TICK in the heap; NEVER if none */
+    uint32_t ticks_here; /* ticks in a row without time passing */
+    sgp_time busy_until; /* its network card */
+
+    bool gone, diverged, drained, done;
+    sgp_round left; /* one past the last round that it completed */
+
+    double weight, weight_in_flight; /* as last seen */
+    double guard;                    /* the least weight at which it may ever train */
+};
+
+/* One end of a directed edge, in the order of the core's links. */
+struct sgp_sim_link {
+    uint32_t peer;
+    uint32_t other;       /* the same edge at the peer, an index of sim->links */
+    uint64_t accepted;    /* IN: number of the last accepted share */
+    double weight_unseen; /* OUT: accepted by the target while the source still owes it */
+};
+
+/* ---- the network ---- */
+
+enum sgp_sim_side { SGP_SIM_SOURCE, SGP_SIM_TARGET };
+enum sgp_sim_end { SGP_SIM_END_NONE, SGP_SIM_END_OPEN, SGP_SIM_END_CLOSED };
+
+struct sgp_sim_flight { /* a message under way */
+    struct sgp_sim_flight *next;
+    sgp_time due;
+    bool last;                  /* the end of the connection; no message */
+    struct sgp_message message; /* unless it goes through the wire */
+    size_t tail_bytes;
+    unsigned char tail[]; /* the frame, or the text of a goodbye */
+};
+
+struct sgp_sim_pipe { /* towards one side, first in, first out */
+    struct sgp_sim_flight *first, *last;
+    sgp_time last_due;
+    bool scheduled;
+};
+
+struct sgp_sim_connection {
+    uint64_t id; /* serial << 32 | index; never used twice */
+    uint32_t hosts[2];
+    uint32_t links[2];   /* of sim->links */
+    uint32_t references; /* entries of the heap that speak of it */
+    bool broken;
+    sgp_time give_up; /* dialling */
+    enum sgp_sim_end ends[2];
+    struct sgp_sim_pipe pipes[2];
+    sgp_round credit; /* the latest that has come to the source, NONE once used */
+
+    struct sgp_share share; /* announced last at the target */
+    bool payload;           /* one is under way */
+    uint32_t snapshot;      /* of the source */
+    uint32_t slot;          /* of the target, SGP_SLOT_NONE: it does not want it */
+    sgp_time payload_sent;  /* when its last byte has left the source */
+    sgp_time payload_due;   /* when it is at the target */
+};
+
+/* ---- sums ---- */
+
+struct sgp_sim_sum { /* Neumaier's compensated sum */
+    double value, rest;
+};
+
+struct sgp_sim_tally { /* a round that is not complete everywhere */
+    uint32_t nodes;
+    double weight_least;
+    double *sum, *least, *greatest; /* dimension each; one allocation, at sum */
+};
+
+struct sgp_sim {
+    const struct sgp_topology *topology;
+    struct sgp_sim_options options;
+    struct sgp_error error;
+    struct sgp_random random; /* of the network */
+    struct sgp_heap heap;
+    sgp_time now;
+    sgp_time progressed; /* when a round was last completed anywhere */
+    sgp_time faults_end; /* of those that end */
+    sgp_time stall_ns;
+    sgp_time done_at; /* NEVER until all hosts are done */
+
+    uint32_t host_count, done_count;
+    struct sgp_sim_host *hosts;
+    struct sgp_sim_link *links;
+    struct sgp_effects effects;
+
+    struct sgp_sim_connection **connections;
+    uint32_t *connections_free;
+    uint32_t connection_count, connection_free_count, connection_capacity;
+    uint64_t serial;
+    unsigned char **cut_sides; /* per cut, per host: inside? */
+    uint8_t *frame;            /* scratch of the wire */
+
+    struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
+    double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
+    double *rounding; /* per coordinate: what rounding has added */
+    double *count;    /* scratch of the full count */
+    float *before, *after;
+    bool overflown; /* x is no longer finite: nothing to count */
+
+    struct sgp_sim_tally *tallies; /* of rounds row_next, row_next + 1, ... */
+    uint32_t tally_count, tally_capacity;
+    sgp_round row_next;
+    uint32_t behind; /* hosts that have not completed row_next */
+
+    struct sgp_sim_summary summary;
+    uint64_t digest; /* of all events so far */
+};
+
+/* sim.c */
+void sgp_sim_fail(struct sgp_sim *sim, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sgp_sim_push(
+    struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
+/* Hand an event to a host's core, then check, then see to its next tick. */
+void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event);
+double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in flight */
+const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
+
+/* network.c */
+sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
+void sgp_sim_dial(void *context, uint32_t peer);
+void sgp_sim_send(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
+void sgp_sim_hang_up(
+    void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
+void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
+void sgp_sim_network_entry(
+    struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
+struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id);
+struct sgp_sim_link *sgp_sim_link_of(
+    struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
+void sgp_sim_network_finish(struct sgp_sim *sim);
+
+/* compute.c */
+void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps);
+void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep);
+void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
+void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
+void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
+void sgp_sim_job_done(struct sgp_sim_host *host);
+
+/* check.c */
+void sgp_sim_add(struct sgp_sim_sum *sum, double value);
+double sgp_sim_total(const struct sgp_sim_sum *sum);
+int sgp_sim_check_init(struct sgp_sim *sim);
+void sgp_sim_check_finish(struct sgp_sim *sim);
+void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
+    const struct sgp_event *event, const struct sgp_node_status *status);
+/* A job has changed x, which was sim->before: `fraction` times `share` (slice.count values, from
+ * x[slice.first] on) was to be added. A NULL share: it was trained. */
+void sgp_sim_check_job(
+    struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice);
+void sgp_sim_check_all(struct sgp_sim *sim);
+
+/* rows.c */
+void sgp_sim_rows_leave(
+    struct sgp_sim *sim, struct sgp_sim_host *host, sgp_round round, double weight);
+void sgp_sim_rows_recount(struct sgp_sim *sim); /* a host is out of the count */
+void sgp_sim_rows_finish(struct sgp_sim *sim);
+double sgp_sim_rows_disagreement(const struct sgp_sim *sim); /* of all hosts present, now */
+
+#endif
