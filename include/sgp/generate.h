@@ -9,11 +9,11 @@ struct sgp_generate_options {
     uint32_t nodes;      /* 1 to SGP_NODES_MAX; they are named n0, n1, ... */
     uint32_t peers;      /* m, nodes that each gives to in a round; 0: the family's default, 1 */
     uint32_t degree;     /* out-degree of `random`; 0: the default, 2 or as many as there are */
-    uint64_t seed;       /* of `random` */
+    uint64_t seed;       /* of `random`; the others leave nothing to chance and ignore it */
     const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
-/* What a family listens to beside `nodes`; other options must be 0. */
+/* What a family listens to beside `nodes`; peers and degree must be 0 where they mean nothing. */
 #define SGP_GENERATE_PEERS 1u
 #define SGP_GENERATE_DEGREE 2u
 #define SGP_GENERATE_SEED 4u

@@ -1,0 +1,379 @@
+/* Generated families: their edges, when they average exactly, and what they refuse. */
+#include "sgp/dot.h"
+#include "sgp/generate.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
+
+static struct sgp_topology *generate(const struct sgp_generate_options *options)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, sgp_generate(options, &error, &topology)), "%s %u: %s", options->family,
+        options->nodes, error.text);
+    return topology;
+}
+
+static struct sgp_topology *family(const char *name, uint32_t nodes, uint32_t peers)
+{
+    return generate(&(struct sgp_generate_options){.family = name, .nodes = nodes, .peers = peers});
+}
+
+static void refused(const struct sgp_generate_options *options, int code, const char *text)
+{
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_expect(eq(int, sgp_generate(options, &error, &topology), code));
+    cr_expect(eq(str, error.text, (char *)text));
+    cr_expect(zero(ptr, topology));
+}
+
+/* "0-1 2/3" for every pair of a symmetric phase, "0>1 1/2" for every other edge. */
+static void expect_edges(const struct sgp_phase *phase, const char *expected)
+{
+    char text[1024] = "";
+    size_t length = 0;
+    for (uint32_t e = 0; e < phase->edge_count; e++) {
+        struct sgp_edge edge = phase->out[e];
+        bool mirrored = false;
+        for (uint32_t b = 0; b < phase->edge_count; b++)
+            mirrored |= phase->out[b].source == edge.target &&
+                        phase->out[b].target == edge.source &&
+                        phase->out[b].fraction == edge.fraction;
+        uint32_t divisor = 1;
+        while (fabs(round(edge.fraction * divisor) - edge.fraction * divisor) > 1e-9)
+            divisor++;
+        if (!mirrored || edge.source < edge.target)
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%u%c%u %.0f/%u",
+                length ? ", " : "", edge.source, mirrored ? '-' : '>', edge.target,
+                edge.fraction * divisor, divisor);
+    }
+    cr_expect(eq(str, text, (char *)expected));
+}
+
+/* Largest distance of an entry of the product of `rounds` rounds from 1/n, by plain mixing of every
+ * unit vector. */
+static double distance_from_average(const struct sgp_topology *topology, sgp_round rounds)
+{
+    uint32_t n = topology->node_count;
+    double *mass = calloc((size_t)n * n, sizeof *mass), *next = calloc((size_t)n * n, sizeof *next);
+    for (uint32_t i = 0; i < n; i++)
+        mass[i * n + i] = 1.0;
+    for (sgp_round r = 0; r < rounds; r++) {
+        sgp_phase_mix(next, mass, sgp_topology_phase(topology, r), n, n);
+        double *kept = mass;
+        mass = next;
+        next = kept;
+    }
+    double most = 0;
+    for (uint32_t i = 0; i < n * n; i++)
+        most = fmax(most, fabs(mass[i] - 1.0 / n));
+    free(mass);
+    free(next);
+    return most;
+}
+
+Test(generate, one_peer_exponential_is_exact_for_powers_of_two_only)
+{
+    for (uint32_t n = 2; n <= 66; n++) {
+        struct sgp_topology *t = family("one-peer-exponential", n, 0);
+        uint32_t rounds = 0;
+        while ((1u << rounds) < n)
+            rounds++;
+        cr_assert(eq(u32, t->phase_count, rounds));
+        double distance = distance_from_average(t, rounds);
+        if (n == 1u << rounds)
+            cr_assert(distance == 0.0, "n = %u: %g", n, distance); /* dyadic: to the last bit */
+        else
+            cr_assert(gt(dbl, distance, 1e-4), "n = %u", n);
+        for (uint32_t p = 0; p < rounds; p++)
+            for (uint32_t i = 0; i < n; i++)
+                cr_assert(eq(u32, t->phases[p].out[i].target, (i + (1u << p)) % n));
+        sgp_topology_destroy(t);
+    }
+}
+
+struct base_rounds {
+    uint32_t peers, nodes, rounds;
+};
+
+static const struct base_rounds published[] = {{1, 2, 1}, {1, 3, 3}, {1, 4, 2}, {1, 5, 5},
+    {1, 6, 4}, {1, 7, 5}, {1, 8, 3}, {1, 9, 7}, {1, 10, 6}, {1, 11, 7}, {1, 12, 5}, {1, 13, 7},
+    {1, 14, 6}, {1, 15, 7}, {1, 16, 4}, {1, 17, 9}, {1, 24, 6}, {1, 32, 5}, {1, 33, 11}, {2, 3, 1},
+    {2, 5, 3}, {2, 6, 2}, {2, 7, 4}, {2, 9, 2}, {2, 10, 4}, {2, 27, 3}, {3, 4, 1}, {3, 5, 3},
+    {3, 8, 2}, {3, 16, 2}, {3, 32, 3}};
+
+Test(generate, base_takes_the_published_rounds)
+{
+    for (size_t i = 0; i < COUNT(published); i++) {
+        const struct base_rounds *b = &published[i];
+        struct sgp_topology *t = family("base", b->nodes, b->peers);
+        cr_assert(eq(u32, t->phase_count, b->rounds), "peers %u, n = %u", b->peers, b->nodes);
+        cr_assert(lt(dbl, distance_from_average(t, b->rounds), 1e-14));
+        cr_assert(gt(dbl, distance_from_average(t, b->rounds - 1), 1e-3));
+        sgp_topology_destroy(t);
+    }
+}
+
+/* Exact for every n and m, symmetric, never more peers than promised. */
+Test(generate, base_averages_exactly_for_any_number)
+{
+    for (uint32_t peers = 1; peers <= 6; peers++)
+        for (uint32_t n = 1; n <= 100; n++) {
+            struct sgp_topology *t = family("base", n, peers);
+            cr_assert(lt(dbl, distance_from_average(t, t->rounds_per_cycle), 1e-13),
+                "peers %u, n = %u", peers, n);
+            for (uint32_t p = 0; p < t->phase_count; p++) {
+                const struct sgp_phase *phase = &t->phases[p];
+                for (uint32_t i = 0; i < n; i++)
+                    cr_assert(le(u32, phase->out_first[i + 1] - phase->out_first[i], peers));
+                for (uint32_t e = 0; e < phase->edge_count; e++)
+                    cr_assert(phase->out[e].source == phase->in[e].target &&
+                              phase->out[e].target == phase->in[e].source &&
+                              phase->out[e].fraction == phase->in[e].fraction);
+            }
+            sgp_topology_destroy(t);
+        }
+}
+
+Test(generate, base_has_the_published_schedules)
+{
+    struct sgp_topology *t = family("base", 3, 1);
+    expect_edges(&t->phases[0], "0-1 1/2");
+    expect_edges(&t->phases[1], "1-2 2/3");
+    expect_edges(&t->phases[2], "0-1 1/2");
+    sgp_topology_destroy(t);
+    t = family("base", 5, 1);
+    expect_edges(&t->phases[0], "0-1 1/2, 2-3 1/2");
+    expect_edges(&t->phases[1], "0-2 1/2, 1-3 1/2");
+    expect_edges(&t->phases[2], "0-1 1/2, 3-4 4/5");
+    expect_edges(&t->phases[3], "0-1 1/2, 2-3 1/2");
+    expect_edges(&t->phases[4], "0-2 1/2, 1-3 1/2");
+    sgp_topology_destroy(t);
+    t = family("base", 6, 1);
+    expect_edges(&t->phases[0], "0-1 1/2, 3-4 1/2");
+    expect_edges(&t->phases[1], "1-2 2/3, 4-5 2/3");
+    expect_edges(&t->phases[2], "0-1 1/2, 3-4 1/2");
+    expect_edges(&t->phases[3], "0-3 1/2, 1-4 1/2, 2-5 1/2");
+    sgp_topology_destroy(t);
+}
+
+/* The second singular value of the product of the first cycle: power iteration on M^T M with
+ * M = P - J/n, from a fixed start. */
+static double second_singular_value(const struct sgp_topology *topology)
+{
+    enum { n = 32 };
+    static double mass[n * n], next[n * n];
+    memset(mass, 0, sizeof mass);
+    for (uint32_t i = 0; i < n; i++)
+        mass[i * n + i] = 1.0;
+    for (sgp_round r = 0; r < topology->rounds_per_cycle; r++) {
+        sgp_phase_mix(next, mass, sgp_topology_phase(topology, r), n, n);
+        memcpy(mass, next, sizeof mass);
+    }
+    double v[n], u[n], norm = 0;
+    for (int i = 0; i < n; i++)
+        v[i] = i * i % 7 + 1;
+    for (int step = 0; step < 2000; step++) {
+        for (int i = 0; i < n; i++) {
+            u[i] = 0;
+            for (int j = 0; j < n; j++)
+                u[i] += (mass[i * n + j] - 1.0 / n) * v[j];
+        }
+        norm = 0;
+        for (int j = 0; j < n; j++) {
+            v[j] = 0;
+            for (int i = 0; i < n; i++)
+                v[j] += (mass[i * n + j] - 1.0 / n) * u[i];
+            norm += v[j] * v[j];
+        }
+        norm = sqrt(norm);
+        for (int j = 0; j < n && norm > 0; j++)
+            v[j] /= norm;
+    }
+    return sqrt(norm);
+}
+
+Test(generate, doubling_hops_beat_counting_hops)
+{
+    struct sgp_topology *doubling = family("one-peer-exponential", 32, 0);
+    cr_assert(second_singular_value(doubling) == 0.0);
+    struct sgp_topology *counting = NULL;
+    cr_assert(zero(int, sgp_topology_create(doubling->nodes, 32, NULL, &counting)));
+    for (uint32_t hop = 1; hop <= 5; hop++) {
+        struct sgp_edge edges[32];
+        for (uint32_t i = 0; i < 32; i++)
+            edges[i] = (struct sgp_edge){i, (i + hop) % 32, SGP_FRACTION_DEFAULT};
+        cr_assert(zero(int, sgp_topology_add_phase(counting, "hop", 1, false, edges, 32, NULL)));
+    }
+    cr_assert(zero(int, sgp_topology_seal(counting, NULL)));
+    cr_assert(epsilon_eq(dbl, second_singular_value(counting), 0.761, 5e-4));
+    sgp_topology_destroy(doubling);
+    sgp_topology_destroy(counting);
+}
+
+Test(generate, static_families_have_their_edges)
+{
+    struct sgp_topology *t = family("ring", 3, 0);
+    expect_edges(&t->phases[0], "0>1 1/2, 1>2 1/2, 2>0 1/2");
+    sgp_topology_destroy(t);
+    t = family("bidirectional-ring", 4, 0);
+    expect_edges(&t->phases[0], "0-1 1/3, 0-3 1/3, 1-2 1/3, 2-3 1/3");
+    sgp_topology_destroy(t);
+    t = family("bidirectional-ring", 2, 0);
+    expect_edges(&t->phases[0], "0-1 1/2");
+    sgp_topology_destroy(t);
+    t = family("complete", 3, 0);
+    expect_edges(&t->phases[0], "0-1 1/3, 0-2 1/3, 1-2 1/3");
+    sgp_topology_destroy(t);
+    t = family("star", 4, 0);
+    expect_edges(&t->phases[0], "0>1 1/4, 0>2 1/4, 0>3 1/4, 1>0 1/2, 2>0 1/2, 3>0 1/2");
+    sgp_topology_destroy(t);
+    t = family("torus", 6, 0);
+    expect_edges(&t->phases[0], "0-1 1/4, 0-2 1/4, 0-3 1/4, 1-2 1/4, 1-4 1/4, 2-5 1/4, 3-4 1/4, "
+                                "3-5 1/4, 4-5 1/4");
+    sgp_topology_destroy(t);
+    t = family("torus", 12, 0);
+    cr_assert(eq(u32, t->phases[0].edge_count, 48));
+    sgp_topology_destroy(t);
+}
+
+Test(generate, time_varying_families_have_their_hops)
+{
+    struct sgp_topology *t = family("exponential", 7, 2);
+    cr_assert(eq(u32, t->phase_count, 2));
+    cr_assert(eq(str, t->phases[1].name, "hop3"));
+    uint32_t count;
+    const struct sgp_edge *out = sgp_phase_out(&t->phases[1], 5, &count);
+    cr_assert(count == 2 && out[0].target == 1 && out[1].target == 4 && out[0].fraction == 1.0 / 3);
+    sgp_topology_destroy(t);
+    t = family("exponential", 6, 1);
+    struct sgp_topology *one = family("one-peer-exponential", 6, 0);
+    cr_assert(eq(u64, t->digest, one->digest));
+    sgp_topology_destroy(one);
+    sgp_topology_destroy(t);
+    t = family("bipartite-exponential", 6, 0);
+    cr_assert(eq(u32, t->phase_count, 2));
+    expect_edges(&t->phases[0], "0-1 1/2, 2-3 1/2, 4-5 1/2");
+    expect_edges(&t->phases[1], "0-3 1/2, 1-4 1/2, 2-5 1/2");
+    sgp_topology_destroy(t);
+    t = family("bipartite-exponential", 2, 0);
+    expect_edges(&t->phases[0], "0-1 1/2");
+    sgp_topology_destroy(t);
+}
+
+/* Wherever the cycle leads, every pair of nodes is joined and out-degrees are as asked. */
+Test(generate, random_is_a_cycle_and_more_edges_and_depends_on_the_seed_alone)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct sgp_generate_options options = {
+            .family = "random", .nodes = 7, .degree = 3, .seed = seed};
+        struct sgp_topology *t = generate(&options), *again = generate(&options);
+        cr_assert(eq(u64, t->digest, again->digest));
+        options.seed++;
+        struct sgp_topology *other = generate(&options);
+        cr_assert(ne(u64, t->digest, other->digest));
+        bool reach[7][7] = {{false}};
+        for (uint32_t i = 0; i < 7; i++) {
+            uint32_t count;
+            const struct sgp_edge *out = sgp_phase_out(&t->phases[0], i, &count);
+            cr_assert(eq(u32, count, 3));
+            for (uint32_t e = 0; e < count; e++)
+                reach[i][out[e].target] = true;
+        }
+        for (int k = 0; k < 7; k++)
+            for (int i = 0; i < 7; i++)
+                for (int j = 0; j < 7; j++)
+                    reach[i][j] |= reach[i][k] && reach[k][j];
+        for (int i = 0; i < 49; i++)
+            cr_assert(reach[i / 7][i % 7], "seed %u", (unsigned)seed);
+        sgp_topology_destroy(t);
+        sgp_topology_destroy(again);
+        sgp_topology_destroy(other);
+    }
+}
+
+Test(generate, every_family_serves_one_node_and_reads_back)
+{
+    uint32_t families = 0;
+    for (const struct sgp_generate_family *f = sgp_generate_families; f->name; f++, families++) {
+        struct sgp_topology *t = family(f->name, 1, 0);
+        cr_assert(t->phase_count == 1 && t->phases[0].edge_count == 0);
+        sgp_topology_destroy(t);
+        for (uint32_t n = 2; n <= 16; n += 2) {
+            t = generate(&(struct sgp_generate_options){
+                .family = f->name, .nodes = n, .address = "[fd00::1]:8000+"});
+            char *text = NULL, expected[32];
+            size_t length = 0;
+            FILE *file = open_memstream(&text, &length);
+            cr_assert(zero(int, sgp_dot_write(file, t, f->summary)));
+            (void)fclose(file);
+            struct sgp_topology *again = NULL;
+            struct sgp_error error = {0};
+            cr_assert(
+                zero(int, sgp_dot_parse(text, length, "-", &error, &again)), "%s", error.text);
+            cr_assert(eq(u64, again->digest, t->digest));
+            (void)snprintf(expected, sizeof expected, "[fd00::1]:%u", 8000 + n - 1);
+            cr_assert(eq(str, again->nodes[n - 1].address, expected));
+            sgp_topology_destroy(again);
+            sgp_topology_destroy(t);
+            free(text);
+        }
+    }
+    cr_assert(eq(u32, families, 10));
+}
+
+Test(generate, what_cannot_be_is_refused_with_the_reason)
+{
+    refused(&(struct sgp_generate_options){.family = "mesh", .nodes = 4}, SGP_E_TOPOLOGY,
+        "there is no family \"mesh\"; families are ring, bidirectional-ring, complete, star, "
+        "torus, "
+        "one-peer-exponential, exponential, bipartite-exponential, base, random");
+    refused(&(struct sgp_generate_options){.family = "ring"}, SGP_E_TOPOLOGY,
+        "0 nodes cannot be generated; take 1 to 65536");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 70000}, SGP_E_LIMIT,
+        "70000 nodes cannot be generated; take 1 to 65536");
+    refused(&(struct sgp_generate_options){.family = "exponential", .nodes = 8, .peers = 3},
+        SGP_E_TOPOLOGY,
+        "3 peers of 8 nodes do not work: the hop 2 * 4 is 0 mod 8, the node itself; "
+        "take another --peers or number of nodes, or the family base, which fits any");
+    refused(&(struct sgp_generate_options){.family = "exponential", .nodes = 3, .peers = 5},
+        SGP_E_TOPOLOGY,
+        "5 peers of 3 nodes do not work: the hop 3 * 1 is 0 mod 3, the node itself; "
+        "take another --peers or number of nodes, or the family base, which fits any");
+    refused(&(struct sgp_generate_options){.family = "bipartite-exponential", .nodes = 5},
+        SGP_E_TOPOLOGY,
+        "5 nodes cannot be paired, even with odd; take an even number, "
+        "or the family base, which pairs any number");
+    refused(&(struct sgp_generate_options){.family = "torus", .nodes = 7}, SGP_E_TOPOLOGY,
+        "7 nodes make no grid of two rows or more; take a number that is not prime, "
+        "or the family bidirectional-ring");
+    refused(&(struct sgp_generate_options){.family = "random", .nodes = 4, .degree = 4},
+        SGP_E_TOPOLOGY, "a node cannot give to 4 of 3 others; take a --degree of at most 3");
+    refused(&(struct sgp_generate_options){.family = "complete", .nodes = 65536}, SGP_E_LIMIT,
+        "65536 nodes of this family have too many edges; the limit is 4194304, "
+        "so take a sparser family");
+}
+
+Test(generate, options_that_do_not_belong_are_refused)
+{
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .peers = 2},
+        SGP_E_TOPOLOGY,
+        "the family ring knows no --peers; leave it out, or take exponential or base");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .degree = 2},
+        SGP_E_TOPOLOGY, "the family ring knows no --degree; leave it out, or take random");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .address = "h:70"},
+        SGP_E_TOPOLOGY,
+        "--address \"h:70\" does not end in '+'; write HOST:PORT+, and node i gets PORT + i");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .address = "h:65534+"},
+        SGP_E_TOPOLOGY,
+        "4 nodes from port 65534 on would go beyond 65535; take a lower first port");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .address = "h:x+"},
+        SGP_E_TOPOLOGY, "address \"h:x\" has a bad port; a port is a number from 1 to 65535");
+}
