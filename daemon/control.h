@@ -1,37 +1,47 @@
 /* The control server: HTTP/1.1 with JSON over a Unix socket, inside the daemon's loop.
  *
  * libmicrohttpd parses and writes; we bind, listen and accept ourselves, so that a client beyond the
- * limit gets an answer (503) instead of silence, and look at SO_PEERCRED before anything changes.
+ * limit gets an answer (503) instead of silence, and ask SO_PEERCRED before anything changes.
  * Everybody who may open the socket may read; only root and the daemon's own user may change.
- * Clients can cost the loop a bounded amount: CONTROL_CONNECTIONS_MAX of them, headers and bodies
- * within limits, silence ended after CONTROL_SILENCE_SECONDS.
+ * What clients cost the loop is bounded: their number, headers, bodies, jobs, and the time that a
+ * request may take to arrive or an answer to be fetched. An idle server has no timer.
  *
  * Thread: the loop thread. */
 #ifndef SGPD_CONTROL_H
 #define SGPD_CONTROL_H
 
-#include "prepare.h"
 #include "view.h"
+
+#include "sgp/dataset.h"
+#include "sgp/model.h"
 
 #include <uv.h>
 
-#define CONTROL_CONNECTIONS_MAX 64u
-#define CONTROL_SILENCE_SECONDS 10u
-#define CONTROL_HEADER_BYTES_MAX 16384u   /* of a request, lines and all: 431 */
-#define CONTROL_BODY_BYTES_MAX (8u << 20) /* of POST /v1/predict: 413 */
-#define CONTROL_JOBS_MAX 8u /* evaluations, predictions and models in the making: 503 */
+#define CONTROL_CONNECTIONS_MAX 256u      /* at one time: 503 beyond */
+#define CONTROL_EVICT_MS 1000u            /* when full, who was silent for that long makes room */
+#define CONTROL_SILENCE_SECONDS 10u       /* without a byte either way: closed */
+#define CONTROL_REQUEST_SECONDS 30u       /* for a request to arrive: closed */
+#define CONTROL_ANSWER_SECONDS 300u       /* for an answer to be fetched: closed */
+#define CONTROL_HEADER_BYTES_MAX 32768u   /* of a request, line and all: 431 or 414 */
+#define CONTROL_BODY_BYTES_MAX (4u << 20) /* of POST /v1/predict: 413 */
+#define CONTROL_ROWS_MAX 16384u           /* of POST /v1/predict: 413 */
+#define CONTROL_FEATURE_BYTES_MAX (256u << 20) /* of its rows as float32: 413 */
+#define CONTROL_JOBS_MAX 4u /* evaluations, predictions and models at one time: 503 */
 
 struct control; /* opaque */
 
 /* What predict and model must know of the network; borrowed, outlives the server. */
 struct control_model {
     const struct sgp_model *model;
-    char *const *class_names; /* NULL, or model->outputs names */
+    char *const *class_names;          /* NULL, or model->outputs names */
+    const struct sgp_scaling *scaling; /* NULL: features are taken as they are */
+    enum sgp_missing missing;          /* SGP_MISSING_MEAN, or a missing value is an error */
+    bool classifies;                   /* outputs are classes: predict names the greatest */
 };
 
 /* Bind `path` with mode 0660, listen, and serve in `loop`. A socket file that nobody listens on is
  * replaced; one with a live daemon behind it is refused (-EADDRINUSE); *error has the line. The
- * actions are copied, the model borrowed. */
+ * actions and the model's description are copied, what they point to is borrowed. */
 int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
     const struct control_model *model, struct sgp_error *error, struct control **ret_control);
 

@@ -1,6 +1,8 @@
 /* Builds what a node needs before it opens a socket; see prepare.h. Blocks on files. */
 #include "prepare.h"
 
+#include "control.h"
+
 #include "sgp/dot.h"
 #include "sgp/method.h"
 
@@ -199,6 +201,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     code = sgp_data_load(&options, &why, &p->train, &p->test);
     if (code == SGP_E_CONFIG)
         return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);
+    if (code == 0 && strcmp(config->scale, "none") != 0)
+        code = sgp_scaling_read(config->scale, &why, &p->scaling); /* for predict */
     return code < 0 ? sgp_fail(error, code, "%s", why.text) : 0;
 }
 
@@ -373,6 +377,7 @@ void prepared_finish(struct prepared *p)
     sgp_learner_destroy(p->learner);
     sgp_dataset_destroy(p->train);
     sgp_dataset_destroy(p->test);
+    sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
     for (uint32_t i = 0; p->class_names && i < p->class_count; i++)
         free(p->class_names[i]);
@@ -394,6 +399,15 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
         .weight_least = p->weight_least};
+}
+
+void prepared_control_model(const struct prepared *p, struct control_model *ret_control_model)
+{
+    *ret_control_model = (struct control_model){.model = &p->model,
+        .class_names = p->class_names,
+        .scaling = p->scaling,
+        .missing = p->config->missing,
+        .classifies = p->train->classes > 0};
 }
 
 /* The summary of --check. */

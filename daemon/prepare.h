@@ -31,8 +31,9 @@ struct prepared {
     struct sgp_topology *topology;
     uint32_t self;
     struct sgp_analysis analysis;
-    struct sgp_dataset *train; /* this node's rows */
-    struct sgp_dataset *test;  /* NULL: nothing to evaluate on */
+    struct sgp_dataset *train;   /* this node's rows */
+    struct sgp_dataset *test;    /* NULL: nothing to evaluate on */
+    struct sgp_scaling *scaling; /* NULL: features are taken as they are */
     struct sgp_model model;
     struct sgp_learner *learner; /* over the three above; owned */
     struct sgp_trainer *trainer; /* the learner as a trainer */
@@ -60,6 +61,11 @@ void prepared_finish(struct prepared *prepared);
 
 /* Everything in sgp_node_config but lineage and seed, which are the caller's to draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
+
+/* What the control server must know of the network; borrows from *prepared. */
+struct control_model;
+void prepared_control_model(
+    const struct prepared *prepared, struct control_model *ret_control_model);
 
 /* The summary of `sgpd --check`: what will run, its memory term by term, and every warning. */
 void prepared_print(FILE *stream, const struct prepared *prepared);

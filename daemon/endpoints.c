@@ -1,0 +1,159 @@
+/* What each path of the control server does; see http.h. */
+#include "http.h"
+#include "render.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct view_status ask_status(const struct control *control)
+{
+    struct view_status status = {0};
+    control->actions.status(control->actions.context, &status);
+    return status;
+}
+
+/* Reading. */
+
+static void serve_status(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    struct view_status status = ask_status(request->control);
+    http_answer_json(request, render_status(&status, actions->topology(actions->context)));
+}
+
+static void serve_peers(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    json_t *peers = json_array();
+    uint32_t count = actions->peer_count(actions->context);
+    for (uint32_t i = 0; i < count; i++) {
+        struct view_peer peer = {0};
+        actions->peer(actions->context, i, &peer);
+        json_array_append_new(peers, render_peer(&peer));
+    }
+    http_answer_json(request, peers);
+}
+
+static void serve_topology(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    struct view_status status = ask_status(request->control);
+    http_answer_json(request, render_topology(&status, actions->topology(actions->context)));
+}
+
+static void serve_history(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    json_t *rows = json_array();
+    uint32_t count = actions->history_count(actions->context);
+    for (uint32_t i = 0; i < count; i++) {
+        struct view_history_row row = {0};
+        actions->history(actions->context, i, &row);
+        json_array_append_new(rows, render_history_row(&row));
+    }
+    http_answer_json(request, rows);
+}
+
+static void serve_metrics(struct request *request)
+{
+    char *text;
+    size_t bytes;
+    struct MHD_Response *response = NULL;
+    if (render_metrics(&request->control->actions, &text, &bytes) == 0)
+        response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
+    http_answer(request, MHD_HTTP_OK, response, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+/* Orders. The answer names the state after the order, as far as it has changed at once. */
+
+static void obey(struct request *request, int (*order)(void *context))
+{
+    int code = order(request->control->actions.context);
+    if (code < 0) {
+        http_fail_code(request, code);
+        return;
+    }
+    struct view_status status = ask_status(request->control);
+    http_answer_json(request, json_pack("{s:s}", "state", sgp_node_state_name(status.state)));
+}
+
+static void serve_pause(struct request *request)
+{
+    obey(request, request->control->actions.pause);
+}
+
+static void serve_resume(struct request *request)
+{
+    obey(request, request->control->actions.resume);
+}
+
+static void serve_stop(struct request *request)
+{
+    obey(request, request->control->actions.stop);
+}
+
+/* Jobs. */
+
+static void destroy_job(struct job *job)
+{
+    free(job);
+}
+
+/* An empty job, or NULL with the request answered. */
+static struct job *create_job(struct request *request)
+{
+    if (!http_room_for_job(request))
+        return NULL;
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        http_fail_code(request, -ENOMEM);
+    else
+        job->destroy = destroy_job;
+    return job;
+}
+
+static void begin_or_fail(struct request *request, struct job *job, int code)
+{
+    if (code == 0) {
+        http_begin_job(request, job);
+        return;
+    }
+    job->destroy(job);
+    http_fail_code(request, code);
+}
+
+static void on_evaluated(
+    void *argument, int code, const struct sgp_evaluation *evaluation, sgp_round round)
+{
+    struct job *job = argument;
+    if (job->request && code < 0)
+        http_fail_code(job->request, code);
+    else if (job->request && evaluation->samples == 0)
+        http_fail(job->request, MHD_HTTP_CONFLICT,
+            "there is nothing to test on; give [data] test or holdout");
+    else if (job->request)
+        http_answer_json(job->request, render_evaluation(evaluation, round));
+    http_end_job(job);
+}
+
+static void serve_evaluate(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    struct job *job = create_job(request);
+    if (job)
+        begin_or_fail(request, job, actions->evaluate(actions->context, on_evaluated, job));
+}
+
+const struct endpoint endpoints[] = {
+    {"GET", "/v1/status", false, false, serve_status},
+    {"GET", "/v1/peers", false, false, serve_peers},
+    {"GET", "/v1/topology", false, false, serve_topology},
+    {"GET", "/v1/history", false, false, serve_history},
+    {"GET", "/metrics", false, false, serve_metrics},
+    {"POST", "/v1/predict", false, true, http_predict},
+    {"POST", "/v1/evaluate", false, false, serve_evaluate},
+    {"POST", "/v1/pause", true, false, serve_pause},
+    {"POST", "/v1/resume", true, false, serve_resume},
+    {"POST", "/v1/stop", true, false, serve_stop},
+};
+const size_t endpoint_count = sizeof endpoints / sizeof endpoints[0];

@@ -1,0 +1,287 @@
+/* A request from its first line to its answer; see http.h. Fails by answering with an error. */
+#include "http.h"
+#include "render.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Answers. */
+
+void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
+    const char *content_type)
+{
+    sgp_assert(!request->response);
+    if (response)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    request->response = response;
+    request->status = status;
+}
+
+static void answer_json(struct request *request, unsigned status, json_t *root)
+{
+    struct MHD_Response *response = NULL;
+    char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    json_decref(root);
+    size_t bytes = text ? strlen(text) : 0;
+    char *line = text ? realloc(text, bytes + 2) : NULL;
+    if (line) {
+        memcpy(line + bytes, "\n", 2);
+        response = MHD_create_response_from_buffer(bytes + 1, line, MHD_RESPMEM_MUST_FREE);
+    } else {
+        free(text);
+    }
+    http_answer(request, status, response, "application/json");
+}
+
+void http_answer_json(struct request *request, json_t *root)
+{
+    answer_json(request, MHD_HTTP_OK, root);
+}
+
+static const char *code_word(unsigned status)
+{
+    switch (status) {
+    case MHD_HTTP_BAD_REQUEST:
+        return "bad_request";
+    case MHD_HTTP_FORBIDDEN:
+        return "not_permitted";
+    case MHD_HTTP_NOT_FOUND:
+        return "not_found";
+    case MHD_HTTP_METHOD_NOT_ALLOWED:
+        return "method_not_allowed";
+    case MHD_HTTP_CONFLICT:
+        return "conflict";
+    case MHD_HTTP_CONTENT_TOO_LARGE:
+        return "too_large";
+    case MHD_HTTP_SERVICE_UNAVAILABLE:
+        return "busy";
+    default:
+        return "failed";
+    }
+}
+
+static json_t *list_paths(void)
+{
+    json_t *paths = json_array();
+    for (size_t i = 0; i < endpoint_count; i++) {
+        char line[64];
+        (void)snprintf(line, sizeof line, "%s %s", endpoints[i].method, endpoints[i].path);
+        json_array_append_new(paths, json_string(line));
+    }
+    return json_pack("{s:o}", "paths", paths);
+}
+
+void http_fail(struct request *request, unsigned status, const char *format, ...)
+{
+    char text[SGP_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    bool lost = status == MHD_HTTP_NOT_FOUND || status == MHD_HTTP_METHOD_NOT_ALLOWED;
+    answer_json(
+        request, status, render_error(status, code_word(status), text, lost ? list_paths() : NULL));
+}
+
+void http_fail_code(struct request *request, int code)
+{
+    switch (code) {
+    case SGP_E_STATE:
+        http_fail(request, MHD_HTTP_CONFLICT, "%s", sgp_strerror(code));
+        break;
+    case -EBUSY:
+        http_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "too many jobs wait; try again");
+        break;
+    case -ECANCELED:
+        http_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon is stopping");
+        break;
+    default:
+        http_fail(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", sgp_strerror(code));
+        break;
+    }
+}
+
+/* Jobs. */
+
+bool http_room_for_job(struct request *request)
+{
+    if (request->control->job_count < CONTROL_JOBS_MAX)
+        return true;
+    http_fail_code(request, -EBUSY);
+    return false;
+}
+
+void http_begin_job(struct request *request, struct job *job)
+{
+    struct control *control = request->control;
+    job->control = control;
+    job->request = request;
+    job->next = control->jobs;
+    control->jobs = job;
+    control->job_count++;
+    request->job = job;
+    request->client->waiting = true;
+    MHD_suspend_connection(request->connection);
+}
+
+void http_end_job(struct job *job)
+{
+    struct control *control = job->control;
+    struct request *request = job->request;
+    if (control) {
+        struct job **link = &control->jobs;
+        while (*link != job)
+            link = &(*link)->next;
+        *link = job->next;
+        control->job_count--;
+    }
+    if (request) {
+        request->job = NULL;
+        request->client->waiting = false;
+        MHD_resume_connection(request->connection);
+    }
+    job->destroy(job);
+    if (control)
+        control_pump(control);
+}
+
+/* Requests. */
+
+/* Who is at the other end of the socket: root and the daemon's own user may change things. */
+static bool may_change(struct request *request)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(request->client->descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
+        return false;
+    return peer.uid == 0 || peer.uid == geteuid();
+}
+
+/* Content-Length as far as it is given and a number; libmicrohttpd has refused the rest. */
+static unsigned long long announced_bytes(struct MHD_Connection *connection)
+{
+    const char *text =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Find the endpoint, and refuse before the body comes what will be refused anyway. */
+static void begin_request(struct request *request, const char *url, const char *method)
+{
+    bool path_exists = false;
+    for (size_t i = 0; i < endpoint_count && !request->endpoint; i++) {
+        bool same = strcmp(endpoints[i].path, url) == 0;
+        path_exists = path_exists || same;
+        if (same && strcmp(endpoints[i].method, method) == 0)
+            request->endpoint = &endpoints[i];
+    }
+    unsigned long long most =
+        request->endpoint && request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0;
+    if (!request->endpoint && path_exists)
+        http_fail(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%.10s is not for %s", method, url);
+    else if (!request->endpoint)
+        http_fail(request, MHD_HTTP_NOT_FOUND, "there is no %.10s %.100s", method, url);
+    else if (request->endpoint->changes && !may_change(request))
+        http_fail(request, MHD_HTTP_FORBIDDEN,
+            "only root and the user of the daemon may %s it; reading is for the whole group",
+            request->endpoint->path + strlen("/v1/"));
+    else if (announced_bytes(request->connection) > most)
+        http_fail(request, MHD_HTTP_CONTENT_TOO_LARGE,
+            "the body is larger than the %llu bytes that %s takes", most, url);
+}
+
+/* A piece of the body. What is too much is read and dropped, so that the answer can be read. */
+static void take_body(struct request *request, const char *data, size_t bytes)
+{
+    size_t most = request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0;
+    if (bytes > most - request->body_bytes)
+        request->too_large = true;
+    if (request->too_large)
+        return;
+    char *body = realloc(request->body, request->body_bytes + bytes + 1);
+    if (!body) {
+        request->too_large = true;
+        return;
+    }
+    memcpy(body + request->body_bytes, data, bytes);
+    request->body = body;
+    request->body_bytes += bytes;
+    body[request->body_bytes] = '\0';
+}
+
+static enum MHD_Result send_answer(struct request *request)
+{
+    request->client->busy = true;
+    request->client->since = uv_now(request->control->loop);
+    if (!request->response)
+        return MHD_NO; /* out of memory: the connection ends */
+    return MHD_queue_response(request->connection, request->status, request->response);
+}
+
+static struct request *create_request(struct control *control, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct request *request = calloc(1, sizeof *request);
+    if (!request || !info || !info->socket_context) {
+        free(request);
+        return NULL;
+    }
+    *request = (struct request){
+        .control = control, .connection = connection, .client = info->socket_context};
+    return request;
+}
+
+enum MHD_Result http_handle(void *context, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *data, size_t *data_bytes,
+    void **request_context)
+{
+    (void)version;
+    struct request *request = *request_context;
+    if (!request) {
+        request = create_request(context, connection);
+        *request_context = request;
+        if (!request)
+            return MHD_NO;
+        begin_request(request, url, method);
+        return request->response ? send_answer(request) : MHD_YES;
+    }
+    if (*data_bytes > 0) {
+        take_body(request, data, *data_bytes);
+        *data_bytes = 0;
+        return MHD_YES;
+    }
+    if (!request->response && request->too_large)
+        http_fail(request, MHD_HTTP_CONTENT_TOO_LARGE, "the body is larger than %u bytes",
+            request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0);
+    else if (!request->response && !request->job) {
+        request->client->busy = true;
+        request->endpoint->serve(request);
+    }
+    return request->job ? MHD_YES : send_answer(request);
+}
+
+void http_completed(void *context, struct MHD_Connection *connection, void **request_context,
+    enum MHD_RequestTerminationCode code)
+{
+    (void)context;
+    (void)connection;
+    (void)code;
+    struct request *request = *request_context;
+    if (!request)
+        return;
+    if (request->job)
+        request->job->request = NULL;
+    request->client->busy = false;
+    request->client->since = uv_now(request->control->loop);
+    if (request->response)
+        MHD_destroy_response(request->response);
+    free(request->body);
+    free(request);
+    *request_context = NULL;
+}

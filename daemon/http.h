@@ -1,0 +1,116 @@
+/* Inside the control server: connections, requests and jobs, shared by its four files.
+ *
+ *   control.c   socket, accepting, the loop, the end
+ *   http.c      a request from its first line to its answer; permissions; the table of paths
+ *   endpoints.c what each path does
+ *   predict.c   rows from a body to the model's outputs
+ *
+ * Thread: the loop thread, except for the one function in predict.c that parses a body. */
+#ifndef SGPD_HTTP_H
+#define SGPD_HTTP_H
+
+#include "control.h"
+
+#include <jansson.h>
+#include <microhttpd.h>
+
+/* One accepted connection. */
+struct client {
+    struct client *next;
+    int descriptor;
+    uint64_t since; /* uv_now when it connected, was last answered, or its answer began */
+    bool busy;      /* a whole request has come and is not answered to the end */
+    bool waiting;   /* busy with a job: no deadline */
+};
+
+/* A job that outlives the handler: the request is suspended until it ends. Everything that a job
+ * needs beside is in the structs that begin with one. */
+struct job {
+    struct job *next;
+    struct control *control; /* NULL once the server has closed */
+    struct request *request; /* NULL once nobody waits for the answer */
+    void (*destroy)(struct job *job);
+};
+
+struct request {
+    struct control *control;
+    struct MHD_Connection *connection;
+    struct client *client;
+    const struct endpoint *endpoint;
+    struct job *job; /* while suspended */
+    char *body;
+    size_t body_bytes;
+    bool too_large;
+    struct MHD_Response *response; /* the answer, once known */
+    unsigned status;
+};
+
+struct endpoint {
+    const char *method;
+    const char *path;
+    bool changes; /* for root and the daemon's own user only */
+    bool body;    /* takes one */
+    /* Either answers (http_answer_*, http_fail) or begins a job. */
+    void (*serve)(struct request *request);
+};
+extern const struct endpoint endpoints[];
+extern const size_t endpoint_count;
+
+#define CONTROL_REFUSED_MAX 64u /* refused clients that are still reading their 503 */
+
+struct refused {
+    int descriptor;
+    uint64_t since;
+};
+
+struct control {
+    uv_loop_t *loop;
+    struct view_actions actions;
+    struct control_model model;
+    struct MHD_Daemon *server;
+    char *path;
+    int listener;
+    uv_poll_t accepting;
+    uv_poll_t polling; /* libmicrohttpd's epoll descriptor */
+    uv_timer_t timer;
+    unsigned handles;      /* open ones of the three */
+    bool accepting_paused; /* out of descriptors until the next tick */
+    struct client *clients;
+    uint32_t client_count;
+    struct refused refused[CONTROL_REFUSED_MAX];
+    uint32_t refused_count;
+    struct job *jobs;
+    uint32_t job_count;
+    void (*closed)(void *argument);
+    void *closed_argument;
+};
+
+/* control.c: let libmicrohttpd work, and arm the timer as it wants. */
+void control_pump(struct control *control);
+
+/* http.c: callbacks of libmicrohttpd. */
+enum MHD_Result http_handle(void *context, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *data, size_t *data_bytes,
+    void **request_context);
+void http_completed(void *context, struct MHD_Connection *connection, void **request_context,
+    enum MHD_RequestTerminationCode code);
+
+/* http.c: answers. Each request gets exactly one. */
+void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
+    const char *content_type); /* takes the response; NULL: out of memory */
+void http_answer_json(struct request *request, json_t *root); /* 200; takes root; NULL: no memory */
+void http_fail(struct request *request, unsigned status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void http_fail_code(struct request *request, int code); /* an action refused or failed */
+
+/* http.c: jobs. A handler asks for room (without, the request is answered), starts its work, and
+ * begins the job, which suspends the request. Whoever learns of the end sets the answer, if
+ * job->request is still there, and ends the job, which destroys it. */
+bool http_room_for_job(struct request *request);
+void http_begin_job(struct request *request, struct job *job);
+void http_end_job(struct job *job);
+
+/* predict.c */
+void http_predict(struct request *request);
+
+#endif

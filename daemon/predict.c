@@ -1,0 +1,261 @@
+/* POST /v1/predict: rows from a body, through the model, to labels and outputs.
+ *
+ * A body that begins with { or [ is JSON, {"rows": [[...], ...]} or the array alone, of features as
+ * the model takes them (image bytes divided by 255, columns scaled). Anything else is CSV as the
+ * training data is: a line of column names, then rows, scaled as the configuration says.
+ *
+ * Parsing takes a while and runs in libuv's pool, where it touches its own struct and constants
+ * alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
+#include "http.h"
+#include "render.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct predict {
+    struct job job;
+    uv_work_t work;
+    struct view_actions actions;
+    struct control_model model;
+    char *body; /* owned; zero-terminated */
+    size_t body_bytes;
+    float *features; /* rows x model->inputs, owned */
+    uint64_t rows;
+    unsigned status; /* of the answer if parsing failed, else 0 */
+    struct sgp_error error;
+};
+
+static void destroy_predict(struct job *job)
+{
+    struct predict *predict = (struct predict *)job;
+    free(predict->body);
+    free(predict->features);
+    free(predict);
+}
+
+static void __attribute__((format(printf, 3, 4)))
+refuse(struct predict *predict, unsigned status, const char *format, ...)
+{
+    va_list arguments;
+    char text[SGP_TEXT_BYTES];
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    predict->status = status;
+    (void)sgp_fail(&predict->error, SGP_E_DATA, "%s", text);
+}
+
+/* Whether `rows` rows may be made, and memory for them. */
+static bool make_room(struct predict *predict, uint64_t rows)
+{
+    uint64_t inputs = predict->model.model->inputs;
+    if (rows == 0)
+        refuse(predict, MHD_HTTP_BAD_REQUEST, "the body has no rows; send at least one");
+    else if (rows > CONTROL_ROWS_MAX || rows * inputs * sizeof(float) > CONTROL_FEATURE_BYTES_MAX)
+        refuse(predict, MHD_HTTP_CONTENT_TOO_LARGE,
+            "%llu rows are more than %u, or than %u MiB of features; send fewer at a time",
+            (unsigned long long)rows, CONTROL_ROWS_MAX, CONTROL_FEATURE_BYTES_MAX >> 20);
+    if (predict->status)
+        return false;
+    predict->features = malloc(rows * inputs * sizeof(float));
+    if (!predict->features)
+        refuse(predict, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory; send fewer rows");
+    predict->rows = rows;
+    return predict->features != NULL;
+}
+
+/* JSON (in the pool). */
+
+static bool parse_row(struct predict *predict, size_t index, const json_t *row)
+{
+    uint32_t inputs = predict->model.model->inputs;
+    float *features = predict->features + index * inputs;
+    if (!json_is_array(row) || json_array_size(row) != inputs) {
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
+            "row %zu has %zu features; the model takes arrays of %u numbers", index + 1,
+            json_array_size(row), inputs);
+        return false;
+    }
+    for (uint32_t i = 0; i < inputs; i++) {
+        const json_t *value = json_array_get(row, i);
+        features[i] = (float)json_number_value(value);
+        if (json_is_number(value) && isfinite(features[i]))
+            continue;
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
+            "row %zu, feature %u is not a number that a float32 can hold", index + 1, i + 1);
+        return false;
+    }
+    return true;
+}
+
+static void parse_json(struct predict *predict)
+{
+    json_error_t why;
+    json_t *root = json_loadb(predict->body, predict->body_bytes, JSON_REJECT_DUPLICATES, &why);
+    const json_t *rows = json_is_object(root) ? json_object_get(root, "rows") : root;
+    if (!root)
+        refuse(predict, MHD_HTTP_BAD_REQUEST, "body:%d: %s; send {\"rows\": [[...], ...]}",
+            why.line, why.text);
+    else if (!json_is_array(rows))
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
+            "the body has no array of rows; send {\"rows\": [[...], ...]}");
+    else if (make_room(predict, json_array_size(rows)))
+        for (size_t i = 0; i < json_array_size(rows); i++)
+            if (!parse_row(predict, i, json_array_get(rows, i)))
+                break;
+    json_decref(root);
+}
+
+/* CSV (in the pool). The reader takes files, so the body becomes one in memory. */
+
+static int body_as_file(const struct predict *predict)
+{
+    int descriptor = memfd_create("predict", MFD_CLOEXEC);
+    size_t written = 0;
+    while (descriptor >= 0 && written < predict->body_bytes) {
+        ssize_t bytes = write(descriptor, predict->body + written, predict->body_bytes - written);
+        if (bytes < 0) {
+            (void)close(descriptor);
+            return -1;
+        }
+        written += (size_t)bytes;
+    }
+    return descriptor;
+}
+
+static uint64_t count_lines(const struct predict *predict)
+{
+    uint64_t lines = 0;
+    for (size_t i = 0; i < predict->body_bytes; i++)
+        lines += predict->body[i] == '\n';
+    return lines + (predict->body[predict->body_bytes - 1] != '\n');
+}
+
+static void take_dataset(struct predict *predict, const struct sgp_dataset *dataset)
+{
+    if (dataset->features != predict->model.model->inputs) {
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
+            "the rows have %u features and the model takes %u; send the feature columns alone",
+            dataset->features, predict->model.model->inputs);
+        return;
+    }
+    if (!make_room(predict, dataset->rows))
+        return;
+    for (uint32_t i = 0; i < dataset->rows; i++)
+        sgp_dataset_gather(
+            dataset, predict->features + (uint64_t)i * dataset->features, NULL, NULL, &i, 1);
+}
+
+static void parse_csv(struct predict *predict)
+{
+    /* What could become too many features is refused before it is read; the first line is names. */
+    uint64_t lines = count_lines(predict);
+    if (lines - 1 > CONTROL_ROWS_MAX ||
+        lines * predict->model.model->inputs * sizeof(float) > CONTROL_FEATURE_BYTES_MAX) {
+        (void)make_room(predict, CONTROL_ROWS_MAX + 1);
+        return;
+    }
+    int descriptor = body_as_file(predict);
+    if (descriptor < 0) {
+        refuse(predict, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory; send fewer rows");
+        return;
+    }
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    const struct sgp_csv_options options = {.scaling = predict->model.scaling,
+        .missing =
+            predict->model.missing == SGP_MISSING_MEAN ? SGP_MISSING_MEAN : SGP_MISSING_ERROR};
+    struct sgp_error why = {0};
+    struct sgp_dataset *dataset = NULL;
+    if (sgp_dataset_read_csv(path, &options, &why, &dataset) < 0) {
+        size_t prefix = strlen(path);
+        bool named = strncmp(why.text, path, prefix) == 0;
+        refuse(predict, MHD_HTTP_BAD_REQUEST, "body%s%s", named ? "" : ": ",
+            named ? why.text + prefix : why.text);
+    } else {
+        take_dataset(predict, dataset);
+    }
+    sgp_dataset_destroy(dataset);
+    (void)close(descriptor);
+}
+
+static void parse_body(uv_work_t *work)
+{
+    struct predict *predict = work->data;
+    const unsigned char *body = (const unsigned char *)predict->body;
+    size_t blanks = strspn(predict->body, " \t\r\n");
+    if (blanks == predict->body_bytes)
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
+            "the body is empty; send {\"rows\": [[...], ...]}, or CSV with a line of names");
+    else if (predict->body_bytes >= 2 && body[0] == 0x1f && body[1] == 0x8b)
+        refuse(predict, MHD_HTTP_BAD_REQUEST, "the body is compressed; send it unpacked");
+    else if (body[blanks] == '{' || body[blanks] == '[')
+        parse_json(predict);
+    else
+        parse_csv(predict);
+}
+
+/* The way of a request, on the loop thread. */
+
+static void on_predicted(
+    void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count)
+{
+    struct predict *predict = argument;
+    struct request *request = predict->job.request;
+    if (request && code < 0) {
+        http_fail_code(request, code);
+    } else if (request) {
+        sgp_assert(output_count == predict->model.model->outputs);
+        http_answer_json(request, render_prediction(&predict->model, outputs, rows));
+    }
+    http_end_job(&predict->job);
+}
+
+static void on_parsed(uv_work_t *work, int status)
+{
+    struct predict *predict = work->data;
+    struct request *request = predict->job.request;
+    int code = status;
+    if (code == 0 && request && predict->status == 0) {
+        code = predict->actions.predict(
+            predict->actions.context, predict->features, predict->rows, on_predicted, predict);
+        if (code == 0)
+            return;
+    }
+    if (request && predict->status)
+        http_fail(request, predict->status, "%s", predict->error.text);
+    else if (request)
+        http_fail_code(request, code);
+    http_end_job(&predict->job);
+}
+
+void http_predict(struct request *request)
+{
+    if (!http_room_for_job(request))
+        return;
+    struct predict *predict = calloc(1, sizeof *predict);
+    /* A request without a body has none to hand over. */
+    char *body = request->body ? request->body : calloc(1, 1);
+    request->body = NULL;
+    if (!predict || !body) {
+        free(predict);
+        free(body);
+        http_fail_code(request, -ENOMEM);
+        return;
+    }
+    *predict = (struct predict){.job.destroy = destroy_predict,
+        .work.data = predict,
+        .actions = request->control->actions,
+        .model = request->control->model,
+        .body = body,
+        .body_bytes = request->body_bytes};
+    int code = uv_queue_work(request->control->loop, &predict->work, parse_body, on_parsed);
+    sgp_assert(code == 0); /* refused only without a function */
+    http_begin_job(request, &predict->job);
+}

@@ -1,0 +1,213 @@
+/* Views as JSON; see render.h. Metrics are in metrics.c. */
+#include "render.h"
+
+#include "sgp/wire.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *round_or_null(sgp_round round)
+{
+    return round == SGP_ROUND_NONE ? json_null() : json_integer(round);
+}
+
+/* Text from outside: bytes that are not UTF-8 would make no JSON, so they become '?'. */
+static json_t *foreign(const char *text)
+{
+    json_t *string = json_string(text);
+    if (string)
+        return string;
+    char plain[SGP_TEXT_BYTES];
+    (void)snprintf(plain, sizeof plain, "%s", text);
+    for (unsigned char *c = (unsigned char *)plain; *c; c++)
+        if (*c >= 0x80)
+            *c = '?';
+    return json_string(plain);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text[0] ? foreign(text) : json_null();
+}
+
+static json_t *identity(uint64_t value)
+{
+    char text[17];
+    (void)snprintf(text, sizeof text, "%016" PRIx64, value);
+    return json_string(text);
+}
+
+static json_t *count(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static const char *direction_name(enum sgp_direction direction)
+{
+    return direction == SGP_OUT ? "out" : "in";
+}
+
+static const char *link_state_name(const struct view_peer *peer)
+{
+    switch (peer->state) {
+    case SGP_LINK_UP:
+        return "up";
+    case SGP_LINK_CONNECTING:
+        return "connecting";
+    default:
+        return "down";
+    }
+}
+
+static json_t *render_waiting(const struct view_status *status)
+{
+    if (status->waiting == SGP_WAITING_NOTHING || status->waiting == 0)
+        return json_null();
+    return json_pack("{s:s, s:o, s:o}", "for", sgp_waiting_name(status->waiting), "peer",
+        text_or_null(status->waiting_for), "seconds", real_or_null(status->waiting_seconds));
+}
+
+json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
+{
+    json_t *figures = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "epoch", real_or_null(status->epoch), "epochs", real_or_null(status->epochs),
+        "samples_per_second", real_or_null(status->samples_per_second), "loss",
+        real_or_null(status->loss), "test_loss", real_or_null(status->test_loss), "test_accuracy",
+        real_or_null(status->test_accuracy), "learning_rate", real_or_null(status->learning_rate),
+        "weight", real_or_null(status->weight), "weight_in_flight",
+        real_or_null(status->weight_in_flight), "disagreement", real_or_null(status->disagreement),
+        "weight_minted", real_or_null(status->weight_minted), "uptime_seconds",
+        real_or_null(status->uptime_seconds));
+    json_t *place = json_pack("{s:o, s:o, s:I, s:I, s:I}", "file", foreign(status->topology_file),
+        "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
+        (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
+    json_t *root = json_pack(
+        "{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}",
+        "schema", 1, "version", SGP_VERSION, "protocol", (int)SGP_WIRE_VERSION, "name",
+        status->name, "state", sgp_node_state_name(status->state), "incarnation",
+        identity(status->incarnation), "algorithm", status->algorithm, "round",
+        round_or_null(status->round), "rounds", round_or_null(status->rounds), "samples",
+        count(status->samples), "parameters", count(status->parameters), "memory_bytes",
+        count(status->memory_bytes), "jumps", count(status->jumps), "starving",
+        (int)status->starving, "topology", place, "waiting", render_waiting(status), "last_error",
+        text_or_null(status->last_error));
+    if (!root || json_object_update(root, figures) < 0) {
+        json_decref(root);
+        root = NULL;
+    }
+    json_decref(figures);
+    return root;
+}
+
+json_t *render_peer(const struct view_peer *peer)
+{
+    bool heard = peer->round != SGP_ROUND_NONE;
+    return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:b, s:o}",
+        "name", foreign(peer->name), "address", foreign(peer->address), "direction",
+        direction_name(peer->direction), "state", link_state_name(peer), "node_state",
+        peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
+        "absent", (int)peer->absent, "round", round_or_null(peer->round), "lag_rounds",
+        heard ? json_integer(peer->lag_rounds) : json_null(), "last_heard_seconds",
+        real_or_null(peer->last_heard_seconds), "rtt_ms", real_or_null(peer->rtt_ms), "shares_sent",
+        count(peer->shares_sent), "shares_received", count(peer->shares_received),
+        "shares_returned", count(peer->shares_returned), "weight_owed",
+        real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
+        count(peer->bytes_received), "mismatch", (int)peer->mismatch, "last_error",
+        text_or_null(peer->last_error));
+}
+
+static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)
+{
+    json_t *edges = json_array();
+    for (uint32_t i = 0; i < phase->edge_count; i++) {
+        const struct sgp_edge *edge = &phase->out[i];
+        json_array_append_new(
+            edges, json_pack("{s:s, s:s, s:f}", "source", topology->nodes[edge->source].name,
+                       "target", topology->nodes[edge->target].name, "fraction", edge->fraction));
+    }
+    return edges;
+}
+
+json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology)
+{
+    uint64_t edge_count = 0;
+    for (uint32_t i = 0; i < topology->phase_count; i++)
+        edge_count += topology->phases[i].edge_count;
+    bool whole = edge_count <= RENDER_EDGES_MAX;
+    json_t *nodes = json_array();
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        json_array_append_new(nodes, json_pack("{s:s, s:s}", "name", topology->nodes[i].name,
+                                         "address", topology->nodes[i].address));
+    json_t *phases = json_array();
+    for (uint32_t i = 0; i < topology->phase_count; i++) {
+        const struct sgp_phase *phase = &topology->phases[i];
+        json_array_append_new(
+            phases, json_pack("{s:o, s:I, s:b, s:I, s:o}", "name", foreign(phase->name), "rounds",
+                        (json_int_t)phase->rounds, "once", (int)phase->once, "edge_count",
+                        (json_int_t)phase->edge_count, "edges",
+                        whole ? render_edges(phase, topology) : json_null()));
+    }
+    return json_pack("{s:o, s:o, s:o, s:I, s:o, s:o}", "file", foreign(status->topology_file),
+        "digest", identity(topology->digest), "round", round_or_null(status->round), "phase",
+        (json_int_t)status->phase, "nodes", nodes, "phases", phases);
+}
+
+json_t *render_history_row(const struct view_history_row *row)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "round",
+        round_or_null(row->round), "seconds", real_or_null(row->seconds), "epoch",
+        real_or_null(row->epoch), "loss", real_or_null(row->loss), "test_loss",
+        real_or_null(row->test_loss), "test_accuracy", real_or_null(row->test_accuracy),
+        "disagreement", real_or_null(row->disagreement), "weight", real_or_null(row->weight),
+        "bytes_sent", count(row->bytes_sent), "bytes_received", count(row->bytes_received));
+}
+
+json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "round", round_or_null(round), "samples",
+        count(evaluation->samples), "loss", real_or_null(evaluation->loss), "accuracy",
+        real_or_null(evaluation->accuracy));
+}
+
+static json_t *greatest_class(const struct control_model *model, const float *outputs)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < model->model->outputs; i++)
+        if (outputs[i] > outputs[best])
+            best = i;
+    return model->class_names ? foreign(model->class_names[best]) : json_integer(best);
+}
+
+json_t *render_prediction(const struct control_model *model, const float *outputs, uint64_t rows)
+{
+    uint32_t width = model->model->outputs;
+    json_t *table = json_array();
+    json_t *labels = model->classifies ? json_array() : json_null();
+    for (uint64_t r = 0; r < rows; r++) {
+        json_t *row = json_array();
+        for (uint32_t i = 0; i < width; i++)
+            json_array_append_new(row, real_or_null((double)outputs[r * width + i]));
+        json_array_append_new(table, row);
+        if (model->classifies)
+            json_array_append_new(labels, greatest_class(model, outputs + r * width));
+    }
+    return json_pack(
+        "{s:I, s:o, s:o}", "rows", (json_int_t)rows, "labels", labels, "outputs", table);
+}
+
+json_t *render_error(unsigned status, const char *code, const char *message, json_t *hints)
+{
+    json_t *error = json_pack(
+        "{s:i, s:s, s:o}", "status", (int)status, "code", code, "message", foreign(message));
+    if (error && hints)
+        (void)json_object_update(error, hints);
+    json_decref(hints);
+    return json_pack("{s:o}", "error", error);
+}

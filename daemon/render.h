@@ -1,0 +1,33 @@
+/* What the control server says: views turned into JSON and Prometheus text.
+ *
+ * A NaN becomes null. 64-bit identities (incarnation, digests) are strings of 16 hexadecimal digits,
+ * because most readers of JSON keep 53 bits of a number. A function returns NULL when memory is out.
+ *
+ * Any thread; pure. */
+#ifndef SGPD_RENDER_H
+#define SGPD_RENDER_H
+
+#include "control.h"
+
+#include <jansson.h>
+
+#define RENDER_EDGES_MAX 20000u /* a topology with more is rendered with counts instead of edges */
+
+json_t *render_status(const struct view_status *status, const struct sgp_topology *topology);
+json_t *render_peer(const struct view_peer *peer);
+json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology);
+json_t *render_history_row(const struct view_history_row *row);
+json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round);
+
+/* outputs[rows x model.outputs]; with the greatest one's class where outputs are classes. */
+json_t *render_prediction(const struct control_model *model, const float *outputs, uint64_t rows);
+
+/* {"error": {"status": 404, "code": "not_found", "message": "..."}}; `hints` (owned by the callee,
+ * may be NULL) are further members. */
+json_t *render_error(unsigned status, const char *code, const char *message, json_t *hints);
+
+/* The text of GET /metrics, in the exposition format 0.0.4; the caller frees *ret_text. Peers are
+ * asked for through the actions. */
+int render_metrics(const struct view_actions *actions, char **ret_text, size_t *ret_bytes);
+
+#endif
