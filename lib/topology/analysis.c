@@ -1,0 +1,410 @@
+/* What a topology will do: structure, weights and the speed of agreement. Any thread; pure but for
+ * working memory. Every question has a bounded price; what is too dear stays open, with a warning. */
+#include "sgp/analysis.h"
+#include "sgp/random.h"
+#include "topology/reach.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SGP_STARTS 3           /* seeded starts of the contraction */
+#define SGP_CYCLES_SKIPPED 10  /* before shrinkage is measured */
+#define SGP_CYCLES_MEASURED 20 /* cycles 11 to 30 */
+#define SGP_SHRINK_EXACT 1e-12 /* a cycle that shrinks by more leaves rounding alone */
+#define SGP_SHRINK_NONE 1e-9   /* a mean shrinkage nearer to 1 than this is none */
+#define SGP_PROBES 4           /* random vectors that stand for all unit vectors */
+#define SGP_EXACT_AT 1e-12
+#define SGP_EXACT_FROM 1e-6
+#define SGP_EXACT_ROUNDS_MORE 64
+#define SGP_WEIGHT_LOW 0.25
+#define SGP_ROW_SLACK 1e-9
+#define SGP_NAMES_LISTED 8
+
+static void warn(struct sgp_analysis *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void warn(struct sgp_analysis *a, const char *format, ...)
+{
+    sgp_assert(a->warning_count < SGP_ANALYSIS_WARNINGS_MAX);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(a->warnings[a->warning_count++], SGP_TEXT_BYTES, format, arguments);
+    va_end(arguments);
+}
+
+static bool row_sums_to_one(const struct sgp_phase *phase, uint32_t node)
+{
+    uint32_t count;
+    const struct sgp_edge *in = sgp_phase_in(phase, node, &count);
+    double sum = sgp_phase_keep(phase, node);
+    for (uint32_t e = 0; e < count; e++)
+        sum += in[e].fraction;
+    return fabs(sum - 1.0) <= SGP_ROW_SLACK;
+}
+
+/* In and out lists are both ordered by the other end: symmetric means that they are the same. */
+static bool is_symmetric(const struct sgp_phase *phase)
+{
+    for (uint32_t e = 0; e < phase->edge_count; e++)
+        if (phase->out[e].source != phase->in[e].target ||
+            phase->out[e].target != phase->in[e].source ||
+            phase->out[e].fraction != phase->in[e].fraction)
+            return false;
+    return true;
+}
+
+static void analyse_phases(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    a->symmetric = a->doubly_stochastic = true;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        a->symmetric = a->symmetric && is_symmetric(phase);
+        if (!phase->once)
+            a->shares_per_cycle += (uint64_t)phase->edge_count * phase->rounds;
+        for (uint32_t i = 0; i < topology->node_count; i++) {
+            uint32_t out = phase->out_first[i + 1] - phase->out_first[i];
+            uint32_t in = phase->in_first[i + 1] - phase->in_first[i];
+            a->out_degree_max = out > a->out_degree_max ? out : a->out_degree_max;
+            a->in_degree_max = in > a->in_degree_max ? in : a->in_degree_max;
+            a->doubly_stochastic = a->doubly_stochastic && row_sums_to_one(phase, i);
+        }
+    }
+}
+
+/* "n3, n7 and 5 more", of the nodes whose flag is not `seen`. */
+static uint32_t list_unseen(
+    const struct sgp_topology *topology, const bool *seen, char list[SGP_TEXT_BYTES])
+{
+    uint32_t count = 0;
+    size_t length = 0;
+    list[0] = '\0';
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        if (!seen[i] && count++ < SGP_NAMES_LISTED && length < SGP_TEXT_BYTES)
+            length += (size_t)snprintf(list + length, SGP_TEXT_BYTES - length, "%s%.32s",
+                count > 1 ? ", " : "", topology->nodes[i].name);
+    if (count > SGP_NAMES_LISTED && length < SGP_TEXT_BYTES)
+        (void)snprintf(
+            list + length, SGP_TEXT_BYTES - length, " and %u more", count - SGP_NAMES_LISTED);
+    return count;
+}
+
+static int analyse_reach(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    struct sgp_reach reach;
+    int code = sgp_reach_init(&reach, topology);
+    if (code)
+        return code;
+    a->strongly_connected = sgp_reach_window(&reach, reach.cycle_first, reach.cycle_count);
+    a->window_rounds = SGP_ROUND_NONE;
+    if (a->strongly_connected) {
+        if (!sgp_reach_least_window(&reach, SGP_ANALYSIS_WORK_MAX, &a->window_rounds))
+            warn(a, "the cycle is too long to find the least window in which it is connected");
+    } else {
+        char list[SGP_TEXT_BYTES];
+        const char *root = topology->nodes[sgp_reach_core(&reach)].name;
+        if (list_unseen(topology, reach.forward, list))
+            warn(a, "cannot converge: %.380s cannot be reached from %s; add an edge towards them",
+                list, root);
+        if (list_unseen(topology, reach.backward, list))
+            warn(a, "cannot converge: %s cannot be reached from %.380s; add an edge from them",
+                root, list);
+    }
+    sgp_reach_finish(&reach);
+    return 0;
+}
+
+/* Vectors on their way through the rounds: `columns` of masses and, beside them, the weights. */
+struct flow {
+    const struct sgp_topology *topology;
+    uint32_t columns;
+    double *mass; /* node_count x columns */
+    double *mass_next;
+    double *weight; /* node_count */
+    double *weight_next;
+};
+
+static void flow_finish(struct flow *flow)
+{
+    free(flow->mass);
+    free(flow->mass_next);
+    free(flow->weight);
+    free(flow->weight_next);
+}
+
+static int flow_init(struct flow *flow, const struct sgp_topology *topology, uint32_t columns)
+{
+    size_t n = topology->node_count;
+    *flow = (struct flow){.topology = topology, .columns = columns};
+    flow->mass = calloc(n * columns, sizeof(double));
+    flow->mass_next = calloc(n * columns, sizeof(double));
+    flow->weight = calloc(n, sizeof(double));
+    flow->weight_next = calloc(n, sizeof(double));
+    if (!flow->mass || !flow->mass_next || !flow->weight || !flow->weight_next) {
+        flow_finish(flow);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        flow->weight[i] = 1.0;
+    return 0;
+}
+
+static void flow_seed(struct flow *flow, uint64_t seed)
+{
+    struct sgp_random random;
+    sgp_random_init(&random, seed, flow->topology->node_count);
+    for (size_t i = 0; i < (size_t)flow->topology->node_count * flow->columns; i++)
+        flow->mass[i] = 2.0 * sgp_random_double(&random) - 1.0;
+}
+
+static void swap(double **a, double **b)
+{
+    double *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void flow_step(struct flow *flow, const struct sgp_phase *phase)
+{
+    uint32_t n = flow->topology->node_count;
+    sgp_phase_mix(flow->mass_next, flow->mass, phase, n, flow->columns);
+    sgp_phase_mix(flow->weight_next, flow->weight, phase, n, 1);
+    swap(&flow->mass, &flow->mass_next);
+    swap(&flow->weight, &flow->weight_next);
+}
+
+/* One column's disagreement: turn it into its deviation from agreement (mass minus its mean times the
+ * weights, which flows by the same rule), scale that to a largest |x/w| of 1 and return what it was. */
+static double flow_rescale(struct flow *flow, uint32_t column)
+{
+    uint32_t n = flow->topology->node_count, columns = flow->columns;
+    double sum = 0.0, most = 0.0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += flow->mass[(size_t)i * columns + column];
+    for (uint32_t i = 0; i < n; i++) {
+        double *x = &flow->mass[(size_t)i * columns + column];
+        *x -= sum / n * flow->weight[i];
+        double z = fabs(*x / flow->weight[i]);
+        if (isnan(z)) /* a weight of 0 */
+            return z;
+        most = z > most ? z : most;
+    }
+    for (uint32_t i = 0; i < n && most > 0.0; i++)
+        flow->mass[(size_t)i * columns + column] /= most;
+    return most;
+}
+
+static uint64_t cycle_work(const struct sgp_topology *topology)
+{
+    uint64_t work = 0;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        if (!topology->phases[p].once)
+            work += ((uint64_t)topology->phases[p].edge_count + topology->node_count) *
+                    topology->phases[p].rounds;
+    return work;
+}
+
+/* Rescaling after each cycle keeps the deviation far above rounding, however fast it shrinks. */
+static double contraction(struct flow *flow)
+{
+    double logarithms = 0.0;
+    bool exact = false;
+    for (uint32_t c = 0; c < flow->columns; c++)
+        (void)flow_rescale(flow, c);
+    for (int cycle = 1; cycle <= SGP_CYCLES_SKIPPED + SGP_CYCLES_MEASURED; cycle++) {
+        for (uint32_t p = 0; p < flow->topology->phase_count; p++)
+            for (uint32_t r = 0;
+                 !flow->topology->phases[p].once && r < flow->topology->phases[p].rounds; r++)
+                flow_step(flow, &flow->topology->phases[p]);
+        for (uint32_t c = 0; c < flow->columns; c++) {
+            double shrunk = flow_rescale(flow, c);
+            if (!isfinite(shrunk))
+                return (double)NAN;
+            exact = exact || shrunk < SGP_SHRINK_EXACT;
+            if (!exact && cycle > SGP_CYCLES_SKIPPED)
+                logarithms += log(shrunk);
+        }
+        if (exact)
+            return 0.0;
+    }
+    double mean = exp(logarithms / (SGP_CYCLES_MEASURED * flow->columns));
+    return mean < 1.0 - SGP_SHRINK_NONE ? mean : (double)NAN;
+}
+
+/* Why a strongly connected cycle does not converge all the same. */
+static void warn_of_standstill(const struct flow *flow, struct sgp_analysis *a)
+{
+    for (uint32_t i = 0; i < flow->topology->node_count; i++)
+        if (flow->weight[i] == 0.0) {
+            warn(a,
+                "cannot converge: %s gives away all of its mass before it receives any; "
+                "let it keep a part, or give in fewer rounds",
+                flow->topology->nodes[i].name);
+            return;
+        }
+    warn(a, "cannot converge: the cycle moves values about without mixing them; "
+            "let every node keep a part (fractions of a node that add up to less than 1)");
+}
+
+static int analyse_contraction(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    a->contraction_per_cycle = (double)NAN;
+    if (topology->node_count == 1)
+        a->contraction_per_cycle = 0.0;
+    if (topology->node_count == 1 || !a->strongly_connected)
+        return 0;
+    uint64_t cycles = SGP_CYCLES_SKIPPED + SGP_CYCLES_MEASURED;
+    if (cycle_work(topology) > SGP_ANALYSIS_WORK_MAX / (cycles * (SGP_STARTS + 1))) {
+        warn(a, "the cycle is too long to find how fast it converges");
+        return 0;
+    }
+    struct flow flow;
+    int code = flow_init(&flow, topology, SGP_STARTS);
+    if (code)
+        return code;
+    flow_seed(&flow, 1);
+    a->contraction_per_cycle = contraction(&flow);
+    if (isnan(a->contraction_per_cycle))
+        warn_of_standstill(&flow, a);
+    flow_finish(&flow);
+    return 0;
+}
+
+/* Largest |x_i/w_i - mean| over all columns; infinite where a weight is 0. */
+static double flow_error(const struct flow *flow, const double *means)
+{
+    double most = 0.0;
+    for (uint32_t i = 0; i < flow->topology->node_count; i++)
+        for (uint32_t c = 0; c < flow->columns; c++) {
+            double error =
+                fabs(flow->mass[(size_t)i * flow->columns + c] / flow->weight[i] - means[c]);
+            if (isnan(error))
+                return (double)INFINITY;
+            most = error > most ? error : most;
+        }
+    return most;
+}
+
+/* Step until the error falls from above EXACT_FROM to EXACT_AT in one round. */
+static sgp_round find_exact_round(struct flow *flow, const double *means)
+{
+    const struct sgp_topology *topology = flow->topology;
+    sgp_round more =
+        topology->node_count < SGP_EXACT_ROUNDS_MORE ? topology->node_count : SGP_EXACT_ROUNDS_MORE;
+    sgp_round limit = topology->prelude_rounds + 2 * topology->rounds_per_cycle + more;
+    uint64_t work = 0;
+    double before = flow_error(flow, means);
+    if (before <= SGP_EXACT_AT)
+        return 0;
+    for (sgp_round round = 0; round < limit; round++) {
+        const struct sgp_phase *phase = sgp_topology_phase(topology, round);
+        work += ((uint64_t)phase->edge_count + topology->node_count) * (flow->columns + 1);
+        if (work > SGP_ANALYSIS_WORK_MAX)
+            break;
+        flow_step(flow, phase);
+        double now = flow_error(flow, means);
+        if (before > SGP_EXACT_FROM && now <= SGP_EXACT_AT)
+            return round + 1;
+        if (now <= SGP_EXACT_FROM)
+            break;
+        before = now;
+    }
+    return SGP_ROUND_NONE;
+}
+
+static int analyse_exactness(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    uint32_t n = topology->node_count;
+    bool dense = n <= SGP_ANALYSIS_DENSE_NODES_MAX;
+    struct flow flow;
+    int code = flow_init(&flow, topology, dense ? n : SGP_PROBES);
+    if (code)
+        return code;
+    double means[SGP_ANALYSIS_DENSE_NODES_MAX] = {0};
+    if (!dense)
+        flow_seed(&flow, 2);
+    for (uint32_t i = 0; i < n && dense; i++)
+        flow.mass[(size_t)i * n + i] = 1.0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t c = 0; c < flow.columns; c++)
+            means[c] += flow.mass[(size_t)i * flow.columns + c] / n;
+    a->exact_average_rounds = find_exact_round(&flow, means);
+    flow_finish(&flow);
+    return 0;
+}
+
+static int analyse_weights(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    uint32_t n = topology->node_count, lowest = 0;
+    double *least = calloc(2 * (size_t)n, sizeof *least);
+    int code = least ? sgp_topology_weight_range(topology, least, least + n) : -ENOMEM;
+    a->weight_min = a->weight_max = 1.0;
+    for (uint32_t i = 0; i < n && !code; i++) {
+        if (least[i] < least[lowest])
+            lowest = i;
+        a->weight_max = least[n + i] > a->weight_max ? least[n + i] : a->weight_max;
+    }
+    if (!code)
+        a->weight_min = least[lowest];
+    if (a->weight_min < SGP_WEIGHT_LOW)
+        warn(a,
+            "the weight of %s falls to %.3g, below %.2f, and its steps grow to the inverse of "
+            "that; "
+            "let it keep more or receive more",
+            topology->nodes[lowest].name, a->weight_min, SGP_WEIGHT_LOW);
+    free(least);
+    return code;
+}
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strncmp(address, "localhost", 9) == 0 ||
+           strncmp(address, "[::1]", 5) == 0;
+}
+
+/* A loopback address reaches no other machine: in a file of several it is a mistake. */
+static void check_addresses(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    const struct sgp_topology_node *loopback = NULL, *other = NULL;
+    for (uint32_t i = topology->node_count; i-- > 0;) {
+        const struct sgp_topology_node *node = &topology->nodes[i];
+        if (is_loopback(node->address))
+            loopback = node;
+        else if (node->address[0])
+            other = node;
+    }
+    if (loopback && other)
+        warn(a,
+            "node %s has the loopback address %.100s, which no other machine reaches, beside %s at "
+            "%.100s; give it the address of its machine",
+            loopback->name, loopback->address, other->name, other->address);
+}
+
+int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_analysis)
+{
+    sgp_assert(topology->phase_first);
+    struct sgp_analysis a = {.nodes = topology->node_count,
+        .phases = topology->phase_count,
+        .rounds_per_cycle = topology->rounds_per_cycle};
+    analyse_phases(topology, &a);
+    int code = analyse_reach(topology, &a);
+    if (!code)
+        code = analyse_contraction(topology, &a);
+    if (!code)
+        code = analyse_exactness(topology, &a);
+    if (!code)
+        code = analyse_weights(topology, &a);
+    if (code)
+        return code;
+    if (!a.doubly_stochastic)
+        warn(&a,
+            "not doubly stochastic: weights stray from 1 (%.3g to %.3g), which sgp corrects for; "
+            "d-psgd refuses such a file",
+            a.weight_min, a.weight_max);
+    check_addresses(topology, &a);
+    *ret_analysis = a;
+    return 0;
+}
