@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,6 +328,55 @@ Test(generate, every_family_serves_one_node_and_reads_back)
         }
     }
     cr_assert(eq(u32, families, 10));
+}
+
+/* The shipped files are what the generator makes, with addresses, and say what they are good for. */
+Test(generate, shipped_files_are_the_families)
+{
+    static const struct sgp_generate_options shipped[] = {
+        {.family = "ring", .nodes = 4},
+        {.family = "bidirectional-ring", .nodes = 5},
+        {.family = "complete", .nodes = 4},
+        {.family = "star", .nodes = 5},
+        {.family = "torus", .nodes = 9},
+        {.family = "one-peer-exponential", .nodes = 8},
+        {.family = "exponential", .nodes = 9, .peers = 2},
+        {.family = "bipartite-exponential", .nodes = 8},
+        {.family = "base", .nodes = 6},
+        {.family = "random", .nodes = 7, .seed = 1},
+    };
+    for (size_t i = 0; i < COUNT(shipped); i++) {
+        char path[512];
+        (void)snprintf(
+            path, sizeof path, "%s/topologies/%s.dot", SGP_SOURCE_ROOT, shipped[i].family);
+        struct sgp_topology *made = generate(&shipped[i]), *read = NULL;
+        struct sgp_error error = {0};
+        cr_assert(zero(int, sgp_dot_read_path(path, &error, &read)), "%s", error.text);
+        cr_assert(eq(u64, read->digest, made->digest), "%s", path);
+        cr_assert(eq(str, read->nodes[0].address, "10.0.0.10:7311"));
+        sgp_topology_destroy(read);
+        sgp_topology_destroy(made);
+    }
+}
+
+Test(generate, every_shipped_file_reads_and_begins_with_a_comment)
+{
+    glob_t files;
+    cr_assert(zero(int, glob(SGP_SOURCE_ROOT "/topologies/*.dot", 0, NULL, &files)));
+    cr_assert(eq(sz, files.gl_pathc, 11));
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        struct sgp_topology *topology = NULL;
+        struct sgp_error error = {0};
+        cr_assert(
+            zero(int, sgp_dot_read_path(files.gl_pathv[i], &error, &topology)), "%s", error.text);
+        sgp_topology_destroy(topology);
+        FILE *file = fopen(files.gl_pathv[i], "r");
+        char start[4] = "";
+        cr_assert(eq(sz, fread(start, 1, 3, file), 3));
+        cr_assert(eq(str, start, "// "));
+        (void)fclose(file);
+    }
+    globfree(&files);
 }
 
 Test(generate, what_cannot_be_is_refused_with_the_reason)
