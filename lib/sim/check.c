@@ -154,7 +154,7 @@ void sgp_sim_check_job(
         uint64_t c = slice.first + i;
         double before = (double)sim->before[c], after = (double)sim->after[c];
         double moved = after - before;
-        double meant = share ? (double)(float)fraction * (double)share[i] : 0;
+        double meant = share ? fraction * (double)share[i] : 0;
         double bound = FLOAT_ROUNDING * (fabs(before) + fabs(after) + fabs(meant)) + FLT_MIN;
         sim->overflown = !isfinite(after) || !isfinite(meant);
         if (sim->overflown)

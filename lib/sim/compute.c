@@ -140,12 +140,13 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         const float *share = host->received + job->slot * dimension;
         add(host, job, share);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
-        sgp_sim_check_job(host, share, job->factor, job->slice);
+        sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
     } else {
         event->type = SGP_EVENT_RESTORED;
         add(host, job, snapshot + job->slice.first);
         host->outstanding[job->slot] -= (double)(float)job->factor;
-        sgp_sim_check_job(host, snapshot + job->slice.first, job->factor, job->slice);
+        sgp_sim_check_job(
+            host, snapshot + job->slice.first, (double)(float)job->factor, job->slice);
     }
 }
 
