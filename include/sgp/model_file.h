@@ -1,0 +1,83 @@
+/* Models as files: safetensors, which is also read back, and npz for numpy.
+ *
+ * A model is one flat vector of float32 values and a table that gives slices of it names and shapes.
+ * Files are written to PATH.new, synced and renamed, so a reader finds the old model or the new one,
+ * whole. Reading believes nothing: lengths, names, shapes and offsets are checked against limits and
+ * the size of the file, and one XXH3 covers every byte, so a damaged file is refused. All functions
+ * block on the disk; any thread. */
+#ifndef SGP_MODEL_FILE_H
+#define SGP_MODEL_FILE_H
+
+#include "sgp/status.h"
+
+#define SGP_FILE_TENSORS_MAX 4096u           /* tensors in a file */
+#define SGP_FILE_TAGS_MAX 256u               /* tags in a file */
+#define SGP_FILE_HEADER_BYTES_MAX (4u << 20) /* the JSON at the beginning of a safetensors file */
+
+/* A named slice of the values: values[first .. first + count). */
+struct sgp_file_tensor {
+    char name[SGP_NAME_BYTES]; /* "layers.0.weight"; letters, digits, '.', '_' and '-' */
+    uint64_t shape[2];         /* rows, columns; columns 0: one dimension of `rows` */
+    uint64_t first;
+    uint64_t count; /* the product of the shape; >= 1 */
+};
+
+/* One entry of __metadata__: UTF-8 strings. The key "xxh3" is the writer's own. */
+struct sgp_file_tag {
+    const char *key;
+    const char *value;
+};
+
+/* What to write; everything is borrowed. The tensors tile the values: each begins where the one
+ * before ends (asserted). */
+struct sgp_model_contents {
+    const float *values;
+    const struct sgp_file_tensor *tensors;
+    uint32_t tensor_count; /* 1 to SGP_FILE_TENSORS_MAX */
+    const struct sgp_file_tag *tags;
+    uint32_t tag_count;
+};
+
+/* The length and the header of a safetensors file, digest included: the file is these *ret_size bytes
+ * (malloc'd, the caller's) followed by the values, 4 bytes each, little-endian. A server can send the
+ * two parts without joining them. SGP_E_DATA (a tag that is not UTF-8), SGP_E_LIMIT, -ENOMEM. */
+SGP_API int sgp_safetensors_head(const struct sgp_model_contents *contents, struct sgp_error *error,
+    void **ret_head, size_t *ret_size);
+
+/* The whole file in memory (malloc'd, the caller's). Errors as sgp_safetensors_head. */
+SGP_API int sgp_safetensors_encode(const struct sgp_model_contents *contents,
+    struct sgp_error *error, void **ret_bytes, size_t *ret_size);
+
+/* The whole file on disk, replacing path at once. Errors as above and -errno. */
+SGP_API int sgp_safetensors_write(
+    const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
+
+/* What was read; owned by whoever read it. */
+struct sgp_model_file {
+    float *values;
+    uint64_t value_count;
+    struct sgp_file_tensor *tensors; /* by `first` */
+    uint32_t tensor_count;
+    void *metadata; /* private */
+};
+
+/* Read a file, or the bytes of one (`name` is what messages call them). Only files written by this
+ * library are read, since the digest is checked. SGP_E_FILE with one line if it is damaged or of
+ * another kind, SGP_E_LIMIT, -ENOMEM, -errno. */
+SGP_API int sgp_safetensors_read(
+    const char *path, struct sgp_error *error, struct sgp_model_file **ret_file);
+SGP_API int sgp_safetensors_decode(const void *bytes, size_t size, const char *name,
+    struct sgp_error *error, struct sgp_model_file **ret_file);
+
+/* The value of a tag, or NULL; valid as long as the file. */
+SGP_API const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);
+
+/* Free; NULL is fine. */
+SGP_API void sgp_model_file_destroy(struct sgp_model_file *file);
+
+/* Write the tensors as a .npz (zip, stored) that numpy.load reads; tags are left out. At most 4 GiB:
+ * SGP_E_LIMIT beyond. -errno, -ENOMEM. */
+SGP_API int sgp_npz_write(
+    const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
+
+#endif

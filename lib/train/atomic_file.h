@@ -1,0 +1,26 @@
+/* Replacing a file at once: readers see the old one or the new one, whole, even across a crash.
+ *
+ * Owns a descriptor and the temporary name PATH.new beside the target; what a crash leaves there is
+ * overwritten by the next write. One writer of a path at a time. Blocks on the disk. The first
+ * failure sticks: later writes do nothing and commit reports it. */
+#ifndef SGP_TRAIN_ATOMIC_FILE_H
+#define SGP_TRAIN_ATOMIC_FILE_H
+
+#include "sgp/status.h"
+
+struct sgp_atomic_file {
+    int fd;
+    int status;       /* the first failure, or 0 */
+    const char *path; /* borrowed */
+    char *temporary;
+};
+
+/* -errno with *error set; then nothing is open. */
+int sgp_atomic_open(struct sgp_atomic_file *file, const char *path, struct sgp_error *error);
+void sgp_atomic_write(struct sgp_atomic_file *file, const void *bytes, size_t size);
+
+/* Sync, rename, sync the directory; or, after any failure, remove the temporary file. Closes in
+ * either case. -errno with *error set. */
+int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error);
+
+#endif

@@ -1,0 +1,349 @@
+/* Turns CSV records into a dataset: which field is which feature, and what a missing or unknown
+ * value means. Owns nothing after it returns. Errors are one line, `FILE:LINE: column 'C': ...`. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "csv.h"
+#include "scaling.h"
+#include "table.h"
+
+/* A word and its number; sorted by word. */
+struct entry {
+    const char *word;
+    uint32_t number;
+};
+
+/* One feature column, bound to a field of the record. */
+struct binding {
+    uint32_t field;
+    uint32_t feature;                         /* its first */
+    const struct sgp_scaling_column *scaling; /* NULL: as it is */
+    struct entry *entries;                    /* categories by word */
+};
+
+struct reading {
+    struct sgp_csv csv;
+    struct sgp_csv_header header;
+    const struct sgp_csv_options *options;
+    struct binding *bindings;
+    uint32_t binding_count;
+    int64_t label_field; /* -1: none */
+    struct entry *classes;
+    struct sgp_dataset parts;
+    size_t float_capacity;
+    size_t label_capacity;
+};
+
+int sgp_missing_parse(const char *text, struct sgp_error *error, enum sgp_missing *ret_missing)
+{
+    static const char *const words[] = {NULL, "error", "drop", "mean"};
+    for (int i = SGP_MISSING_ERROR; i <= SGP_MISSING_MEAN; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *ret_missing = (enum sgp_missing)i;
+            return 0;
+        }
+    }
+    return sgp_fail(
+        error, SGP_E_CONFIG, "missing = %s: unknown; error, drop or mean would be right", text);
+}
+
+static int entry_compare(const void *left, const void *right)
+{
+    return strcmp(((const struct entry *)left)->word, ((const struct entry *)right)->word);
+}
+
+static struct entry *entries_make(const char *const *words, uint32_t count)
+{
+    struct entry *entries = malloc(count * sizeof *entries);
+    for (uint32_t i = 0; entries && i < count; i++)
+        entries[i] = (struct entry){.word = words[i], .number = i};
+    if (entries)
+        qsort(entries, count, sizeof *entries, entry_compare);
+    return entries;
+}
+
+static const struct entry *entry_find(const struct entry *entries, uint32_t count, const char *word)
+{
+    const struct entry key = {.word = word};
+    return bsearch(&key, entries, count, sizeof *entries, entry_compare);
+}
+
+static int no_memory(const struct reading *reading, struct sgp_error *error)
+{
+    return sgp_fail(error, -ENOMEM, "%s:%llu: out of memory", reading->csv.source.name,
+        (unsigned long long)reading->csv.line);
+}
+
+/* Bind every column but the label, as it is; the digest is that of their names in order. */
+static int bind_plain(struct reading *reading, struct sgp_error *error)
+{
+    reading->bindings = calloc(reading->header.count, sizeof *reading->bindings);
+    if (!reading->bindings)
+        return no_memory(reading, error);
+    uint64_t digest = XXH3_64bits("columns", 7);
+    for (uint32_t i = 0; i < reading->header.count; i++) {
+        if (i == reading->label_field)
+            continue;
+        const uint32_t feature = reading->binding_count++;
+        reading->bindings[feature] = (struct binding){.field = i, .feature = feature};
+        digest = XXH3_64bits_withSeed(
+            reading->header.names[i], strlen(reading->header.names[i]) + 1, digest);
+    }
+    reading->parts.features = reading->binding_count;
+    reading->parts.scaling_digest = digest;
+    if (reading->binding_count == 0)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: the label '%s' is the only column; rows need features too",
+            reading->csv.source.name, reading->options->label);
+    return 0;
+}
+
+/* Bind the columns that the scaling names, in its order. */
+static int bind_scaled(struct reading *reading, struct sgp_error *error)
+{
+    const struct sgp_scaling *scaling = reading->options->scaling;
+    reading->bindings = calloc(scaling->column_count, sizeof *reading->bindings);
+    if (!reading->bindings)
+        return no_memory(reading, error);
+    for (uint32_t i = 0; i < scaling->column_count; i++) {
+        const struct sgp_scaling_column *column = &scaling->columns[i];
+        int64_t field = sgp_csv_header_find(&reading->header, &reading->csv, column->name, error);
+        if (field < 0)
+            return (int)field;
+        if (field == reading->label_field)
+            return sgp_fail(error, SGP_E_DATA,
+                "%s:1: column '%s' is the label and cannot be a feature; take it out of the "
+                "scaling "
+                "file",
+                reading->csv.source.name, column->name);
+        struct binding *binding = &reading->bindings[reading->binding_count++];
+        *binding = (struct binding){
+            .field = (uint32_t)field, .feature = reading->parts.features, .scaling = column};
+        reading->parts.features += column->values ? column->value_count : 1;
+        if (column->values) {
+            binding->entries =
+                entries_make((const char *const *)column->values, column->value_count);
+            if (!binding->entries)
+                return no_memory(reading, error);
+        }
+    }
+    reading->parts.scaling_digest = sgp_scaling_digest(scaling);
+    return 0;
+}
+
+/* The label column and the classes. */
+static int bind_label(struct reading *reading, struct sgp_error *error)
+{
+    const struct sgp_csv_options *options = reading->options;
+    reading->label_field = -1;
+    reading->parts.classes = options->class_count;
+    reading->parts.classes_digest = sgp_classes_digest(options->class_names, options->class_count);
+    if (options->class_count > SGP_CLASSES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "%s: %u classes; at most %u", reading->csv.source.name,
+            options->class_count, SGP_CLASSES_MAX);
+    if (options->class_count > 0) {
+        reading->classes = entries_make(options->class_names, options->class_count);
+        if (!reading->classes)
+            return no_memory(reading, error);
+        for (uint32_t i = 1; i < options->class_count; i++) {
+            if (strcmp(reading->classes[i - 1].word, reading->classes[i].word) == 0)
+                return sgp_fail(error, SGP_E_CONFIG, "classes: '%s' is there twice; name each once",
+                    reading->classes[i].word);
+        }
+    }
+    if (!options->label)
+        return 0;
+    reading->parts.targets = 1;
+    reading->label_field =
+        sgp_csv_header_find(&reading->header, &reading->csv, options->label, error);
+    return reading->label_field < 0 ? (int)reading->label_field : 0;
+}
+
+static int column_fail(const struct reading *reading, uint32_t field, struct sgp_error *error,
+    const char *what, const char *right)
+{
+    return sgp_fail(error, SGP_E_DATA, "%s:%llu: column '%.80s': '%.80s' %s; %s",
+        reading->csv.source.name, (unsigned long long)reading->csv.line,
+        reading->header.names[field], sgp_csv_field(&reading->csv, field), what, right);
+}
+
+/* A missing field: SGP_E_DATA, or 1 to drop the row, or 0 to use the mean. */
+static int missing_handle(const struct reading *reading, uint32_t field, struct sgp_error *error)
+{
+    if (reading->options->missing == SGP_MISSING_DROP)
+        return 1;
+    if (field == reading->label_field)
+        return column_fail(
+            reading, field, error, "is a missing label", "give it, or set missing = drop");
+    if (reading->options->missing == SGP_MISSING_MEAN)
+        return 0;
+    return column_fail(
+        reading, field, error, "is a missing value", "give it, or set missing = drop or mean");
+}
+
+/* One field into its features (zeroed before). 0, 1 to drop the row, or a negative code. */
+static int feature_read(const struct reading *reading, const struct binding *binding,
+    float *features, struct sgp_error *error)
+{
+    const char *field = sgp_csv_field(&reading->csv, binding->field);
+    const struct sgp_scaling_column *scaling = binding->scaling;
+    /* The mean of a scaled number is 0, and a missing category sets none: zeros already. */
+    if (sgp_csv_missing(field))
+        return missing_handle(reading, binding->field, error);
+    if (binding->entries) {
+        const struct entry *entry = entry_find(binding->entries, scaling->value_count, field);
+        if (!entry)
+            return column_fail(reading, binding->field, error,
+                "is not among the values of the scaling file", "add it there on every node");
+        features[binding->feature + entry->number] = 1;
+        return 0;
+    }
+    double number;
+    if (!sgp_csv_number(field, &number))
+        return column_fail(reading, binding->field, error, "is not a number",
+            "a column of words needs its values in a scaling file");
+    if (scaling)
+        number = (number - scaling->mean) / scaling->deviation;
+    if (!isfinite((float)number))
+        return column_fail(reading, binding->field, error, "is too large once scaled",
+            "look at the mean and deviation of the scaling file");
+    features[binding->feature] = (float)number;
+    return 0;
+}
+
+/* The label of the record into row `rows`. As feature_read. */
+static int label_read(struct reading *reading, struct sgp_error *error)
+{
+    if (reading->label_field < 0)
+        return 0;
+    const uint32_t index = (uint32_t)reading->label_field;
+    const char *field = sgp_csv_field(&reading->csv, index);
+    const size_t row = (size_t)reading->parts.rows;
+    if (reading->classes) {
+        /* A class may be called NA. */
+        const struct entry *entry = entry_find(reading->classes, reading->parts.classes, field);
+        if (entry) {
+            reading->parts.labels[row] = entry->number;
+            return 0;
+        }
+    }
+    if (sgp_csv_missing(field))
+        return missing_handle(reading, index, error);
+    if (reading->classes)
+        return column_fail(
+            reading, index, error, "is not among the classes", "list every class in classes = ...");
+    double number;
+    if (!sgp_csv_number(field, &number))
+        return column_fail(
+            reading, index, error, "is not a number", "labels that are words need classes = ...");
+    reading->parts.values[row] = (float)number;
+    return 0;
+}
+
+/* Room for one more row. */
+static int row_reserve(struct reading *reading, struct sgp_error *error)
+{
+    struct sgp_dataset *parts = &reading->parts;
+    const uint64_t float_limit = SGP_DATA_BYTES_MAX / sizeof(float);
+    if (parts->rows >= SGP_ROWS_MAX || parts->rows >= float_limit / parts->features)
+        return sgp_fail(error, SGP_E_LIMIT, "%s:%llu: more than %u rows or %llu bytes of numbers",
+            reading->csv.source.name, (unsigned long long)reading->csv.line, SGP_ROWS_MAX,
+            (unsigned long long)SGP_DATA_BYTES_MAX);
+    const size_t rows = (size_t)parts->rows + 1;
+    float *floats = sgp_grow(parts->floats, &reading->float_capacity, sizeof *floats,
+        rows * parts->features, float_limit);
+    if (!floats)
+        return no_memory(reading, error);
+    parts->floats = floats;
+    memset(floats + (rows - 1) * parts->features, 0, parts->features * sizeof *floats);
+    if (reading->label_field < 0)
+        return 0;
+    void *labels = sgp_grow(parts->classes ? (void *)parts->labels : (void *)parts->values,
+        &reading->label_capacity, sizeof(uint32_t), rows, SGP_ROWS_MAX);
+    if (!labels)
+        return no_memory(reading, error);
+    if (parts->classes)
+        parts->labels = labels;
+    else
+        parts->values = labels;
+    return 0;
+}
+
+static int rows_read(struct reading *reading, struct sgp_error *error)
+{
+    int status;
+    while ((status = sgp_csv_row(&reading->csv, &reading->header, error)) > 0) {
+        status = row_reserve(reading, error);
+        if (status < 0)
+            return status;
+        float *features = reading->parts.floats + reading->parts.rows * reading->parts.features;
+        status = label_read(reading, error);
+        for (uint32_t i = 0; i < reading->binding_count && status == 0; i++)
+            status = feature_read(reading, &reading->bindings[i], features, error);
+        if (status < 0)
+            return status;
+        if (status == 0)
+            reading->parts.rows++;
+    }
+    if (status == 0 && reading->parts.rows == 0)
+        return sgp_fail(error, SGP_E_DATA, "%s:%llu: no rows%s; at least one is needed",
+            reading->csv.source.name, (unsigned long long)reading->csv.line,
+            reading->options->missing == SGP_MISSING_DROP ? " without missing values" : "");
+    return status;
+}
+
+static int reading_run(struct reading *reading, struct sgp_error *error)
+{
+    int status = sgp_csv_header_read(&reading->csv, error, &reading->header);
+    if (status == 0)
+        status = bind_label(reading, error);
+    if (status == 0)
+        status =
+            reading->options->scaling ? bind_scaled(reading, error) : bind_plain(reading, error);
+    return status == 0 ? rows_read(reading, error) : status;
+}
+
+int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_options *options,
+    struct sgp_error *error, struct sgp_dataset **ret_dataset)
+{
+    sgp_assert((options->class_count > 0) == (options->class_names != NULL));
+    if (options->missing == SGP_MISSING_MEAN && !options->scaling)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%s: missing = mean takes the means from a scaling file; set scale = FILE", name);
+    struct reading reading = {.options = options};
+    int status = sgp_csv_init(&reading.csv, file, name, error);
+    if (status == 0)
+        status = reading_run(&reading, error);
+    if (status == 0) {
+        status = sgp_dataset_create_parts(&reading.parts, ret_dataset);
+        if (status < 0)
+            no_memory(&reading, error);
+    }
+    if (status < 0) {
+        free(reading.parts.floats);
+        free(reading.parts.labels);
+        free(reading.parts.values);
+    }
+    for (uint32_t i = 0; i < reading.binding_count; i++)
+        free(reading.bindings[i].entries);
+    free(reading.bindings);
+    free(reading.classes);
+    sgp_csv_header_finish(&reading.header);
+    sgp_csv_finish(&reading.csv);
+    return status;
+}
+
+int sgp_dataset_read_csv(const char *path, const struct sgp_csv_options *options,
+    struct sgp_error *error, struct sgp_dataset **ret_dataset)
+{
+    FILE *file = NULL;
+    int status = sgp_source_open(path, error, &file);
+    if (status < 0)
+        return status;
+    status = sgp_csv_read_dataset(file, path, options, error, ret_dataset);
+    fclose(file);
+    return status;
+}

@@ -1,0 +1,91 @@
+/* The first line of a CSV file, which gives the columns their names; see csv.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "csv.h"
+#include "scaling.h"
+
+void sgp_csv_header_finish(struct sgp_csv_header *header)
+{
+    for (uint32_t i = 0; i < header->count; i++)
+        free(header->names[i]);
+    free(header->names);
+    *header = (struct sgp_csv_header){.count = 0};
+}
+
+/* Refuse two columns of one name: which one is meant could not be said. */
+static int names_check(
+    const struct sgp_csv_header *header, const struct sgp_csv *csv, struct sgp_error *error)
+{
+    char **sorted = malloc(header->count * sizeof *sorted);
+    if (!sorted)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
+    memcpy(sorted, header->names, header->count * sizeof *sorted);
+    qsort(sorted, header->count, sizeof *sorted, sgp_values_compare);
+    int status = 0;
+    for (uint32_t i = 1; i < header->count && status == 0; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            status = sgp_fail(error, SGP_E_DATA,
+                "%s:%llu: two columns are named '%s'; the first line gives every column its own "
+                "name",
+                csv->source.name, (unsigned long long)csv->line, sorted[i]);
+    }
+    free(sorted);
+    return status;
+}
+
+int sgp_csv_header_read(
+    struct sgp_csv *csv, struct sgp_error *error, struct sgp_csv_header *ret_header)
+{
+    int status = sgp_csv_next(csv, error);
+    if (status < 0)
+        return status;
+    if (status == 0)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:1: the file is empty; the first line names the columns", csv->source.name);
+    struct sgp_csv_header header = {.names = calloc(csv->field_count, sizeof *header.names)};
+    if (!header.names)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
+    status = 0;
+    for (size_t i = 0; i < csv->field_count && status == 0; i++) {
+        header.names[i] = strdup(sgp_csv_field(csv, i));
+        header.count++;
+        if (!header.names[i])
+            status = sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
+    }
+    if (status == 0)
+        status = names_check(&header, csv, error);
+    if (status < 0) {
+        sgp_csv_header_finish(&header);
+        return status;
+    }
+    *ret_header = header;
+    return 0;
+}
+
+int64_t sgp_csv_header_find(const struct sgp_csv_header *header, const struct sgp_csv *csv,
+    const char *name, struct sgp_error *error)
+{
+    char list[SGP_TEXT_BYTES / 2] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < header->count; i++) {
+        if (strcmp(header->names[i], name) == 0)
+            return i;
+        if (used < sizeof list)
+            used += (size_t)snprintf(
+                list + used, sizeof list - used, "%s%s", i ? ", " : "", header->names[i]);
+    }
+    return sgp_fail(error, SGP_E_DATA, "%s:1: there is no column '%s'; the columns are %s%s",
+        csv->source.name, name, list, used < sizeof list ? "" : "...");
+}
+
+int sgp_csv_row(struct sgp_csv *csv, const struct sgp_csv_header *header, struct sgp_error *error)
+{
+    int status = sgp_csv_next(csv, error);
+    if (status == 1 && csv->field_count != header->count)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s:%llu: %zu fields, but the first line names %u columns", csv->source.name,
+            (unsigned long long)csv->line, csv->field_count, header->count);
+    return status;
+}

@@ -1,0 +1,208 @@
+/* Computes a scaling from a CSV file in two passes, so that memory is a few numbers a column and the
+ * values of the categorical ones alone. Fails as the CSV reader. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "csv.h"
+#include "scaling.h"
+#include "table.h"
+
+/* What is known of a column: Welford's running moments while it has been all numbers, or its
+ * distinct values in order. */
+struct survey {
+    bool used;
+    bool category;
+    uint64_t count;
+    double mean;
+    double squares; /* sum of squared differences from the mean */
+    char **values;
+    size_t value_count;
+    size_t value_capacity;
+};
+
+static void number_add(struct survey *survey, double number)
+{
+    survey->count++;
+    const double before = number - survey->mean;
+    survey->mean += before / (double)survey->count;
+    survey->squares += before * (number - survey->mean);
+}
+
+/* First pass: moments, and which columns hold something else than numbers. */
+static int pass_numbers(struct sgp_csv *csv, const struct sgp_csv_header *header,
+    struct survey *surveys, struct sgp_error *error)
+{
+    int status;
+    while ((status = sgp_csv_row(csv, header, error)) > 0) {
+        for (uint32_t i = 0; i < header->count; i++) {
+            double number;
+            const char *field = sgp_csv_field(csv, i);
+            if (sgp_csv_missing(field))
+                continue;
+            if (sgp_csv_number(field, &number))
+                number_add(&surveys[i], number);
+            else
+                surveys[i].category = true;
+        }
+    }
+    return status;
+}
+
+/* Put a value where it belongs among the distinct ones. */
+static int value_add(struct survey *survey, const char *field, const struct sgp_csv *csv,
+    const char *column, struct sgp_error *error)
+{
+    size_t low = 0;
+    size_t high = survey->value_count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const int order = strcmp(survey->values[middle], field);
+        if (order == 0)
+            return 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (survey->value_count == SGP_CATEGORIES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT,
+            "%s:%llu: column '%s' holds text of more than %u different values; leave it out",
+            csv->source.name, (unsigned long long)csv->line, column, SGP_CATEGORIES_MAX);
+    char **values = sgp_grow(survey->values, &survey->value_capacity, sizeof *values,
+        survey->value_count + 1, SGP_CATEGORIES_MAX);
+    char *copy = strdup(field);
+    if (values)
+        survey->values = values;
+    if (!values || !copy) {
+        free(copy);
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
+    }
+    memmove(values + low + 1, values + low, (survey->value_count - low) * sizeof *values);
+    values[low] = copy;
+    survey->value_count++;
+    return 0;
+}
+
+/* Second pass: the values of the categorical columns. */
+static int pass_values(struct sgp_csv *csv, const struct sgp_csv_header *header,
+    struct survey *surveys, struct sgp_error *error)
+{
+    int status;
+    while ((status = sgp_csv_row(csv, header, error)) > 0) {
+        for (uint32_t i = 0; i < header->count; i++) {
+            const char *field = sgp_csv_field(csv, i);
+            if (!surveys[i].used || !surveys[i].category || sgp_csv_missing(field))
+                continue;
+            int added = value_add(&surveys[i], field, csv, header->names[i], error);
+            if (added < 0)
+                return added;
+        }
+    }
+    return status;
+}
+
+/* Surveys to columns; what moves over is no longer the survey's. */
+static int columns_make(const struct sgp_csv_header *header, struct survey *surveys,
+    const char *name, struct sgp_error *error, struct sgp_scaling **ret_scaling)
+{
+    struct sgp_scaling_column *columns = calloc(header->count, sizeof *columns);
+    uint32_t count = 0;
+    int status = columns ? 0 : sgp_fail(error, -ENOMEM, "%s: out of memory", name);
+    for (uint32_t i = 0; i < header->count && status == 0; i++) {
+        struct survey *survey = &surveys[i];
+        if (!survey->used)
+            continue;
+        if (!survey->category && survey->count == 0) {
+            status = sgp_fail(error, SGP_E_DATA,
+                "%s: column '%s' has no value in any line; leave it "
+                "out of the file",
+                name, header->names[i]);
+            continue;
+        }
+        struct sgp_scaling_column *column = &columns[count++];
+        column->name = header->names[i];
+        header->names[i] = NULL;
+        if (survey->category) {
+            column->values = survey->values;
+            column->value_count = (uint32_t)survey->value_count;
+            survey->values = NULL;
+            survey->value_count = 0;
+        } else {
+            const double deviation = sqrt(survey->squares / (double)survey->count);
+            column->mean = survey->mean;
+            column->deviation = deviation > 0 ? deviation : 1;
+        }
+    }
+    if (status < 0) {
+        sgp_scaling_columns_free(columns, count);
+        return status;
+    }
+    return sgp_scaling_create(columns, count, name, error, ret_scaling);
+}
+
+/* Read the whole file once with one of the passes. The header is read the first time only. */
+static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
+    struct survey **surveys, const char *label, struct sgp_error *error)
+{
+    struct sgp_csv csv;
+    struct sgp_csv_header first;
+    rewind(file);
+    int status = sgp_csv_init(&csv, file, name, error);
+    if (status == 0)
+        status = sgp_csv_header_read(&csv, error, &first);
+    if (status == 0 && *surveys) {
+        /* A file that changed between the passes could have fewer columns now. */
+        bool same = first.count == header->count;
+        sgp_csv_header_finish(&first);
+        status = same ? pass_values(&csv, header, *surveys, error)
+                      : sgp_fail(error, SGP_E_DATA, "%s: changed while it was read", name);
+    } else if (status == 0) {
+        *header = first;
+        *surveys = calloc(first.count, sizeof **surveys);
+        if (!*surveys)
+            status = sgp_fail(error, -ENOMEM, "%s: out of memory", name);
+        int64_t found = label && status == 0 ? sgp_csv_header_find(header, &csv, label, error) : -1;
+        if (label && status == 0 && found < 0)
+            status = (int)found;
+        for (uint32_t i = 0; i < first.count && status == 0; i++)
+            (*surveys)[i].used = i != found;
+        if (status == 0)
+            status = pass_numbers(&csv, header, *surveys, error);
+    }
+    sgp_csv_finish(&csv);
+    return status;
+}
+
+int sgp_csv_compute_scaling(FILE *file, const char *name, const char *label,
+    struct sgp_error *error, struct sgp_scaling **ret_scaling)
+{
+    struct sgp_csv_header header = {.count = 0};
+    struct survey *surveys = NULL;
+    int status = pass_run(file, name, &header, &surveys, label, error);
+    if (status == 0)
+        status = pass_run(file, name, &header, &surveys, label, error);
+    if (status == 0)
+        status = columns_make(&header, surveys, name, error, ret_scaling);
+    for (uint32_t i = 0; surveys && i < header.count; i++) {
+        for (size_t v = 0; v < surveys[i].value_count; v++)
+            free(surveys[i].values[v]);
+        free(surveys[i].values);
+    }
+    free(surveys);
+    sgp_csv_header_finish(&header);
+    return status;
+}
+
+int sgp_scaling_compute(const char *csv_path, const char *label, struct sgp_error *error,
+    struct sgp_scaling **ret_scaling)
+{
+    FILE *file = NULL;
+    int status = sgp_source_open(csv_path, error, &file);
+    if (status < 0)
+        return status;
+    status = sgp_csv_compute_scaling(file, csv_path, label, error, ret_scaling);
+    fclose(file);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* Carries out the section [data]: reads files, keeps this node's rows, finds what to evaluate on.
+ * Blocks on files. Owns the whole training table only until the node's part has been copied. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sgp/dataset.h"
+
+static int options_check(const struct sgp_data_options *options, struct sgp_error *error)
+{
+    if (!options->train)
+        return sgp_fail(error, SGP_E_CONFIG, "[data] train is missing; name the file of rows");
+    if (options->label && options->labels)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "[data] label (a column of CSV) and labels (a file of IDX) exclude each other");
+    if (!options->label && !options->labels)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "[data] says neither labels = FILE (IDX) nor label = COLUMN (CSV)");
+    if (options->labels && options->test && !options->test_labels)
+        return sgp_fail(error, SGP_E_CONFIG, "[data] test needs test_labels too");
+    if (options->test_labels && (options->label || !options->test))
+        return sgp_fail(error, SGP_E_CONFIG, "[data] test_labels goes with test and labels (IDX)");
+    if (options->labels && options->scale && strcmp(options->scale, "none") != 0)
+        return sgp_fail(
+            error, SGP_E_CONFIG, "[data] scale is for CSV; bytes of IDX are always divided by 255");
+    if (options->label && options->class_count > 0 && !options->class_names)
+        return sgp_fail(error, SGP_E_CONFIG, "[data] classes must name the values of a CSV label");
+    if (!(options->holdout >= 0 && options->holdout < 1))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "[data] holdout = %g: from 0 to less than 1 would be right", options->holdout);
+    return 0;
+}
+
+/* Read one table. For IDX, class_count may have become known from the training labels. */
+static int table_read(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
+    const char *path, const char *label_path, uint32_t class_count, struct sgp_error *error,
+    struct sgp_dataset **ret_dataset)
+{
+    if (options->labels)
+        return sgp_dataset_read_idx(
+            path, label_path, options->class_names, class_count, error, ret_dataset);
+    const struct sgp_csv_options csv = {.label = options->label,
+        .class_names = options->class_names,
+        .class_count = options->class_count,
+        .scaling = scaling,
+        .missing = options->missing ? options->missing : SGP_MISSING_ERROR};
+    return sgp_dataset_read_csv(path, &csv, error, ret_dataset);
+}
+
+/* Replace the whole table by this node's rows. */
+static int keep_own(
+    const struct sgp_data_options *options, struct sgp_error *error, struct sgp_dataset **dataset)
+{
+    const struct sgp_dataset *whole = *dataset;
+    struct sgp_shards shards = options->shards;
+    if (!shards.kind)
+        shards.kind = SGP_SHARD_ROUND_ROBIN;
+    if (shards.kind == SGP_SHARD_NONE || options->node_count == 1)
+        return 0;
+    uint32_t *rows = NULL;
+    uint64_t count = 0;
+    int status = sgp_shard_rows(&shards, whole->labels, whole->rows, whole->classes,
+        options->node_index, options->node_count, options->seed, error, &rows, &count);
+    if (status < 0)
+        return status;
+    struct sgp_dataset *own = NULL;
+    status = sgp_dataset_subset(whole, rows, count, &own);
+    free(rows);
+    if (status < 0)
+        return sgp_fail(error, status, "%s: out of memory", options->train);
+    sgp_dataset_destroy(*dataset);
+    *dataset = own;
+    return 0;
+}
+
+/* The test table, which must be like the training table; or rows held out of that. */
+static int find_test(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
+    struct sgp_error *error, struct sgp_dataset **train, struct sgp_dataset **ret_test)
+{
+    if (!options->test) {
+        struct sgp_dataset *kept = NULL;
+        struct sgp_dataset *held = NULL;
+        if (options->holdout <= 0)
+            return 0;
+        int status = sgp_dataset_split(
+            *train, options->holdout, options->seed, options->node_index, &kept, &held);
+        if (status < 0)
+            return sgp_fail(error, status, "%s: out of memory", options->train);
+        sgp_dataset_destroy(*train);
+        *train = kept;
+        *ret_test = held;
+        return 0;
+    }
+    struct sgp_dataset *test = NULL;
+    int status = table_read(
+        options, scaling, options->test, options->test_labels, (*train)->classes, error, &test);
+    if (status < 0)
+        return status;
+    if (test->features != (*train)->features || test->scaling_digest != (*train)->scaling_digest) {
+        status = sgp_fail(error, SGP_E_DATA,
+            "%s: other columns (%u features) than %s (%u features); both must have the same, in "
+            "the "
+            "same order",
+            options->test, test->features, options->train, (*train)->features);
+        sgp_dataset_destroy(test);
+        return status;
+    }
+    *ret_test = test;
+    return 0;
+}
+
+int sgp_data_load(const struct sgp_data_options *options, struct sgp_error *error,
+    struct sgp_dataset **ret_train, struct sgp_dataset **ret_test)
+{
+    sgp_assert(options->node_index < options->node_count);
+    int status = options_check(options, error);
+    if (status < 0)
+        return status;
+    struct sgp_scaling *scaling = NULL;
+    struct sgp_dataset *train = NULL;
+    struct sgp_dataset *test = NULL;
+    if (options->scale && strcmp(options->scale, "none") != 0)
+        status = sgp_scaling_read(options->scale, error, &scaling);
+    if (status == 0)
+        status = table_read(
+            options, scaling, options->train, options->labels, options->class_count, error, &train);
+    if (status == 0)
+        status = keep_own(options, error, &train);
+    if (status == 0)
+        status = find_test(options, scaling, error, &train, &test);
+    sgp_scaling_destroy(scaling);
+    if (status < 0) {
+        sgp_dataset_destroy(train);
+        return status;
+    }
+    *ret_train = train;
+    *ret_test = test;
+    return 0;
+}

@@ -1,0 +1,268 @@
+/* Owns a dataset's memory: making it, taking rows out of it, and its digests. No I/O; gathering
+ * does not allocate and may run on any thread. */
+#include "table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "sgp/random.h"
+
+/* Purposes of random streams drawn from the fleet's seed; a node's stream is added to it. */
+#define STREAM_HOLDOUT ((uint64_t)0x686f6c64 << 32)
+
+void *sgp_grow(void *array, size_t *capacity, size_t size, size_t count, size_t limit)
+{
+    sgp_assert(count <= limit);
+    if (count <= *capacity)
+        return array;
+    size_t wanted = *capacity > limit / 2 ? limit : 2 * *capacity;
+    if (wanted < count)
+        wanted = count;
+    void *grown = wanted > SIZE_MAX / size ? NULL : realloc(array, wanted * size);
+    if (grown)
+        *capacity = wanted;
+    return grown;
+}
+
+uint64_t sgp_classes_digest(const char *const *names, uint32_t count)
+{
+    uint64_t digest = XXH3_64bits_withSeed("classes", 7, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%u", i);
+        const char *name = names ? names[i] : number;
+        /* The terminating zero belongs to it: {"ab"} is not {"a", "b"}. */
+        digest = XXH3_64bits_withSeed(name, strlen(name) + 1, digest);
+    }
+    return digest;
+}
+
+uint64_t sgp_bytes_digest(uint32_t features)
+{
+    return XXH3_64bits_withSeed("bytes/255", 9, features);
+}
+
+uint64_t sgp_unscaled_digest(uint32_t features)
+{
+    return XXH3_64bits_withSeed("unscaled", 8, features);
+}
+
+int sgp_dataset_create_parts(const struct sgp_dataset *parts, struct sgp_dataset **ret_dataset)
+{
+    struct sgp_dataset *dataset = malloc(sizeof *dataset);
+    if (!dataset)
+        return -ENOMEM;
+    *dataset = *parts;
+    *ret_dataset = dataset;
+    return 0;
+}
+
+void sgp_dataset_destroy(struct sgp_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    free(dataset->bytes);
+    free(dataset->floats);
+    free(dataset->labels);
+    free(dataset->values);
+    free(dataset);
+}
+
+/* A copy of count elements of size bytes; NULL for NULL, or with *failed set. */
+static void *copy_array(const void *array, uint64_t count, size_t size, bool *failed)
+{
+    if (!array)
+        return NULL;
+    void *copy = malloc((size_t)count * size);
+    if (!copy) {
+        *failed = true;
+        return NULL;
+    }
+    memcpy(copy, array, (size_t)count * size);
+    return copy;
+}
+
+static bool all_finite(const float *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            return false;
+    }
+    return true;
+}
+
+static int memory_check(const float *features, const uint32_t *labels, const float *values,
+    uint64_t rows, uint32_t feature_count, uint32_t classes, uint32_t targets)
+{
+    if (rows == 0 || feature_count == 0 || !features)
+        return SGP_E_DATA;
+    if (rows > SGP_ROWS_MAX || feature_count > SGP_FEATURES_MAX || classes > SGP_CLASSES_MAX ||
+        targets > SGP_FEATURES_MAX || rows > SGP_DATA_BYTES_MAX / sizeof(float) / feature_count ||
+        (targets > 0 && rows > SGP_DATA_BYTES_MAX / sizeof(float) / targets))
+        return SGP_E_LIMIT;
+    if ((classes > 0) != (labels != NULL) || (classes == 0 && targets > 0) != (values != NULL))
+        return SGP_E_DATA;
+    for (uint64_t i = 0; labels && i < rows; i++) {
+        if (labels[i] >= classes)
+            return SGP_E_DATA;
+    }
+    if (!all_finite(features, rows * feature_count))
+        return SGP_E_NOT_FINITE;
+    if (values && !all_finite(values, rows * targets))
+        return SGP_E_NOT_FINITE;
+    return 0;
+}
+
+int sgp_dataset_create_memory(const float *features, const uint32_t *labels, const float *values,
+    uint64_t rows, uint32_t feature_count, uint32_t classes, uint32_t targets,
+    struct sgp_dataset **ret_dataset)
+{
+    int status = memory_check(features, labels, values, rows, feature_count, classes, targets);
+    if (status < 0)
+        return status;
+    struct sgp_dataset *dataset = calloc(1, sizeof *dataset);
+    if (!dataset)
+        return -ENOMEM;
+    dataset->rows = rows;
+    dataset->features = feature_count;
+    dataset->classes = classes;
+    dataset->targets = classes > 0 ? 1 : targets;
+    dataset->classes_digest = sgp_classes_digest(NULL, classes);
+    dataset->scaling_digest = sgp_unscaled_digest(feature_count);
+    bool failed = false;
+    dataset->floats = copy_array(features, rows * feature_count, sizeof(float), &failed);
+    dataset->labels = copy_array(labels, rows, sizeof(uint32_t), &failed);
+    dataset->values = copy_array(values, rows * targets, sizeof(float), &failed);
+    if (failed) {
+        sgp_dataset_destroy(dataset);
+        return -ENOMEM;
+    }
+    *ret_dataset = dataset;
+    return 0;
+}
+
+static void widen(float *restrict floats, const uint8_t *restrict bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        floats[i] = (float)bytes[i] / 255.0f;
+}
+
+void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
+    float *values, const uint32_t *indices, size_t count)
+{
+    const size_t width = dataset->features;
+    const size_t targets = dataset->targets;
+    for (size_t i = 0; i < count; i++) {
+        const size_t row = indices[i];
+        sgp_assert(row < dataset->rows);
+        if (dataset->bytes)
+            widen(features + i * width, dataset->bytes + row * width, width);
+        else
+            memcpy(features + i * width, dataset->floats + row * width, width * sizeof(float));
+        if (labels && dataset->labels)
+            labels[i] = dataset->labels[row];
+        if (values && dataset->values)
+            memcpy(values + i * targets, dataset->values + row * targets, targets * sizeof(float));
+    }
+}
+
+/* The named rows of `size` bytes each out of an array; NULL for NULL, or with *failed set. */
+static void *pick_rows(
+    const void *array, const uint32_t *indices, uint64_t count, size_t size, bool *failed)
+{
+    if (!array)
+        return NULL;
+    unsigned char *picked = malloc((size_t)count * size);
+    if (!picked) {
+        *failed = true;
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        memcpy(picked + i * size, (const unsigned char *)array + indices[i] * size, size);
+    return picked;
+}
+
+int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices, uint64_t count,
+    struct sgp_dataset **ret_dataset)
+{
+    sgp_assert(count >= 1 && count <= SGP_ROWS_MAX);
+    for (uint64_t i = 0; i < count; i++)
+        sgp_assert(indices[i] < dataset->rows);
+    struct sgp_dataset *subset = malloc(sizeof *subset);
+    if (!subset)
+        return -ENOMEM;
+    *subset = *dataset;
+    subset->rows = count;
+    const size_t width = dataset->features;
+    bool failed = false;
+    subset->bytes = pick_rows(dataset->bytes, indices, count, width, &failed);
+    subset->floats = pick_rows(dataset->floats, indices, count, width * sizeof(float), &failed);
+    subset->labels = pick_rows(dataset->labels, indices, count, sizeof(uint32_t), &failed);
+    subset->values =
+        pick_rows(dataset->values, indices, count, dataset->targets * sizeof(float), &failed);
+    if (failed) {
+        sgp_dataset_destroy(subset);
+        return -ENOMEM;
+    }
+    *ret_dataset = subset;
+    return 0;
+}
+
+/* Choose `held` of `rows` rows by selection sampling (Knuth, TAOCP 3.4.2, algorithm S), so both
+ * parts come out in order: order[0..held) the held ones, order[held..rows) the others. */
+static void choose_held(uint32_t *order, uint64_t rows, uint64_t held, struct sgp_random *random)
+{
+    uint64_t chosen = 0;
+    uint64_t kept = held;
+    for (uint64_t row = 0; row < rows; row++) {
+        if (sgp_random_below(random, rows - row) < held - chosen)
+            order[chosen++] = (uint32_t)row;
+        else
+            order[kept++] = (uint32_t)row;
+    }
+}
+
+int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction, uint64_t seed,
+    uint64_t stream, struct sgp_dataset **ret_kept, struct sgp_dataset **ret_held)
+{
+    sgp_assert(fraction >= 0 && fraction < 1);
+    const uint64_t rows = dataset->rows;
+    uint64_t held = (uint64_t)(fraction * (double)rows);
+    if (held == 0 && fraction > 0 && rows >= 2)
+        held = 1;
+    sgp_assert(held < rows);
+    uint32_t *order = malloc((size_t)rows * sizeof *order);
+    if (!order)
+        return -ENOMEM;
+    struct sgp_random random;
+    sgp_random_init(&random, seed, STREAM_HOLDOUT + stream);
+    choose_held(order, rows, held, &random);
+
+    struct sgp_dataset *kept_set = NULL;
+    struct sgp_dataset *held_set = NULL;
+    int status = sgp_dataset_subset(dataset, order + held, rows - held, &kept_set);
+    if (status == 0 && held > 0)
+        status = sgp_dataset_subset(dataset, order, held, &held_set);
+    free(order);
+    if (status < 0) {
+        sgp_dataset_destroy(kept_set);
+        return status;
+    }
+    *ret_kept = kept_set;
+    *ret_held = held_set;
+    return 0;
+}
+
+uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset)
+{
+    return dataset->classes_digest;
+}
+
+uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset)
+{
+    return dataset->scaling_digest;
+}

@@ -1,0 +1,181 @@
+/* Decides which rows of a common file a node owns. Pure: integers and exactly rounded arithmetic,
+ * so every machine computes the same. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sgp/dataset.h"
+#include "sgp/random.h"
+
+#define STREAM_DIRICHLET ((uint64_t)0x64697269 << 32)
+#define ALPHA_MIN 1e-6
+#define ALPHA_MAX 1e6
+
+int sgp_shards_parse(const char *text, struct sgp_error *error, struct sgp_shards *ret_shards)
+{
+    static const struct {
+        const char *word;
+        enum sgp_shard_kind kind;
+    } kinds[] = {{"round-robin", SGP_SHARD_ROUND_ROBIN}, {"contiguous", SGP_SHARD_CONTIGUOUS},
+        {"sorted", SGP_SHARD_SORTED}, {"none", SGP_SHARD_NONE}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(text, kinds[i].word) == 0) {
+            *ret_shards = (struct sgp_shards){.kind = kinds[i].kind};
+            return 0;
+        }
+    }
+    static const char prefix[] = "dirichlet";
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "shards = %s: unknown; round-robin, contiguous, sorted, dirichlet:A or none would be "
+            "right",
+            text);
+    const char *number = text + sizeof prefix - 1;
+    char *end = NULL;
+    double alpha = *number == ':' ? strtod(number + 1, &end) : 0;
+    if (!end || end == number + 1 || *end != '\0' || !(alpha >= ALPHA_MIN && alpha <= ALPHA_MAX))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "shards = %s: needs a number from %g to %g, as in dirichlet:0.5", text, ALPHA_MIN,
+            ALPHA_MAX);
+    *ret_shards = (struct sgp_shards){.kind = SGP_SHARD_DIRICHLET, .alpha = alpha};
+    return 0;
+}
+
+/* order = the rows by label, equal labels in file order (counting sort). -ENOMEM. */
+static int sort_by_label(uint32_t *order, const uint32_t *labels, uint64_t rows, uint32_t classes)
+{
+    uint64_t *first = calloc((size_t)classes + 1, sizeof *first);
+    if (!first)
+        return -ENOMEM;
+    for (uint64_t r = 0; r < rows; r++)
+        first[labels[r] + 1]++;
+    for (uint32_t c = 0; c < classes; c++)
+        first[c + 1] += first[c];
+    for (uint64_t r = 0; r < rows; r++)
+        order[first[labels[r]]++] = (uint32_t)r;
+    free(first);
+    return 0;
+}
+
+/* owner[r] = the node of row r, drawn class by class from a Polya urn: with t rows of the class drawn,
+ * the next goes to a node chosen uniformly with probability n alpha / (n alpha + t), else to the owner
+ * of one of the t, chosen uniformly. `order` holds the rows by label. */
+static void draw_owners(uint32_t *owner, const uint32_t *order, const uint32_t *labels,
+    uint64_t rows, double alpha, uint32_t node_count, uint64_t seed)
+{
+    const double fresh = alpha * (double)node_count;
+    struct sgp_random random;
+    uint64_t first = 0;
+    for (uint64_t i = 0; i < rows; i++) {
+        const uint32_t label = labels[order[i]];
+        if (i == 0 || label != labels[order[i - 1]]) {
+            sgp_random_init(&random, seed, STREAM_DIRICHLET + label);
+            first = i;
+        }
+        const uint64_t drawn = i - first;
+        if (sgp_random_double(&random) * (fresh + (double)drawn) < fresh)
+            owner[order[i]] = (uint32_t)sgp_random_below(&random, node_count);
+        else
+            owner[order[i]] = owner[order[first + sgp_random_below(&random, drawn)]];
+    }
+}
+
+/* Mark the rows of the node in owned[]: pieces of `order`, equal to a row. */
+static void own_piece(
+    uint32_t *owned, const uint32_t *order, uint64_t rows, uint32_t node_index, uint32_t node_count)
+{
+    const uint64_t begin = rows * node_index / node_count;
+    const uint64_t end = rows * (node_index + 1) / node_count;
+    for (uint64_t i = 0; i < end - begin; i++)
+        owned[i] = order ? order[begin + i] : (uint32_t)(begin + i);
+}
+
+static int ascending(const void *left, const void *right)
+{
+    const uint32_t a = *(const uint32_t *)left;
+    const uint32_t b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Kinds that look at labels. *ret_count rows into owned; order and owner are scratch of `rows`. */
+static int shard_labelled(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
+    uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed, uint32_t *owned,
+    uint64_t *ret_count)
+{
+    uint32_t *order = malloc((size_t)rows * sizeof *order);
+    uint32_t *owner = malloc((size_t)rows * sizeof *owner);
+    int status = order && owner ? sort_by_label(order, labels, rows, classes) : -ENOMEM;
+    uint64_t count = 0;
+    if (status == 0 && shards->kind == SGP_SHARD_SORTED) {
+        count = rows * (node_index + 1) / node_count - rows * node_index / node_count;
+        own_piece(owned, order, rows, node_index, node_count);
+        qsort(owned, count, sizeof *owned, ascending);
+    } else if (status == 0) {
+        draw_owners(owner, order, labels, rows, shards->alpha, node_count, seed);
+        for (uint64_t r = 0; r < rows; r++) {
+            if (owner[r] == node_index)
+                owned[count++] = (uint32_t)r;
+        }
+    }
+    free(order);
+    free(owner);
+    if (status == 0)
+        *ret_count = count;
+    return status;
+}
+
+/* Kinds that only count. Returns how many rows are owned. */
+static uint64_t shard_counted(enum sgp_shard_kind kind, uint64_t rows, uint32_t node_index,
+    uint32_t node_count, uint32_t *owned)
+{
+    uint64_t count = 0;
+    if (kind == SGP_SHARD_CONTIGUOUS) {
+        own_piece(owned, NULL, rows, node_index, node_count);
+        return rows * (node_index + 1) / node_count - rows * node_index / node_count;
+    }
+    const uint64_t step = kind == SGP_SHARD_NONE ? 1 : node_count;
+    for (uint64_t r = kind == SGP_SHARD_NONE ? 0 : node_index; r < rows; r += step)
+        owned[count++] = (uint32_t)r;
+    return count;
+}
+
+int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
+    uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
+    struct sgp_error *error, uint32_t **ret_rows, uint64_t *ret_count)
+{
+    sgp_assert(node_index < node_count && rows >= 1 && rows <= SGP_ROWS_MAX);
+    const bool labelled = shards->kind == SGP_SHARD_SORTED || shards->kind == SGP_SHARD_DIRICHLET;
+    if (labelled && !labels)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "shards: sorted and dirichlet go by class, and these rows have none; round-robin or "
+            "contiguous would be right");
+    if (shards->kind != SGP_SHARD_NONE && rows < node_count)
+        return sgp_fail(error, SGP_E_DATA,
+            "shards: %llu rows cannot give each of %u nodes one; have more rows or fewer nodes",
+            (unsigned long long)rows, node_count);
+    uint32_t *owned = malloc((size_t)rows * sizeof *owned);
+    if (!owned)
+        return sgp_fail(error, -ENOMEM, "shards: out of memory");
+    uint64_t count = 0;
+    int status = 0;
+    if (labelled)
+        status = shard_labelled(
+            shards, labels, rows, classes, node_index, node_count, seed, owned, &count);
+    else
+        count = shard_counted(shards->kind, rows, node_index, node_count, owned);
+    if (status < 0)
+        sgp_fail(error, status, "shards: out of memory");
+    else if (count == 0)
+        status = sgp_fail(error, SGP_E_DATA,
+            "shards: dirichlet:%g leaves node %u without a row; a larger number or another seed "
+            "would be right",
+            shards->alpha, node_index);
+    if (status < 0) {
+        free(owned);
+        return status;
+    }
+    *ret_rows = owned;
+    *ret_count = count;
+    return 0;
+}
