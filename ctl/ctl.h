@@ -40,14 +40,15 @@ struct ctl_command {
     const char *synopsis; /* its arguments: "FILE" */
     const char *summary;  /* one line for the list of commands */
     const char *help;     /* the rest, lines ended by newlines; NULL if the summary says it all */
+    void (*more)(void);   /* prints help that is not a constant; or NULL */
     enum ctl_exit (*run)(struct ctl *ctl, int argc, char **argv);
 };
 
 extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topology_command,
-    ctl_history_command, ctl_metrics_command, ctl_wait_command, ctl_watch_command,
-    ctl_pause_command, ctl_resume_command, ctl_stop_command, ctl_evaluate_command,
-    ctl_predict_command, ctl_export_command, ctl_topology_check_command, ctl_topology_show_command,
-    ctl_topology_generate_command, ctl_simulate_command;
+    ctl_metrics_command, ctl_wait_command, ctl_watch_command, ctl_pause_command, ctl_resume_command,
+    ctl_stop_command, ctl_evaluate_command, ctl_predict_command, ctl_export_command,
+    ctl_topology_check_command, ctl_topology_show_command, ctl_topology_generate_command,
+    ctl_simulate_command;
 
 /* ---- arguments (options.c) ---- */
 
@@ -77,8 +78,8 @@ bool ctl_text_real(const char *text, double *ret_number); /* finite */
 
 /* ---- what people and scripts read (print.c) ---- */
 
-/* Say what went wrong: a line on standard error, or with --json {"error": ..., "exit_status": ...} on
- * standard output. Returns `status`. */
+/* Say what went wrong: a line on standard error, or with --json, on standard output,
+ * {"error": {"exit_status": 2, "code": "usage", "message": ...}}. Returns `status`. */
 enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -87,7 +88,7 @@ enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Print one JSON value as one line, keys in their order, and release it. */
-enum ctl_exit ctl_print_json(struct ctl *ctl, json_t *value);
+enum ctl_exit ctl_print_json(json_t *value);
 
 /* A number that JSON can hold: null for NaN and infinities. */
 json_t *ctl_json_real(double number);
@@ -100,6 +101,12 @@ void ctl_cell(
 
 /* Print an object as lines `key value`; objects within it as `outer.inner value`. */
 void ctl_print_object(const struct ctl *ctl, const json_t *object);
+
+/* An answer of GET /v1/status in the order in which a person reads it; the caller releases it. */
+json_t *ctl_status_in_order(const json_t *status);
+
+/* An answer of GET /v1/peers as a table. */
+void ctl_print_peers(const struct ctl *ctl, const json_t *peers);
 
 /* Print an array of objects, these keys as columns: aligned on a terminal, else separated by tabs. */
 void ctl_print_table(
@@ -114,24 +121,24 @@ struct ctl_request {
     size_t body_bytes;
     const char *content_type; /* of the body */
     FILE *into;               /* where the answer goes, or NULL: memory */
+    bool patient;             /* the daemon has to compute first: wait as long as it takes */
+    bool quiet;               /* a failure is not told, only returned */
 };
 
 struct ctl_reply {
-    long code;  /* of HTTP; 200 to 299 after CTL_DONE */
     char *text; /* ended by a zero; free() it; NULL if it went into a file */
     size_t bytes;
 };
 
-/* The socket that the command line means: of -s, of -n, or the only one there is. The result is
- * static. NULL after having said what is wrong; *ret_status then is the exit status. */
-const char *ctl_socket(struct ctl *ctl, enum ctl_exit *ret_status);
+/* The socket that the command line means: of -s, of -n, or the only one there is. *ret_path is static.
+ * Returns CTL_DONE, or another status after having said what is wrong. */
+enum ctl_exit ctl_socket(struct ctl *ctl, const char **ret_path);
 
-/* Ask the daemon. `quiet` says nothing on failure. */
+/* Ask the daemon. CTL_DONE: it answered with success. Else what is wrong has been said. */
 enum ctl_exit ctl_ask(
-    struct ctl *ctl, const struct ctl_request *request, bool quiet, struct ctl_reply *ret_reply);
+    struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply);
 
-/* GET or POST without a body, answered with JSON; the caller releases it. */
-enum ctl_exit ctl_ask_json(
-    struct ctl *ctl, const char *method, const char *path, bool quiet, json_t **ret_json);
+/* The same for an answer in JSON, which the caller releases. */
+enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json);
 
 #endif

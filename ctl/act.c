@@ -1,0 +1,61 @@
+/* Orders to the daemon: pause, resume, stop; and evaluate, which it answers with figures. */
+#include "ctl.h"
+
+static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *path, bool patient)
+{
+    const struct ctl_request request = {.method = "POST", .path = path, .patient = patient};
+    json_t *answer;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    if (status == CTL_DONE)
+        status = ctl_ask_json(ctl, &request, &answer);
+    if (status != CTL_DONE)
+        return status;
+    if (ctl->json)
+        return ctl_print_json(answer);
+    ctl_print_object(ctl, answer);
+    json_decref(answer);
+    return CTL_DONE;
+}
+
+static enum ctl_exit pause_daemon(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/pause", false);
+}
+
+static enum ctl_exit resume(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/resume", false);
+}
+
+static enum ctl_exit stop(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/stop", false);
+}
+
+static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/evaluate", true);
+}
+
+const struct ctl_command ctl_pause_command = {.words = "pause",
+    .synopsis = "",
+    .summary = "stop training after this round; neighbours go on without the node",
+    .help = "For root and the daemon's own user.\n",
+    .run = pause_daemon};
+
+const struct ctl_command ctl_resume_command = {.words = "resume",
+    .synopsis = "",
+    .summary = "go on training after pause",
+    .help = "For root and the daemon's own user.\n",
+    .run = resume};
+
+const struct ctl_command ctl_stop_command = {.words = "stop",
+    .synopsis = "",
+    .summary = "end the daemon: settle with the neighbours, write the model, exit",
+    .help = "The order is given, not awaited. For root and the daemon's own user.\n",
+    .run = stop};
+
+const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
+    .synopsis = "",
+    .summary = "measure the model on the held-out rows now",
+    .run = evaluate};

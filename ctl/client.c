@@ -1,0 +1,217 @@
+/* Talks to the daemon: HTTP over its Unix socket, by libcurl.
+ *
+ * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, a socket that may not be opened and
+ * an answer 403 are CTL_NOT_PERMITTED, silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED
+ * with the daemon's own words. */
+#include "ctl.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define RUN_DIRECTORY "/run/sgpd"
+#define SOCKET_NAME "control.sock"
+#define ANSWER_BYTES_MAX (64u << 20) /* of an answer kept in memory */
+#define ANSWER_SECONDS 30L           /* of what needs no computing */
+
+/* The node's name in RUN_DIRECTORY/NAME/SOCKET_NAME. */
+static void append_name(const char *path, char *names, size_t capacity)
+{
+    const char *name = path + strlen(RUN_DIRECTORY) + 1;
+    size_t used = strlen(names);
+    (void)snprintf(names + used, capacity - used, "%s%.*s", used > 0 ? ", " : "",
+        (int)strcspn(name, "/"), name);
+}
+
+static enum ctl_exit only_socket(struct ctl *ctl, char *path, size_t capacity)
+{
+    glob_t found;
+    int code = glob(RUN_DIRECTORY "/*/" SOCKET_NAME, 0, NULL, &found);
+    if (code != 0 || found.gl_pathc == 0)
+        return ctl_fail(ctl, CTL_NOT_RUNNING,
+            "no daemon is running here: there is no " RUN_DIRECTORY "/NAME/" SOCKET_NAME
+            "; start one, or name its socket with -s");
+    char names[SGP_TEXT_BYTES / 2] = "";
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        append_name(found.gl_pathv[i], names, sizeof names);
+    bool several = found.gl_pathc > 1;
+    (void)snprintf(path, capacity, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    if (several)
+        return ctl_usage(ctl, "several daemons run here (%s); choose one with -n NAME", names);
+    return CTL_DONE;
+}
+
+enum ctl_exit ctl_socket(struct ctl *ctl, const char **ret_path)
+{
+    static char path[sizeof((struct sockaddr_un *)0)->sun_path];
+    int length = 0;
+    if (ctl->socket) {
+        length = snprintf(path, sizeof path, "%s", ctl->socket);
+    } else if (ctl->name) {
+        if (ctl->name[0] == '\0' || ctl->name[0] == '.' || strchr(ctl->name, '/'))
+            return ctl_usage(ctl, "'%s' is not a node's name", ctl->name);
+        length = snprintf(path, sizeof path, RUN_DIRECTORY "/%s/" SOCKET_NAME, ctl->name);
+    } else {
+        enum ctl_exit status = only_socket(ctl, path, sizeof path);
+        if (status != CTL_DONE)
+            return status;
+    }
+    if (length < 0 || (size_t)length >= sizeof path)
+        return ctl_usage(ctl, "the socket's path is longer than %zu bytes", sizeof path - 1);
+    *ret_path = path;
+    return CTL_DONE;
+}
+
+struct answer {
+    FILE *into; /* a success goes here, if there is one */
+    CURL *curl;
+    char *text;
+    size_t bytes;
+};
+
+static size_t take(char *bytes, size_t size, size_t count, void *context)
+{
+    struct answer *answer = context;
+    long code = 0;
+    (void)size; /* always 1 */
+    (void)curl_easy_getinfo(answer->curl, CURLINFO_RESPONSE_CODE, &code);
+    if (answer->into && code < 300)
+        return fwrite(bytes, 1, count, answer->into);
+    if (count > ANSWER_BYTES_MAX - answer->bytes)
+        return 0;
+    char *text = realloc(answer->text, answer->bytes + count + 1);
+    if (!text)
+        return 0;
+    memcpy(text + answer->bytes, bytes, count);
+    answer->text = text;
+    answer->bytes += count;
+    answer->text[answer->bytes] = '\0';
+    return count;
+}
+
+static enum ctl_exit complain(
+    struct ctl *ctl, const struct ctl_request *request, enum ctl_exit status, const char *text)
+{
+    return request->quiet ? status : ctl_fail(ctl, status, "%s", text);
+}
+
+/* No answer came: what does that mean? */
+static enum ctl_exit no_answer(struct ctl *ctl, const struct ctl_request *request, const char *path,
+    CURLcode code, long os_error)
+{
+    char text[SGP_TEXT_BYTES];
+    if (code == CURLE_COULDNT_CONNECT && (os_error == EACCES || os_error == EPERM)) {
+        (void)snprintf(
+            text, sizeof text, "not permitted to open %s; it is for root and the group sgpd", path);
+        return complain(ctl, request, CTL_NOT_PERMITTED, text);
+    }
+    if (code == CURLE_COULDNT_CONNECT) {
+        (void)snprintf(text, sizeof text, "the daemon is not running: %s: %s", path,
+            os_error != 0 ? strerror((int)os_error) : "nobody answers");
+        return complain(ctl, request, CTL_NOT_RUNNING, text);
+    }
+    if (code == CURLE_OPERATION_TIMEDOUT) {
+        (void)snprintf(text, sizeof text, "the daemon behind %s did not answer within %ld s", path,
+            ANSWER_SECONDS);
+        return complain(ctl, request, CTL_TIMED_OUT, text);
+    }
+    if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE) {
+        (void)snprintf(text, sizeof text, "the daemon behind %s ended before it answered", path);
+        return complain(ctl, request, CTL_NOT_RUNNING, text);
+    }
+    (void)snprintf(
+        text, sizeof text, "asking %s for %s: %s", path, request->path, curl_easy_strerror(code));
+    return complain(ctl, request, CTL_FAILED, text);
+}
+
+/* The daemon refused: {"error": {"message": ...}} has its words. */
+static enum ctl_exit refused(
+    struct ctl *ctl, const struct ctl_request *request, long code, const struct answer *answer)
+{
+    json_t *root = answer->text ? json_loadb(answer->text, answer->bytes, 0, NULL) : NULL;
+    const char *message =
+        json_string_value(json_object_get(json_object_get(root, "error"), "message"));
+    char text[SGP_TEXT_BYTES];
+    if (message)
+        (void)snprintf(text, sizeof text, "%s", message);
+    else
+        (void)snprintf(text, sizeof text, "the daemon answered %ld to %s %s", code, request->method,
+            request->path);
+    json_decref(root);
+    return complain(ctl, request, code == 403 ? CTL_NOT_PERMITTED : CTL_FAILED, text);
+}
+
+static CURLcode perform(const struct ctl_request *request, const char *path,
+    struct curl_slist *headers, struct answer *answer)
+{
+    CURL *curl = answer->curl;
+    char url[256];
+    (void)snprintf(url, sizeof url, "http://sgpd%s", request->path);
+    (void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, path);
+    (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(curl, CURLOPT_URL, url);
+    (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    if (!request->patient)
+        (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_SECONDS);
+    if (strcmp(request->method, "POST") == 0) {
+        (void)curl_easy_setopt(curl, CURLOPT_POST, 1L);
+        (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
+        (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
+    }
+    return curl_easy_perform(curl);
+}
+
+enum ctl_exit ctl_ask(
+    struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply)
+{
+    const char *path;
+    enum ctl_exit status = ctl_socket(ctl, &path);
+    if (status != CTL_DONE)
+        return status;
+    struct answer answer = {.into = request->into, .curl = curl_easy_init()};
+    char type[128];
+    (void)snprintf(type, sizeof type, "Content-Type: %s",
+        request->content_type ? request->content_type : "application/json");
+    /* "Expect:" keeps curl from waiting a second for leave to send a large body. */
+    struct curl_slist *headers = curl_slist_append(curl_slist_append(NULL, "Expect:"), type);
+    if (!answer.curl || !headers)
+        return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
+    CURLcode code = perform(request, path, headers, &answer);
+    long http = 0, os_error = 0;
+    (void)curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &http);
+    (void)curl_easy_getinfo(answer.curl, CURLINFO_OS_ERRNO, &os_error);
+    curl_easy_cleanup(answer.curl);
+    curl_slist_free_all(headers);
+    if (code != CURLE_OK)
+        status = no_answer(ctl, request, path, code, os_error);
+    else if (http < 200 || http > 299)
+        status = refused(ctl, request, http, &answer);
+    if (status != CTL_DONE) {
+        free(answer.text);
+        return status;
+    }
+    *ret_reply = (struct ctl_reply){.text = answer.text, .bytes = answer.bytes};
+    return CTL_DONE;
+}
+
+enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json)
+{
+    struct ctl_reply reply;
+    enum ctl_exit status = ctl_ask(ctl, request, &reply);
+    if (status != CTL_DONE)
+        return status;
+    json_error_t error;
+    json_t *json = reply.text ? json_loadb(reply.text, reply.bytes, JSON_ALLOW_NUL, &error) : NULL;
+    free(reply.text);
+    if (!json)
+        return complain(ctl, request, CTL_FAILED, "the daemon's answer is not JSON");
+    *ret_json = json;
+    return CTL_DONE;
+}

@@ -1,0 +1,170 @@
+/* sgpctl: finds the command, takes the options that all commands share, and shows help.
+ *
+ * One thread, one command, then the end. Nothing is undone on the way out but what the world would
+ * see: half-written files. */
+#include "ctl.h"
+#include "sgp/wire.h"
+
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct ctl_command *const commands[] = {
+    &ctl_status_command,
+    &ctl_peers_command,
+    &ctl_topology_command,
+    &ctl_metrics_command,
+    &ctl_wait_command,
+    &ctl_watch_command,
+    &ctl_pause_command,
+    &ctl_resume_command,
+    &ctl_stop_command,
+    &ctl_evaluate_command,
+    &ctl_predict_command,
+    &ctl_export_command,
+    &ctl_topology_check_command,
+    &ctl_topology_show_command,
+    &ctl_topology_generate_command,
+#ifdef CTL_SIMULATE
+    &ctl_simulate_command,
+#endif
+};
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static const char options_help[] =
+    "Options, anywhere on the line:\n"
+    "  -n NAME      the daemon of this name: /run/sgpd/NAME/control.sock\n"
+    "  -s SOCKET    the daemon behind this socket; by default the only one under /run/sgpd\n"
+    "  --json       answer with JSON, one value on a line, errors included\n"
+    "  --help       what a command does\n"
+    "  --version    of this program and of the protocol\n";
+
+static const char exit_help[] =
+    "Exit status: 0 done, 1 failed, 2 usage, 3 daemon not running, 4 not permitted, 5 timed out,\n"
+    "             6 invalid file, 7 degraded (status --check)\n";
+
+static void print_help(void)
+{
+    (void)fputs("usage: sgpctl [-n NAME | -s SOCKET] [--json] COMMAND ...\n\nCommands:\n", stdout);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char head[64];
+        (void)snprintf(head, sizeof head, "%s %s", commands[i]->words, commands[i]->synopsis);
+        (void)printf("  %-32s  %s\n", head, commands[i]->summary);
+    }
+    (void)printf("\n%s\n%s", options_help, exit_help);
+}
+
+static void print_command_help(const struct ctl_command *command)
+{
+    (void)printf(
+        "usage: sgpctl %s %s\n\n%s.\n", command->words, command->synopsis, command->summary);
+    if (command->help)
+        (void)printf("\n%s", command->help);
+    if (command->more)
+        command->more();
+    (void)printf("\n%s\n%s", options_help, exit_help);
+}
+
+static enum ctl_exit print_version(const struct ctl *ctl)
+{
+    if (ctl->json)
+        return ctl_print_json(
+            json_pack("{s:s, s:i}", "version", SGP_VERSION, "protocol", SGP_WIRE_VERSION));
+    (void)printf("sgpctl %s (protocol %u)\n", SGP_VERSION, SGP_WIRE_VERSION);
+    return CTL_DONE;
+}
+
+/* The command whose words begin argv, the longest first; *ret_words is how many they are. */
+static const struct ctl_command *find(int argc, char **argv, int *ret_words)
+{
+    char two[64];
+    for (int words = argc > 1 ? 2 : argc; words > 0; words--) {
+        (void)snprintf(
+            two, sizeof two, "%s%s%s", argv[0], words == 2 ? " " : "", words == 2 ? argv[1] : "");
+        for (size_t i = 0; i < COMMAND_COUNT; i++)
+            if (strcmp(commands[i]->words, two) == 0) {
+                *ret_words = words;
+                return commands[i];
+            }
+    }
+    return NULL;
+}
+
+/* What the shared options ask for beside a command. */
+struct asked {
+    bool help;
+    bool version;
+};
+
+/* Take the shared options out of argv, wherever they stand before a `--`. */
+static enum ctl_exit take_shared(struct ctl *ctl, int *argc, char **argv, struct asked *asked)
+{
+    int kept = 0, i = 0;
+    for (; i < *argc && strcmp(argv[i], "--") != 0; i++) {
+        const char **value = strcmp(argv[i], "-n") == 0   ? &ctl->name
+                             : strcmp(argv[i], "-s") == 0 ? &ctl->socket
+                                                          : NULL;
+        if (value && i + 1 == *argc)
+            return ctl_usage(ctl, "%s needs a value", argv[i]);
+        if (value)
+            *value = argv[++i];
+        else if (strcmp(argv[i], "--json") == 0)
+            ctl->json = true;
+        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            asked->help = true;
+        else if (strcmp(argv[i], "--version") == 0)
+            asked->version = true;
+        else
+            argv[kept++] = argv[i];
+    }
+    while (i < *argc)
+        argv[kept++] = argv[i++];
+    *argc = kept;
+    if (ctl->name && ctl->socket)
+        return ctl_usage(ctl, "-n and -s both name a daemon; give one of them");
+    return CTL_DONE;
+}
+
+static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
+{
+    /* Errors on the line are told as JSON too, wherever --json stands. */
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        ctl->json |= strcmp(argv[i], "--json") == 0;
+    struct asked asked = {0};
+    int words = 0;
+    enum ctl_exit status = take_shared(ctl, &argc, argv, &asked);
+    if (status != CTL_DONE)
+        return status;
+    if (asked.version)
+        return print_version(ctl);
+    ctl->command = argc > 0 ? find(argc, argv, &words) : NULL;
+    if (!ctl->command && argc > 0)
+        return ctl_usage(ctl, "'%s' is not a command", argv[0]);
+    if (asked.help) {
+        if (ctl->command)
+            print_command_help(ctl->command);
+        else
+            print_help();
+        return CTL_DONE;
+    }
+    if (!ctl->command)
+        return ctl_usage(ctl, "a command is missing");
+    return ctl->command->run(ctl, argc - words, argv + words);
+}
+
+int main(int argc, char **argv)
+{
+    (void)setlocale(LC_CTYPE, ""); /* LC_NUMERIC stays: numbers are the same everywhere */
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    struct ctl ctl = {.terminal = isatty(STDOUT_FILENO) == 1};
+    ctl.colour = ctl.terminal && !(no_colour && no_colour[0] != '\0') &&
+                 !(term && strcmp(term, "dumb") == 0);
+    enum ctl_exit status = run(&ctl, argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        (void)fputs("sgpctl: standard output cannot be written\n", stderr);
+        if (status == CTL_DONE)
+            status = CTL_FAILED;
+    }
+    return (int)status;
+}

@@ -1,0 +1,207 @@
+/* The model in use: predict rows with it, export it.
+ *
+ * An exported file appears whole or not at all: it is received beside its place and renamed. */
+#include "ctl.h"
+
+#include "sgp/model_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS_BYTES_MAX (8u << 20) /* the daemon takes no larger body */
+
+/* ---- predict ---- */
+
+/* All of a stream, at most ROWS_BYTES_MAX bytes; the caller frees *ret_bytes. */
+static int read_all(FILE *file, char **ret_bytes, size_t *ret_count)
+{
+    char *bytes = malloc(ROWS_BYTES_MAX + 1);
+    if (!bytes)
+        return -ENOMEM;
+    errno = 0;
+    size_t count = fread(bytes, 1, ROWS_BYTES_MAX + 1, file);
+    int code = ferror(file)             ? -(errno != 0 ? errno : EIO)
+               : count > ROWS_BYTES_MAX ? SGP_E_LIMIT
+                                        : 0;
+    if (code < 0) {
+        free(bytes);
+        return code;
+    }
+    *ret_bytes = bytes;
+    *ret_count = count;
+    return 0;
+}
+
+static enum ctl_exit read_rows(
+    struct ctl *ctl, const char *path, char **ret_bytes, size_t *ret_count)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    int code = file ? read_all(file, ret_bytes, ret_count) : -errno;
+    if (file && !standard)
+        (void)fclose(file);
+    if (code == SGP_E_LIMIT)
+        return ctl_fail(ctl, CTL_INVALID, "%s: larger than %u MiB; send fewer rows at a time", path,
+            ROWS_BYTES_MAX >> 20);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_INVALID, "%s: %s", path, sgp_strerror(code));
+    return CTL_DONE;
+}
+
+/* One line a row: its class with the output that chose it, or all its outputs. */
+static json_t *prediction_rows(const json_t *answer)
+{
+    const json_t *labels = json_object_get(answer, "labels");
+    json_t *rows = json_array(), *outputs;
+    size_t index, column;
+    json_t *output;
+    json_array_foreach(json_object_get(answer, "outputs"), index, outputs)
+    {
+        json_t *row = json_pack("{s:I}", "row", (json_int_t)index + 1);
+        json_t *greatest = NULL;
+        json_array_foreach(outputs, column, output)
+        {
+            char key[32];
+            (void)snprintf(key, sizeof key, "output%zu", column);
+            if (!json_is_array(labels))
+                (void)json_object_set(row, key, output);
+            else if (!greatest || json_number_value(output) > json_number_value(greatest))
+                greatest = output;
+        }
+        if (json_is_array(labels)) {
+            (void)json_object_set(row, "label", json_array_get(labels, index));
+            (void)json_object_set(row, "output", greatest);
+        }
+        (void)json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static void print_predictions(const struct ctl *ctl, const json_t *answer)
+{
+    enum { COLUMNS_MAX = 32 };
+    const char *keys[COLUMNS_MAX];
+    size_t count = 0;
+    json_t *rows = prediction_rows(answer);
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_array_get(rows, 0), key, value) if (count < COLUMNS_MAX)
+        keys[count++] = key;
+    ctl_print_table(ctl, rows, keys, count);
+    json_decref(rows);
+}
+
+static enum ctl_exit predict(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_request request = {
+        .method = "POST", .path = "/v1/predict", .content_type = "text/csv", .patient = true};
+    char *body = NULL;
+    json_t *answer;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    if (status == CTL_DONE)
+        status = read_rows(ctl, argv[0], &body, &request.body_bytes);
+    if (status != CTL_DONE)
+        return status;
+    request.body = body;
+    status = ctl_ask_json(ctl, &request, &answer);
+    free(body);
+    if (status != CTL_DONE)
+        return status;
+    if (ctl->json)
+        return ctl_print_json(answer);
+    print_predictions(ctl, answer);
+    json_decref(answer);
+    return CTL_DONE;
+}
+
+const struct ctl_command ctl_predict_command = {.words = "predict",
+    .synopsis = "FILE",
+    .summary = "what the model says of the rows in FILE",
+    .help =
+        "FILE is CSV as the training data is, a line of column names and rows without the label,\n"
+        "scaled as the daemon's configuration says; or JSON, {\"rows\": [[...], ...]}, features\n"
+        "as the model takes them. `-` is standard input. At most 8 MiB.\n"
+        "A classifier answers with the class and its output (a probability for cross-entropy),\n"
+        "other models with their outputs; of more than 31 outputs a row --json has all.\n",
+    .run = predict};
+
+/* ---- export ---- */
+
+static bool ends_in(const char *path, const char *end)
+{
+    size_t length = strlen(path), end_length = strlen(end);
+    return length > end_length && strcmp(path + length - end_length, end) == 0;
+}
+
+/* Receive the daemon's safetensors bytes into a new file. */
+static enum ctl_exit receive(struct ctl *ctl, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(errno));
+    const struct ctl_request request = {
+        .method = "GET", .path = "/v1/model", .into = file, .patient = true};
+    struct ctl_reply reply;
+    enum ctl_exit status = ctl_ask(ctl, &request, &reply);
+    bool whole = fflush(file) == 0 && fsync(fileno(file)) == 0;
+    int error = errno;
+    (void)fclose(file);
+    if (status == CTL_DONE && !whole)
+        return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(error));
+    return status;
+}
+
+/* Turn the received file into the one asked for. */
+static int finish(
+    const char *part, const char *path, const struct sgp_model_file *model, struct sgp_error *error)
+{
+    if (ends_in(path, ".safetensors"))
+        return rename(part, path) == 0 ? 0 : -errno;
+    const struct sgp_model_contents contents = {
+        .values = model->values, .tensors = model->tensors, .tensor_count = model->tensor_count};
+    return sgp_npz_write(&contents, path, error);
+}
+
+static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
+{
+    char part[PATH_MAX];
+    struct sgp_error error = {0};
+    struct sgp_model_file *model = NULL;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    if (status != CTL_DONE)
+        return status;
+    const char *path = argv[0];
+    if (!ends_in(path, ".safetensors") && !ends_in(path, ".npz"))
+        return ctl_usage(ctl, "'%s' ends neither in .safetensors nor in .npz", path);
+    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
+        return ctl_usage(ctl, "the file's name is too long");
+    status = receive(ctl, part);
+    if (status == CTL_DONE) {
+        int code = sgp_safetensors_read(part, &error, &model);
+        if (code == 0)
+            code = finish(part, path, model, &error);
+        if (code < 0)
+            status = ctl_fail(ctl, CTL_FAILED, "%s: %s", path,
+                error.text[0] != '\0' ? error.text : sgp_strerror(code));
+    }
+    (void)unlink(part); /* gone already if it was renamed */
+    if (status == CTL_DONE && ctl->json)
+        status = ctl_print_json(json_pack("{s:s, s:I, s:I}", "file", path, "parameters",
+            (json_int_t)model->value_count, "tensors", (json_int_t)model->tensor_count));
+    else if (status == CTL_DONE)
+        (void)printf("%s: %llu parameters in %u tensors\n", path,
+            (unsigned long long)model->value_count, model->tensor_count);
+    sgp_model_file_destroy(model);
+    return status;
+}
+
+const struct ctl_command ctl_export_command = {.words = "export",
+    .synopsis = "FILE",
+    .summary = "write the model as it is now to FILE: .safetensors or .npz",
+    .help =
+        "The model is the estimate x / w of this node between two rounds. FILE appears whole or\n"
+        "not at all; its digest is checked first.\n",
+    .run = export_model};

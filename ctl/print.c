@@ -1,0 +1,214 @@
+/* What the commands print: errors, JSON, lines and tables.
+ *
+ * A failing write to standard output is noticed once, by main, at the end. */
+#include "ctl.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum ctl_exit fail(struct ctl *ctl, enum ctl_exit status, const char *text)
+{
+    if (!ctl->json) {
+        (void)fprintf(stderr, "sgpctl: %s\n", text);
+        return status;
+    }
+    static const char *const codes[] = {"done", "failed", "usage", "not_running", "not_permitted",
+        "timed_out", "invalid", "degraded"};
+    (void)ctl_print_json(json_pack("{s:{s:i, s:s, s:s}}", "error", "exit_status", (int)status,
+        "code", codes[status], "message", text));
+    return status;
+}
+
+/* The struct sgp_error takes control characters out: what is printed may have come from anywhere. */
+enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format, ...)
+{
+    char text[SGP_TEXT_BYTES];
+    struct sgp_error error = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    (void)sgp_fail(&error, -EINVAL, "%s", text);
+    return fail(ctl, status, error.text);
+}
+
+enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
+{
+    char text[SGP_TEXT_BYTES / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *words = ctl->command ? ctl->command->words : "";
+    return ctl_fail(
+        ctl, CTL_USAGE, "%s; see sgpctl %s%s--help", text, words, words[0] != '\0' ? " " : "");
+}
+
+enum ctl_exit ctl_print_json(json_t *value)
+{
+    if (!value) { /* only a text that is not UTF-8, or no memory, keeps a value from being made */
+        (void)fputs("sgpctl: an answer cannot be written as JSON\n", stderr);
+        return CTL_FAILED;
+    }
+    (void)json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+    (void)putchar('\n');
+    json_decref(value);
+    return CTL_DONE;
+}
+
+json_t *ctl_json_real(double number)
+{
+    return isfinite(number) ? json_real(number) : json_null();
+}
+
+static bool ends_with(const char *key, const char *end)
+{
+    size_t key_length = strlen(key), end_length = strlen(end);
+    return key_length >= end_length && strcmp(key + key_length - end_length, end) == 0;
+}
+
+static void bytes_cell(double bytes, char text[CTL_CELL_BYTES])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+    for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1024;
+    (void)snprintf(text, CTL_CELL_BYTES, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+}
+
+static void seconds_cell(double seconds, char text[CTL_CELL_BYTES])
+{
+    if (seconds < 60)
+        (void)snprintf(text, CTL_CELL_BYTES, "%.1f s", seconds);
+    else if (seconds < 3600)
+        (void)snprintf(text, CTL_CELL_BYTES, "%d min %02d s", (int)seconds / 60, (int)seconds % 60);
+    else
+        (void)snprintf(text, CTL_CELL_BYTES, "%.0f h %02d min", floor(seconds / 3600),
+            (int)fmod(seconds / 60, 60));
+}
+
+/* A number for a person. */
+static void number_cell(const char *key, const json_t *value, char text[CTL_CELL_BYTES])
+{
+    double number = json_number_value(value);
+    if (ends_with(key, "_bytes") || strncmp(key, "bytes_", 6) == 0)
+        bytes_cell(number, text);
+    else if (ends_with(key, "_seconds"))
+        seconds_cell(number, text);
+    else if (json_is_integer(value))
+        (void)snprintf(text, CTL_CELL_BYTES, "%lld", (long long)json_integer_value(value));
+    else
+        (void)snprintf(text, CTL_CELL_BYTES, "%.6g", number);
+}
+
+void ctl_cell(
+    const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES])
+{
+    if (json_is_string(value)) {
+        struct sgp_error clean = {0}; /* no escape sequence of a peer reaches the terminal */
+        (void)sgp_fail(&clean, -EINVAL, "%.*s", (int)CTL_CELL_BYTES - 1, json_string_value(value));
+        (void)snprintf(text, CTL_CELL_BYTES, "%.*s", (int)CTL_CELL_BYTES - 1, clean.text);
+        if (text[0] == '\0')
+            (void)strcpy(text, "-");
+    } else if (json_is_boolean(value)) {
+        (void)strcpy(text, json_is_true(value) ? "yes" : "no");
+    } else if (json_is_number(value) && ctl->terminal) {
+        number_cell(key, value, text);
+    } else if (json_is_integer(value)) {
+        (void)snprintf(text, CTL_CELL_BYTES, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        (void)snprintf(text, CTL_CELL_BYTES, "%.17g", json_real_value(value));
+    } else {
+        (void)strcpy(text, "-");
+    }
+}
+
+/* The widest key of an object as ctl_print_object names it. */
+static int widest(const json_t *object, size_t outer)
+{
+    size_t width = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        size_t own = outer + strlen(key);
+        if (json_is_object(value))
+            own = (size_t)widest(value, own + 1);
+        if (own > width)
+            width = own;
+    }
+    return (int)width;
+}
+
+static void print_lines(const struct ctl *ctl, const json_t *object, const char *outer, int width)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        char name[CTL_CELL_BYTES], text[CTL_CELL_BYTES];
+        (void)snprintf(name, sizeof name, "%s%s%s", outer, outer[0] != '\0' ? "." : "", key);
+        if (json_is_object(value)) {
+            print_lines(ctl, value, name, width);
+            continue;
+        }
+        ctl_cell(ctl, key, value, text);
+        if (ctl->terminal)
+            (void)printf("%-*s  %s\n", width, name, text);
+        else
+            (void)printf("%s %s\n", name, text);
+    }
+}
+
+void ctl_print_object(const struct ctl *ctl, const json_t *object)
+{
+    print_lines(ctl, object, "", widest(object, 0));
+}
+
+/* Columns on a terminal as wide as their widest cell in characters: UTF-8's later bytes do not count. */
+static int columns(const char *text)
+{
+    int count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
+void ctl_print_table(
+    const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count)
+{
+    char text[CTL_CELL_BYTES];
+    enum { COLUMNS_MAX = 32 };
+    int widths[COLUMNS_MAX];
+    size_t index;
+    json_t *row;
+    sgp_assert(key_count <= COLUMNS_MAX);
+    for (size_t k = 0; k < key_count; k++) {
+        widths[k] = columns(keys[k]);
+        json_array_foreach((json_t *)rows, index, row)
+        {
+            ctl_cell(ctl, keys[k], json_object_get(row, keys[k]), text);
+            if (columns(text) > widths[k])
+                widths[k] = columns(text);
+        }
+    }
+    for (size_t line = 0; line <= json_array_size(rows); line++) {
+        row = line > 0 ? json_array_get(rows, line - 1) : NULL;
+        for (size_t k = 0; k < key_count; k++) {
+            if (row)
+                ctl_cell(ctl, keys[k], json_object_get(row, keys[k]), text);
+            else
+                (void)snprintf(text, sizeof text, "%s", keys[k]);
+            bool last = k + 1 == key_count;
+            bool bold = ctl->colour && !row;
+            (void)printf("%s%s%s%*s%s", bold ? "\x1b[1m" : "", text, bold ? "\x1b[0m" : "",
+                ctl->terminal && !last ? widths[k] - columns(text) + 2 : 0, "",
+                last            ? "\n"
+                : ctl->terminal ? ""
+                                : "\t");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+/* What the daemon knows: status, peers, topology, metrics. */
+#include "ctl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
+{
+    const struct ctl_request request = {.method = "GET", .path = path};
+    return ctl_ask_json(ctl, &request, ret_json);
+}
+
+/* ---- status ---- */
+
+/* The order in which a person reads them; what a later daemon adds comes behind. */
+static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
+    "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "samples",
+    "samples_per_second", "weight", "weight_in_flight", "weight_minted", "disagreement", "starving",
+    "jumps", "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology",
+    "incarnation", "version", "protocol", "schema"};
+
+json_t *ctl_status_in_order(const json_t *status)
+{
+    json_t *ordered = json_object();
+    for (size_t i = 0; i < sizeof status_order / sizeof *status_order; i++) {
+        json_t *value = json_object_get(status, status_order[i]);
+        if (value)
+            (void)json_object_set(ordered, status_order[i], value);
+    }
+    (void)json_object_update_missing(ordered, (json_t *)status);
+    return ordered;
+}
+
+/* A node that has waited this long for a neighbour is not well. */
+#define WAITING_SECONDS_MAX 5.0
+
+static void add(json_t *reasons, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(json_t *reasons, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)json_array_append_new(reasons, json_vsprintf(format, arguments));
+    va_end(arguments);
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "?";
+}
+
+/* Why the node is degraded, as an array of sentences; empty if it is well. */
+static json_t *degraded(const json_t *status, const json_t *peers)
+{
+    json_t *reasons = json_array();
+    const char *state = text_of(status, "state");
+    if (strcmp(state, "paused") == 0 || strcmp(state, "draining") == 0)
+        add(reasons, "the node is %s", state);
+    if (json_is_true(json_object_get(status, "starving")))
+        add(reasons, "its weight is so low that it gives nothing");
+    const json_t *waiting = json_object_get(status, "waiting");
+    double seconds = json_number_value(json_object_get(waiting, "seconds"));
+    if (seconds > WAITING_SECONDS_MAX && json_is_string(json_object_get(waiting, "peer")))
+        add(reasons, "it has waited %.0f s for a %s of %s", seconds, text_of(waiting, "for"),
+            text_of(waiting, "peer"));
+    if (strcmp(state, "finished") == 0)
+        return reasons; /* its neighbours may have gone home */
+    size_t index;
+    json_t *peer;
+    json_array_foreach((json_t *)peers, index, peer)
+    {
+        const char *link = text_of(peer, "state");
+        if (json_is_true(json_object_get(peer, "absent")))
+            add(reasons, "%s (%s) is absent", text_of(peer, "name"), text_of(peer, "direction"));
+        else if (strcmp(link, "up") != 0)
+            add(reasons, "the link %s %s is %s",
+                strcmp(text_of(peer, "direction"), "out") == 0 ? "to" : "from",
+                text_of(peer, "name"), link);
+    }
+    return reasons;
+}
+
+static void print_reasons(const json_t *reasons)
+{
+    size_t index;
+    json_t *reason;
+    json_array_foreach((json_t *)reasons, index, reason)(void)
+        printf("degraded: %s\n", json_string_value(reason));
+}
+
+static enum ctl_exit status(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_option options[] = {{.name = "--check", .flag = true}};
+    json_t *answer, *peers = NULL, *reasons = NULL;
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, options, 1, 0, 0);
+    if (code == CTL_DONE)
+        code = get(ctl, "/v1/status", &answer);
+    if (code == CTL_DONE && options[0].given)
+        code = get(ctl, "/v1/peers", &peers);
+    if (code != CTL_DONE)
+        return code;
+    json_t *ordered = ctl_status_in_order(answer);
+    json_decref(answer);
+    if (options[0].given)
+        reasons = degraded(ordered, peers);
+    bool bad = json_array_size(reasons) > 0;
+    json_decref(peers);
+    if (ctl->json) {
+        if (reasons)
+            (void)json_object_set_new(ordered, "degraded", reasons);
+        code = ctl_print_json(ordered);
+    } else {
+        ctl_print_object(ctl, ordered);
+        print_reasons(reasons);
+        json_decref(ordered);
+        json_decref(reasons);
+    }
+    return code == CTL_DONE && bad ? CTL_DEGRADED : code;
+}
+
+const struct ctl_command ctl_status_command = {.words = "status",
+    .synopsis = "[--check]",
+    .summary = "print what the daemon is doing",
+    .help =
+        "--check  also look at the neighbours, and end with 7 if the node is degraded: paused,\n"
+        "         draining, starving, waiting for more than 5 s, or with a neighbour that is\n"
+        "         absent or not connected. The reasons are printed last.\n",
+    .run = status};
+
+/* ---- peers ---- */
+
+/* A terminal has 80 to 200 columns; scripts get every field. */
+static const char *const peer_columns[] = {"name", "direction", "state", "node_state", "round",
+    "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent", "shares_received",
+    "shares_returned", "bytes_sent", "bytes_received", "last_error"};
+static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
+    "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
+    "shares_received", "shares_returned", "weight_owed", "bytes_sent", "bytes_received", "mismatch",
+    "last_error"};
+
+void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
+{
+    if (ctl->terminal)
+        ctl_print_table(ctl, peers, peer_columns, sizeof peer_columns / sizeof *peer_columns);
+    else
+        ctl_print_table(ctl, peers, peer_fields, sizeof peer_fields / sizeof *peer_fields);
+}
+
+static enum ctl_exit peers(struct ctl *ctl, int argc, char **argv)
+{
+    json_t *answer;
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    if (code == CTL_DONE)
+        code = get(ctl, "/v1/peers", &answer);
+    if (code != CTL_DONE)
+        return code;
+    if (ctl->json)
+        return ctl_print_json(answer);
+    ctl_print_peers(ctl, answer);
+    json_decref(answer);
+    return CTL_DONE;
+}
+
+const struct ctl_command ctl_peers_command = {.words = "peers",
+    .synopsis = "",
+    .summary = "print the daemon's links: one line a neighbour and direction",
+    .run = peers};
+
+/* ---- topology ---- */
+
+static enum ctl_exit topology(struct ctl *ctl, int argc, char **argv)
+{
+    static const char *const node_columns[] = {"name", "address"};
+    static const char *const phase_columns[] = {"name", "rounds", "once", "edge_count"};
+    json_t *answer;
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    if (code == CTL_DONE)
+        code = get(ctl, "/v1/topology", &answer);
+    if (code != CTL_DONE)
+        return code;
+    if (ctl->json)
+        return ctl_print_json(answer);
+    json_t *nodes = json_incref(json_object_get(answer, "nodes"));
+    json_t *phases = json_incref(json_object_get(answer, "phases"));
+    (void)json_object_del(answer, "nodes");
+    (void)json_object_del(answer, "phases");
+    ctl_print_object(ctl, answer);
+    ctl_print_table(ctl, nodes, node_columns, 2);
+    ctl_print_table(ctl, phases, phase_columns, 4);
+    json_decref(nodes);
+    json_decref(phases);
+    json_decref(answer);
+    return CTL_DONE;
+}
+
+const struct ctl_command ctl_topology_command = {.words = "topology",
+    .synopsis = "",
+    .summary = "print the topology that the daemon uses; --json with every edge",
+    .help = "For a file instead of a daemon: topology check, topology show.\n",
+    .run = topology};
+
+/* ---- metrics ---- */
+
+/* Prometheus' text as an object: {"sgpd_link_up{peer=\"n1\",direction=\"out\"}": 1, ...}. */
+static json_t *metrics_json(char *text)
+{
+    json_t *root = json_object();
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strrchr(line, ' ');
+        double number;
+        if (line[0] == '#' || !value || !ctl_text_real(value + 1, &number))
+            continue;
+        *value = '\0';
+        (void)json_object_set_new(root, line, json_real(number));
+    }
+    return root;
+}
+
+static enum ctl_exit metrics(struct ctl *ctl, int argc, char **argv)
+{
+    const struct ctl_request request = {.method = "GET", .path = "/metrics"};
+    struct ctl_reply reply;
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    if (code == CTL_DONE)
+        code = ctl_ask(ctl, &request, &reply);
+    if (code != CTL_DONE)
+        return code;
+    if (ctl->json && reply.text)
+        code = ctl_print_json(metrics_json(reply.text));
+    else if (reply.text)
+        (void)fputs(reply.text, stdout);
+    free(reply.text);
+    return code;
+}
+
+const struct ctl_command ctl_metrics_command = {.words = "metrics",
+    .synopsis = "",
+    .summary = "print the daemon's figures in Prometheus' text format",
+    .run = metrics};

@@ -1,0 +1,262 @@
+/* Topology files, without a daemon: check, show, generate. */
+#include "ctl.h"
+
+#include "sgp/analysis.h"
+#include "sgp/dot.h"
+#include "sgp/generate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Read FILE, or standard input for `-`. */
+static enum ctl_exit read_topology(
+    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology)
+{
+    struct sgp_error error = {0};
+    int code = strcmp(path, "-") == 0 ? sgp_dot_read(stdin, "-", &error, ret_topology)
+                                      : sgp_dot_read_path(path, &error, ret_topology);
+    if (code == 0)
+        return CTL_DONE;
+    return ctl_fail(
+        ctl, CTL_INVALID, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
+}
+
+/* ---- check ---- */
+
+static json_t *round_or_null(sgp_round round)
+{
+    return round == SGP_ROUND_NONE ? json_null() : json_integer(round);
+}
+
+static json_t *analysis_json(const struct sgp_analysis *a)
+{
+    json_t *warnings = json_array();
+    for (uint32_t i = 0; i < a->warning_count; i++)
+        (void)json_array_append_new(warnings, json_string(a->warnings[i]));
+    return json_pack("{s:I, s:I, s:I, s:b, s:o, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o}",
+        "nodes", (json_int_t)a->nodes, "phases", (json_int_t)a->phases, "rounds_per_cycle",
+        (json_int_t)a->rounds_per_cycle, "strongly_connected", (int)a->strongly_connected,
+        "window_rounds", round_or_null(a->window_rounds), "symmetric", (int)a->symmetric,
+        "doubly_stochastic", (int)a->doubly_stochastic, "out_degree_max",
+        (json_int_t)a->out_degree_max, "in_degree_max", (json_int_t)a->in_degree_max,
+        "contraction_per_cycle", ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
+        round_or_null(a->exact_average_rounds), "weight_min", ctl_json_real(a->weight_min),
+        "weight_max", ctl_json_real(a->weight_max), "shares_per_cycle",
+        (json_int_t)a->shares_per_cycle, "warnings", warnings);
+}
+
+static enum ctl_exit check(struct ctl *ctl, int argc, char **argv)
+{
+    struct sgp_topology *topology;
+    static struct sgp_analysis analysis;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    if (status == CTL_DONE)
+        status = read_topology(ctl, argv[0], &topology);
+    if (status != CTL_DONE)
+        return status;
+    int code = sgp_analyse(topology, &analysis);
+    sgp_topology_destroy(topology);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s: %s", argv[0], sgp_strerror(code));
+    json_t *json = analysis_json(&analysis);
+    if (ctl->json) {
+        status = ctl_print_json(json);
+    } else {
+        (void)json_object_del(json, "warnings");
+        ctl_print_object(ctl, json);
+        json_decref(json);
+        for (uint32_t i = 0; i < analysis.warning_count; i++)
+            (void)printf("warning: %s\n", analysis.warnings[i]);
+    }
+    bool diverges = !analysis.strongly_connected && isnan(analysis.contraction_per_cycle);
+    return status == CTL_DONE && diverges ? CTL_FAILED : status;
+}
+
+const struct ctl_command ctl_topology_check_command = {.words = "topology check",
+    .synopsis = "FILE",
+    .summary = "check a topology file and say what averaging on it will do",
+    .help =
+        "FILE may be `-` for standard input. No daemon is needed.\n"
+        "\n"
+        "window_rounds         rounds whose edges together connect everybody with everybody\n"
+        "contraction_per_cycle factor by which disagreement shrinks per cycle in the long run;\n"
+        "                      0 when a cycle averages exactly, null when it cannot vanish\n"
+        "exact_average_rounds  rounds after which everybody holds the exact average, or null\n"
+        "weight_min            least weight of a node before giving; small weights slow it down\n"
+        "\n"
+        "Ends with 6 if the file is not valid, and with 1 if it is but the nodes can never agree\n"
+        "(the warnings name those that cannot be reached).\n",
+    .run = check};
+
+/* ---- show ---- */
+
+static json_t *edge_json(const struct sgp_topology *topology, const struct sgp_edge *edge)
+{
+    return json_pack("{s:s, s:s, s:f}", "source", topology->nodes[edge->source].name, "target",
+        topology->nodes[edge->target].name, "fraction", edge->fraction);
+}
+
+/* The names are those of GET /v1/topology. */
+static json_t *topology_json(const struct sgp_topology *topology)
+{
+    char digest[17];
+    (void)snprintf(digest, sizeof digest, "%016" PRIx64, topology->digest);
+    json_t *nodes = json_array(), *phases = json_array();
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        (void)json_array_append_new(nodes, json_pack("{s:s, s:s}", "name", topology->nodes[i].name,
+                                               "address", topology->nodes[i].address));
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        json_t *edges = json_array();
+        for (uint32_t e = 0; e < phase->edge_count; e++)
+            (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
+        (void)json_array_append_new(
+            phases, json_pack("{s:s, s:I, s:b, s:I, s:o}", "name", phase->name, "rounds",
+                        (json_int_t)phase->rounds, "once", (int)phase->once, "edge_count",
+                        (json_int_t)phase->edge_count, "edges", edges));
+    }
+    return json_pack("{s:s, s:I, s:I, s:o, s:o}", "digest", digest, "prelude_rounds",
+        (json_int_t)topology->prelude_rounds, "rounds_per_cycle",
+        (json_int_t)topology->rounds_per_cycle, "nodes", nodes, "phases", phases);
+}
+
+/* 1/3 rather than 0.333333 where that is what it is. */
+static void print_fraction(double fraction)
+{
+    for (int denominator = 1; denominator <= 64; denominator++) {
+        double numerator = nearbyint(fraction * denominator);
+        if (numerator >= 1 && fabs(fraction * denominator - numerator) < 1e-12) {
+            (void)printf(denominator == 1 ? "%.0f" : "%.0f/%d", numerator, denominator);
+            return;
+        }
+    }
+    (void)printf("%.6g", fraction);
+}
+
+static void print_node(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, uint32_t node, int width)
+{
+    uint32_t count;
+    const struct sgp_edge *edges = sgp_phase_out(phase, node, &count);
+    double keeps = 1;
+    (void)printf("  %-*s ->", width, topology->nodes[node].name);
+    for (uint32_t e = 0; e < count; e++) {
+        (void)printf("%s %s ", e > 0 ? "," : "", topology->nodes[edges[e].target].name);
+        print_fraction(edges[e].fraction);
+        keeps -= edges[e].fraction;
+    }
+    (void)fputs(count > 0 ? ", keeps " : " nobody, keeps ", stdout);
+    print_fraction(keeps < 1e-12 ? 0 : keeps);
+    (void)putchar('\n');
+}
+
+static void print_topology(const struct sgp_topology *topology)
+{
+    int width = 0;
+    (void)printf("%u nodes, %u phases, %" PRId64 " rounds a cycle\n", topology->node_count,
+        topology->phase_count, topology->rounds_per_cycle);
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        const struct sgp_topology_node *node = &topology->nodes[i];
+        if ((int)strlen(node->name) > width)
+            width = (int)strlen(node->name);
+        if (node->address[0] != '\0')
+            (void)printf("  %s at %s\n", node->name, node->address);
+    }
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        (void)printf("phase %u '%s', %u round%s%s\n", p, phase->name, phase->rounds,
+            phase->rounds == 1 ? "" : "s", phase->once ? ", in the first pass only" : "");
+        for (uint32_t i = 0; i < topology->node_count; i++)
+            print_node(topology, phase, i, width);
+    }
+}
+
+static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
+{
+    struct sgp_topology *topology;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    if (status == CTL_DONE)
+        status = read_topology(ctl, argv[0], &topology);
+    if (status != CTL_DONE)
+        return status;
+    if (ctl->json)
+        status = ctl_print_json(topology_json(topology));
+    else
+        print_topology(topology);
+    sgp_topology_destroy(topology);
+    return status;
+}
+
+const struct ctl_command ctl_topology_show_command = {.words = "topology show",
+    .synopsis = "FILE",
+    .summary = "print who gives how much to whom, phase by phase",
+    .help = "FILE may be `-` for standard input. No daemon is needed.\n",
+    .run = show};
+
+/* ---- generate ---- */
+
+static void print_families(void)
+{
+    for (const struct sgp_generate_family *family = sgp_generate_families; family->name; family++)
+        (void)printf("  %-22s %s\n", family->name, family->summary);
+}
+
+/* What the file is good for, as its first lines. */
+static void comment_on(const struct sgp_generate_options *what, char *text, size_t capacity)
+{
+    const struct sgp_generate_family *family = sgp_generate_families;
+    while (strcmp(family->name, what->family) != 0)
+        family++;
+    (void)snprintf(text, capacity, "%s, %u nodes: %s", what->family, what->nodes, family->summary);
+}
+
+static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_option options[] = {
+        {.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"}, {.name = "--address"}};
+    uint64_t nodes = 0, peers = 0, degree = 0, seed = 0;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 4, 2, 2);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[0], 1, SGP_NODES_MAX, &peers);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[1], 1, SGP_NODES_MAX, &degree);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[2], 0, UINT64_MAX, &seed);
+    if (status != CTL_DONE)
+        return status;
+    if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
+        return ctl_usage(
+            ctl, "N is a number of nodes from 1 to %u, not '%s'", SGP_NODES_MAX, argv[1]);
+
+    struct sgp_generate_options what = {.family = argv[0],
+        .nodes = (uint32_t)nodes,
+        .peers = (uint32_t)peers,
+        .degree = (uint32_t)degree,
+        .seed = seed,
+        .address = options[3].value};
+    struct sgp_error error = {0};
+    struct sgp_topology *topology;
+    char comment[SGP_TEXT_BYTES];
+    int code = sgp_generate(&what, &error, &topology);
+    if (code < 0)
+        return ctl_usage(ctl, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
+    if (ctl->json)
+        status = ctl_print_json(topology_json(topology));
+    else if (comment_on(&what, comment, sizeof comment),
+        (code = sgp_dot_write(stdout, topology, comment)) < 0)
+        status = ctl_fail(ctl, CTL_FAILED, "standard output: %s", sgp_strerror(code));
+    sgp_topology_destroy(topology);
+    return status;
+}
+
+const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
+    .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--address HOST:PORT+]",
+    .summary = "write a topology file of a family for N nodes",
+    .help =
+        "The file goes to standard output; the nodes are n0, n1, ... With --address, node i is at\n"
+        "HOST:(PORT + i). No daemon is needed.\n"
+        "\n"
+        "Families:\n",
+    .more = print_families,
+    .run = generate};
