@@ -1,9 +1,13 @@
 /* What each path of the control server does; see http.h. */
+#include "export.h"
 #include "http.h"
 #include "render.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
 
 static struct view_status ask_status(const struct control *control)
 {
@@ -144,11 +148,97 @@ static void serve_evaluate(struct request *request)
         begin_or_fail(request, job, actions->evaluate(actions->context, on_evaluated, job));
 }
 
+/* A model on its way out: the head of the file, then the values where they lie. */
+struct download {
+    void *head;
+    size_t head_bytes;
+    float *values;
+    uint64_t bytes; /* of the whole file */
+};
+
+static void destroy_download(void *context)
+{
+    struct download *download = context;
+    free(download->head);
+    free(download->values);
+    free(download);
+}
+
+static ssize_t read_download(void *context, uint64_t position, char *buffer, size_t most)
+{
+    const struct download *download = context;
+    bool in_head = position < download->head_bytes;
+    uint64_t end = in_head ? download->head_bytes : download->bytes;
+    const char *source = in_head
+                             ? (const char *)download->head + position
+                             : (const char *)download->values + (position - download->head_bytes);
+    size_t bytes = end - position < most ? (size_t)(end - position) : most;
+    memcpy(buffer, source, bytes);
+    return bytes > 0 ? (ssize_t)bytes : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+#define DOWNLOAD_BLOCK_BYTES 65536u /* copied at a time, so that a download does not own the loop */
+
+/* Takes the values. */
+static void answer_model(struct request *request, float *values, sgp_round round, double weight)
+{
+    const struct control_model *model = &request->control->model;
+    struct view_status status = ask_status(request->control);
+    struct export *export = malloc(sizeof *export);
+    struct download *download = calloc(1, sizeof *download);
+    struct MHD_Response *response = NULL;
+    int code = export && download ? 0 : -ENOMEM;
+    if (code == 0) {
+        export_init(export, model->model, model->class_names, status.name, round, weight);
+        struct sgp_model_contents contents = export_contents(export, values);
+        code = sgp_safetensors_head(&contents, NULL, &download->head, &download->head_bytes);
+    }
+    if (code == 0) {
+        download->values = values;
+        download->bytes = download->head_bytes + model->model->parameters * sizeof(float);
+        response = MHD_create_response_from_callback(
+            download->bytes, DOWNLOAD_BLOCK_BYTES, read_download, download, destroy_download);
+    }
+    if (response) {
+        http_answer(request, MHD_HTTP_OK, response, "application/octet-stream");
+    } else {
+        free(download ? download->head : NULL);
+        free(download);
+        free(values);
+        http_fail_code(request, code < 0 ? code : -ENOMEM);
+    }
+    free(export);
+}
+
+static void on_estimated(
+    void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight)
+{
+    struct job *job = argument;
+    if (!job->request) {
+        free(estimate);
+    } else if (code < 0) {
+        http_fail_code(job->request, code);
+    } else {
+        sgp_assert(parameters == job->request->control->model.model->parameters);
+        answer_model(job->request, estimate, round, weight);
+    }
+    http_end_job(job);
+}
+
+static void serve_model(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    struct job *job = create_job(request);
+    if (job)
+        begin_or_fail(request, job, actions->estimate(actions->context, on_estimated, job));
+}
+
 const struct endpoint endpoints[] = {
     {"GET", "/v1/status", false, false, serve_status},
     {"GET", "/v1/peers", false, false, serve_peers},
     {"GET", "/v1/topology", false, false, serve_topology},
     {"GET", "/v1/history", false, false, serve_history},
+    {"GET", "/v1/model", false, false, serve_model},
     {"GET", "/metrics", false, false, serve_metrics},
     {"POST", "/v1/predict", false, true, http_predict},
     {"POST", "/v1/evaluate", false, false, serve_evaluate},

@@ -1,0 +1,69 @@
+/* The tensors and tags of a model file; see export.h. */
+#include "export.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add_tensor(struct export *export, uint32_t layer, const char *kind, uint64_t rows,
+    uint64_t columns, uint64_t first)
+{
+    struct sgp_file_tensor *tensor = &export->tensors[export->tensor_count++];
+    *tensor = (struct sgp_file_tensor){
+        .shape = {rows, columns}, .first = first, .count = rows * (columns ? columns : 1)};
+    (void)snprintf(tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", layer, kind);
+}
+
+static void add_tag(struct export *export, const char *key, const char *value)
+{
+    sgp_assert(export->tag_count < EXPORT_TAGS_MAX);
+    export->tags[export->tag_count++] = (struct sgp_file_tag){key, value};
+}
+
+/* The names come from one value of the configuration, so that together they are shorter than it. */
+static void join_classes(struct export *export, char *const *names, uint32_t count)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length = strlen(names[i]);
+        sgp_assert(used + length + 1 < sizeof export->classes);
+        if (i > 0)
+            export->classes[used++] = ' ';
+        memcpy(export->classes + used, names[i], length);
+        used += length;
+    }
+    export->classes[used] = '\0';
+}
+
+void export_init(struct export *export, const struct sgp_model *model, char *const *class_names,
+    const char *node, sgp_round round, double weight)
+{
+    *export = (struct export){0};
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        const struct sgp_layer *layer = &model->layers[i];
+        add_tensor(export, i, "weight", layer->outputs, layer->inputs, layer->weights);
+        add_tensor(export, i, "bias", layer->outputs, 0, layer->biases);
+    }
+    (void)snprintf(export->node, sizeof export->node, "%s", node);
+    (void)snprintf(export->round, sizeof export->round, "%" PRId64, round);
+    (void)snprintf(export->weight, sizeof export->weight, "%.17g", weight);
+    sgp_model_text(model, export->layers);
+    add_tag(export, "node", export->node);
+    add_tag(export, "round", export->round);
+    add_tag(export, "weight", export->weight);
+    add_tag(export, "layers", export->layers);
+    add_tag(export, "loss", model->loss == SGP_LOSS_CROSS_ENTROPY ? "cross-entropy" : "mse");
+    if (class_names) {
+        join_classes(export, class_names, model->outputs);
+        add_tag(export, "classes", export->classes);
+    }
+}
+
+struct sgp_model_contents export_contents(const struct export *export, const float *values)
+{
+    return (struct sgp_model_contents){.values = values,
+        .tensors = export->tensors,
+        .tensor_count = export->tensor_count,
+        .tags = export->tags,
+        .tag_count = export->tag_count};
+}

@@ -1,0 +1,39 @@
+/* A model as a safetensors file: which tensors it has and what is written about it. Used for
+ * GET /v1/model and for model.safetensors in the state directory, which are therefore alike.
+ *
+ * Tensors are layers.N.weight (outputs x inputs) and layers.N.bias (outputs). Tags: node, round,
+ * weight (push-sum's, of the moment), layers, loss, and classes if they have names.
+ *
+ * Any thread; the struct is plain memory and borrows nothing. */
+#ifndef SGPD_EXPORT_H
+#define SGPD_EXPORT_H
+
+#include "config.h"
+
+#include "sgp/model.h"
+#include "sgp/model_file.h"
+
+#define EXPORT_TAGS_MAX 6u
+
+struct export
+{
+    struct sgp_file_tensor tensors[2 * SGP_LAYERS_MAX];
+    uint32_t tensor_count;
+    struct sgp_file_tag tags[EXPORT_TAGS_MAX]; /* values point into the texts below */
+    uint32_t tag_count;
+    char node[SGP_NAME_BYTES];
+    char round[24];
+    char weight[32];
+    char layers[SGP_MODEL_TEXT_BYTES];
+    char classes[CONFIG_TEXT_BYTES]; /* names separated by one space */
+};
+
+/* class_names: NULL, or model->outputs names. The struct must not be moved afterwards. */
+void export_init(struct export *export, const struct sgp_model *model, char *const *class_names,
+    const char *node, sgp_round round, double weight);
+
+/* What sgp_safetensors_* take: `values` (model->parameters) with the table and the tags; all is
+ * borrowed. */
+struct sgp_model_contents export_contents(const struct export *export, const float *values);
+
+#endif
