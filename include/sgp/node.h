@@ -39,7 +39,7 @@
 #define SGP_DIAL_MIN_NS (20 * SGP_MILLISECOND) /* first back-off; doubles, with jitter, up to ... */
 #define SGP_DIAL_MAX_NS (5 * SGP_SECOND)
 #define SGP_DRAIN_NS (3 * SGP_SECOND) /* a stopping node waits this long for acknowledgements */
-#define SGP_STARVING 0.75             /* of w_min: below, a node gives nothing */
+#define SGP_STARVING 0.75             /* of w_min: below, a node gives less, down to nothing */
 
 enum sgp_direction {
     SGP_OUT = 1, /* this node is the source */
@@ -123,7 +123,7 @@ enum sgp_note {
     SGP_NOTE_RETURNED,  /* peer: a share came back to this node; reason */
     SGP_NOTE_REFUSED,   /* peer: this node refused its share; reason */
     SGP_NOTE_MISMATCH,  /* peer: topology digest, learning rate or batch differ; a warning only */
-    SGP_NOTE_STARVING,  /* weight below 0.75 w_min: gives nothing until it has grown */
+    SGP_NOTE_STARVING,  /* weight below 0.75 w_min: gives less or nothing until it has grown */
     SGP_NOTE_DIVERGED,  /* training failed; the node pauses itself */
     SGP_NOTE_DRAINED, /* after STOP: everything settled or the bound passed; the process may end */
 };

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
+
 /* ---- buffers and credits (the target's side) ---- */
 
 static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
@@ -226,15 +228,32 @@ const struct sgp_core_link *sgp_core_cannot_give(
     return NULL;
 }
 
-/* While w is far below what the file lets it be, giving would shrink it further and eta / w would
- * blow up: an empty share goes out instead, so that nobody waits. */
-static bool is_starving(struct sgp_node *node)
+/* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
+ * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
+ * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
+ * healed fleet turning in a cycle of unequal weights for ever. */
+static double part_to_give(struct sgp_node *node, double fractions)
 {
-    bool starving = node->weight < SGP_STARVING * node->config.weight_least;
+    double keep = fractions < 1 ? 1 - fractions : 0;
+    double spare = node->weight - SGP_STARVING * node->config.weight_least * keep;
+    double wanted = node->weight * fractions;
+    if (wanted <= 0)
+        return 0;
+    double part = spare >= wanted ? 1 : spare / wanted;
+    bool starving = part < 1;
     if (starving && !node->starving)
         (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
     node->starving = starving;
-    return starving;
+    return part < SGP_GIVE_LEAST ? 0 : part;
+}
+
+static double present_fractions(struct sgp_node *node, const struct sgp_edge *edges, uint32_t count)
+{
+    double fractions = 0;
+    for (uint32_t e = 0; e < count; e++)
+        if (sgp_core_peer_active(sgp_core_find(node, edges[e].target, SGP_OUT)))
+            fractions += edges[e].fraction;
+    return fractions;
 }
 
 static void owe(struct sgp_node *node, struct sgp_core_link *link, double fraction, double weight,
@@ -269,25 +288,26 @@ bool sgp_core_give(struct sgp_node *node)
     uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)
         return false;
-    bool starving = is_starving(node);
     uint32_t count, targets = 0;
     const struct sgp_edge *edges = edges_of_round(node, &count);
-    double weight = node->weight, given = 0, fractions = 0, keep = 1;
+    double fractions = present_fractions(node, edges, count);
+    double part = part_to_give(node, fractions);
+    double weight = node->weight, given = 0, keep = 1;
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
         if (!sgp_core_peer_active(link))
             continue;
-        double fraction = starving ? 0 : edges[e].fraction;
-        owe(node, link, fraction, fraction * weight, starving ? SGP_SLOT_NONE : slot);
+        double fraction = part * edges[e].fraction;
+        owe(node, link, fraction, fraction * weight, part > 0 ? slot : SGP_SLOT_NONE);
         given += fraction * weight;
-        fractions += fraction;
         keep -= (double)(float)fraction;
         targets++;
     }
     node->gave = true;
-    if (targets == 0 || starving)
+    if (targets == 0 || part <= 0)
         return true;
-    bool all = fractions >= 1 - 1e-12; /* rounding must not leave a speck of weight without mass */
+    bool all =
+        part * fractions >= 1 - 1e-12; /* rounding must not leave a speck of weight without mass */
     node->weight = all ? 0 : weight - given;
     node->snapshot_users[slot]++;
     node->publish_slot = slot;

@@ -594,8 +594,10 @@ Test(core, a_node_far_behind_takes_the_fleets_round)
     close_desk(&desk);
 }
 
-Test(core, a_starving_node_gives_empty_shares)
+/* It gives down to 0.75 w_min keep = 0.375 and no further: first 1/2, then the rest, then nothing. */
+Test(core, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
 {
+    static const double given[] = {0.5, 0.125, 0};
     struct desk desk;
     struct sgp_topology *topology = pair();
     struct sgp_node_config config = config_of(topology);
@@ -604,21 +606,26 @@ Test(core, a_starving_node_gives_empty_shares)
     post_type(&desk, SGP_EVENT_START);
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
     greet_in(&desk, 1, pulse_at(0, 0), 88);
-    give_first(&desk);
-    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
-    struct sgp_message empty = share_of(1, 0, 1);
-    empty.share.fraction = empty.share.weight = 0;
-    empty.share.payload_bytes = 0;
-    say(&desk, 1, SGP_IN, empty); /* heard, and nothing gained */
-    cr_assert(eq(i64, status_of(&desk).round, 1));
-    grant(&desk, 1, 1);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
-    cr_assert_not_null(sent);
-    cr_assert(eq(dbl, sent->message.share.fraction, 0));
-    cr_assert(eq(u64, sent->message.share.payload_bytes, 0));
-    cr_assert_not_null(find_note(&desk, SGP_NOTE_STARVING));
-    cr_assert(eq(dbl, status_of(&desk).weight, 0.5));
+    for (uint64_t k = 0; k < 3; k++) {
+        grant(&desk, 1, (sgp_round)k);
+        double before = status_of(&desk).weight;
+        post_type(&desk, SGP_EVENT_TRAINED);
+        if (k < 2)
+            post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+        const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
+        cr_assert_not_null(sent);
+        cr_assert(eq(dbl, sent->message.share.weight, given[k]));
+        cr_assert(eq(dbl, sent->message.share.fraction, given[k] / before));
+        cr_assert(eq(u64, sent->message.share.payload_bytes > 0, k < 2));
+        cr_assert(eq(dbl, status_of(&desk).weight, before - given[k]));
+        cr_assert(eq(int, status_of(&desk).starving, k > 0));
+        acknowledge(&desk, 1, k + 1, SGP_REASON_NONE);
+        struct sgp_message empty = share_of(k + 1, (sgp_round)k, (sgp_round)k + 1);
+        empty.share.fraction = empty.share.weight = 0;
+        empty.share.payload_bytes = 0;
+        say(&desk, 1, SGP_IN, empty); /* heard, and nothing gained */
+        cr_assert(eq(i64, status_of(&desk).round, (sgp_round)k + 1));
+    }
     close_desk(&desk);
 }
 
