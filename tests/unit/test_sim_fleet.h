@@ -1,0 +1,144 @@
+/* What the simulator's suites share: scalar objectives, topologies from a list of edges, and a record
+ * of what every node left its last rounds with. Plain functions, one fleet a test. */
+#ifndef TEST_SIM_FLEET_H
+#define TEST_SIM_FLEET_H
+
+#include "sgp/generate.h"
+#include "sgp/quadratic.h"
+#include "sgp/sim.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLEET_NODES_MAX 64
+#define FLEET_DIMENSION_MAX 4
+#define FLEET_ROWS_MAX 4096
+
+struct fleet {
+    struct sgp_topology *topology;
+    struct sgp_sim_options options;
+    struct sgp_sim *sim;
+    double eta;
+    float centre[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
+    float start[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
+    bool idle[FLEET_NODES_MAX]; /* trains nothing */
+    sgp_round watched;          /* the round recorded below */
+    double weight[FLEET_NODES_MAX];
+    float estimate[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
+    uint32_t row_count;
+    struct sgp_sim_row rows[FLEET_ROWS_MAX];
+    uint32_t notes[SGP_NOTE_DRAINED + 1];
+    struct sgp_error error;
+};
+
+static int fleet_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    const struct fleet *fleet = context;
+    return sgp_quadratic_create(fleet->options.dimension, fleet->centre[node], fleet->start[node],
+        fleet->idle[node] ? 0 : fleet->eta, ret_trainer);
+}
+
+static void fleet_row(void *context, const struct sgp_sim_row *row)
+{
+    struct fleet *fleet = context;
+    if (fleet->row_count < FLEET_ROWS_MAX)
+        fleet->rows[fleet->row_count++] = *row;
+}
+
+static void fleet_left(
+    void *context, uint32_t node, sgp_round round, double weight, const float *estimate)
+{
+    struct fleet *fleet = context;
+    if (round != fleet->watched)
+        return;
+    fleet->weight[node] = weight;
+    memcpy(fleet->estimate[node], estimate, fleet->options.dimension * sizeof *estimate);
+}
+
+static void fleet_note(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    struct fleet *fleet = context;
+    (void)node;
+    (void)now;
+    fleet->notes[note->note]++;
+}
+
+/* A fleet that only averages, of dimension 1, without edges yet. */
+static struct fleet *fleet_create(void)
+{
+    struct fleet *fleet = calloc(1, sizeof *fleet);
+    cr_assert(fleet != NULL);
+    sgp_sim_options_init(&fleet->options);
+    fleet->options.dimension = 1;
+    fleet->options.context = fleet;
+    fleet->options.trainer = fleet_trainer;
+    fleet->options.row = fleet_row;
+    fleet->options.left = fleet_left;
+    fleet->options.note = fleet_note;
+    return fleet;
+}
+
+static struct fleet *fleet_generate(const char *family, uint32_t nodes, uint32_t peers)
+{
+    struct fleet *fleet = fleet_create();
+    struct sgp_generate_options options = {.family = family, .nodes = nodes, .peers = peers};
+    cr_assert(eq(int, sgp_generate(&options, &fleet->error, &fleet->topology), 0), "%s",
+        fleet->error.text);
+    return fleet;
+}
+
+/* One phase of one round; sources and targets by index, fractions as given (negative: the default). */
+static __attribute__((unused)) struct fleet *fleet_of_edges(
+    uint32_t nodes, const struct sgp_edge *edges, uint32_t count)
+{
+    struct fleet *fleet = fleet_create();
+    struct sgp_topology_node names[FLEET_NODES_MAX] = {0};
+    for (uint32_t i = 0; i < nodes; i++)
+        (void)snprintf(names[i].name, sizeof names[i].name, "n%u", i);
+    cr_assert(eq(int, sgp_topology_create(names, nodes, &fleet->error, &fleet->topology), 0));
+    cr_assert(
+        eq(int, sgp_topology_add_phase(fleet->topology, "p", 1, false, edges, count, &fleet->error),
+            0),
+        "%s", fleet->error.text);
+    cr_assert(eq(int, sgp_topology_seal(fleet->topology, &fleet->error), 0));
+    return fleet;
+}
+
+/* Create the simulation and run it until everybody has finished; watches the last training round
+ * unless told otherwise. No invariant may break. */
+static void fleet_open(struct fleet *fleet)
+{
+    if (fleet->watched == 0)
+        fleet->watched = fleet->options.rounds - 1;
+    cr_assert(
+        eq(int, sgp_sim_create(fleet->topology, &fleet->options, &fleet->error, &fleet->sim), 0),
+        "%s", fleet->error.text);
+}
+
+static void fleet_run(struct fleet *fleet)
+{
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "%s", fleet->error.text);
+    cr_assert(sgp_sim_done(fleet->sim));
+}
+
+static struct sgp_sim_summary fleet_summary(const struct fleet *fleet)
+{
+    struct sgp_sim_summary summary;
+    sgp_sim_summary(fleet->sim, &summary);
+    return summary;
+}
+
+static void fleet_destroy(struct fleet *fleet)
+{
+    sgp_sim_destroy(fleet->sim);
+    sgp_topology_destroy(fleet->topology);
+    free(fleet);
+}
+
+#endif
