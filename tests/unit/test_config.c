@@ -1,0 +1,435 @@
+/* The configuration: defaults, every kind of value, every refusal with its line, and the documents
+ * that must name every key. */
+#include "config.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char least[] = "[node]\n"
+                            "name = n0\n"
+                            "[topology]\n"
+                            "file = /etc/sgpd/fleet.dot\n"
+                            "[model]\n"
+                            "layers = dense 10\n"
+                            "[data]\n"
+                            "train = /data/rows.gz\n"
+                            "[network]\n"
+                            "listen = 0.0.0.0:7311\n";
+#define LEAST_LINES 10
+
+static int parse(const char *text, struct sgp_error *error, struct config *config)
+{
+    return config_parse("n.conf", text, strlen(text), error, config);
+}
+
+/* The least configuration, then `more` from line 11 on. */
+static int parse_more(const char *more, struct sgp_error *error, struct config *config)
+{
+    char text[4096];
+    (void)snprintf(text, sizeof text, "%s%s", least, more);
+    return parse(text, error, config);
+}
+
+static void expect_refusal(const char *more, const char *message)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    memset(&config, 0x5a, sizeof config);
+    cr_assert(eq(int, parse_more(more, &error, &config), SGP_E_CONFIG));
+    cr_assert(eq(str, error.text, (char *)message));
+    cr_assert(eq(u8, *(unsigned char *)&config, 0x5a), "an output is untouched on failure");
+}
+
+Test(config, least_file_gets_every_default)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse(least, &error, &c), 0), "%s", error.text);
+    cr_assert(eq(str, c.name, "n0"));
+    cr_assert(eq(str, c.state_directory, "/var/lib/sgpd/n0"));
+    cr_assert(eq(str, c.socket, "/run/sgpd/n0/control.sock"));
+    cr_assert(eq(u32, c.start, SGP_START_ALL));
+    cr_assert(eq(u64, c.epochs, 10));
+    cr_assert(eq(u64, c.rounds, 0));
+    cr_assert(eq(u64, c.batch, 32));
+    cr_assert(eq(u64, c.local_steps, 1));
+    cr_assert(eq(u64, c.final_cycles, 2));
+    cr_assert(isnan(c.stop_at_accuracy));
+    cr_assert(eq(int, (int)c.when_done, CONFIG_SERVE));
+    cr_assert(eq(int, (int)c.loss, SGP_LOSS_CROSS_ENTROPY));
+    cr_assert(eq(int, (int)c.shards.kind, SGP_SHARD_ROUND_ROBIN));
+    cr_assert(eq(int, (int)c.missing, SGP_MISSING_ERROR));
+    cr_assert(eq(int, (int)c.optimizer, SGP_OPTIMIZER_NESTEROV));
+    cr_assert(eq(dbl, c.learning_rate, 0.05));
+    cr_assert(eq(dbl, c.momentum, 0.9));
+    cr_assert(eq(int, (int)c.schedule, SGP_SCHEDULE_CONSTANT));
+    cr_assert(eq(str, c.scale, "none"));
+    cr_assert(eq(str, c.labels, ""));
+    cr_assert(eq(int, (int)c.log_level, SGP_LEVEL_INFO));
+    cr_assert(eq(u32, c.lines[CONFIG_ID_NAME], 2));
+    cr_assert(eq(u32, c.lines[CONFIG_ID_BATCH], 0));
+    config_finish(&c);
+}
+
+Test(config, values_of_every_kind)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    const char more[] = "[train]\n"
+                        "rounds = 20k   ; a comment\n"
+                        "batch = 1k # another\n"
+                        "start = 3\n"
+                        "stop_at_accuracy = 0.9\n"
+                        "when_done = exit\n"
+                        "[model]\n"
+                        "loss = mse\n"
+                        "[data]\n"
+                        "shards = dirichlet:0.5\n"
+                        "classes = a b\n"
+                        "   c d   # the rest\n"
+                        "missing = mean\n"
+                        "[optimizer]\n"
+                        "kind = sgd\n"
+                        "weight_decay = 1e-4\n"
+                        "schedule = cosine\n"
+                        "[control]\n"
+                        "socket = /tmp/s\n"
+                        "[log]\n"
+                        "level = trace\n";
+    cr_assert(eq(int, parse_more(more, &error, &c), 0), "%s", error.text);
+    cr_assert(eq(u64, c.rounds, 20000));
+    cr_assert(eq(u64, c.epochs, 0), "rounds take the place of epochs");
+    cr_assert(eq(u64, c.batch, 1000));
+    cr_assert(eq(u32, c.start, 3));
+    cr_assert(eq(dbl, c.stop_at_accuracy, 0.9));
+    cr_assert(eq(int, (int)c.when_done, CONFIG_EXIT));
+    cr_assert(eq(int, (int)c.loss, SGP_LOSS_MSE));
+    cr_assert(eq(int, (int)c.shards.kind, SGP_SHARD_DIRICHLET));
+    cr_assert(eq(dbl, c.shards.alpha, 0.5));
+    cr_assert(eq(str, c.classes, "a b c d"));
+    cr_assert(eq(int, (int)c.missing, SGP_MISSING_MEAN));
+    cr_assert(eq(int, (int)c.optimizer, SGP_OPTIMIZER_SGD));
+    cr_assert(eq(dbl, c.weight_decay, 1e-4));
+    cr_assert(eq(int, (int)c.schedule, SGP_SCHEDULE_COSINE));
+    cr_assert(eq(str, c.socket, "/tmp/s"));
+    cr_assert(eq(int, (int)c.log_level, SGP_LEVEL_TRACE));
+    config_finish(&c);
+}
+
+Test(config, start_now_and_carriage_returns)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse_more("[train]\r\nstart = now\r\n", &error, &c), 0), "%s", error.text);
+    cr_assert(eq(u32, c.start, 0));
+    config_finish(&c);
+}
+
+Test(config, relative_paths_are_taken_from_the_file)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    const char text[] = "[node]\nname=a\n[topology]\nfile=f.dot\n[model]\nlayers=dense 2\n"
+                        "[data]\ntrain=x.csv\nscale=none\n[network]\nlisten=[::1]:9\n";
+    cr_assert(eq(int, config_parse("/etc/sgpd/a.conf", text, strlen(text), &error, &c), 0), "%s",
+        error.text);
+    cr_assert(eq(str, c.topology, "/etc/sgpd/f.dot"));
+    cr_assert(eq(str, c.train, "/etc/sgpd/x.csv"));
+    cr_assert(eq(str, c.scale, "none"));
+    config_finish(&c);
+}
+
+Test(config, a_later_fault_is_told_with_its_line)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse(least, &error, &c), 0));
+    cr_assert(eq(
+        int, config_fail(&c, CONFIG_ID_LAYERS, &error, SGP_E_DATA, "%d is wrong", 3), SGP_E_DATA));
+    cr_assert(eq(str, error.text, "n.conf:6: [model] layers: 3 is wrong"));
+    struct sgp_error unset = {0};
+    (void)config_fail(&c, CONFIG_ID_BATCH, &unset, SGP_E_DATA, "too small");
+    cr_assert(eq(str, unset.text, "n.conf: [train] batch: too small"));
+    config_finish(&c);
+}
+
+Test(config, unknown_keys_and_sections)
+{
+    expect_refusal("[train]\nepohcs = 3\n",
+        "n.conf:12: [train] epohcs: unknown key; did you mean [train] epochs?");
+    expect_refusal("[model]\nepochs = 3\n",
+        "n.conf:12: [model] epochs: unknown key; did you mean [train] epochs?");
+    expect_refusal("[train]\nfrobnicate = 3\n",
+        "n.conf:12: [train] frobnicate: unknown key; see sgpd.conf(5) for those that exist");
+    expect_refusal(
+        "[trian]\nepochs = 3\n", "n.conf:12: [trian]: unknown section; did you mean [train]?");
+    expect_refusal("[weather]\nrain = 1\n",
+        "n.conf:12: [weather]: unknown section; there are [node] [topology] [train] [model] "
+        "[data] [optimizer] [network] [control] [log]");
+    expect_refusal("[tls]\ncertificate = /x\n",
+        "n.conf:12: [tls] certificate: links are not encrypted yet; remove the section [tls]");
+}
+
+Test(config, a_key_before_any_section)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse("colour = red\n", &error, &c), SGP_E_CONFIG));
+    cr_assert(
+        eq(str, error.text, "n.conf:1: colour: a key before the first section; begin with [node]"));
+}
+
+Test(config, repeated_and_conflicting_keys)
+{
+    expect_refusal("[node]\nname = n1\n",
+        "n.conf:12: [node] name: given again; it stands in line 2 already, remove one");
+    expect_refusal("[train]\nepochs = 3\nrounds = 9\n",
+        "n.conf:13: [train] rounds: epochs is given as well, in line 12; keep one of the two");
+    expect_refusal("[data]\ntest_labels = x\n",
+        "n.conf:12: [data] test_labels: given without test; add a line `test = FILE`");
+}
+
+Test(config, bad_numbers)
+{
+    expect_refusal("[train]\nbatch = many\n",
+        "n.conf:12: [train] batch: \"many\" is not a whole number from 1 to 65536; write digits, "
+        "with k, M or G for thousands, millions or billions");
+    static const char *const batches[] = {
+        "0", "65537", "-1", "1.5", "1kk", "32 32", "99999999999999999999", "100G", "0x10", "k"};
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        char more[64];
+        struct sgp_error error = {0};
+        struct config c;
+        (void)snprintf(more, sizeof more, "[train]\nbatch = %s\n", batches[i]);
+        cr_assert(eq(int, parse_more(more, &error, &c), SGP_E_CONFIG), "%s", batches[i]);
+    }
+    expect_refusal("[optimizer]\nlearning_rate = fast\n",
+        "n.conf:12: [optimizer] learning_rate: \"fast\" is not a number from 1e-12 to 1e+06; write "
+        "it like 0.05 or 5e-2");
+    static const char *const rates[] = {"nan", "inf", "-1", "0x1p3", "1e", "0", "1e400"};
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        char more[64];
+        struct sgp_error error = {0};
+        struct config c;
+        (void)snprintf(more, sizeof more, "[optimizer]\nlearning_rate = %s\n", rates[i]);
+        cr_assert(eq(int, parse_more(more, &error, &c), SGP_E_CONFIG), "%s", rates[i]);
+    }
+}
+
+Test(config, bad_words)
+{
+    expect_refusal("[train]\nalgorithm = dpsgd\n",
+        "n.conf:12: [train] algorithm: \"dpsgd\" does not exist; there is only sgp");
+    expect_refusal("[network]\ncompression = fp16\n",
+        "n.conf:12: [network] compression: \"fp16\" does not exist; there is only none");
+    expect_refusal("[train]\nwhen_done = leave\n",
+        "n.conf:12: [train] when_done: \"leave\" does not exist; choose one of serve|exit");
+    expect_refusal("[train]\nstart = later\n",
+        "n.conf:12: [train] start: \"later\" is not a start; write all, now, or a number of nodes "
+        "from 1 to 65536");
+}
+
+Test(config, shards_that_do_not_exist)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse_more("[data]\nshards = dirichlet:0\n", &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(int, strncmp(error.text, "n.conf:12: [data] shards: ", 26), 0), "%s", error.text);
+}
+
+Test(config, bad_names_and_addresses)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse("[node]\nname = a b\n", &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(str, error.text,
+        "n.conf:2: [node] name: \"a b\" is not a name; use letters, digits and . _ -, at most 63 "
+        "of "
+        "them"));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, parse("[network]\nlisten = 10.0.0.1:0\n", &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(str, error.text,
+        "n.conf:2: [network] listen: address \"10.0.0.1:0\" has a bad port; a port is a number "
+        "from "
+        "1 to 65535"));
+}
+
+Test(config, missing_keys)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse("", &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(str, error.text,
+        "n.conf: [node] name is missing; add a line `name = ...` to section [node]: name of this "
+        "node, as in the topology file"));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, parse("[node]\nname = a\n[topology]\nfile =\n", &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(int, strncmp(error.text, "n.conf: [topology] file is missing;", 35), 0), "%s",
+        error.text);
+}
+
+Test(config, text_that_is_no_configuration)
+{
+    expect_refusal("[train]\nepochs 3\nfrobnicate = 1\n",
+        "n.conf:12: not understood; a line is `[section]`, `key = value`, or a comment that begins "
+        "with # or ;");
+    expect_refusal("[train\n",
+        "n.conf:11: not understood; a line is `[section]`, `key = value`, or a comment that begins "
+        "with # or ;");
+    expect_refusal("[train]\nepochs = 3\n  batch = 3\n",
+        "n.conf:13: an indented line continues the value above, and [train] epochs has only one "
+        "line; begin a key at the start of its line");
+}
+
+Test(config, hostile_bytes)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(
+        eq(int, config_parse("n.conf", "[node]\nna\0me = x\n", 17, &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(str, error.text, "n.conf:2: a zero byte; a configuration is plain text"));
+    char line[600];
+    memset(line, 'x', sizeof line);
+    memcpy(line, "[node]\n", 7);
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, config_parse("n.conf", line, sizeof line, &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(int, strncmp(error.text, "n.conf:2: the line is longer than ", 34), 0), "%s",
+        error.text);
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, parse("[no\033de]\nx = 1\n", &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(ptr, strchr(error.text, '\033'), NULL), "no control character reaches a terminal");
+}
+
+Test(config, a_list_that_never_ends)
+{
+    size_t lines = 200;
+    char *text = malloc(sizeof least + 32 + lines * 120);
+    size_t used = (size_t)sprintf(text, "%s[data]\nclasses = a\n", least);
+    for (size_t i = 0; i < lines; i++)
+        used += (size_t)sprintf(text + used, " %0100d\n", 7);
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, config_parse("n.conf", text, used, &error, &c), SGP_E_CONFIG));
+    cr_assert(eq(str, error.text,
+        "n.conf:12: [data] classes: the value is longer than 8191 bytes; make it shorter"));
+    free(text);
+}
+
+Test(config, files)
+{
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, config_load("/nonexistent/n.conf", &error, &c), -ENOENT));
+    cr_assert(eq(str, error.text,
+        "/nonexistent/n.conf: cannot be opened: No such file or directory; name an existing file "
+        "with -c"));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, config_load("/", &error, &c), -EIO), "%s", error.text);
+    char path[] = "/tmp/test_config.XXXXXX";
+    int descriptor = mkstemp(path);
+    cr_assert(eq(int, ftruncate(descriptor, CONFIG_BYTES_MAX + 1), 0));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, config_load(path, &error, &c), SGP_E_CONFIG));
+    cr_assert(ne(ptr, strstr(error.text, "larger than 262144 bytes"), NULL));
+    cr_assert(eq(int, ftruncate(descriptor, 0), 0));
+    cr_assert(eq(long, (long)write(descriptor, least, sizeof least - 1), (long)sizeof least - 1));
+    error = (struct sgp_error){0};
+    cr_assert(eq(int, config_load(path, &error, &c), 0), "%s", error.text);
+    cr_assert(eq(str, c.name, "n0"));
+    config_finish(&c);
+    (void)close(descriptor);
+    (void)unlink(path);
+}
+
+/* Documents. The example has its keys checked by being parsed. */
+
+static char *read_document(const char *name)
+{
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s/%s", SGP_SOURCE_ROOT, name);
+    FILE *file = fopen(path, "r");
+    cr_assert(ne(ptr, file, NULL), "%s is missing", path);
+    char *text = calloc(1, 1 << 20);
+    size_t bytes = fread(text, 1, (1 << 20) - 1, file);
+    cr_assert(gt(sz, bytes, 0));
+    (void)fclose(file);
+    return text;
+}
+
+/* The heading of a section, as in "\n## [train]\n". */
+static const char *find_section(const char *text, const char *mark, const char *section)
+{
+    char heading[96];
+    (void)snprintf(heading, sizeof heading, "\n%s[%s]\n", mark, section);
+    return strstr(text, heading);
+}
+
+/* A key stands between `before` and `after`, and the last heading before it is its section's. */
+static void expect_every_key(
+    const char *name, const char *mark, const char *before, const char *after)
+{
+    char *text = read_document(name);
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) {
+        const struct config_key *row = &config_keys[i];
+        char key[96];
+        (void)snprintf(key, sizeof key, "%s%s%s", before, row->key, after);
+        const char *begin = find_section(text, mark, row->section);
+        cr_assert(begin != NULL, "%s has no section [%s]", name, row->section);
+        const char *found = strstr(begin, key);
+        cr_assert(found != NULL, "%s does not explain [%s] %s", name, row->section, row->key);
+        for (unsigned k = 0; k < CONFIG_KEY_COUNT; k++) {
+            const char *next = find_section(begin + 1, mark, config_keys[k].section);
+            cr_assert(next == NULL || next > found, "%s does not explain %s under [%s]", name,
+                row->key, row->section);
+        }
+    }
+    free(text);
+}
+
+Test(config, every_document_names_every_key)
+{
+    expect_every_key("docs/CONFIGURATION.md", "## ", "\n| `", "` |");
+    expect_every_key("docs/man/sgpd.conf.5", ".SH ", "\n.BR ", " ");
+}
+
+/* Every line of the example becomes real when its "#" is taken away, and then it parses. */
+Test(config, the_example_is_right)
+{
+    char *text = read_document("daemon/sgpd.conf.example");
+    char *plain = calloc(1, strlen(text) + 1);
+    size_t used = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        bool key = line[0] == '#' && line[1] != ' ' && line[1] != '\0';
+        if (strncmp(line, "#rounds", 7) != 0)
+            used += (size_t)sprintf(plain + used, "%s\n", line + key);
+    }
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse(plain, &error, &c), 0), "%s", error.text);
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++)
+        if (i != CONFIG_ID_ROUNDS)
+            cr_assert(ne(u32, c.lines[i], 0), "%s is not in the example", config_keys[i].key);
+    config_finish(&c);
+    free(plain);
+    free(text);
+}
+
+Test(config, the_listing_has_every_key)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    config_print_keys(stream);
+    (void)fclose(stream);
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) {
+        char line[96];
+        (void)snprintf(line, sizeof line, "\n  %s = ", config_keys[i].key);
+        cr_assert(ne(ptr, strstr(text, line), NULL), "%s", config_keys[i].key);
+    }
+    free(text);
+}
