@@ -47,10 +47,7 @@ static bool skip_blank(struct scanner *s)
         bool line_start = s->at == s->begin || s->at[-1] == '\n';
         if (strchr(" \t\r\n\v\f", *s->at)) {
             skip_to(s, s->at + 1);
-        } else if (*s->at == '#' && line_start) {
-            while (s->at < s->end && *s->at != '\n' && *s->at != '\r')
-                s->at++;
-        } else if (starts_with(s, "//")) {
+        } else if (starts_with(s, "//") || (*s->at == '#' && line_start)) {
             const char *stop = memchr(s->at, '\n', (size_t)(s->end - s->at));
             skip_to(s, stop ? stop : s->end);
         } else if (starts_with(s, "/*")) {
@@ -211,6 +208,17 @@ static void measure_mark(struct measure *m, char mark)
     }
 }
 
+/* libcgraph ends its input at '@', and whether '#' in the middle of a line or after a lone carriage
+ * return begins a comment depends on its version. Where it and this scanner could disagree, text could
+ * hide from the measure, or leave libcgraph within a string when the next file begins. */
+static const char *find_strange(const struct sgp_scan_text *text)
+{
+    for (const char *c = text->text; c < text->text + text->length; c++)
+        if (*c == '\0' || (*c == '\r' && (c + 1 == text->text + text->length || c[1] != '\n')))
+            return c;
+    return NULL;
+}
+
 static int measure_token(struct measure *m, const struct sgp_scan_text *text,
     const struct token *token, struct sgp_error *error)
 {
@@ -225,10 +233,10 @@ static int measure_token(struct measure *m, const struct sgp_scan_text *text,
         return sgp_fail(error, SGP_E_LIMIT, "%s:%u: a string has %zu bytes; the limit is %u",
             text->name, token->line, token->length, SGP_DOT_STRING_BYTES_MAX);
     case MARK:
-        /* libcgraph's mark for the end of its input: the rest would begin the next file. */
-        if (*token->start == '@')
-            return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: syntax error near '@'; put it in quotes",
-                text->name, token->line);
+        if (strchr("@#", *token->start))
+            return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: syntax error near '%c'; %s", text->name,
+                token->line, *token->start,
+                *token->start == '@' ? "put it in quotes" : "a comment begins with //");
         if (*token->start == '{' && m->depth == SGP_DOT_DEPTH_MAX)
             return sgp_fail(error, SGP_E_LIMIT,
                 "%s:%u: braces are nested too deep; the limit is %u", text->name, token->line,
@@ -252,11 +260,11 @@ static int measure_token(struct measure *m, const struct sgp_scan_text *text,
 int sgp_scan_measure(const struct sgp_scan_text *text, struct sgp_error *error)
 {
     struct scanner s = scan_text(text);
-    const char *zero = memchr(text->text, '\0', text->length);
-    if (zero) {
-        skip_to(&s, zero);
-        return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: a zero byte; a topology file is plain text",
-            text->name, s.line);
+    const char *strange = find_strange(text);
+    if (strange) {
+        skip_to(&s, strange);
+        return sgp_fail(error, SGP_E_SYNTAX, "%s:%u: a %s; a topology file is plain text",
+            text->name, s.line, *strange ? "carriage return without a line feed" : "zero byte");
     }
     struct measure m = {0};
     for (;;) {

@@ -68,6 +68,7 @@ Test(dot, without_addresses_the_first_digraph_names_the_fleet)
 Test(dot, one_node_and_odd_but_fine_texts)
 {
     sgp_topology_destroy(parse("digraph one { n0 }"));
+    sgp_topology_destroy(parse("digraph one\r\n{ n0 -> n1 // \"\r\n }\r\n"));
     sgp_topology_destroy(
         parse("# a line\n/* b */ strict digraph \"q-1\" { \"node\" -> \"4.2\" ; }"));
     sgp_topology_destroy(parse("digraph a { subgraph cluster_1 { x y } -> z; z -> { x y } }"));
@@ -151,6 +152,10 @@ Test(dot, syntax_errors_name_file_and_line)
         "t.dot:2: a string is not closed; end it with a quote");
     refused("digraph a { n0 }\n\n/* more", SGP_E_SYNTAX,
         "t.dot:3: a comment is not closed; end it with */");
+    refused("digraph a { n0 -> n1; # to the end\n }", SGP_E_SYNTAX,
+        "t.dot:1: syntax error near '#'; a comment begins with //");
+    refused("digraph a {\r\n n0 -> n1; \r }", SGP_E_SYNTAX,
+        "t.dot:2: a carriage return without a line feed; a topology file is plain text");
     refused("digraph a {\n @ }", SGP_E_SYNTAX, "t.dot:2: syntax error near '@'; put it in quotes");
 }
 
@@ -301,8 +306,8 @@ Test(dot, a_bad_file_does_not_spoil_the_next)
     static const char *const bad[] = {"digraph a { /* ", "digraph a { \"x", "digraph a { <x",
         "hello", "digraph a { b -- c } digraph d { q -> q }", "digraph a { b -> c",
         "digraph a { x @ y }", "digraph a { 5x } digraph b {", "digraph a { b } trailing words",
-        "graph g { a -- b }", "}", "digraph a { x [a=b } digraph c { } \"",
-        "digraph a { b -> ; # x\r/* } \n"};
+        "graph g { a -- b }", "}", "digraph a { x [a=b } digraph c { } \"", "x #\"\n\"", "x #<\n>",
+        "x #/*\n*/", "digraph a { b -> ; # x\r/* } \n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct sgp_topology *t = NULL;
         struct sgp_error error = {0};
