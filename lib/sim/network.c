@@ -265,7 +265,7 @@ static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connect
     uint64_t bytes = share->payload_bytes + chunks * SGP_WIRE_HEADER_BYTES;
     sim->summary.bytes += bytes;
     sgp_time begin = source->busy_until > sim->now ? source->busy_until : sim->now;
-    source->busy_until = begin + transfer_time(sim, bytes);
+    source->busy_until = begin + transfer_time(sim, SGP_SIM_MESSAGE_BYTES + bytes);
     connection->payload = true;
     connection->snapshot = snapshot;
     connection->payload_sent = source->busy_until;

@@ -182,15 +182,17 @@ static bool is_stalled(const struct sgp_sim *sim, sgp_time next)
     return next > since && next - since > sim->stall_ns;
 }
 
-/* Done, and nothing is owed any more, or nobody will settle it. */
+/* Done, and no job is queued and nothing is owed any more, or nobody will settle it. */
 static bool is_settled(const struct sgp_sim *sim, sgp_time next)
 {
     if (sim->done_at == SGP_TIME_NEVER)
         return false;
-    bool owed = false;
-    for (uint32_t i = 0; i < sim->host_count && !owed; i++)
-        owed = !sim->hosts[i].gone && sim->hosts[i].weight_in_flight > 0;
-    return !owed || next > sim->done_at + SGP_SIM_SETTLE_NS;
+    bool open = false;
+    for (uint32_t i = 0; i < sim->host_count && !open; i++) {
+        const struct sgp_sim_host *host = &sim->hosts[i];
+        open = !host->gone && (host->weight_in_flight > 0 || host->job_first);
+    }
+    return !open || next > sim->done_at + SGP_SIM_SETTLE_NS;
 }
 
 int sgp_sim_run(struct sgp_sim *sim, sgp_time until, struct sgp_error *error)

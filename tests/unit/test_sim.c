@@ -1,0 +1,236 @@
+/* The simulator itself: equal seeds repeat, faults keep every share exactly once, the network behaves
+ * as one, and the checkers see what they are there for. */
+#include "test_sim_fleet.h"
+
+#include <errno.h>
+
+static void spread(struct fleet *fleet)
+{
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++)
+        for (uint32_t c = 0; c < fleet->options.dimension; c++)
+            fleet->start[i][c] = (float)((i * 5 + c * 3) % 16);
+}
+
+static double mean_start(const struct fleet *fleet)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++)
+        sum += (double)fleet->start[i][0];
+    return sum / fleet->topology->node_count;
+}
+
+/* ---- a run repeats ---- */
+
+static struct sgp_sim_summary noisy_run(uint64_t seed, bool through_wire)
+{
+    struct fleet *fleet = fleet_generate("random", 7, 0);
+    fleet->options.dimension = 3;
+    spread(fleet);
+    fleet->options.seed = seed;
+    fleet->options.loss = 0.02;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.through_wire = through_wire;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(gt(u64, summary.resets, 0));
+    fleet_destroy(fleet);
+    return summary;
+}
+
+Test(sim, equal_seeds_give_equal_digests_and_others_do_not)
+{
+    struct sgp_sim_summary first = noisy_run(7, false), second = noisy_run(7, false);
+    cr_assert(eq(int, memcmp(&first, &second, sizeof first), 0));
+    cr_assert(ne(u64, first.digest, noisy_run(8, false).digest));
+}
+
+Test(sim, encoding_every_message_changes_nothing)
+{
+    struct sgp_sim_summary plain = noisy_run(7, false), wire = noisy_run(7, true);
+    cr_assert(eq(int, memcmp(&plain, &wire, sizeof plain), 0));
+}
+
+Test(sim, a_thousand_nodes_for_two_hundred_rounds_repeat)
+{
+    uint64_t digests[2];
+    for (int run = 0; run < 2; run++) {
+        struct sgp_generate_options options = {.family = "one-peer-exponential", .nodes = 1000};
+        struct fleet *fleet = fleet_create();
+        cr_assert(eq(int, sgp_generate(&options, &fleet->error, &fleet->topology), 0));
+        fleet->options.rounds = 200;
+        fleet->options.final_cycles = 0;
+        fleet->options.left = NULL;
+        fleet->options.trainer = fleet_counting_trainer;
+        fleet_run(fleet);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        cr_assert(eq(u64, summary.shares, 200000));
+        cr_assert(eq(u32, summary.finished, 1000));
+        cr_assert(eq(u32, fleet->row_count, 200));
+        cr_assert(lt(dbl, summary.mass_error, 1e-9));
+        cr_assert(gt(dbl, fleet->rows[0].disagreement, 100));
+        cr_assert(lt(dbl, fleet->rows[199].disagreement, 0.01));
+        digests[run] = summary.digest;
+        fleet_destroy(fleet);
+    }
+    cr_assert(eq(u64, digests[0], digests[1]));
+}
+
+/* ---- virtual time ---- */
+
+Test(sim, time_is_the_sum_of_its_parts)
+{
+    struct fleet *fleet = fleet_generate("ring", 2, 0);
+    fleet->options.rounds = 1;
+    fleet->options.final_cycles = 0;
+    fleet->options.latency_ns = 5 * SGP_MILLISECOND;
+    fleet->options.bandwidth = 0;
+    fleet_run(fleet);
+    /* connect 10, hello 5, welcome and credit 5, train 10, share 5 */
+    cr_assert(eq(u32, fleet->row_count, 1));
+    cr_assert(eq(i64, fleet->rows[0].time, 35 * SGP_MILLISECOND));
+    fleet_destroy(fleet);
+}
+
+Test(sim, a_payload_takes_its_bytes_over_the_bandwidth)
+{
+    sgp_time times[2];
+    for (int run = 0; run < 2; run++) {
+        struct fleet *fleet = fleet_generate("ring", 2, 0);
+        fleet->options.rounds = 1;
+        fleet->options.final_cycles = 0;
+        fleet->options.latency_ns = 0;
+        fleet->options.compute_ns = 0;
+        fleet->options.dimension = run == 0 ? 1 : 4;
+        fleet->options.bandwidth = 4000; /* bytes a second: a float takes a millisecond */
+        fleet_run(fleet);
+        times[run] = fleet->rows[0].time;
+        fleet_destroy(fleet);
+    }
+    cr_assert(eq(i64, times[1] - times[0], 3 * SGP_MILLISECOND));
+}
+
+Test(sim, everybody_waits_for_a_straggler_who_computes)
+{
+    struct sgp_sim_straggler straggler = {2, 100};
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    fleet->options.rounds = 20;
+    fleet->options.stragglers = &straggler;
+    fleet->options.straggler_count = 1;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(ge(i64, summary.time, 20 * SGP_SECOND));
+    cr_assert(lt(i64, summary.time, 21 * SGP_SECOND));
+    cr_assert(eq(u64, summary.absences, 0));
+    cr_assert(eq(u64, summary.shares_empty, 0));
+    fleet_destroy(fleet);
+}
+
+Test(sim, a_run_can_be_continued)
+{
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, 500 * SGP_MILLISECOND, &fleet->error), 0));
+    cr_assert_not(sgp_sim_done(fleet->sim));
+    cr_assert(le(i64, fleet_summary(fleet).time, 500 * SGP_MILLISECOND));
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), 0));
+    uint64_t digest = fleet_summary(fleet).digest;
+    cr_assert(sgp_sim_done(fleet->sim));
+    struct fleet *other = fleet_generate("ring", 4, 0);
+    fleet_run(other);
+    cr_assert(eq(u64, fleet_summary(other).digest, digest));
+    fleet_destroy(other);
+    fleet_destroy(fleet);
+}
+
+/* ---- faults ---- */
+
+Test(faults, breaking_connections_at_three_messages_in_ten_keeps_the_mass_and_the_average)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    spread(fleet);
+    fleet->options.rounds = 120;
+    fleet->options.loss = 0.3;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(gt(u64, summary.resets, 1000));
+    cr_assert(epsilon_eq(dbl, summary.weight, 8, 1e-12));
+    cr_assert(epsilon_eq(dbl, summary.weight_in_flight, 0, 1e-12));
+    cr_assert(lt(dbl, summary.mass_error, 1e-12));
+    for (uint32_t i = 0; i < 8; i++) {
+        float estimate;
+        sgp_sim_estimate(fleet->sim, i, &estimate);
+        cr_assert(epsilon_eq(dbl, (double)estimate, mean_start(fleet), 1e-4), "node %u", i);
+    }
+    fleet_destroy(fleet);
+}
+
+Test(faults, a_stopped_node_is_absent_and_comes_back)
+{
+    struct sgp_sim_absence absence = {5, SGP_SECOND, 31 * SGP_SECOND};
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    spread(fleet);
+    fleet->options.rounds = 4000;
+    fleet->options.absences = &absence;
+    fleet->options.absence_count = 1;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(ge(u32, fleet->notes[SGP_NOTE_ABSENT], 6));
+    cr_assert(ge(u32, fleet->notes[SGP_NOTE_BACK], 6));
+    cr_assert(eq(u64, summary.jumps, 1));
+    cr_assert(eq(u32, summary.finished, 8));
+    cr_assert(eq(dbl, summary.weight, 8));
+    cr_assert(ge(dbl, summary.weight_least, 0.3));
+    cr_assert(lt(dbl, summary.disagreement, 1e-5));
+    /* 4,000 rounds at 11 ms, and no more than the bound of silence for one who is stopped */
+    cr_assert(lt(i64, summary.time, 50 * SGP_SECOND));
+    fleet_destroy(fleet);
+}
+
+static const char *const families[] = {
+    "one-peer-exponential", "ring", "random", "complete", "star", "bidirectional-ring"};
+
+/* One fleet of eight with everything going wrong that chance of this seed makes go wrong. */
+static void campaign_run(uint64_t seed)
+{
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 99);
+    struct fleet *fleet = fleet_generate(families[seed % 6], 8, 0);
+    spread(fleet);
+    struct sgp_sim_absence absences[4];
+    for (int i = 0; i < 4; i++) {
+        sgp_time from = (sgp_time)sgp_random_below(&random, (uint64_t)(20 * SGP_SECOND));
+        sgp_time length = 1 + (sgp_time)sgp_random_below(&random, (uint64_t)(15 * SGP_SECOND));
+        absences[i] =
+            (struct sgp_sim_absence){(uint32_t)sgp_random_below(&random, 8), from, from + length};
+    }
+    uint32_t side[] = {(uint32_t)sgp_random_below(&random, 8),
+        (uint32_t)sgp_random_below(&random, 8), (uint32_t)sgp_random_below(&random, 8)};
+    struct sgp_sim_cut cut = {side, 3, 5 * SGP_SECOND, 15 * SGP_SECOND};
+    fleet->options.seed = seed;
+    fleet->options.rounds = 1000; /* at 50 ms: all faults end before training does */
+    fleet->options.final_cycles = 60;
+    fleet->options.absences = absences;
+    fleet->options.absence_count = 4;
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    fleet->options.loss = (double)(seed % 5) * 0.01;
+    fleet->options.compute_ns = 50 * SGP_MILLISECOND;
+    fleet->options.compute_jitter = 0.9;
+    fleet->options.bandwidth = 20000;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "seed %llu: %s", (unsigned long long)seed, fleet->error.text);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 8), "seed %llu", (unsigned long long)seed);
+    cr_assert(epsilon_eq(dbl, summary.weight, 8, 1e-11), "seed %llu", (unsigned long long)seed);
+    cr_assert(epsilon_eq(dbl, summary.weight_in_flight, 0, 1e-11));
+    cr_assert(lt(dbl, summary.disagreement, 0.1), "seed %llu: %g", (unsigned long long)seed,
+        summary.disagreement);
+    fleet_destroy(fleet);
+}
+
+Test(faults, fifty_campaigns_of_resets_absences_and_cuts_lose_nothing)
+{
+    for (uint64_t seed = 1; seed <= 50; seed++)
+        campaign_run(seed);
+}
