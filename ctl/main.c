@@ -47,11 +47,8 @@ static const char exit_help[] =
 static void print_help(void)
 {
     (void)fputs("usage: sgpctl [-n NAME | -s SOCKET] [--json] COMMAND ...\n\nCommands:\n", stdout);
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        char head[64];
-        (void)snprintf(head, sizeof head, "%s %s", commands[i]->words, commands[i]->synopsis);
-        (void)printf("  %-32s  %s\n", head, commands[i]->summary);
-    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        (void)printf("  %-18s  %s\n", commands[i]->words, commands[i]->summary);
     (void)printf("\n%s\n%s", options_help, exit_help);
 }
 

@@ -104,6 +104,16 @@ static void number_cell(const char *key, const json_t *value, char text[CTL_CELL
         (void)snprintf(text, CTL_CELL_BYTES, "%.6g", number);
 }
 
+/* The shortest decimal that reads back as the same number. */
+static void shortest_cell(double number, char text[CTL_CELL_BYTES])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, CTL_CELL_BYTES, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            return;
+    }
+}
+
 void ctl_cell(
     const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES])
 {
@@ -120,7 +130,7 @@ void ctl_cell(
     } else if (json_is_integer(value)) {
         (void)snprintf(text, CTL_CELL_BYTES, "%lld", (long long)json_integer_value(value));
     } else if (json_is_real(value)) {
-        (void)snprintf(text, CTL_CELL_BYTES, "%.17g", json_real_value(value));
+        shortest_cell(json_real_value(value), text);
     } else {
         (void)strcpy(text, "-");
     }

@@ -1,0 +1,237 @@
+"""sgpctl without a daemon: test_ctl_offline.py SGPCTL. Topology commands, help, errors, statuses."""
+import json
+import subprocess
+import sys
+
+import tap
+
+SGPCTL = sys.argv[1]
+
+# Rounds after which Base-(m+1) averages exactly (Takezawa et al. 2023).
+BASE_ROUNDS = {
+    1: {2: 1, 3: 3, 4: 2, 5: 5, 6: 4, 7: 5, 8: 3, 9: 7, 10: 6, 11: 7, 12: 5, 13: 7, 14: 6, 15: 7,
+        16: 4, 17: 9, 24: 6, 32: 5, 33: 11},
+    2: {3: 1, 5: 3, 6: 2, 7: 4, 9: 2, 10: 4, 27: 3},
+    3: {4: 1, 5: 3, 8: 2, 16: 2, 32: 3},
+}
+
+
+def ctl(*arguments, text=None, status=0):
+    """Run sgpctl; returns standard output and standard error."""
+    done = subprocess.run([SGPCTL, *map(str, arguments)], input=text, text=True, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def generate(*arguments):
+    return ctl("topology", "generate", *arguments)[0]
+
+
+def check(text, status=0):
+    return json.loads(ctl("topology", "check", "--json", "-", text=text, status=status)[0])
+
+
+def refused(text, status=6):
+    """The error of `topology check` on a text, told to a person and as JSON alike."""
+    out, err = ctl("topology", "check", "-", text=text, status=status)
+    assert out == "" and err.startswith("sgpctl: ") and err.count("\n") == 1, (out, err)
+    out, silent = ctl("--json", "topology", "check", "-", text=text, status=status)
+    error = json.loads(out)["error"]
+    assert silent == "" and error["exit_status"] == status, (out, silent)
+    assert err == f"sgpctl: {error['message']}\n", (err, error)
+    return error["message"]
+
+
+def test_one_peer_exponential_is_exact_for_powers_of_two_alone():
+    for power in range(1, 7):
+        answer = check(generate("one-peer-exponential", 2 ** power))
+        assert answer["exact_average_rounds"] == power, answer
+    for nodes in (3, 5, 6, 7, 12):
+        assert check(generate("one-peer-exponential", nodes))["exact_average_rounds"] is None
+
+
+def test_base_is_exact_for_every_number_of_nodes():
+    for peers, rounds in BASE_ROUNDS.items():
+        for nodes, expected in rounds.items():
+            answer = check(generate("base", nodes, "--peers", peers))
+            assert answer["exact_average_rounds"] == expected, (peers, nodes, answer)
+
+
+def test_check_has_every_field_with_its_type():
+    answer = check("digraph { a -> b -> c -> a }")
+    numbers = (int, float)
+    types = {"nodes": int, "phases": int, "rounds_per_cycle": int, "strongly_connected": bool,
+             "window_rounds": int, "symmetric": bool, "doubly_stochastic": bool,
+             "out_degree_max": int, "in_degree_max": int, "contraction_per_cycle": numbers,
+             "exact_average_rounds": type(None), "weight_min": numbers, "weight_max": numbers,
+             "shares_per_cycle": int, "warnings": list}
+    assert list(answer) == list(types), answer
+    for name, kind in types.items():
+        assert isinstance(answer[name], kind), (name, answer[name])
+    assert (answer["nodes"], answer["strongly_connected"], answer["weight_min"]) == (3, True, 1.0)
+
+
+def test_equal_runs_print_equal_json():
+    for text in (generate("random", 12, "--seed", 4), generate("base", 7)):
+        assert (ctl("topology", "check", "--json", "-", text=text) ==
+                ctl("topology", "check", "-", "--json", text=text))
+
+
+def test_lines_for_scripts_are_stable():
+    out, err = ctl("topology", "check", "-", text="digraph { a -> b; b -> a }")
+    assert err == ""
+    assert out == ("nodes 2\nphases 1\nrounds_per_cycle 1\nstrongly_connected yes\n"
+                   "window_rounds 1\nsymmetric yes\ndoubly_stochastic yes\nout_degree_max 1\n"
+                   "in_degree_max 1\ncontraction_per_cycle 0\nexact_average_rounds 1\n"
+                   "weight_min 1\nweight_max 1\nshares_per_cycle 2\n"), out
+
+
+def test_what_cannot_agree_is_told_and_fails():
+    text = "digraph { a -> b -> a; c -> d -> c }"
+    answer = check(text, status=1)
+    assert answer["strongly_connected"] is False and answer["contraction_per_cycle"] is None
+    assert answer["window_rounds"] is None and answer["warnings"], answer
+    out, _ = ctl("topology", "check", "-", text=text, status=1)
+    assert f"warning: {answer['warnings'][0]}\n" in out, out
+    assert any(name in " ".join(answer["warnings"]) for name in ("c", "d")), answer
+
+
+def test_show_says_who_gives_what():
+    text = "digraph one { a -> b; a -> c; b -> a; c -> a [fraction=0.3] }\n" \
+           "digraph two { rounds=2; a -> b [fraction=1] }"
+    out, _ = ctl("topology", "show", "-", text=text)
+    assert out == ("3 nodes, 2 phases, 3 rounds a cycle\n"
+                   "phase 0 'one', 1 round\n"
+                   "  a -> b 1/3, c 1/3, keeps 1/3\n"
+                   "  b -> a 1/2, keeps 1/2\n"
+                   "  c -> a 3/10, keeps 7/10\n"
+                   "phase 1 'two', 2 rounds\n"
+                   "  a -> b 1, keeps 0\n"
+                   "  b -> nobody, keeps 1\n"
+                   "  c -> nobody, keeps 1\n"), out
+    answer = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])
+    assert [p["name"] for p in answer["phases"]] == ["one", "two"]
+    assert answer["rounds_per_cycle"] == 3 and len(answer["nodes"]) == 3
+    assert answer["phases"][1]["edges"] == [{"source": "a", "target": "b", "fraction": 1.0}]
+
+
+def test_generate_gives_addresses_and_reads_back():
+    text = generate("ring", 3, "--address", "127.0.0.1:9000+")
+    nodes = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])["nodes"]
+    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}"} for i in range(3)]
+    shown = json.loads(ctl("topology", "generate", "ring", 3, "--json")[0])
+    again = json.loads(ctl("topology", "show", "--json", "-", text=generate("ring", 3))[0])
+    assert shown == again
+
+
+BAD_FILES = {
+    "digraph {\n a -> b\n b -> ;\n}":
+        "-:3: syntax error near ';'; look here and just above for a missing brace, bracket, quote "
+        "or semicolon",
+    "": "-:1: there is no digraph; write one for each phase, as digraph p { a -> b; b -> a; }",
+    "graph { a -- b }":
+        "-:1: graph phase0 is undirected; write digraph, and a -> b; b -> a for both directions",
+    "digraph { a -> a }":
+        "-:1: digraph phase0: edge a -> a is a self-loop; what is not given away stays, so leave it "
+        "out",
+    "digraph {\n\n a -> b [fraction=0.7]; a -> c [fraction=0.7] }":
+        "-:3: digraph phase0: node a gives away 1.4 in all (column above 1); its fractions must add "
+        "up to at most 1",
+    "digraph { a -> b; a -> b }":
+        "-:1: digraph phase0: edge a -> b is repeated; write it once, with the sum as its fraction",
+    'digraph { a [address="h:1"]; b [address="h:1"]; a -> b -> a }':
+        "-:1: nodes a and b have the same address h:1; every node needs one of its own",
+    'digraph { a [address="h:1"]; a -> b }':
+        "-:1: digraph phase0: unknown node b; nodes are those with an address (a)",
+    "digraph { a -> b [fraction=two] }":
+        '-:1: digraph phase0: edge a -> b: fraction "two" is not one; write a number above 0 and at '
+        'most 1, as 0.25 or "2/3"',
+}
+
+
+def test_bad_files_are_refused_with_place_and_reason():
+    for text, message in BAD_FILES.items():
+        assert refused(text) == message, (text, refused(text))
+    out, err = ctl("topology", "check", "/does/not/exist.dot", status=6)
+    assert out == "" and err == "sgpctl: /does/not/exist.dot: No such file or directory\n", err
+
+
+USAGE = {
+    (): "a command is missing; see sgpctl --help",
+    ("nonsense",): "'nonsense' is not a command; see sgpctl --help",
+    ("topology", "check"): "an argument is missing; see sgpctl topology check --help",
+    ("topology", "check", "a", "b"):
+        "'b' is one argument too many; see sgpctl topology check --help",
+    ("topology", "check", "--fast", "a"):
+        "unknown option '--fast'; see sgpctl topology check --help",
+    ("topology", "generate", "ring", "0"):
+        "N is a number of nodes from 1 to 65536, not '0'; see sgpctl topology generate --help",
+    ("topology", "generate", "ring", "3x"):
+        "N is a number of nodes from 1 to 65536, not '3x'; see sgpctl topology generate --help",
+    ("topology", "generate", "base", "4", "--peers"):
+        "--peers needs a value; see sgpctl topology generate --help",
+    ("topology", "generate", "base", "4", "--peers=-1"):
+        "--peers is a whole number from 1 to 65536, not '-1'; see sgpctl topology generate --help",
+    ("status", "--check=yes"): "--check takes no value; see sgpctl status --help",
+    ("status", "extra"): "'extra' is one argument too many; see sgpctl status --help",
+    ("status", "-n"): "-n needs a value; see sgpctl --help",
+    ("-n", "a", "-s", "b", "status"): "-n and -s both name a daemon; give one of them; see sgpctl --help",
+    ("-n", "../x", "status"): "'../x' is not a node's name; see sgpctl status --help",
+    ("wait",): "--for CONDITION is missing; see sgpctl wait --help",
+    ("wait", "--for", "accuracy:1.5"):
+        "--for takes ready, round:N, epoch:N, accuracy:A (0 to 1), finished, disagreement:D or "
+        "peers:N, not 'accuracy:1.5'; see sgpctl wait --help",
+    ("wait", "--for", "ready", "--timeout", "soon"):
+        "--timeout is a number from 0 to 1e+09, not 'soon'; see sgpctl wait --help",
+    ("export", "model.txt"):
+        "'model.txt' ends neither in .safetensors nor in .npz; see sgpctl export --help",
+}
+
+
+def test_wrong_command_lines_are_told_alike_in_words_and_json():
+    for arguments, message in USAGE.items():
+        assert ctl(*arguments, status=2) == ("", f"sgpctl: {message}\n"), arguments
+        for line in (("--json", *arguments), (*arguments, "--json")):
+            if line[-2:] in (("-n", "--json"), ("--peers", "--json")):
+                continue  # there --json would be the missing value
+            out, err = ctl(*line, status=2)
+            assert err == "" and json.loads(out) == {"error": {
+                "exit_status": 2, "code": "usage", "message": message}}, (line, out, err)
+
+
+def test_generate_explains_what_a_family_cannot_do():
+    for arguments, word in ((("nonsense", "4"), "one-peer-exponential"),
+                            (("ring", "4", "--peers", "2"), "--peers"),
+                            (("exponential", "8", "--peers", "3"), "8"),
+                            (("ring", "4", "--address", "h:1"), "+")):
+        _, err = ctl("topology", "generate", *arguments, status=2)
+        assert word in err, (arguments, err)
+
+
+def test_every_command_has_help():
+    commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
+                .split("\n\n")[0].splitlines()]
+    assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop",
+            "evaluate", "predict", "export", "topology check", "topology show",
+            "topology generate", "simulate"} == set(commands), commands
+    for command in commands:
+        out, err = ctl(*command.split(), "--help")
+        assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)
+        assert "Exit status: 0 done" in out
+
+
+def test_version_names_the_protocol():
+    answer = json.loads(ctl("--version", "--json")[0])
+    assert answer["protocol"] == 1
+    assert ctl("--version")[0] == f"sgpctl {answer['version']} (protocol 1)\n"
+
+
+def test_a_full_disk_is_noticed():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([SGPCTL, "--help"], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60, check=False)
+    assert done.returncode == 1 and done.stderr == "sgpctl: standard output cannot be written\n"
+
+
+tap.run(dict(vars()))
