@@ -81,14 +81,16 @@ static void draw_owners(uint32_t *owner, const uint32_t *order, const uint32_t *
     }
 }
 
-/* Mark the rows of the node in owned[]: pieces of `order`, equal to a row. */
-static void own_piece(
+/* The node's piece of `order` (NULL: file order) into owned; pieces are equal to a row. Returns how
+ * many rows it has. */
+static uint64_t own_piece(
     uint32_t *owned, const uint32_t *order, uint64_t rows, uint32_t node_index, uint32_t node_count)
 {
     const uint64_t begin = rows * node_index / node_count;
     const uint64_t end = rows * (node_index + 1) / node_count;
     for (uint64_t i = 0; i < end - begin; i++)
         owned[i] = order ? order[begin + i] : (uint32_t)(begin + i);
+    return end - begin;
 }
 
 static int ascending(const void *left, const void *right)
@@ -98,21 +100,45 @@ static int ascending(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Kinds that look at labels. *ret_count rows into owned; order and owner are scratch of `rows`. */
+/* Refuse a draw that leaves any node without a row, on every node alike: else the others would wait
+ * for one that cannot start. */
+static int owners_check(const uint32_t *owner, uint64_t rows, double alpha, uint32_t node_count,
+    struct sgp_error *error)
+{
+    bool *seen = calloc(node_count, sizeof *seen);
+    if (!seen)
+        return sgp_fail(error, -ENOMEM, "shards: out of memory");
+    for (uint64_t r = 0; r < rows; r++)
+        seen[owner[r]] = true;
+    uint32_t node = 0;
+    while (node < node_count && seen[node])
+        node++;
+    free(seen);
+    if (node < node_count)
+        return sgp_fail(error, SGP_E_DATA,
+            "shards: dirichlet:%g leaves node %u without a row; a larger number or another seed "
+            "would be right",
+            alpha, node);
+    return 0;
+}
+
+/* Kinds that look at labels: the node's rows into owned, ascending, *ret_count of them. */
 static int shard_labelled(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
-    uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed, uint32_t *owned,
-    uint64_t *ret_count)
+    uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
+    struct sgp_error *error, uint32_t *owned, uint64_t *ret_count)
 {
     uint32_t *order = malloc((size_t)rows * sizeof *order);
     uint32_t *owner = malloc((size_t)rows * sizeof *owner);
     int status = order && owner ? sort_by_label(order, labels, rows, classes) : -ENOMEM;
     uint64_t count = 0;
-    if (status == 0 && shards->kind == SGP_SHARD_SORTED) {
-        count = rows * (node_index + 1) / node_count - rows * node_index / node_count;
-        own_piece(owned, order, rows, node_index, node_count);
+    if (status < 0) {
+        sgp_fail(error, status, "shards: out of memory");
+    } else if (shards->kind == SGP_SHARD_SORTED) {
+        count = own_piece(owned, order, rows, node_index, node_count);
         qsort(owned, count, sizeof *owned, ascending);
-    } else if (status == 0) {
+    } else {
         draw_owners(owner, order, labels, rows, shards->alpha, node_count, seed);
+        status = owners_check(owner, rows, shards->alpha, node_count, error);
         for (uint64_t r = 0; r < rows; r++) {
             if (owner[r] == node_index)
                 owned[count++] = (uint32_t)r;
@@ -130,10 +156,8 @@ static uint64_t shard_counted(enum sgp_shard_kind kind, uint64_t rows, uint32_t 
     uint32_t node_count, uint32_t *owned)
 {
     uint64_t count = 0;
-    if (kind == SGP_SHARD_CONTIGUOUS) {
-        own_piece(owned, NULL, rows, node_index, node_count);
-        return rows * (node_index + 1) / node_count - rows * node_index / node_count;
-    }
+    if (kind == SGP_SHARD_CONTIGUOUS)
+        return own_piece(owned, NULL, rows, node_index, node_count);
     const uint64_t step = kind == SGP_SHARD_NONE ? 1 : node_count;
     for (uint64_t r = kind == SGP_SHARD_NONE ? 0 : node_index; r < rows; r += step)
         owned[count++] = (uint32_t)r;
@@ -161,20 +185,14 @@ int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint
     int status = 0;
     if (labelled)
         status = shard_labelled(
-            shards, labels, rows, classes, node_index, node_count, seed, owned, &count);
+            shards, labels, rows, classes, node_index, node_count, seed, error, owned, &count);
     else
         count = shard_counted(shards->kind, rows, node_index, node_count, owned);
-    if (status < 0)
-        sgp_fail(error, status, "shards: out of memory");
-    else if (count == 0)
-        status = sgp_fail(error, SGP_E_DATA,
-            "shards: dirichlet:%g leaves node %u without a row; a larger number or another seed "
-            "would be right",
-            shards->alpha, node_index);
     if (status < 0) {
         free(owned);
         return status;
     }
+    sgp_assert(count >= 1);
     *ret_rows = owned;
     *ret_count = count;
     return 0;

@@ -1,0 +1,426 @@
+/* CSV and scaling files: what the rows become, and one clear line for everything else. */
+#include "train/csv.h"
+#include "train/scaling.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct sgp_error error;
+static const char *const colours[] = {"red", "green", "blue"};
+
+static int read_text(
+    const char *text, const struct sgp_csv_options *options, struct sgp_dataset **ret_dataset)
+{
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "rb");
+    error = (struct sgp_error){.code = 0};
+    int status = sgp_csv_read_dataset(file, "t.csv", options, &error, ret_dataset);
+    fclose(file);
+    return status;
+}
+
+static void expect_error(
+    const char *text, const struct sgp_csv_options *options, int code, const char *message)
+{
+    struct sgp_dataset *dataset = NULL;
+    cr_assert(eq(int, read_text(text, options, &dataset), code), "%s", error.text);
+    cr_assert(eq(ptr, dataset, NULL));
+    cr_assert(eq(str, error.text, (char *)(uintptr_t)message));
+}
+
+static struct sgp_dataset *expect_rows(
+    const char *text, const struct sgp_csv_options *options, uint64_t rows, uint32_t features)
+{
+    struct sgp_dataset *dataset = NULL;
+    cr_assert(eq(int, read_text(text, options, &dataset), 0), "%s", error.text);
+    cr_assert(eq(u64, dataset->rows, rows));
+    cr_assert(eq(u32, dataset->features, features));
+    return dataset;
+}
+
+static void expect_floats(const float *got, const float *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_assert(eq(flt, got[i], expected[i]), "number %zu", i);
+}
+
+static struct sgp_scaling *scaling_of(const char *json)
+{
+    struct sgp_scaling *scaling = NULL;
+    error = (struct sgp_error){.code = 0};
+    int status = sgp_scaling_parse(json, strlen(json), "s.json", &error, &scaling);
+    cr_assert(eq(int, status, 0), "%s", error.text);
+    return scaling;
+}
+
+static const struct sgp_csv_options plain = {.label = "y", .missing = SGP_MISSING_ERROR};
+static const struct sgp_csv_options classed = {
+    .label = "y", .class_names = colours, .class_count = 3, .missing = SGP_MISSING_ERROR};
+
+Test(csv, reads_numbers_for_regression)
+{
+    struct sgp_dataset *dataset = expect_rows("a,y,b\n1,-2.5,3e2\n 4 ,+5,.5", &plain, 2, 2);
+    cr_assert(eq(u32, dataset->classes, 0));
+    cr_assert(eq(u32, dataset->targets, 1));
+    expect_floats(dataset->floats, (float[]){1, 300, 4, 0.5f}, 4);
+    expect_floats(dataset->values, (float[]){-2.5f, 5}, 2);
+    sgp_dataset_destroy(dataset);
+}
+
+Test(csv, class_order_numbers_the_labels)
+{
+    struct sgp_dataset *dataset = expect_rows("y,a\nblue,1\nred,2\n\"green\",3\n", &classed, 3, 1);
+    cr_assert(eq(u32, dataset->classes, 3));
+    cr_assert(eq(u32, dataset->labels[0], 2));
+    cr_assert(eq(u32, dataset->labels[1], 0));
+    cr_assert(eq(u32, dataset->labels[2], 1));
+    sgp_dataset_destroy(dataset);
+}
+
+Test(csv, follows_rfc_4180)
+{
+    const char *text = "\xef\xbb\xbf\"a, \"\"1\"\"\r\nx\",y\r\n\"2\",red\r\n\r\n3,\"blue\"";
+    struct sgp_dataset *dataset = expect_rows(text, &classed, 2, 1);
+    expect_floats(dataset->floats, (float[]){2, 3}, 2);
+    sgp_dataset_destroy(dataset);
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "rb");
+    struct sgp_csv csv;
+    cr_assert(eq(int, sgp_csv_init(&csv, file, "t", &error), 0));
+    cr_assert(eq(int, sgp_csv_next(&csv, &error), 1));
+    cr_assert(eq(str, (char *)(uintptr_t)sgp_csv_field(&csv, 0), "a, \"1\"\nx"));
+    cr_assert(eq(int, sgp_csv_next(&csv, &error), 1));
+    cr_assert(eq(u64, csv.line, 3)); /* the quoted name took two lines */
+    cr_assert(eq(int, sgp_csv_next(&csv, &error), 1));
+    cr_assert(eq(u64, csv.line, 5));
+    cr_assert(eq(int, sgp_csv_next(&csv, &error), 0));
+    sgp_csv_finish(&csv);
+    fclose(file);
+}
+
+Test(csv, says_where_the_syntax_is_wrong)
+{
+    expect_error("a,y\n1,2\n3\n", &plain, SGP_E_DATA,
+        "t.csv:3: 1 fields, but the first line names 2 columns");
+    expect_error("a,y\n1,2\n\"3,4\n5,6\n", &plain, SGP_E_DATA,
+        "t.csv:3: the quote opened in field 1 is never closed; a quote inside a quoted field is "
+        "written twice");
+    expect_error("a,y\n1,2\"\n", &plain, SGP_E_DATA,
+        "t.csv:2: a quote inside field 2; quote the whole field and write the quote twice");
+    expect_error("a,y\n\"1\"2,3\n", &plain, SGP_E_DATA,
+        "t.csv:2: text after the closing quote of field 1; a comma or the end of the line would be "
+        "right");
+    expect_error("a,y\n1,2\r3,4\r", &plain, SGP_E_DATA,
+        "t.csv:2: a carriage return without line feed in field 2; lines end with LF or CRLF");
+    expect_error("a,b,a\n1,2,3\n", &plain, SGP_E_DATA,
+        "t.csv:1: two columns are named 'a'; the first line gives every column its own name");
+    expect_error(
+        "a,b\n1,2\n", &plain, SGP_E_DATA, "t.csv:1: there is no column 'y'; the columns are a, b");
+    expect_error("y\n1\n", &plain, SGP_E_DATA,
+        "t.csv:1: the label 'y' is the only column; rows need features too");
+    expect_error("a,y\n", &plain, SGP_E_DATA, "t.csv:2: no rows; at least one is needed");
+    expect_error(
+        "\n\n", &plain, SGP_E_DATA, "t.csv:1: the file is empty; the first line names the columns");
+}
+
+Test(csv, refuses_zero_bytes_and_long_fields)
+{
+    static const char zero[] = "a,y\n1,\0\n";
+    FILE *file = fmemopen((void *)(uintptr_t)zero, sizeof zero - 1, "rb");
+    struct sgp_dataset *dataset = NULL;
+    error = (struct sgp_error){.code = 0};
+    int status = sgp_csv_read_dataset(file, "t.csv", &plain, &error, &dataset);
+    fclose(file);
+    cr_assert(eq(int, status, SGP_E_DATA));
+    cr_assert(
+        eq(str, error.text, "t.csv:2: a zero byte in field 2; CSV is text (is the file UTF-16?)"));
+    char *text = malloc(SGP_FIELD_BYTES_MAX + 16);
+    memset(text, '1', SGP_FIELD_BYTES_MAX + 16);
+    memcpy(text, "a,y\n", 4);
+    text[SGP_FIELD_BYTES_MAX + 15] = '\0';
+    expect_error(text, &plain, SGP_E_LIMIT, "t.csv:2: field 1 is longer than 65536 bytes");
+    free(text);
+}
+
+Test(csv, says_which_value_is_wrong)
+{
+    expect_error("a,y\n1,2\nred,3\n", &plain, SGP_E_DATA,
+        "t.csv:3: column 'a': 'red' is not a number; a column of words needs its values in a "
+        "scaling "
+        "file");
+    expect_error("a,y\n1,two\n", &plain, SGP_E_DATA,
+        "t.csv:2: column 'y': 'two' is not a number; labels that are words need classes = ...");
+    expect_error("a,y\n1,pink\n", &classed, SGP_E_DATA,
+        "t.csv:2: column 'y': 'pink' is not among the classes; list every class in classes = ...");
+    expect_error("a,y\n1, red\n", &classed, SGP_E_DATA,
+        "t.csv:2: column 'y': ' red' is not among the classes; list every class in classes = ...");
+    static const char *const numbers[] = {
+        "0x10", "inf", "1e400", "1e39", "1,5", "--1", "1 2", "1e"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char text[64];
+        struct sgp_dataset *dataset = NULL;
+        snprintf(text, sizeof text, "a,y\n\"%s\",1\n", numbers[i]);
+        cr_assert(eq(int, read_text(text, &plain, &dataset), SGP_E_DATA), "%s", numbers[i]);
+        cr_assert(ne(ptr, strstr(error.text, "is not a number"), NULL));
+    }
+    static const char *const twice[] = {"a", "b", "a"};
+    const struct sgp_csv_options repeated = {
+        .label = "y", .class_names = twice, .class_count = 3, .missing = SGP_MISSING_ERROR};
+    expect_error(
+        "a,y\n1,a\n", &repeated, SGP_E_CONFIG, "classes: 'a' is there twice; name each once");
+}
+
+#define SCALING                                                                                    \
+    "{\"sgp_scaling\": 1, \"columns\": ["                                                          \
+    "{\"name\": \"c\", \"values\": [\"u\", \"v\"]},"                                               \
+    "{\"name\": \"a\", \"mean\": 10, \"deviation\": 4}]}"
+
+Test(csv, scaling_orders_scales_and_spreads)
+{
+    struct sgp_scaling *scaling = scaling_of(SCALING);
+    cr_assert(eq(u32, sgp_scaling_features(scaling), 3));
+    struct sgp_csv_options options = plain;
+    options.scaling = scaling;
+    struct sgp_dataset *one = expect_rows("a,ignored,c,y\n12,x,v,1\n4,y,u,2\n", &options, 2, 3);
+    expect_floats(one->floats, (float[]){0, 1, 0.5f, 1, 0, -1.5f}, 6);
+    struct sgp_dataset *two = expect_rows("y,c,a\n1,v,12\n", &options, 1, 3);
+    expect_floats(two->floats, (float[]){0, 1, 0.5f}, 3);
+    cr_assert(eq(u64, sgp_dataset_scaling_digest(one), sgp_dataset_scaling_digest(two)));
+    expect_error("c,y\nu,1\n", &options, SGP_E_DATA,
+        "t.csv:1: there is no column 'a'; the columns are c, y");
+    expect_error("a,c,y\n1,w,1\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'c': 'w' is not among the values of the scaling file; add it there on "
+        "every "
+        "node");
+    options.label = "a";
+    expect_error("a,c\n1,u\n", &options, SGP_E_DATA,
+        "t.csv:1: column 'a' is the label and cannot be a feature; take it out of the scaling "
+        "file");
+    sgp_dataset_destroy(one);
+    sgp_dataset_destroy(two);
+    sgp_scaling_destroy(scaling);
+}
+
+Test(csv, missing_values_are_refused_dropped_or_filled)
+{
+    const char *text = "a,c,y\n12,u,1\nNA,v,2\n4, ? ,3\n4,u,\n";
+    struct sgp_scaling *scaling = scaling_of(SCALING);
+    struct sgp_csv_options options = plain;
+    options.scaling = scaling;
+    expect_error(text, &options, SGP_E_DATA,
+        "t.csv:3: column 'a': 'NA' is a missing value; give it, or set missing = drop or mean");
+    options.missing = SGP_MISSING_DROP;
+    struct sgp_dataset *dropped = expect_rows(text, &options, 1, 3);
+    expect_floats(dropped->floats, (float[]){1, 0, 0.5f}, 3);
+    sgp_dataset_destroy(dropped);
+    expect_error("a,c,y\n,u,1\n", &options, SGP_E_DATA,
+        "t.csv:3: no rows without missing values; at least one is needed");
+    options.missing = SGP_MISSING_MEAN;
+    expect_error(text, &options, SGP_E_DATA,
+        "t.csv:5: column 'y': '' is a missing label; give it, or set missing = drop");
+    struct sgp_dataset *filled = expect_rows("a,c,y\n12,u,1\nNA,v,2\n4, ? ,3\n", &options, 3, 3);
+    expect_floats(filled->floats, (float[]){1, 0, 0.5f, 0, 1, 0, 0, 0, -1.5f}, 9);
+    sgp_dataset_destroy(filled);
+    options.scaling = NULL;
+    expect_error(text, &options, SGP_E_CONFIG,
+        "t.csv: missing = mean takes the means from a scaling file; set scale = FILE");
+    sgp_scaling_destroy(scaling);
+}
+
+Test(csv, a_class_may_be_called_like_a_missing_value)
+{
+    static const char *const names[] = {"EU", "NA"};
+    const struct sgp_csv_options options = {
+        .label = "y", .class_names = names, .class_count = 2, .missing = SGP_MISSING_DROP};
+    struct sgp_dataset *dataset = expect_rows("a,y\n1,NA\n2,EU\n3,?\n", &options, 2, 1);
+    cr_assert(eq(u32, dataset->labels[0], 1));
+    sgp_dataset_destroy(dataset);
+}
+
+Test(csv, digests_tell_what_parts_nodes)
+{
+    static const char *const other[] = {"green", "red", "blue"};
+    struct sgp_csv_options reordered = classed;
+    reordered.class_names = other;
+    struct sgp_csv_options fewer = classed;
+    fewer.class_count = 2;
+    struct sgp_dataset *base = expect_rows("a,b,y\n1,2,red\n", &classed, 1, 2);
+    struct sgp_dataset *same = expect_rows("a,b,y\n7,8,green\n1,1,red\n", &classed, 2, 2);
+    struct sgp_dataset *order = expect_rows("a,b,y\n1,2,red\n", &reordered, 1, 2);
+    struct sgp_dataset *count = expect_rows("a,b,y\n1,2,red\n", &fewer, 1, 2);
+    struct sgp_dataset *columns = expect_rows("b,a,y\n1,2,red\n", &classed, 1, 2);
+    cr_assert(eq(u64, sgp_dataset_classes_digest(base), sgp_dataset_classes_digest(same)));
+    cr_assert(eq(u64, sgp_dataset_scaling_digest(base), sgp_dataset_scaling_digest(same)));
+    cr_assert(ne(u64, sgp_dataset_classes_digest(base), sgp_dataset_classes_digest(order)));
+    cr_assert(ne(u64, sgp_dataset_classes_digest(base), sgp_dataset_classes_digest(count)));
+    cr_assert(ne(u64, sgp_dataset_scaling_digest(base), sgp_dataset_scaling_digest(columns)));
+    sgp_dataset_destroy(base);
+    sgp_dataset_destroy(same);
+    sgp_dataset_destroy(order);
+    sgp_dataset_destroy(count);
+    sgp_dataset_destroy(columns);
+
+    static const char *const texts[] = {SCALING,
+        "{\"sgp_scaling\": 1, \"columns\": [{\"name\": \"c\", \"values\": [\"v\", \"u\"]},"
+        "{\"name\": \"a\", \"mean\": 10, \"deviation\": 4}]}",
+        "{\"sgp_scaling\": 1, \"columns\": [{\"name\": \"c\", \"values\": [\"u\", \"v\"]},"
+        "{\"name\": \"a\", \"mean\": 10.000000000000002, \"deviation\": 4}]}",
+        "{\"sgp_scaling\": 1, \"columns\": [{\"name\": \"a\", \"mean\": 10, \"deviation\": 4},"
+        "{\"name\": \"c\", \"values\": [\"u\", \"v\"]}]}"};
+    uint64_t digests[4];
+    for (int i = 0; i < 4; i++) {
+        struct sgp_scaling *scaling = scaling_of(texts[i]);
+        digests[i] = sgp_scaling_digest(scaling);
+        sgp_scaling_destroy(scaling);
+        for (int j = 0; j < i; j++)
+            cr_assert(ne(u64, digests[i], digests[j]));
+    }
+}
+
+Test(scaling, is_computed_written_and_read_back)
+{
+    const char *text = "n,c,same,y\n1,b,7,1\n2,a,7,2\nNA,b,7,3\n6,,7,4\n";
+    char directory[] = "/tmp/sgp-scaling-XXXXXX";
+    char path[64];
+    char csv_path[64];
+    cr_assert(ne(ptr, mkdtemp(directory), NULL));
+    snprintf(path, sizeof path, "%s/s.json", directory);
+    snprintf(csv_path, sizeof csv_path, "%s/t.csv", directory);
+    FILE *file = fopen(csv_path, "wb");
+    fputs(text, file);
+    fclose(file);
+    struct sgp_scaling *made = NULL;
+    struct sgp_scaling *read = NULL;
+    error = (struct sgp_error){.code = 0};
+    cr_assert(eq(int, sgp_scaling_compute(csv_path, "y", &error, &made), 0), "%s", error.text);
+    cr_assert(eq(u32, made->column_count, 3));
+    cr_assert(eq(dbl, made->columns[0].mean, 3));
+    cr_assert(epsilon_eq(dbl, made->columns[0].deviation, sqrt(14.0 / 3), 1e-15));
+    cr_assert(eq(u32, made->columns[1].value_count, 2));
+    cr_assert(eq(str, made->columns[1].values[0], "a"));
+    cr_assert(eq(dbl, made->columns[2].deviation, 1));
+    cr_assert(eq(int, sgp_scaling_write(made, path, &error), 0), "%s", error.text);
+    cr_assert(eq(int, sgp_scaling_read(path, &error, &read), 0), "%s", error.text);
+    cr_assert(eq(u64, sgp_scaling_digest(made), sgp_scaling_digest(read)));
+    struct sgp_dataset *dataset = NULL;
+    const struct sgp_csv_options options = {
+        .label = "y", .scaling = read, .missing = SGP_MISSING_MEAN};
+    cr_assert(
+        eq(int, sgp_dataset_read_csv(csv_path, &options, &error, &dataset), 0), "%s", error.text);
+    cr_assert(eq(u32, dataset->features, 4));
+    sgp_dataset_destroy(dataset);
+    sgp_scaling_destroy(made);
+    sgp_scaling_destroy(read);
+    unlink(path);
+    unlink(csv_path);
+    cr_assert(eq(int, rmdir(directory), 0)); /* and no temporary file is left */
+}
+
+static void expect_scaling_error(const char *json, int code, const char *message)
+{
+    struct sgp_scaling *scaling = NULL;
+    error = (struct sgp_error){.code = 0};
+    int status = sgp_scaling_parse(json, strlen(json), "s.json", &error, &scaling);
+    cr_assert(eq(int, status, code), "%s", error.text);
+    cr_assert(eq(ptr, scaling, NULL));
+    cr_assert(eq(str, error.text, (char *)(uintptr_t)message));
+}
+
+#define COLUMN(text) "{\"sgp_scaling\": 1, \"columns\": [" text "]}"
+
+Test(scaling, says_what_is_wrong)
+{
+    expect_scaling_error("[]", SGP_E_DATA,
+        "s.json: not a scaling file; {\"sgp_scaling\": 1, \"columns\": [...]} would be right");
+    expect_scaling_error("{\n\"sgp_scaling\" 1}", SGP_E_DATA,
+        "s.json:2: ':' expected near '1'; a scaling file is JSON");
+    expect_scaling_error(COLUMN(""), SGP_E_LIMIT, "s.json: 0 columns; 1 to 65536 would be right");
+    expect_scaling_error(COLUMN("{\"mean\": 1}"), SGP_E_DATA,
+        "s.json: column 1 has no name; {\"name\": \"...\", \"mean\": M, \"deviation\": D} or "
+        "{\"name\": \"...\", \"values\": [...]} would be right");
+    expect_scaling_error(COLUMN("{\"name\": \"a\", \"mean\": 1, \"deviation\": 0}"), SGP_E_DATA,
+        "s.json: column 'a' has mean 1 and deviation 0; a finite mean and a deviation above 0 "
+        "would "
+        "be right");
+    expect_scaling_error(COLUMN("{\"name\": \"a\", \"mean\": 1, \"deviaton\": 2}"), SGP_E_DATA,
+        "s.json: column 'a' needs the numbers \"mean\" and \"deviation\", or \"values\", and "
+        "nothing "
+        "else");
+    expect_scaling_error(COLUMN("{\"name\": \"a\", \"values\": []}"), SGP_E_DATA,
+        "s.json: column 'a': \"values\" must be an array of 1 to 4096 strings");
+    expect_scaling_error(COLUMN("{\"name\": \"a\", \"values\": [\"x\", 1]}"), SGP_E_DATA,
+        "s.json: column 'a': value 2 is not a string");
+    expect_scaling_error(COLUMN("{\"name\": \"a\", \"values\": [\"x\", \"y\", \"x\"]}"), SGP_E_DATA,
+        "s.json: column 'a' lists the value 'x' twice; list each once");
+    expect_scaling_error(
+        COLUMN("{\"name\": \"a\", \"values\": [\"x\"]}, {\"name\": \"a\", \"values\": [\"y\"]}"),
+        SGP_E_DATA, "s.json: column 'a' is named twice; name each once");
+}
+
+Test(data, options_that_do_not_go_together)
+{
+    static const struct {
+        struct sgp_data_options options;
+        const char *message;
+    } cases[] = {
+        {{.node_count = 1}, "[data] train is missing; name the file of rows"},
+        {{.train = "x", .node_count = 1},
+            "[data] says neither labels = FILE (IDX) nor label = COLUMN (CSV)"},
+        {{.train = "x", .label = "y", .labels = "z", .node_count = 1},
+            "[data] label (a column of CSV) and labels (a file of IDX) exclude each other"},
+        {{.train = "x", .labels = "z", .test = "t", .node_count = 1},
+            "[data] test needs test_labels too"},
+        {{.train = "x", .label = "z", .test_labels = "t", .node_count = 1},
+            "[data] test_labels goes with test and labels (IDX)"},
+        {{.train = "x", .labels = "z", .scale = "s", .node_count = 1},
+            "[data] scale is for CSV; bytes of IDX are always divided by 255"},
+        {{.train = "x", .label = "z", .class_count = 3, .node_count = 1},
+            "[data] classes must name the values of a CSV label"},
+        {{.train = "x", .label = "z", .holdout = 1, .node_count = 1},
+            "[data] holdout = 1: from 0 to less than 1 would be right"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sgp_dataset *train = NULL;
+        struct sgp_dataset *test = NULL;
+        error = (struct sgp_error){.code = 0};
+        int status = sgp_data_load(&cases[i].options, &error, &train, &test);
+        cr_assert(eq(int, status, SGP_E_CONFIG));
+        cr_assert(eq(str, error.text, (char *)(uintptr_t)cases[i].message));
+    }
+}
+
+Test(data, loads_shards_and_holds_out)
+{
+    char path[] = "/tmp/sgp-data-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "wb");
+    fputs("a,y\n", file);
+    for (int i = 0; i < 40; i++)
+        fprintf(file, "%d,%s\n", i, colours[i % 3]);
+    fclose(file);
+    struct sgp_data_options options = {.train = path,
+        .label = "y",
+        .class_names = colours,
+        .class_count = 3,
+        .holdout = 0.25,
+        .shards = {.kind = SGP_SHARD_ROUND_ROBIN},
+        .node_index = 1,
+        .node_count = 4};
+    struct sgp_dataset *train = NULL;
+    struct sgp_dataset *test = NULL;
+    error = (struct sgp_error){.code = 0};
+    cr_assert(eq(int, sgp_data_load(&options, &error, &train, &test), 0), "%s", error.text);
+    cr_assert(eq(u64, train->rows, 8));
+    cr_assert(eq(u64, test->rows, 2));
+    for (int i = 0; i < 8; i++) {
+        const int row = (int)train->floats[i];
+        cr_assert(eq(int, row % 4, 1));
+        cr_assert(eq(u32, train->labels[i], (uint32_t)row % 3));
+    }
+    cr_assert(eq(int, (int)test->floats[0] % 4, 1));
+    sgp_dataset_destroy(train);
+    sgp_dataset_destroy(test);
+    unlink(path);
+}
