@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #define RUN_DIRECTORY "/run/sgpd"
 #define SOCKET_NAME "control.sock"
@@ -26,11 +27,28 @@ static void append_name(const char *path, char *names, size_t capacity)
         (int)strcspn(name, "/"), name);
 }
 
+/* Whether there may be sockets that this user is not allowed to see. */
+static bool hidden(void)
+{
+    glob_t found;
+    bool closed = access(RUN_DIRECTORY, R_OK | X_OK) < 0 && errno == EACCES;
+    if (glob(RUN_DIRECTORY "/*", 0, NULL, &found) != 0)
+        return closed;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        closed |= access(found.gl_pathv[i], X_OK) < 0 && errno == EACCES;
+    globfree(&found);
+    return closed;
+}
+
 static enum ctl_exit only_socket(struct ctl *ctl, char *path, size_t capacity)
 {
     glob_t found;
     int code = glob(RUN_DIRECTORY "/*/" SOCKET_NAME, 0, NULL, &found);
-    if (code != 0 || found.gl_pathc == 0)
+    if (code != 0 && hidden())
+        return ctl_fail(ctl, CTL_NOT_PERMITTED,
+            "not permitted to look for sockets under " RUN_DIRECTORY
+            "; they are for root and the group sgpd");
+    if (code != 0)
         return ctl_fail(ctl, CTL_NOT_RUNNING,
             "no daemon is running here: there is no " RUN_DIRECTORY "/NAME/" SOCKET_NAME
             "; start one, or name its socket with -s");

@@ -236,17 +236,25 @@ def test_the_only_daemon_is_found_and_several_are_not_guessed():
     script = """mount -t tmpfs none /run && mkdir -p /run/sgpd/n0 && ln -s "$2" /run/sgpd/n0/control.sock
         "$1" status --json && "$1" -n n0 status --json || exit
         mkdir /run/sgpd/n1 && ln -s "$2" /run/sgpd/n1/control.sock
-        "$1" status; test $? = 2 && "$1" -n n1 status --json"""
+        "$1" status; test $? = 2 && "$1" -n n1 status --json || exit
+        chmod 750 /run/sgpd/n0 /run/sgpd/n1
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$1" status; test $? = 4"""
     if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/run"], check=False,
                       stderr=subprocess.DEVNULL).returncode != 0:
         raise tap.Skip("no mount name-space may be made here")
+    if subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", SGPCTL,
+                       "--version"], check=False, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        raise tap.Skip("nobody may run the program here")
     with daemon({"GET /v1/status": STATUS}) as (path, _):
         done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", SGPCTL, path], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0, done
     assert [json.loads(line)["name"] for line in done.stdout.splitlines()] == ["n0"] * 3
     assert done.stderr == ("sgpctl: several daemons run here (n0, n1); choose one with -n NAME; see "
-                           "sgpctl status --help\n"), done.stderr
+                           "sgpctl status --help\n"
+                           "sgpctl: not permitted to look for sockets under /run/sgpd; they are for "
+                           "root and the group sgpd\n"), done.stderr
 
 
 def rounds(*states):
