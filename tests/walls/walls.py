@@ -30,7 +30,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/core": "message.h method.h node.h driver.h",
     "lib/wire": "wire.h",
     "lib/tensor": "buffer.h kernels.h",
-    "lib/train": "dataset.h learner.h model.h optimizer.h quadratic.h schedule.h",
+    "lib/train": "dataset.h learner.h model.h model_file.h optimizer.h quadratic.h schedule.h",
     "lib/sim": "sim.h",
 }.items() for header in headers.split()}
 
