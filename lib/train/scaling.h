@@ -29,8 +29,8 @@ int sgp_scaling_parse(const char *text, size_t size, const char *name, struct sg
 
 uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling);
 
-/* A growing list of distinct values with their order by bytes. */
-int sgp_values_compare(const void *left, const void *right); /* of char * elements */
+/* For qsort: the order by bytes of an array of `char *`. */
+int sgp_values_compare(const void *left, const void *right);
 
 void sgp_scaling_columns_free(struct sgp_scaling_column *columns, uint32_t column_count);
 
