@@ -1,0 +1,284 @@
+/* From a configuration to a node ready to start: the figures, and every refusal word for word. Files
+ * are written into a directory of the test's own. */
+#include "prepare.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/test_prepare.XXXXXX";
+static const char ring[] = "digraph ring {\n"
+                           "  n0 [address=\"10.0.0.1:7311\"]; n1 [address=\"10.0.0.2:7311\"];\n"
+                           "  n0 -> n1 -> n0;\n"
+                           "}\n";
+
+static void write_file(const char *name, const char *text)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL);
+    (void)fputs(text, file);
+    (void)fclose(file);
+}
+
+static void setup(void)
+{
+    cr_assert(mkdtemp(directory) != NULL);
+    write_file("fleet.dot", ring);
+    char rows[2048] = "a,b,kind\n";
+    for (int i = 0; i < 50; i++)
+        (void)snprintf(rows + strlen(rows), 32, "%d,%d.5,%s\n", i, 3 * i, i % 2 ? "odd" : "even");
+    write_file("rows.csv", rows);
+}
+
+static void teardown(void)
+{
+    static const char *const names[] = {"fleet.dot", "rows.csv", "n.conf"};
+    char path[128];
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(directory);
+}
+
+TestSuite(prepare, .init = setup, .fini = teardown);
+
+struct parts { /* sections of a configuration; NULL: as in the good one */
+    const char *node, *train, *model, *data, *network, *rest;
+};
+
+static const char *either(const char *given, const char *usual)
+{
+    return given ? given : usual;
+}
+
+static int build(
+    struct parts parts, struct config *config, struct prepared *p, struct sgp_error *error)
+{
+    char text[4096];
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/n.conf", directory);
+    (void)snprintf(text, sizeof text,
+        "[node]\n%s\n[topology]\nfile = fleet.dot\n[train]\n%s\n[model]\n%s\n[data]\n%s\n"
+        "[network]\n%s\n%s",
+        either(parts.node, "name = n1"), either(parts.train, "epochs = 3"),
+        either(parts.model, "layers = dense 4 relu, dense 2"),
+        either(parts.data, "train = rows.csv\nlabel = kind\nclasses = even odd\nholdout = 0.2"),
+        either(parts.network, "listen = 10.0.0.2:7311"), either(parts.rest, ""));
+    int code = config_parse(path, text, strlen(text), error, config);
+    return code < 0 ? code : prepare(config, error, p);
+}
+
+/* message: what follows the directory of the test and a slash. */
+static void expect_refusal(struct parts parts, int code, const char *message)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    memset(&p, 0x5a, sizeof p);
+    cr_assert(eq(int, build(parts, &config, &p, &error), code), "%s", error.text);
+    cr_assert(eq(u8, *(unsigned char *)&p, 0x5a), "an output is untouched on failure");
+    size_t prefix = strlen(directory) + 1;
+    cr_assert(eq(int, strncmp(error.text, directory, prefix - 1), 0), "%s", error.text);
+    cr_assert(eq(str, error.text + prefix, (char *)message));
+    config_finish(&config);
+}
+
+static void expect_warning(const struct prepared *p, const char *part)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < p->warning_count; i++)
+        found = found || strstr(p->warnings[i], part);
+    cr_assert(found, "no warning says: %s", part);
+}
+
+Test(prepare, a_good_configuration)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    const struct parts parts = {.train = "epochs = 3\nbatch = 8\nlocal_steps = 2\nstart = now"};
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.self, 1));
+    /* 50 rows over 2 nodes, a fifth of 25 held out. */
+    cr_assert(eq(u64, p.train->rows, 20));
+    cr_assert(eq(u64, p.test->rows, 5));
+    cr_assert(eq(u64, p.parameters, 2 * 4 + 4 + 4 * 2 + 2));
+    cr_assert(eq(u64, p.steps_per_epoch, 3));
+    cr_assert(eq(u64, sgp_learner_steps_per_epoch(p.learner), 3));
+    cr_assert(eq(i64, p.rounds, 5), "ceil(3 epochs * 3 steps / 2 steps a round)");
+    cr_assert(eq(dbl, p.weight_least, 1.0));
+    cr_assert(eq(u32, p.class_count, 2));
+    cr_assert(eq(str, p.class_names[1], "odd"));
+    cr_assert(eq(u64, p.fingerprint.topology, p.topology->digest));
+    cr_assert(eq(u32, p.warning_count, 0), "%s", p.warnings[0]);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < p.term_count; i++)
+        sum += p.terms[i].bytes;
+    cr_assert(eq(u64, p.memory_bytes, sum));
+    cr_assert(eq(u64, p.terms[0].bytes, p.parameters * 4));
+    struct sgp_node_config node;
+    prepared_node_config(&p, &node);
+    cr_assert(eq(u32, node.self, 1));
+    cr_assert(eq(i64, node.rounds, 5));
+    cr_assert(eq(u32, node.start, 0));
+    cr_assert(eq(u32, node.final_cycles, 2));
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, rounds_in_place_of_epochs)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(
+        eq(int, build((struct parts){.train = "rounds = 6\nbatch = 10"}, &config, &p, &error), 0),
+        "%s", error.text);
+    cr_assert(eq(i64, p.rounds, 6));
+    cr_assert(eq(dbl, p.epochs, 3.0), "20 rows are two batches of ten");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, the_summary_names_what_runs)
+{
+    static const char *const parts[] = {"node       n1 (2 of 2), listens on 10.0.0.2:7311\n",
+        "2 nodes, 1 phases, 1 rounds per cycle\n", "averages exactly in 1 rounds\n",
+        "dense 4 relu, dense 2: 22 parameters\n",
+        "20 rows of 2 features to train on, 5 to test on\n",
+        "3 rounds of 1 steps, 3 epochs of 1 steps\n", "  receive buffers ", "  sum "};
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(eq(int, build((struct parts){0}, &config, &p, &error), 0), "%s", error.text);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    prepared_print(stream, &p);
+    (void)fclose(stream);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        cr_assert(strstr(text, parts[i]) != NULL, "%s lacks %s", text, parts[i]);
+    free(text);
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, names_and_counts_that_the_topology_does_not_have)
+{
+    char message[256];
+    (void)snprintf(message, sizeof message,
+        "n.conf:2: [node] name: no node of %s/fleet.dot is called n7; its nodes are n0, n1",
+        directory);
+    expect_refusal((struct parts){.node = "name = n7"}, SGP_E_UNKNOWN_NODE, message);
+    expect_refusal((struct parts){.train = "start = 3"}, SGP_E_CONFIG,
+        "n.conf:6: [train] start: 3 nodes will never be there; the topology has 2");
+}
+
+Test(prepare, topologies_that_cannot_serve)
+{
+    write_file("fleet.dot", "digraph g { n0 -> n1 -> n0; }\n");
+    expect_refusal((struct parts){0}, SGP_E_TOPOLOGY,
+        "fleet.dot: no node has an address; write n1 [address=\"HOST:PORT\"] and so on for each");
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/fleet.dot", directory);
+    (void)unlink(path);
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(eq(int, build((struct parts){0}, &config, &p, &error), -ENOENT));
+    cr_assert(eq(int, strncmp(error.text, path, strlen(path)), 0), "%s", error.text);
+    config_finish(&config);
+}
+
+Test(prepare, an_unreachable_node_is_told_before_anything_starts)
+{
+    write_file("fleet.dot", "digraph g { n0 [address=\"10.0.0.1\"]; n1 [address=\"10.0.0.2\"];\n"
+                            "  n2 [address=\"10.0.0.3\"]; n0 -> n1 -> n0; n0 -> n2; }\n");
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(eq(int, build((struct parts){0}, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(not(eq(u32, p.warning_count, 0)));
+    expect_warning(&p, "n2");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, addresses_that_nobody_reaches)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    const struct parts parts = {.network = "listen = 127.0.0.1:7000"};
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    expect_warning(&p, "[network] listen = 127.0.0.1:7000 is a loopback address, but n0 is on "
+                       "another host and cannot reach it");
+    expect_warning(
+        &p, "neighbours dial port 7311 by the topology, and this node listens on port 7000");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, a_model_that_does_not_fit_the_data)
+{
+    expect_refusal((struct parts){.model = "layers = dense 3"}, SGP_E_CONFIG,
+        "n.conf:8: [model] layers: the last layer has 3 outputs, and [data] classes names 2; they "
+        "must be equal");
+    expect_refusal((struct parts){.data = "train = rows.csv\nlabel = kind"}, SGP_E_CONFIG,
+        "n.conf: [data] classes: missing; name the values of column kind in the order of the 2 "
+        "outputs, or use loss = mse for numbers");
+    expect_refusal((struct parts){.model = "layers = dense 3\nloss = mse",
+                       .data = "train = rows.csv\nlabel = b\nholdout = 0.2"},
+        SGP_E_DATA,
+        "rows.csv:2: column 'kind': 'even' is not a number; give a scaling file that "
+        "names this column's values, or leaves it out");
+}
+
+Test(prepare, layers_that_cannot_be_read)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    int code = build((struct parts){.model = "layers = dense ten"}, &config, &p, &error);
+    cr_assert(eq(int, code, SGP_E_CONFIG));
+    cr_assert(strstr(error.text, "n.conf:8: [model] layers: ") != NULL, "%s", error.text);
+    config_finish(&config);
+}
+
+Test(prepare, goals_that_cannot_be_reached)
+{
+    expect_refusal((struct parts){.train = "stop_at_accuracy = 0.9",
+                       .data = "train = rows.csv\nlabel = kind\nclasses = even odd"},
+        SGP_E_CONFIG,
+        "n.conf:6: [train] stop_at_accuracy: there is nothing to test on; give [data] test or "
+        "holdout");
+}
+
+Test(prepare, a_schedule_without_milestones)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    const struct parts parts = {.rest = "[optimizer]\nschedule = step\n"};
+    cr_assert(eq(int, build(parts, &config, &p, &error), SGP_E_CONFIG));
+    cr_assert(strstr(error.text, "n.conf: [optimizer] milestones: ") != NULL, "%s", error.text);
+    config_finish(&config);
+}
+
+Test(prepare, data_that_is_missing)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    const struct parts parts = {.data = "train = none.csv\nlabel = kind\nclasses = even odd"};
+    cr_assert(eq(int, build(parts, &config, &p, &error), -ENOENT), "%s", error.text);
+    cr_assert(strstr(error.text, "/none.csv: ") != NULL, "%s", error.text);
+    config_finish(&config);
+}

@@ -1,0 +1,148 @@
+/* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET. */
+#include "log.h"
+#include "notify.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Lines. */
+
+static void read_line(int descriptor, char line[1024])
+{
+    ssize_t bytes = read(descriptor, line, 1023);
+    line[bytes > 0 ? bytes : 0] = '\0';
+}
+
+Test(service, journal_lines_have_a_priority)
+{
+    int ends[2];
+    char line[1024];
+    struct log log;
+    cr_assert(eq(int, pipe(ends), 0));
+    log_init_to(&log, SGP_LEVEL_TRACE, "n0", ends[1], true);
+    static const struct {
+        enum sgp_level level;
+        const char *line;
+    } cases[] = {{SGP_LEVEL_ERROR, "<3>node=n0 event=x k=1\n"},
+        {SGP_LEVEL_WARNING, "<4>node=n0 event=x k=1\n"},
+        {SGP_LEVEL_INFO, "<6>node=n0 event=x k=1\n"}, {SGP_LEVEL_DEBUG, "<7>node=n0 event=x k=1\n"},
+        {SGP_LEVEL_TRACE, "<7>node=n0 event=x k=1\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sgp_log(&log.sink, cases[i].level, "event=x k=%d", 1);
+        read_line(ends[0], line);
+        cr_assert(eq(str, line, (char *)cases[i].line));
+    }
+}
+
+Test(service, other_lines_have_time_and_level)
+{
+    int ends[2];
+    char line[1024];
+    struct log log;
+    cr_assert(eq(int, pipe(ends), 0));
+    log_init_to(&log, SGP_LEVEL_INFO, "", ends[1], false);
+    sgp_log(&log.sink, SGP_LEVEL_DEBUG, "event=unwanted");
+    sgp_log(&log.sink, SGP_LEVEL_WARNING, "event=x text=\"%s\"", "a\nb");
+    read_line(ends[0], line);
+    int year, month, day, hour, minute, second, millisecond, used = 0;
+    cr_assert(eq(int,
+        sscanf(line, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year, &month, &day, &hour, &minute,
+            &second, &millisecond, &used),
+        7));
+    cr_assert(eq(str, line + used, "warning event=x text=\"a?b\"\n"), "one line, whatever comes");
+}
+
+Test(service, a_reader_that_is_gone_stops_nothing)
+{
+    int ends[2];
+    struct log log;
+    cr_assert(eq(int, pipe2(ends, O_NONBLOCK), 0));
+    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], true);
+    for (int i = 0; i < 10000; i++)
+        sgp_log(&log.sink, SGP_LEVEL_INFO, "event=flood number=%d", i);
+    char line[1024];
+    read_line(ends[0], line);
+    cr_assert(eq(int, strncmp(line, "<6>node=n0 event=flood number=0\n", 32), 0));
+}
+
+/* Words to the service manager. */
+
+static int manager(char path[64])
+{
+    strcpy(path, "/tmp/test_service.XXXXXX");
+    cr_assert(mkdtemp(path) != NULL);
+    strcat(path, "/s");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    cr_assert(eq(int, bind(descriptor, (struct sockaddr *)&address, sizeof address), 0));
+    cr_assert(eq(int, setenv("NOTIFY_SOCKET", path, 1), 0));
+    return descriptor;
+}
+
+static void dismiss(int descriptor, char path[64])
+{
+    (void)close(descriptor);
+    (void)unlink(path);
+    *strrchr(path, '/') = '\0';
+    (void)rmdir(path);
+}
+
+static void expect_word(int descriptor, const char *word)
+{
+    char line[1024];
+    read_line(descriptor, line);
+    cr_assert(eq(str, line, (char *)word));
+}
+
+Test(service, the_manager_hears_each_word_once)
+{
+    char path[64];
+    int descriptor = manager(path);
+    struct notify notify = {0};
+    notify_ready();
+    expect_word(descriptor, "READY=1");
+    notify_status(&notify, "training round 1");
+    expect_word(descriptor, "STATUS=training round 1");
+    notify_status(&notify, "training round 1");
+    expect_word(descriptor, "");
+    notify_status(&notify, "training round 2");
+    expect_word(descriptor, "STATUS=training round 2");
+    notify_extend(5 * SGP_SECOND);
+    expect_word(descriptor, "EXTEND_TIMEOUT_USEC=5000000");
+    notify_stopping();
+    expect_word(descriptor, "STOPPING=1");
+    dismiss(descriptor, path);
+}
+
+Test(service, a_hanging_compute_thread_is_not_alive)
+{
+    char path[64];
+    int descriptor = manager(path);
+    struct notify notify = {0};
+    notify_watchdog(&notify, false, 0);
+    expect_word(descriptor, "");
+    notify_watchdog(&notify, false, 1);
+    expect_word(descriptor, "WATCHDOG=1");
+    notify_watchdog(&notify, false, 1);
+    expect_word(descriptor, "");
+    notify_watchdog(&notify, true, 1);
+    expect_word(descriptor, "WATCHDOG=1");
+    dismiss(descriptor, path);
+}
+
+Test(service, the_watchdog_interval_is_half_of_what_is_asked)
+{
+    (void)unsetenv("WATCHDOG_USEC");
+    cr_assert(eq(i64, notify_watchdog_interval(), 0));
+    (void)setenv("WATCHDOG_USEC", "60000000", 1);
+    (void)unsetenv("WATCHDOG_PID");
+    cr_assert(eq(i64, notify_watchdog_interval(), 30 * SGP_SECOND));
+}
