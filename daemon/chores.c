@@ -1,0 +1,270 @@
+/* Jobs that the core knows nothing of: evaluate, hand out the estimate, predict, save the model. They
+ * stand in the one queue, so each sees x as the jobs before it left it, and is given the w of that
+ * place in the queue.
+ *
+ * Fails: no memory for an estimate, a file that cannot be written; told to whoever asked, or logged.
+ * Thread: the loop thread, but for the functions named run_*. */
+#include "task.h"
+
+#include "export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define SAVE_PATH_BYTES 4096u
+
+struct save { /* what a save needs beside the vector */
+    struct export export;
+    char path[SAVE_PATH_BYTES];
+    struct sgp_error error;
+};
+
+/* ---- measuring, at the end of an epoch ---- */
+
+static void run_evaluate(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->code = task->trainer->methods->evaluate(task->trainer, task->weight, &task->evaluation);
+}
+
+static void add_row(struct daemon *daemon, const struct task *task)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    const struct figures *figures = &daemon->figures;
+    bool ended = status.state == SGP_NODE_FINISHED;
+    struct view_history_row row = {
+        .round = task->round,
+        .seconds = (double)(daemon_now() - daemon->started) / (double)SGP_SECOND,
+        .epoch = figures->training.epoch,
+        .loss = figures->training.loss,
+        .test_loss = figures->test.loss,
+        .test_accuracy = figures->test.accuracy,
+        .disagreement = figures_disagreement(figures, ended),
+        .weight = task->weight,
+    };
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        uint64_t sent, received;
+        edges_bytes(&daemon->edges[i], &sent, &received);
+        row.bytes_sent += sent;
+        row.bytes_received += received;
+    }
+    history_add(&daemon->history, &row);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO,
+        "event=epoch epoch=%.3f round=%" PRId64 " loss=%.6g test_loss=%.6g test_accuracy=%.6g "
+        "weight=%.17g disagreement=%.3g",
+        row.epoch, row.round, row.loss, row.test_loss, row.test_accuracy, row.weight,
+        row.disagreement);
+}
+
+static void done_measure(struct job *job, bool cancelled)
+{
+    struct task task = *(struct task *)job;
+    struct daemon *daemon = task.daemon;
+    task_give((struct task *)job);
+    if (cancelled)
+        return;
+    if (task.code == 0 && task.evaluation.samples > 0)
+        daemon->figures.test = task.evaluation;
+    else if (task.code != 0)
+        notes_error(daemon, "evaluation: %s", sgp_strerror(task.code));
+    add_row(daemon, &task);
+    double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
+    if (task.code == 0 && task.evaluation.samples > 0 && task.evaluation.accuracy >= goal)
+        daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
+}
+
+void chores_measure(struct daemon *daemon, sgp_round round, double weight)
+{
+    struct task *task = weight > 0 ? task_take(daemon, run_evaluate, done_measure) : NULL;
+    if (task == NULL)
+        return;
+    task->round = round;
+    task->weight = weight;
+    worker_push(&daemon->worker, &task->job);
+}
+
+/* ---- saving ---- */
+
+static void run_save(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
+    struct sgp_model_contents contents = export_contents(&task->save->export, task->vector);
+    task->code = sgp_safetensors_write(&contents, task->save->path, &task->save->error);
+}
+
+static void done_save(struct job *job, bool cancelled)
+{
+    struct task *task = (struct task *)job;
+    struct daemon *daemon = task->daemon;
+    if (cancelled)
+        notes_error(daemon, "the model was not saved");
+    else if (task->code != 0)
+        notes_error(daemon, "the model was not saved: %s", task->save->error.text);
+    else
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=saved round=%" PRId64 " file=\"%s\"",
+            task->round, task->save->path);
+    if (task->code != 0)
+        daemon->exit_status = 1;
+    free(task->vector);
+    free(task->save);
+    task_give(task);
+    daemon->saves--;
+    if (!cancelled)
+        daemon_settle(daemon);
+}
+
+void chores_save(struct daemon *daemon, sgp_round round, double weight)
+{
+    struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
+    struct save *save = calloc(1, sizeof *save);
+    float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
+    if (task == NULL || save == NULL || vector == NULL) {
+        notes_error(daemon, weight > 0 ? "no memory to save the model"
+                                       : "all mass is given away; there is no model to save");
+        if (task != NULL)
+            task_give(task);
+        free(save);
+        free(vector);
+        return;
+    }
+    (void)snprintf(
+        save->path, sizeof save->path, "%s/model.safetensors", daemon->config->state_directory);
+    export_init(&save->export, &daemon->prepared->model, daemon->prepared->class_names,
+        daemon->config->name, round, weight);
+    task->round = round;
+    task->weight = weight;
+    task->vector = vector;
+    task->save = save;
+    daemon->saves++;
+    daemon->changed = false;
+    notify_extend(30 * SGP_SECOND);
+    worker_push(&daemon->worker, &task->job);
+}
+
+/* ---- for onlookers ---- */
+
+/* A task with the weight and round of now; 0, SGP_E_STATE or -EBUSY. */
+static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool),
+    struct task **ret_task)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (daemon->ending || !(status.weight_estimate > 0))
+        return SGP_E_STATE;
+    struct task *task = daemon->chores < DAEMON_CHORES_MAX ? task_take(daemon, run, done) : NULL;
+    if (task == NULL)
+        return -EBUSY;
+    daemon->chores++;
+    task->round = status.round;
+    task->weight = status.weight_estimate;
+    *ret_task = task;
+    return 0;
+}
+
+/* The end of a chore: a copy of the task, which is free again before anybody is called. */
+static struct task end(struct job *job, bool cancelled)
+{
+    struct task task = *(struct task *)job;
+    task.daemon->chores--;
+    task_give((struct task *)job);
+    if (cancelled)
+        task.code = -ECANCELED;
+    return task;
+}
+
+static void done_evaluate(struct job *job, bool cancelled)
+{
+    struct task task = end(job, cancelled);
+    if (task.code == 0 && task.evaluation.samples > 0)
+        task.daemon->figures.test = task.evaluation;
+    task.evaluated(task.argument, task.code, task.code == 0 ? &task.evaluation : NULL, task.round);
+}
+
+int chores_evaluate(void *context, view_evaluated done, void *argument)
+{
+    struct daemon *daemon = context;
+    struct task *task;
+    int code = begin(daemon, run_evaluate, done_evaluate, &task);
+    if (code < 0)
+        return code;
+    task->evaluated = done;
+    task->argument = argument;
+    worker_push(&daemon->worker, &task->job);
+    return 0;
+}
+
+static void run_estimate(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
+}
+
+static void done_estimate(struct job *job, bool cancelled)
+{
+    struct task task = end(job, cancelled);
+    uint64_t parameters = task.trainer->parameters;
+    if (task.code != 0)
+        free(task.vector);
+    task.estimated(task.argument, task.code, task.code == 0 ? task.vector : NULL, parameters,
+        task.round, task.weight);
+}
+
+int chores_estimate(void *context, view_estimated done, void *argument)
+{
+    struct daemon *daemon = context;
+    struct task *task;
+    float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
+    if (vector == NULL)
+        return -ENOMEM;
+    int code = begin(daemon, run_estimate, done_estimate, &task);
+    if (code < 0) {
+        free(vector);
+        return code;
+    }
+    task->vector = vector;
+    task->estimated = done;
+    task->argument = argument;
+    worker_push(&daemon->worker, &task->job);
+    return 0;
+}
+
+static void run_predict(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    sgp_learner_predict(
+        task->daemon->prepared->learner, task->weight, task->features, task->rows, task->vector);
+}
+
+static void done_predict(struct job *job, bool cancelled)
+{
+    struct task task = end(job, cancelled);
+    task.predicted(task.argument, task.code, task.code == 0 ? task.vector : NULL, task.rows,
+        task.daemon->prepared->model.outputs);
+    free(task.vector);
+}
+
+int chores_predict(
+    void *context, const float *features, uint64_t rows, view_predicted done, void *argument)
+{
+    struct daemon *daemon = context;
+    struct task *task;
+    float *outputs = calloc(rows * daemon->prepared->model.outputs, sizeof *outputs);
+    if (outputs == NULL)
+        return -ENOMEM;
+    int code = begin(daemon, run_predict, done_predict, &task);
+    if (code < 0) {
+        free(outputs);
+        return code;
+    }
+    task->vector = outputs;
+    task->features = features;
+    task->rows = rows;
+    task->predicted = done;
+    task->argument = argument;
+    worker_push(&daemon->worker, &task->job);
+    return 0;
+}

@@ -1,0 +1,308 @@
+/* The life of the daemon: everything opened in order, the loop, timers and signals, and everything
+ * closed again. See daemon.h. */
+#include "task.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+sgp_time daemon_now(void)
+{
+    return (sgp_time)uv_hrtime();
+}
+
+/* ---- the end ---- */
+
+static void end(struct daemon *daemon)
+{
+    if (daemon->ending)
+        return;
+    daemon->ending = true;
+    notify_stopping();
+    worker_stop(&daemon->worker);
+    if (daemon->control != NULL)
+        control_close(daemon->control, NULL, NULL);
+    listener_close(&daemon->listener);
+    dialer_close(&daemon->dialer);
+    edges_close(daemon);
+    uv_close((uv_handle_t *)&daemon->tick, NULL);
+    uv_close((uv_handle_t *)&daemon->second, NULL);
+    uv_close((uv_handle_t *)&daemon->watchdog, NULL);
+    for (size_t i = 0; i < sizeof daemon->signals / sizeof daemon->signals[0]; i++)
+        uv_close((uv_handle_t *)&daemon->signals[i], NULL);
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+    daemon->stopping = true;
+    notify_stopping();
+    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
+}
+
+/* ---- events ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    daemon_post(timer->data, (struct sgp_event){.type = SGP_EVENT_TICK});
+}
+
+/* Milliseconds are rounded up, or the loop would spin until the deadline has come. */
+static void arm(struct daemon *daemon)
+{
+    sgp_time deadline = sgp_node_deadline(daemon->node);
+    if (deadline == SGP_TIME_NEVER) {
+        (void)uv_timer_stop(&daemon->tick);
+        return;
+    }
+    sgp_time left = deadline - daemon_now();
+    uint64_t milliseconds =
+        left > 0 ? (uint64_t)((left + SGP_MILLISECOND - 1) / SGP_MILLISECOND) : 0;
+    (void)uv_timer_start(&daemon->tick, on_tick, milliseconds, 0);
+}
+
+static void step(struct daemon *daemon, struct sgp_event event)
+{
+    event.now = daemon_now();
+    sgp_driver_post(&daemon->driver, &event);
+}
+
+/* A finished node that is to exit leaves as if it had been told to. */
+static bool work_is_done(const struct daemon *daemon)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    return daemon->config->when_done == CONFIG_EXIT && status.state == SGP_NODE_FINISHED &&
+           daemon->saves == 0 && !daemon->stopping;
+}
+
+void daemon_settle(struct daemon *daemon)
+{
+    if (daemon->ending)
+        return;
+    while (daemon->failed_links != NULL) {
+        struct link *link = daemon->failed_links;
+        daemon->failed_links = link->next_failed;
+        step(daemon,
+            (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link->id, .code = link->failure});
+    }
+    if (work_is_done(daemon))
+        daemon_stop(daemon);
+    else if (daemon->drained && daemon->saves == 0)
+        end(daemon);
+    else
+        arm(daemon);
+}
+
+void daemon_post(struct daemon *daemon, struct sgp_event event)
+{
+    if (daemon->ending)
+        return;
+    step(daemon, event);
+    daemon_settle(daemon);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+    struct daemon *daemon = signal->data;
+    bool again = daemon->stopping;
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=signal number=%d%s", number,
+        again ? " at_once=1" : "");
+    if (again)
+        end(daemon);
+    else
+        daemon_stop(daemon);
+}
+
+static void on_second(uv_timer_t *timer)
+{
+    notes_status_line(timer->data);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    struct daemon *daemon = timer->data;
+    notify_watchdog(&daemon->notify, daemon->worker.pending == 0, daemon->worker.job_count);
+}
+
+/* ---- the beginning ---- */
+
+static int cannot(struct sgp_error *error, int code, const char *what)
+{
+    return sgp_fail(error, code, "%s: %s", what, sgp_strerror(code));
+}
+
+static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
+{
+    const char *directory = daemon->config->state_directory;
+    if (mkdir(directory, 0750) < 0 && errno != EEXIST)
+        return sgp_fail(error, -errno, "%s: cannot be made: %s", directory, strerror(errno));
+    return history_open(&daemon->history, directory, &daemon->log->sink, error);
+}
+
+static int take_all(struct sgp_pool *pool, uint32_t count, uint64_t floats)
+{
+    int code = sgp_pool_init(pool, count, floats);
+    for (uint32_t i = 0; code == 0 && i < count; i++)
+        sgp_assert(sgp_pool_take(pool) == i);
+    return code;
+}
+
+static int create_node(struct daemon *daemon, struct sgp_error *error)
+{
+    const struct prepared *prepared = daemon->prepared;
+    const struct sgp_node_needs *needs = &prepared->needs;
+    struct sgp_node_config config;
+    prepared_node_config(prepared, &config);
+    do {
+        if (getrandom(&daemon->lineage, sizeof daemon->lineage, 0) < 0)
+            return cannot(error, -errno, "no random number for the lineage");
+    } while (daemon->lineage == 0);
+    config.lineage = daemon->lineage;
+    config.seed = daemon->lineage;
+    int code = sgp_node_create(&config, &daemon->node);
+    if (code < 0)
+        return cannot(error, code, "the node cannot be made");
+    daemon->effects.items = calloc(needs->effects, sizeof *daemon->effects.items);
+    daemon->effects.capacity = needs->effects;
+    daemon->incoming = calloc(needs->receives, sizeof *daemon->incoming);
+    daemon->driver = (struct sgp_driver){.node = daemon->node,
+        .verbs = &daemon_verbs,
+        .context = daemon,
+        .sink = &daemon->log->sink,
+        .name = daemon->config->name,
+        .effects = &daemon->effects};
+    code = daemon->effects.items == NULL || daemon->incoming == NULL ? -ENOMEM : edges_init(daemon);
+    if (code == 0)
+        code = tasks_init(daemon);
+    if (code == 0)
+        code = take_all(&daemon->snapshots, needs->snapshots, prepared->parameters);
+    if (code == 0)
+        code = take_all(&daemon->receives, needs->receives, prepared->parameters);
+    return code < 0 ? cannot(error, code, "the buffers cannot be made") : 0;
+}
+
+static void listener_pulse(void *context, struct sgp_pulse *ret_pulse)
+{
+    const struct daemon *daemon = context;
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    *ret_pulse = (struct sgp_pulse){.state = status.state,
+        .round = status.round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = status.rounds,
+        .stop = SGP_ROUND_NONE};
+}
+
+static int open_sockets(struct daemon *daemon, struct sgp_error *error)
+{
+    const struct prepared *prepared = daemon->prepared;
+    const struct listener_events events = {
+        .context = daemon, .hello = edges_on_hello, .pulse = listener_pulse};
+    int code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
+        &daemon->log->sink, error);
+    if (code < 0)
+        return code;
+    dialer_init(&daemon->dialer, &daemon->loop, daemon, edges_on_dialled);
+    struct view_actions actions;
+    inspect_actions(daemon, &actions);
+    struct control_model model;
+    prepared_control_model(prepared, &model);
+    code = control_open(
+        &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
+    if (code < 0)
+        listener_close(&daemon->listener);
+    return code;
+}
+
+static void start_timers(struct daemon *daemon)
+{
+    const int numbers[] = {SIGTERM, SIGINT};
+    (void)uv_timer_init(&daemon->loop, &daemon->tick);
+    (void)uv_timer_init(&daemon->loop, &daemon->second);
+    (void)uv_timer_init(&daemon->loop, &daemon->watchdog);
+    daemon->tick.data = daemon;
+    daemon->second.data = daemon;
+    daemon->watchdog.data = daemon;
+    (void)uv_timer_start(&daemon->second, on_second, 1000, 1000);
+    uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
+    if (pace > 0)
+        (void)uv_timer_start(&daemon->watchdog, on_watchdog, pace, pace);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        (void)uv_signal_init(&daemon->loop, &daemon->signals[i]);
+        daemon->signals[i].data = daemon;
+        (void)uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+    }
+}
+
+/* Everything that can fail; on failure no handle is open but those that the loop will see through. */
+static int open_all(struct daemon *daemon, struct sgp_error *error)
+{
+    int code = open_state_directory(daemon, error);
+    if (code == 0)
+        code = create_node(daemon, error);
+    if (code < 0)
+        return code;
+    code = worker_start(&daemon->worker, &daemon->loop);
+    if (code < 0)
+        return cannot(error, code, "the compute thread cannot be started");
+    code = open_sockets(daemon, error);
+    if (code < 0)
+        worker_stop(&daemon->worker);
+    return code;
+}
+
+static void free_all(struct daemon *daemon)
+{
+    sgp_pool_finish(&daemon->receives);
+    sgp_pool_finish(&daemon->snapshots);
+    tasks_finish(daemon);
+    edges_finish(daemon);
+    free(daemon->incoming);
+    free(daemon->effects.items);
+    sgp_node_destroy(daemon->node);
+    history_close(&daemon->history);
+}
+
+int daemon_run(const struct config *config, struct prepared *prepared, struct log *log)
+{
+    struct daemon daemon = {
+        .config = config,
+        .prepared = prepared,
+        .log = log,
+        .own_slot = SGP_SLOT_NONE,
+        .own_round = SGP_ROUND_NONE,
+        .changed = true,
+        .started = daemon_now(),
+    };
+    struct sgp_error error = {0};
+    int code = uv_loop_init(&daemon.loop);
+    if (code < 0) {
+        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", uv_strerror(code));
+        return 1;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    figures_init(&daemon.figures, prepared->topology, daemon.started);
+    code = open_all(&daemon, &error);
+    if (code == 0) {
+        start_timers(&daemon);
+        sgp_log(&log->sink, SGP_LEVEL_INFO, "event=start listen=%s control=\"%s\" parameters=%llu",
+            config->listen, config->socket, (unsigned long long)prepared->parameters);
+        daemon_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
+        notify_ready();
+        notes_status_line(&daemon);
+    } else {
+        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
+        daemon.exit_status = 1;
+    }
+    (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);
+    sgp_assert(uv_loop_close(&daemon.loop) == 0);
+    free_all(&daemon);
+    if (code == 0)
+        sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=%d", daemon.exit_status);
+    return daemon.exit_status;
+}

@@ -1,0 +1,155 @@
+/* The running node: one loop thread that owns the core, the links and the pools, and one compute
+ * thread that alone writes model vectors.
+ *
+ *   daemon.c    life: open, the loop, timers, signals, the end
+ *   performer.c the core's effects carried out, and what comes of them posted back
+ *   edges.c     which connection belongs to which edge of the topology
+ *   chores.c    jobs that the core knows nothing of: evaluate, predict, save
+ *   notes.c     lines for people: the log, STATUS=, whom we wait for
+ *   inspect.c   what onlookers see and order (view.h)
+ *
+ * Nothing a peer does ends the process. What does: an order to stop, the end of training with
+ * `when_done = exit`, and failures before the loop begins. Thread: the loop thread. */
+#ifndef SGPD_DAEMON_H
+#define SGPD_DAEMON_H
+
+#include "config.h"
+#include "control.h"
+#include "dialer.h"
+#include "figures.h"
+#include "history.h"
+#include "listener.h"
+#include "log.h"
+#include "notify.h"
+#include "prepare.h"
+#include "view.h"
+#include "worker.h"
+
+#include "sgp/buffer.h"
+#include "sgp/driver.h"
+
+#define DAEMON_CHORES_MAX 16u           /* jobs for onlookers at one time: -EBUSY beyond */
+#define DAEMON_WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
+
+/* A link of the core, over all its connections. */
+struct edge {
+    struct link *links; /* the present connection first, and those that still close */
+    uint64_t bytes_sent, bytes_received; /* of closed connections */
+    char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none */
+};
+
+struct task; /* a job with its arguments: task.h */
+
+struct daemon {
+    uv_loop_t loop;
+    const struct config *config;
+    struct prepared *prepared;
+    struct log *log;
+    uint64_t lineage;
+    sgp_time started;
+
+    struct sgp_node *node;
+    struct sgp_driver driver;
+    struct sgp_effects effects;
+    struct sgp_pool snapshots, receives; /* all taken: an index is a slot of the core */
+    struct sgp_share *incoming;          /* by receive slot: the share that lies in it */
+
+    /* The node's own estimate when it published last, to measure neighbours against. */
+    uint32_t own_slot; /* SGP_SLOT_NONE if overwritten */
+    sgp_round own_round;
+    double own_weight;
+
+    struct edge *edges; /* in the order of sgp_node_link_status */
+    uint32_t edge_count;
+    uint32_t out_count;
+    uint32_t *peers; /* by edge; out-edges by peer, then in-edges by peer */
+    uint64_t connections;
+    struct link *failed_links; /* DOWN is still to be posted */
+
+    struct worker worker;
+    struct task *tasks; /* a fixed number, in a free list */
+    struct task *free_tasks;
+    uint32_t chores; /* jobs for onlookers under way */
+
+    struct listener listener;
+    struct dialer dialer;
+    struct control *control;
+    uv_timer_t tick;   /* the core's deadline */
+    uv_timer_t second; /* STATUS=, whom we wait for */
+    uv_timer_t watchdog;
+    uv_signal_t signals[2];
+
+    struct figures figures;
+    struct history history;
+    struct notify notify;
+    char last_error[SGP_TEXT_BYTES];
+    sgp_time wait_told; /* waiting_since of the wait last told */
+    bool measure_due;   /* an epoch ended: evaluate when this round is complete */
+    bool changed;       /* x may have changed since the model was saved */
+    uint32_t saves;     /* under way */
+    bool done;          /* the model of a finished node was saved */
+    bool stopping;      /* a clean end was asked for */
+    bool drained;       /* the core has ended */
+    bool ending;        /* handles are being closed */
+    int exit_status;
+};
+
+/* Run a prepared node until it is told to stop. Returns the exit status of the process; what failed
+ * has been logged. */
+int daemon_run(const struct config *config, struct prepared *prepared, struct log *log);
+
+/* ---- daemon.c, for the other files ---- */
+
+sgp_time daemon_now(void);
+
+/* Give the core an event (its `now` is filled in), then settle what came of it. Never from a verb. */
+void daemon_post(struct daemon *daemon, struct sgp_event event);
+
+/* After links failed outside of a step: tell the core, end if it is time, and set the clock. */
+void daemon_settle(struct daemon *daemon);
+
+/* Ask for a clean end, as SIGTERM does. */
+void daemon_stop(struct daemon *daemon);
+
+/* ---- performer.c ---- */
+
+extern const struct sgp_driver_verbs daemon_verbs;
+/* ---- edges.c ---- */
+
+int edges_init(struct daemon *daemon);
+void edges_finish(struct daemon *daemon);
+struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
+struct link *edges_link(struct daemon *daemon, const struct sgp_link *id);
+void edges_on_hello(void *context, struct link *link, const struct sgp_message *hello);
+void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code);
+void edges_close(struct daemon *daemon);
+void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received);
+
+/* ---- chores.c: 0, or -EBUSY, -ENOMEM, SGP_E_STATE when it cannot begin ---- */
+
+/* Evaluate x / weight as it is at this place in the queue, then add a row to the history. */
+void chores_measure(struct daemon *daemon, sgp_round round, double weight);
+/* Write x / weight to STATE/model.safetensors. */
+void chores_save(struct daemon *daemon, sgp_round round, double weight);
+int chores_evaluate(void *context, view_evaluated done, void *argument);
+int chores_estimate(void *context, view_estimated done, void *argument);
+int chores_predict(
+    void *context, const float *features, uint64_t rows, view_predicted done, void *argument);
+
+/* ---- notes.c ---- */
+
+void notes_note(struct daemon *daemon, const struct sgp_effect *note);
+void notes_status_line(struct daemon *daemon);
+/* We end a connection: why. */
+void notes_hang_up(
+    struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason);
+/* A connection failed; fills edge->error. */
+void notes_link_failed(
+    struct daemon *daemon, const struct link *link, struct edge *edge, int code, const char *text);
+void notes_error(struct daemon *daemon, const char *format, ...) SGP_PRINTF(2, 3);
+
+/* ---- inspect.c ---- */
+
+void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions);
+
+#endif

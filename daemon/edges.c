@@ -1,0 +1,187 @@
+/* Which connection belongs to which edge of the topology: strangers become neighbours here, and what
+ * happens on a connection becomes an event of the core.
+ *
+ * Fails: a caller who is no neighbour is refused; a connection that fails is told to the core once.
+ * Thread: the loop thread. */
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int edges_init(struct daemon *daemon)
+{
+    uint32_t count = sgp_node_link_count(daemon->node);
+    daemon->edges = calloc(count + 1, sizeof *daemon->edges); /* + 1: a node alone has none */
+    daemon->peers = calloc(count + 1, sizeof *daemon->peers);
+    if (daemon->edges == NULL || daemon->peers == NULL)
+        return -ENOMEM;
+    daemon->edge_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(daemon->node, i, &status);
+        daemon->peers[i] = status.peer;
+        daemon->out_count += status.direction == SGP_OUT;
+    }
+    return 0;
+}
+
+void edges_finish(struct daemon *daemon)
+{
+    free(daemon->edges);
+    free(daemon->peers);
+}
+
+struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction)
+{
+    uint32_t low = direction == SGP_OUT ? 0 : daemon->out_count;
+    uint32_t end = direction == SGP_OUT ? daemon->out_count : daemon->edge_count;
+    for (uint32_t high = end; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (daemon->peers[middle] < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < end && daemon->peers[low] == peer ? &daemon->edges[low] : NULL;
+}
+
+struct link *edges_link(struct daemon *daemon, const struct sgp_link *id)
+{
+    struct edge *edge = edges_find(daemon, id->peer, id->direction);
+    for (struct link *link = edge != NULL ? edge->links : NULL; link != NULL; link = link->next)
+        if (link->id.connection == id->connection && !link->closing && link->failure == 0)
+            return link;
+    return NULL;
+}
+
+void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received)
+{
+    uint64_t sent = edge->bytes_sent, received = edge->bytes_received;
+    for (const struct link *link = edge->links; link != NULL; link = link->next) {
+        sent += link->bytes_sent;
+        received += link->bytes_received;
+    }
+    *ret_sent = sent;
+    *ret_received = received;
+}
+
+void edges_close(struct daemon *daemon)
+{
+    for (uint32_t i = 0; i < daemon->edge_count; i++)
+        for (struct link *link = daemon->edges[i].links; link != NULL; link = link->next)
+            link_close(link, NULL);
+}
+
+/* ---- what happens on a connection ---- */
+
+static void on_message(struct link *link, const struct sgp_message *message)
+{
+    if (message->type == SGP_SHARE)
+        link->share = message->share;
+    daemon_post(link->context,
+        (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = message});
+}
+
+static void on_payload(struct link *link, int code)
+{
+    daemon_post(link->context,
+        (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link->id, .code = code});
+}
+
+static void on_heard(struct link *link)
+{
+    daemon_post(link->context, (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link->id});
+}
+
+static void on_failed(struct link *link, int code, const char *text)
+{
+    struct daemon *daemon = link->context;
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    notes_link_failed(daemon, link, edge, code, text);
+    link->next_failed = daemon->failed_links;
+    daemon->failed_links = link;
+    if (!daemon->driver.stepping)
+        daemon_settle(daemon);
+}
+
+static void on_freed(struct link *link)
+{
+    struct daemon *daemon = link->context;
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    struct link **place = &edge->links;
+    while (*place != link)
+        place = &(*place)->next;
+    *place = link->next;
+    edge->bytes_sent += link->bytes_sent;
+    edge->bytes_received += link->bytes_received;
+}
+
+static const struct link_events edge_events = {
+    .message = on_message,
+    .payload = on_payload,
+    .heard = on_heard,
+    .failed = on_failed,
+    .freed = on_freed,
+};
+
+static void take_over(
+    struct daemon *daemon, struct link *link, uint32_t peer, enum sgp_direction direction)
+{
+    struct edge *edge = edges_find(daemon, peer, direction);
+    link->id = (struct sgp_link){peer, direction, ++daemon->connections};
+    link->events = &edge_events;
+    link->context = daemon;
+    link->next = edge->links;
+    edge->links = link;
+    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_UP, .link = link->id});
+}
+
+/* ---- in: a stranger said hello ---- */
+
+void edges_on_hello(void *context, struct link *link, const struct sgp_message *message)
+{
+    struct daemon *daemon = context;
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    const struct sgp_hello *hello = &message->hello;
+    char text[SGP_TEXT_BYTES];
+    int64_t source = sgp_topology_find(topology, hello->source);
+    text[0] = '\0';
+    if (strcmp(hello->target, daemon->config->name) != 0)
+        (void)snprintf(text, sizeof text, "%s looks for node %s, and this is %s", hello->source,
+            hello->target, daemon->config->name);
+    else if (source < 0)
+        (void)snprintf(
+            text, sizeof text, "it is called %s, which the topology does not name", hello->source);
+    else if (edges_find(daemon, (uint32_t)source, SGP_IN) == NULL)
+        (void)snprintf(text, sizeof text, "the topology has no edge from %s to %s", hello->source,
+            daemon->config->name);
+    if (text[0] != '\0') {
+        listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text);
+        return;
+    }
+    take_over(daemon, link, (uint32_t)source, SGP_IN);
+    if (edges_link(daemon, &link->id) != NULL)
+        on_message(link, message);
+}
+
+/* ---- out: a dial ended ---- */
+
+void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code)
+{
+    struct daemon *daemon = context;
+    struct edge *edge = edges_find(daemon, peer, SGP_OUT);
+    if (link != NULL) {
+        code = link_start(link);
+        if (code == 0) {
+            take_over(daemon, link, peer, SGP_OUT);
+            return;
+        }
+        link_close(link, NULL);
+    }
+    (void)snprintf(edge->error, sizeof edge->error, "cannot connect: %s", uv_strerror(code));
+    daemon_post(daemon,
+        (struct sgp_event){
+            .type = SGP_EVENT_DOWN, .link = {.peer = peer, .direction = SGP_OUT}, .code = code});
+}

@@ -1,0 +1,163 @@
+/* What onlookers see of the node, and the orders they may give (view.h). Thread: the loop thread. */
+#include "daemon.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static double seconds_since(sgp_time then, sgp_time now)
+{
+    return (double)(now - then) / (double)SGP_SECOND;
+}
+
+static void fill_training(const struct daemon *daemon, struct view_status *view, sgp_time now)
+{
+    const struct figures *figures = &daemon->figures;
+    view->epoch = figures->training.epoch;
+    view->epochs = daemon->config->epochs > 0 ? (double)daemon->config->epochs : NAN;
+    view->samples = figures->samples;
+    view->samples_per_second = view->state == SGP_NODE_TRAINING ? figures_rate(figures, now) : 0;
+    view->loss = figures->training.loss;
+    view->test_loss = figures->test.loss;
+    view->test_accuracy = figures->test.accuracy;
+    view->learning_rate = figures->training.learning_rate;
+    view->disagreement = figures_disagreement(figures, view->state == SGP_NODE_FINISHED);
+}
+
+static void inspect_status(void *context, struct view_status *ret_status)
+{
+    struct daemon *daemon = context;
+    struct sgp_node_status status;
+    sgp_time now = daemon_now();
+    sgp_node_status(daemon->node, &status);
+    *ret_status = (struct view_status){
+        .name = daemon->config->name,
+        .algorithm = "sgp",
+        .state = status.state,
+        .incarnation = daemon->lineage,
+        .uptime_seconds = seconds_since(daemon->started, now),
+        .round = status.round,
+        .rounds = status.rounds,
+        .weight = status.weight,
+        .weight_in_flight = status.weight_in_flight,
+        .parameters = daemon->prepared->parameters,
+        .memory_bytes = daemon->prepared->memory_bytes,
+        .jumps = status.jumps,
+        .starving = status.starving,
+        .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
+        .waiting = status.waiting,
+    };
+    if (status.waiting != SGP_WAITING_NOTHING)
+        ret_status->waiting_seconds = seconds_since(status.waiting_since, now);
+    if (status.waiting_peer != SGP_SLOT_NONE)
+        (void)snprintf(ret_status->waiting_for, sizeof ret_status->waiting_for, "%s",
+            daemon->prepared->topology->nodes[status.waiting_peer].name);
+    memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
+    fill_training(daemon, ret_status, now);
+}
+
+static uint32_t inspect_peer_count(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->edge_count;
+}
+
+static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_peer)
+{
+    struct daemon *daemon = context;
+    struct sgp_peer_status peer;
+    struct sgp_node_status status;
+    sgp_node_link_status(daemon->node, index, &peer);
+    sgp_node_status(daemon->node, &status);
+    const struct edge *edge = &daemon->edges[index];
+    const struct sgp_topology_node *node = &daemon->prepared->topology->nodes[peer.peer];
+    *ret_peer = (struct view_peer){
+        .direction = peer.direction,
+        .state = peer.state,
+        .peer_state = peer.peer_state,
+        .absent = peer.absent,
+        .round = peer.round,
+        .lag_rounds = status.round - peer.round,
+        .last_heard_seconds =
+            peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, daemon_now()),
+        .rtt_ms = edge->links != NULL ? link_rtt_ms(edge->links) : NAN,
+        .shares_sent = peer.shares_sent,
+        .shares_received = peer.shares_received,
+        .shares_returned = peer.shares_returned,
+        .weight_owed = peer.weight_owed,
+        .mismatch = peer.mismatch,
+    };
+    memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
+    memcpy(ret_peer->address, node->address, sizeof ret_peer->address);
+    memcpy(ret_peer->last_error, edge->error, sizeof ret_peer->last_error);
+    edges_bytes(edge, &ret_peer->bytes_sent, &ret_peer->bytes_received);
+}
+
+static uint32_t inspect_history_count(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->history.count;
+}
+
+static void inspect_history(void *context, uint32_t index, struct view_history_row *ret_row)
+{
+    const struct daemon *daemon = context;
+    *ret_row = *history_row(&daemon->history, index);
+}
+
+static const struct sgp_topology *inspect_topology(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->prepared->topology;
+}
+
+/* ---- orders ---- */
+
+static int order(struct daemon *daemon, enum sgp_event_type type)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    bool over = status.state == SGP_NODE_FINISHED || status.state == SGP_NODE_DRAINING;
+    if (over || daemon->ending)
+        return SGP_E_STATE;
+    daemon_post(daemon, (struct sgp_event){.type = type});
+    return 0;
+}
+
+static int inspect_pause(void *context)
+{
+    return order(context, SGP_EVENT_PAUSE);
+}
+
+static int inspect_resume(void *context)
+{
+    return order(context, SGP_EVENT_RESUME);
+}
+
+static int inspect_stop(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->stopping)
+        return SGP_E_STATE;
+    daemon_stop(daemon);
+    return 0;
+}
+
+void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions)
+{
+    *ret_actions = (struct view_actions){
+        .context = daemon,
+        .status = inspect_status,
+        .peer_count = inspect_peer_count,
+        .peer = inspect_peer,
+        .history_count = inspect_history_count,
+        .history = inspect_history,
+        .topology = inspect_topology,
+        .pause = inspect_pause,
+        .resume = inspect_resume,
+        .stop = inspect_stop,
+        .evaluate = chores_evaluate,
+        .estimate = chores_estimate,
+        .predict = chores_predict,
+    };
+}

@@ -1,0 +1,345 @@
+/* Bytes to events and back on one connection; see link.h. */
+#include "link.h"
+
+#include "sgp/kernels.h"
+
+#include <math.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct link *link_create(uv_loop_t *loop, const struct link_events *events, void *context)
+{
+    struct link *link = calloc(1, sizeof *link);
+    XXH3_state_t *hash = XXH3_createState();
+    if (link == NULL || hash == NULL || uv_tcp_init(loop, &link->tcp) < 0) {
+        free(link);
+        (void)XXH3_freeState(hash);
+        return NULL;
+    }
+    link->tcp.data = link;
+    link->hash = hash;
+    link->events = events;
+    link->context = context;
+    link->phase = LINK_HEADER;
+    return link;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+    link->events->freed(link);
+    (void)XXH3_freeState(link->hash);
+    free(link);
+}
+
+void link_close(struct link *link, const struct sgp_message *goodbye)
+{
+    if (link->closing)
+        return;
+    link->closing = true;
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    size_t bytes;
+    bool easy = goodbye != NULL && !link->writing && link->queue_bytes == 0;
+    if (easy && sgp_wire_encode(goodbye, frame, sizeof frame, &bytes) == 0) {
+        uv_buf_t buffer = uv_buf_init((char *)frame, (unsigned)bytes);
+        (void)uv_try_write((uv_stream_t *)&link->tcp, &buffer, 1);
+    }
+    uv_close((uv_handle_t *)&link->tcp, on_closed);
+}
+
+static void fail(struct link *link, int code, const char *text)
+{
+    if (link->closing || link->failure != 0)
+        return;
+    link->failure = code;
+    link->events->failed(link, code, text);
+    link_close(link, NULL);
+}
+
+/* ---- out ---- */
+
+static void pump(struct link *link);
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct link *link = request->data;
+    link->writing = false;
+    if (link->closing)
+        return;
+    if (status < 0) {
+        fail(link, status, uv_strerror(status));
+        return;
+    }
+    link->bytes_sent += link->flight;
+    link->queue_head = (link->queue_head + link->queue_flight) % LINK_QUEUE_BYTES;
+    link->queue_bytes -= link->queue_flight;
+    pump(link);
+}
+
+/* One write: all messages that wait, then the next chunk of the share. */
+static void pump(struct link *link)
+{
+    if (link->writing || link->closing)
+        return;
+    uv_buf_t buffers[4];
+    unsigned count = 0;
+    link->queue_flight = link->queue_bytes;
+    link->flight = link->queue_bytes;
+    if (link->queue_bytes > 0) {
+        size_t straight = LINK_QUEUE_BYTES - link->queue_head;
+        size_t first = link->queue_bytes < straight ? link->queue_bytes : straight;
+        buffers[count++] = uv_buf_init((char *)link->queue + link->queue_head, (unsigned)first);
+        if (first < link->queue_bytes)
+            buffers[count++] =
+                uv_buf_init((char *)link->queue, (unsigned)(link->queue_bytes - first));
+    }
+    if (link->payload_bytes > 0) {
+        uint32_t chunk = link->payload_bytes < SGP_WIRE_CHUNK_MAX ? (uint32_t)link->payload_bytes
+                                                                  : SGP_WIRE_CHUNK_MAX;
+        sgp_wire_chunk_header(chunk, link->chunk_header);
+        buffers[count++] = uv_buf_init((char *)link->chunk_header, SGP_WIRE_HEADER_BYTES);
+        buffers[count++] = uv_buf_init((char *)(uintptr_t)link->payload, chunk);
+        link->payload += chunk;
+        link->payload_bytes -= chunk;
+        link->flight += SGP_WIRE_HEADER_BYTES + chunk;
+    }
+    if (count == 0)
+        return;
+    link->writing = true;
+    link->write.data = link;
+    int code = uv_write(&link->write, (uv_stream_t *)&link->tcp, buffers, count, on_written);
+    if (code < 0) {
+        link->writing = false;
+        fail(link, code, uv_strerror(code));
+    }
+}
+
+/* Copy a message's frame into the ring; false if the link failed for lack of room. */
+static bool enqueue(struct link *link, const struct sgp_message *message)
+{
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    size_t bytes;
+    int code = sgp_wire_encode(message, frame, sizeof frame, &bytes);
+    sgp_assert(code == 0);
+    if (bytes > LINK_QUEUE_BYTES - link->queue_bytes) {
+        fail(link, -ENOBUFS, "the peer does not read what is sent to it");
+        return false;
+    }
+    size_t tail = (link->queue_head + link->queue_bytes) % LINK_QUEUE_BYTES;
+    size_t straight = LINK_QUEUE_BYTES - tail;
+    size_t first = bytes < straight ? bytes : straight;
+    memcpy(link->queue + tail, frame, first);
+    memcpy(link->queue, frame + first, bytes - first);
+    link->queue_bytes += bytes;
+    return true;
+}
+
+void link_send(struct link *link, const struct sgp_message *message)
+{
+    if (!link->closing && enqueue(link, message))
+        pump(link);
+}
+
+void link_share(struct link *link, const struct sgp_message *message, const float *payload)
+{
+    if (link->closing)
+        return;
+    if (link->payload_bytes > 0) {
+        fail(link, SGP_E_PROTOCOL, "the peer acknowledged a share before it was sent");
+        return;
+    }
+    if (!enqueue(link, message))
+        return;
+    link->payload = (const uint8_t *)payload;
+    link->payload_bytes = message->share.payload_bytes;
+    pump(link);
+}
+
+/* ---- in ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    (void)suggested;
+    struct link *link = handle->data;
+    if (link->phase == LINK_HEADER) {
+        *buffer = uv_buf_init((char *)link->header_bytes + link->have,
+            (unsigned)(SGP_WIRE_HEADER_BYTES - link->have));
+    } else if (link->phase == LINK_BODY) {
+        *buffer = uv_buf_init(
+            (char *)link->body + link->have, (unsigned)(link->header.body_bytes - link->have));
+    } else {
+        uint32_t window = link->chunk < LINK_WINDOW_BYTES ? link->chunk : LINK_WINDOW_BYTES;
+        *buffer = uv_buf_init((char *)link->into + link->received, window);
+    }
+}
+
+void link_receive(struct link *link, float *into)
+{
+    sgp_assert(link->into == NULL && link->expected > 0);
+    link->into = into;
+    link->received = 0;
+    link->checked = 0;
+    link->finite = true;
+    (void)XXH3_64bits_reset(link->hash);
+}
+
+static void take_body(struct link *link)
+{
+    struct sgp_message message;
+    struct sgp_error error = {0};
+    link->phase = LINK_HEADER;
+    link->have = 0;
+    int code = sgp_wire_body_decode(&link->header, link->body, &link->text, &message, &error);
+    if (code < 0) {
+        fail(link, code, error.text);
+        return;
+    }
+    if (message.type == SGP_SHARE) {
+        if (link->into != NULL) {
+            fail(link, SGP_E_PROTOCOL, "a share was announced in the middle of another");
+            return;
+        }
+        link->expected = message.share.payload_bytes;
+        link->checksum = message.share.checksum;
+    }
+    link->events->message(link, &message);
+}
+
+static void take_header(struct link *link)
+{
+    struct sgp_error error = {0};
+    int code = sgp_wire_header_decode(link->header_bytes, &link->header, &error);
+    if (code < 0) {
+        fail(link, code, error.text);
+        return;
+    }
+    link->greeted = true;
+    link->have = 0;
+    if (link->header.type != SGP_WIRE_CHUNK) {
+        link->phase = LINK_BODY;
+        if (link->header.body_bytes == 0)
+            take_body(link);
+        return;
+    }
+    if (link->into == NULL || link->header.payload_bytes > link->expected - link->received) {
+        fail(link, SGP_E_PROTOCOL, "payload that no share announced");
+        return;
+    }
+    link->phase = LINK_PAYLOAD;
+    link->chunk = link->header.payload_bytes;
+}
+
+static void finish_payload(struct link *link)
+{
+    int code = 0;
+    if (XXH3_64bits_digest(link->hash) != link->checksum)
+        code = SGP_E_CHECKSUM;
+    else if (!link->finite)
+        code = SGP_E_NOT_FINITE;
+    link->into = NULL;
+    link->events->payload(link, code);
+}
+
+/* `bytes` more have been read to their final place: sum them and look at every whole value. */
+static void take_payload(struct link *link, size_t bytes)
+{
+    const uint8_t *base = (const uint8_t *)link->into;
+    (void)XXH3_64bits_update(link->hash, base + link->received, bytes);
+    link->received += bytes;
+    link->chunk -= (uint32_t)bytes;
+    uint64_t whole = link->received / sizeof(float) - link->checked / sizeof(float);
+    link->finite = link->finite &&
+                   sgp_kernels_best()->finite(link->into + link->checked / sizeof(float), whole);
+    link->checked += whole * sizeof(float);
+    if (link->chunk == 0)
+        link->phase = LINK_HEADER;
+    if (link->received == link->expected) {
+        finish_payload(link);
+        return;
+    }
+    sgp_time now = (sgp_time)uv_hrtime();
+    if (now - link->heard < LINK_HEARD_NS)
+        return;
+    link->heard = now;
+    link->events->heard(link);
+}
+
+static void take_part_of_header(struct link *link)
+{
+    struct sgp_error error = {0};
+    if (!link->greeted && sgp_wire_start_check(link->header_bytes, link->have, &error) < 0)
+        fail(link, SGP_E_FRAME, error.text);
+    else if (link->have == SGP_WIRE_HEADER_BYTES)
+        take_header(link);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+    (void)buffer;
+    struct link *link = stream->data;
+    if (count == 0 || link->closing)
+        return;
+    if (count < 0) {
+        bool ended = count == UV_EOF;
+        fail(link, ended ? SGP_E_CLOSED : (int)count,
+            ended ? "the peer closed the connection" : uv_strerror((int)count));
+        return;
+    }
+    link->bytes_received += (uint64_t)count;
+    if (link->phase == LINK_PAYLOAD) {
+        take_payload(link, (size_t)count);
+        return;
+    }
+    link->have += (size_t)count;
+    if (link->phase == LINK_HEADER)
+        take_part_of_header(link);
+    else if (link->have == link->header.body_bytes)
+        take_body(link);
+}
+
+/* ---- the connection ---- */
+
+static void name_remote(struct link *link)
+{
+    struct sockaddr_storage address;
+    int bytes = (int)sizeof address;
+    char host[46] = "?";
+    unsigned port = 0;
+    if (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&address, &bytes) == 0) {
+        if (address.ss_family == AF_INET6) {
+            const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
+            (void)uv_ip6_name(in6, host, sizeof host);
+            port = ntohs(in6->sin6_port);
+        } else {
+            const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
+            (void)uv_ip4_name(in, host, sizeof host);
+            port = ntohs(in->sin_port);
+        }
+    }
+    bool bracket = address.ss_family == AF_INET6;
+    (void)snprintf(link->remote, sizeof link->remote, "%s%s%s:%u", bracket ? "[" : "", host,
+        bracket ? "]" : "", port);
+}
+
+int link_start(struct link *link)
+{
+    name_remote(link);
+    link->opened = (sgp_time)uv_hrtime();
+    (void)uv_tcp_nodelay(&link->tcp, 1);
+    (void)uv_tcp_keepalive(&link->tcp, 1, LINK_KEEPALIVE_SECONDS);
+    return uv_read_start((uv_stream_t *)&link->tcp, on_alloc, on_read);
+}
+
+double link_rtt_ms(const struct link *link)
+{
+    uv_os_fd_t descriptor;
+    struct tcp_info info;
+    socklen_t bytes = sizeof info;
+    if (link->closing || uv_fileno((const uv_handle_t *)&link->tcp, &descriptor) < 0 ||
+        getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &bytes) < 0)
+        return NAN;
+    return info.tcpi_rtt / 1000.0;
+}

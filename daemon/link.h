@@ -1,0 +1,121 @@
+/* A connection: bytes in and bytes out, in frames. It knows the protocol's form and nothing of
+ * rounds; who the peer is, and what a message means, is its owner's business.
+ *
+ * In:  headers and bodies are read into the link, payload straight into the memory that the owner
+ *      names when the share is announced, summed and checked piece by piece while it is in the cache.
+ *      libuv calls back at most 32 times per readiness with what alloc offered, so a window of 32 KiB
+ *      is the most that one peer gets of the loop: 1 MiB.
+ * Out: one write at a time. Messages wait in a ring of fixed size, and overflowing it ends the
+ *      connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
+ *      messages came meanwhile between the chunks.
+ *
+ * Fails: a read or write error, an end of stream, bytes that are not the protocol, or a peer that does
+ * not read. The link then closes itself and says so once. Thread: the loop thread. */
+#ifndef SGPD_LINK_H
+#define SGPD_LINK_H
+
+#include "sgp/node.h"
+#include "sgp/wire.h"
+
+#include <uv.h>
+#include <xxhash.h>
+
+#define LINK_WINDOW_BYTES (32u * 1024u) /* of payload in one read */
+#define LINK_QUEUE_BYTES 16384u         /* of messages waiting to be written */
+#define LINK_HEARD_NS (100 * SGP_MILLISECOND)
+#define LINK_KEEPALIVE_SECONDS 30u
+
+struct link;
+
+/* What the owner is told. Any of them may close the link. */
+struct link_events {
+    /* A message of valid form; borrowed. After a SHARE with payload the owner must have called
+     * link_receive or closed the link when this returns. */
+    void (*message)(struct link *link, const struct sgp_message *message);
+    /* The payload announced last is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. */
+    void (*payload)(struct link *link, int code);
+    /* Bytes of a payload came; at most every LINK_HEARD_NS. */
+    void (*heard)(struct link *link);
+    /* It failed and will be closed when this returns, unless the owner does so here with a goodbye:
+     * nothing but `freed` follows. May be called from within link_send and link_share. `text` is one
+     * line for a person, borrowed. */
+    void (*failed)(struct link *link, int code, const char *text);
+    /* No handle is left; the owner forgets the link, which is freed right after. */
+    void (*freed)(struct link *link);
+};
+
+enum link_phase { LINK_HEADER = 1, LINK_BODY, LINK_PAYLOAD };
+
+struct link {
+    /* The owner's. */
+    const struct link_events *events;
+    void *context;
+    struct sgp_link id; /* connection 0 until the peer is known */
+    struct link *next;  /* in a list of the owner's */
+    struct link *next_failed;
+    struct sgp_share share; /* announced last on it */
+    int failure;            /* code given to `failed` */
+
+    /* For reading by the owner. */
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    sgp_time opened; /* uv_hrtime of link_start */
+    char remote[64]; /* numeric address and port of the peer, after link_start */
+    bool closing;
+
+    /* Private from here on. */
+    uv_tcp_t tcp;
+    enum link_phase phase;
+    bool greeted; /* a whole header came: it is one of ours */
+    size_t have;  /* bytes of the present header or body */
+    uint8_t header_bytes[SGP_WIRE_HEADER_BYTES];
+    uint8_t body[SGP_WIRE_BODY_MAX];
+    struct sgp_wire_header header;
+    struct sgp_wire_text text;
+
+    float *into;       /* where the payload goes; NULL while none is expected */
+    uint64_t expected; /* bytes of the payload */
+    uint64_t received; /* of these */
+    uint64_t checked;  /* of these, known to be finite or not: a multiple of 4 */
+    uint32_t chunk;    /* bytes left of the present chunk */
+    bool finite;
+    uint64_t checksum;
+    XXH3_state_t *hash;
+    sgp_time heard;
+
+    uint8_t queue[LINK_QUEUE_BYTES];
+    size_t queue_head;
+    size_t queue_bytes;
+    size_t queue_flight; /* bytes of the queue in the present write */
+    size_t flight;       /* bytes of the present write */
+    bool writing;
+    uv_write_t write;
+    const uint8_t *payload; /* not yet handed to a write */
+    uint64_t payload_bytes;
+    uint8_t chunk_header[SGP_WIRE_HEADER_BYTES];
+};
+
+/* A link without a connection. Connect or accept on &link->tcp, then link_start. NULL: no memory. */
+struct link *link_create(uv_loop_t *loop, const struct link_events *events, void *context);
+
+/* The connection stands: begin to read. Returns 0 or a negative code; close the link then. */
+int link_start(struct link *link);
+
+/* Queue a message. What the peer would refuse asserts: the core does not make such messages. */
+void link_send(struct link *link, const struct sgp_message *message);
+
+/* Queue a SHARE and its payload, `message->share.payload_bytes` bytes at `payload`, which must not
+ * change until the peer has acknowledged it or the link is closed. */
+void link_share(struct link *link, const struct sgp_message *message, const float *payload);
+
+/* Where the payload announced last belongs. */
+void link_receive(struct link *link, float *into);
+
+/* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
+ * follows, and memory given to link_share and link_receive is not touched any more. */
+void link_close(struct link *link, const struct sgp_message *goodbye);
+
+/* Round trip time as the kernel measures it, in ms; NaN if it does not know. */
+double link_rtt_ms(const struct link *link);
+
+#endif

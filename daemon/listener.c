@@ -1,0 +1,237 @@
+/* Strangers on the gossip port; see listener.h. */
+#include "listener.h"
+
+#include "sgp/topology.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- one line a stranger, and not too many ---- */
+
+static void log_stranger(struct listener *listener, const struct link *link, const char *text)
+{
+    sgp_time now = (sgp_time)uv_hrtime();
+    if (now - listener->lines_since >= LISTENER_LINES_NS) {
+        if (listener->lines_dropped > 0)
+            sgp_log(listener->sink, SGP_LEVEL_WARNING, "event=strangers lines_dropped=%llu",
+                (unsigned long long)listener->lines_dropped);
+        listener->lines_since = now;
+        listener->lines = 0;
+        listener->lines_dropped = 0;
+    }
+    if (listener->lines >= LISTENER_LINES_MAX) {
+        listener->lines_dropped++;
+        return;
+    }
+    listener->lines++;
+    sgp_log(listener->sink, SGP_LEVEL_WARNING, "event=refused remote=%s reason=\"%s\"",
+        link->remote, text);
+}
+
+void listener_refuse(
+    struct listener *listener, struct link *link, enum sgp_reason reason, const char *text)
+{
+    log_stranger(listener, link, text);
+    struct sgp_message goodbye = {
+        .type = SGP_GOODBYE, .goodbye = {.reason = reason, .text = sgp_reason_text(reason)}};
+    listener->events.pulse(listener->events.context, &goodbye.pulse);
+    link_close(link, &goodbye);
+}
+
+/* ---- strangers ---- */
+
+static void arm(struct listener *listener);
+
+static void forget(struct listener *listener, struct link *link)
+{
+    struct link **place = &listener->strangers;
+    while (*place != NULL && *place != link)
+        place = &(*place)->next;
+    if (*place == NULL)
+        return;
+    *place = link->next;
+    link->next = NULL;
+    listener->stranger_count--;
+    arm(listener);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    struct link *oldest = listener->strangers;
+    if (oldest == NULL)
+        return;
+    if ((sgp_time)uv_hrtime() - oldest->opened < LISTENER_HELLO_NS) {
+        arm(listener);
+        return;
+    }
+    forget(listener, oldest);
+    listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "it said no hello within 5 s");
+}
+
+static void arm(struct listener *listener)
+{
+    if (listener->strangers == NULL || listener->closing) {
+        (void)uv_timer_stop(&listener->timer);
+        return;
+    }
+    sgp_time left = listener->strangers->opened + LISTENER_HELLO_NS - (sgp_time)uv_hrtime();
+    uint64_t milliseconds = left > 0 ? (uint64_t)(left / SGP_MILLISECOND) + 1 : 0;
+    (void)uv_timer_start(&listener->timer, on_timeout, milliseconds, 0);
+}
+
+static void on_message(struct link *link, const struct sgp_message *message)
+{
+    struct listener *listener = link->context;
+    forget(listener, link);
+    if (message->type == SGP_HELLO)
+        listener->events.hello(listener->events.context, link, message);
+    else
+        listener_refuse(listener, link, SGP_REASON_PROTOCOL, "its first message was no hello");
+}
+
+static void on_failed(struct link *link, int code, const char *text)
+{
+    struct listener *listener = link->context;
+    forget(listener, link);
+    if (code == SGP_E_VERSION)
+        listener_refuse(listener, link, SGP_REASON_VERSION, text);
+    else
+        log_stranger(listener, link, text);
+}
+
+static void on_payload(struct link *link, int code)
+{
+    (void)link;
+    (void)code;
+    sgp_assert(false); /* nobody gives a stranger's payload a place */
+}
+
+static void on_heard(struct link *link)
+{
+    (void)link;
+}
+
+static void on_freed(struct link *link)
+{
+    (void)link; /* left the list when it was closed */
+}
+
+static const struct link_events stranger_events = {
+    .message = on_message,
+    .payload = on_payload,
+    .heard = on_heard,
+    .failed = on_failed,
+    .freed = on_freed,
+};
+
+static void on_connection(uv_stream_t *server, int status)
+{
+    struct listener *listener = server->data;
+    if (status < 0) {
+        sgp_log(
+            listener->sink, SGP_LEVEL_WARNING, "event=accept error=\"%s\"", uv_strerror(status));
+        return;
+    }
+    struct link *link = link_create(server->loop, &stranger_events, listener);
+    if (link == NULL)
+        return;
+    if (uv_accept(server, (uv_stream_t *)&link->tcp) < 0 || link_start(link) < 0) {
+        link_close(link, NULL);
+        return;
+    }
+    if (listener->stranger_count == LISTENER_STRANGERS_MAX) {
+        struct link *oldest = listener->strangers;
+        forget(listener, oldest);
+        listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "too many callers without a hello");
+    }
+    struct link **place = &listener->strangers;
+    while (*place != NULL)
+        place = &(*place)->next;
+    *place = link;
+    listener->stranger_count++;
+    arm(listener);
+}
+
+/* ---- the port ---- */
+
+/* "lo 127.0.0.1, eth0 10.0.0.2" */
+static void list_interfaces(char *text, size_t capacity)
+{
+    uv_interface_address_t *addresses;
+    int count;
+    size_t used = 0;
+    text[0] = '\0';
+    if (uv_interface_addresses(&addresses, &count) < 0)
+        return;
+    for (int i = 0; i < count && used < capacity; i++) {
+        char host[46] = "?";
+        if (addresses[i].address.address4.sin_family == AF_INET6)
+            (void)uv_ip6_name(&addresses[i].address.address6, host, sizeof host);
+        else
+            (void)uv_ip4_name(&addresses[i].address.address4, host, sizeof host);
+        int more = snprintf(
+            text + used, capacity - used, "%s%s %s", i > 0 ? ", " : "", addresses[i].name, host);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    uv_free_interface_addresses(addresses, count);
+}
+
+static int cannot_listen(const char *address, int code, struct sgp_error *error)
+{
+    char interfaces[SGP_TEXT_BYTES / 2];
+    list_interfaces(interfaces, sizeof interfaces);
+    return sgp_fail(error, code, "cannot listen on %s: %s; this machine has %s", address,
+        uv_strerror(code), interfaces);
+}
+
+static int bind_and_listen(struct listener *listener, const char *address, struct sgp_error *error)
+{
+    char host[SGP_ADDRESS_BYTES];
+    char port_text[8];
+    uint16_t port;
+    int code = sgp_address_split(address, error, host, &port);
+    if (code < 0)
+        return code;
+    (void)snprintf(port_text, sizeof port_text, "%u", port);
+    uv_getaddrinfo_t request;
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    code = uv_getaddrinfo(listener->tcp.loop, &request, NULL, host, port_text, &hints);
+    if (code == 0) {
+        code = uv_tcp_bind(&listener->tcp, request.addrinfo->ai_addr, 0);
+        uv_freeaddrinfo(request.addrinfo);
+    }
+    if (code == 0)
+        code = uv_listen((uv_stream_t *)&listener->tcp, LISTENER_BACKLOG, on_connection);
+    return code < 0 ? cannot_listen(address, code, error) : 0;
+}
+
+int listener_open(struct listener *listener, uv_loop_t *loop, const char *address,
+    const struct listener_events *events, const struct sgp_sink *sink, struct sgp_error *error)
+{
+    *listener = (struct listener){.events = *events, .sink = sink};
+    int code = uv_tcp_init(loop, &listener->tcp);
+    if (code < 0)
+        return sgp_fail(error, code, "cannot make a socket: %s", uv_strerror(code));
+    (void)uv_timer_init(loop, &listener->timer);
+    listener->tcp.data = listener;
+    listener->timer.data = listener;
+    code = bind_and_listen(listener, address, error);
+    if (code < 0)
+        listener_close(listener);
+    return code;
+}
+
+void listener_close(struct listener *listener)
+{
+    listener->closing = true;
+    while (listener->strangers != NULL) {
+        struct link *link = listener->strangers;
+        forget(listener, link);
+        link_close(link, NULL);
+    }
+    uv_close((uv_handle_t *)&listener->timer, NULL);
+    uv_close((uv_handle_t *)&listener->tcp, NULL);
+}

@@ -1,0 +1,56 @@
+/* The gossip port: accepts connections and finds out who is calling.
+ *
+ * A stranger has five seconds to say hello in one sound frame. So many strangers at once and the
+ * oldest is closed, so that a port scanner or a flood cannot keep a neighbour out. Whoever is refused
+ * costs one connection and at most one line of log, and lines are limited too.
+ *
+ * Fails: an address that cannot be bound, at the start, with the addresses of this machine in the
+ * error. Later failures of accept (no descriptors) are logged and waited out. Thread: the loop
+ * thread. */
+#ifndef SGPD_LISTENER_H
+#define SGPD_LISTENER_H
+
+#include "link.h"
+
+#include "sgp/sink.h"
+
+#define LISTENER_STRANGERS_MAX 64u /* connections that have not said hello */
+#define LISTENER_HELLO_NS (5 * SGP_SECOND)
+#define LISTENER_BACKLOG 256
+#define LISTENER_LINES_MAX 20u /* log lines about strangers in ... */
+#define LISTENER_LINES_NS (10 * SGP_SECOND)
+
+struct listener_events {
+    void *context;
+    /* A stranger said hello: take the link over (its events, context and id), or close it. */
+    void (*hello)(void *context, struct link *link, const struct sgp_message *hello);
+    /* The pulse for a goodbye to a stranger. */
+    void (*pulse)(void *context, struct sgp_pulse *ret_pulse);
+};
+
+struct listener {
+    uv_tcp_t tcp;
+    uv_timer_t timer; /* of the oldest stranger */
+    struct listener_events events;
+    const struct sgp_sink *sink;
+    struct link *strangers; /* oldest first */
+    uint32_t stranger_count;
+    bool closing;
+    sgp_time lines_since;
+    uint32_t lines;
+    uint64_t lines_dropped;
+};
+
+/* Bind exactly `address` (HOST:PORT) and listen. Returns 0, or a negative code with *error filled:
+ * what could not be bound, and this machine's interfaces with their addresses. */
+int listener_open(struct listener *listener, uv_loop_t *loop, const char *address,
+    const struct listener_events *events, const struct sgp_sink *sink, struct sgp_error *error);
+
+/* Close the port and all strangers; the loop has to see the handles through. */
+void listener_close(struct listener *listener);
+
+/* Refuse a caller: a goodbye with the reason, and one line in the log (`text`, no newline). */
+void listener_refuse(
+    struct listener *listener, struct link *link, enum sgp_reason reason, const char *text);
+
+#endif

@@ -1,0 +1,111 @@
+/* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
+#include "daemon.h"
+
+#include "sgp/wire.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+enum { /* exit statuses; sgpd(8) lists them */
+    STATUS_DONE = 0,
+    STATUS_FAILED = 1,
+    STATUS_USAGE = 2,
+    STATUS_INVALID = 6, /* --check */
+    STATUS_CONFIG = 78, /* EX_CONFIG: a unit must not restart it */
+};
+
+static const char usage[] =
+    "Usage: sgpd -c FILE           run in the foreground\n"
+    "       sgpd --check -c FILE   check configuration, topology and data, and end\n"
+    "       sgpd --help-config     list every key of the configuration\n"
+    "       sgpd --help | --version\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 usage, 6 invalid (--check), 78 configuration error.\n"
+    "See sgpd(8) and sgpd.conf(5); sgpctl talks to a running daemon.\n";
+
+struct options {
+    const char *file;
+    bool check;
+};
+
+/* Returns -1 to go on, or the exit status. */
+static int parse_options(int count, char **arguments, struct options *ret_options)
+{
+    enum { CHECK = 256, HELP_CONFIG, VERSION };
+    static const struct option table[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"check", no_argument, NULL, CHECK},
+        {"help", no_argument, NULL, 'h'},
+        {"help-config", no_argument, NULL, HELP_CONFIG},
+        {"version", no_argument, NULL, VERSION},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    while ((option = getopt_long(count, arguments, "c:h", table, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            ret_options->file = optarg;
+            break;
+        case CHECK:
+            ret_options->check = true;
+            break;
+        case 'h':
+            (void)fputs(usage, stdout);
+            return STATUS_DONE;
+        case HELP_CONFIG:
+            config_print_keys(stdout);
+            return STATUS_DONE;
+        case VERSION:
+            (void)printf("sgpd %s, protocol %u\n", SGP_VERSION, SGP_WIRE_VERSION);
+            return STATUS_DONE;
+        default:
+            (void)fputs(usage, stderr);
+            return STATUS_USAGE;
+        }
+    }
+    if (ret_options->file != NULL && optind == count)
+        return -1;
+    (void)fputs(usage, stderr);
+    return STATUS_USAGE;
+}
+
+static int refuse(const struct sgp_error *error, bool check)
+{
+    (void)fprintf(stderr, "sgpd: %s\n", error->text);
+    return check ? STATUS_INVALID : STATUS_CONFIG;
+}
+
+static int run(const struct config *config, struct prepared *prepared)
+{
+    struct log log;
+    log_init(&log, config->log_level, config->name);
+    for (uint32_t i = 0; i < prepared->warning_count; i++)
+        sgp_log(&log.sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
+    return daemon_run(config, prepared, &log);
+}
+
+int main(int count, char **arguments)
+{
+    struct options options = {0};
+    int status = parse_options(count, arguments, &options);
+    if (status >= 0)
+        return status;
+    struct sgp_error error = {0};
+    struct config config;
+    if (config_load(options.file, &error, &config) < 0)
+        return refuse(&error, options.check);
+    struct prepared prepared;
+    if (prepare(&config, &error, &prepared) < 0) {
+        config_finish(&config);
+        return refuse(&error, options.check);
+    }
+    if (options.check) {
+        prepared_print(stdout, &prepared);
+        status = STATUS_DONE;
+    } else {
+        status = run(&config, &prepared);
+    }
+    prepared_finish(&prepared);
+    config_finish(&config);
+    return status;
+}

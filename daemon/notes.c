@@ -1,0 +1,177 @@
+/* Lines for people: what the core notes, what links suffer, and whom the node waits for. One fact, one
+ * line, `event=` first. Thread: the loop thread. */
+#include "daemon.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *name_of(const struct daemon *daemon, uint32_t peer)
+{
+    return daemon->prepared->topology->nodes[peer].name;
+}
+
+static const char *direction_name(enum sgp_direction direction)
+{
+    return direction == SGP_IN ? "in" : "out";
+}
+
+void notes_error(struct daemon *daemon, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(daemon->last_error, sizeof daemon->last_error, format, arguments);
+    va_end(arguments);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", daemon->last_error);
+}
+
+/* ---- links ---- */
+
+void notes_hang_up(
+    struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason)
+{
+    bool ordinary = code == SGP_E_CLOSED || code == SGP_E_REPLACED || code == SGP_E_ABSENT;
+    struct edge *edge = edges_find(daemon, link->peer, link->direction);
+    if (!ordinary)
+        (void)snprintf(edge->error, sizeof edge->error, "%s", sgp_reason_text(reason));
+    sgp_log(&daemon->log->sink, ordinary ? SGP_LEVEL_DEBUG : SGP_LEVEL_WARNING,
+        "event=hang_up peer=%s direction=%s reason=\"%s\"", name_of(daemon, link->peer),
+        direction_name(link->direction), sgp_reason_text(reason));
+}
+
+void notes_link_failed(
+    struct daemon *daemon, const struct link *link, struct edge *edge, int code, const char *text)
+{
+    (void)snprintf(edge->error, sizeof edge->error, "%s", text);
+    bool bad = code == SGP_E_FRAME || code == SGP_E_VERSION || code == SGP_E_PROTOCOL;
+    sgp_log(&daemon->log->sink, bad ? SGP_LEVEL_WARNING : SGP_LEVEL_INFO,
+        "event=link_failed peer=%s direction=%s remote=%s reason=\"%s\"",
+        name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote, text);
+}
+
+/* ---- the core's notes ---- */
+
+static const char *const note_names[] = {
+    [SGP_NOTE_STATE] = "state",
+    [SGP_NOTE_ROUND] = "round",
+    [SGP_NOTE_JUMP] = "jump",
+    [SGP_NOTE_UP] = "up",
+    [SGP_NOTE_DOWN] = "down",
+    [SGP_NOTE_ABSENT] = "absent",
+    [SGP_NOTE_BACK] = "back",
+    [SGP_NOTE_RETURNED] = "share_returned",
+    [SGP_NOTE_REFUSED] = "share_refused",
+    [SGP_NOTE_MISMATCH] = "mismatch",
+    [SGP_NOTE_STARVING] = "starving",
+    [SGP_NOTE_DIVERGED] = "diverged",
+    [SGP_NOTE_DRAINED] = "drained",
+};
+
+static enum sgp_level level_of(enum sgp_note note)
+{
+    switch (note) {
+    case SGP_NOTE_ROUND:
+        return SGP_LEVEL_DEBUG;
+    case SGP_NOTE_DIVERGED:
+        return SGP_LEVEL_ERROR;
+    case SGP_NOTE_STATE:
+    case SGP_NOTE_UP:
+    case SGP_NOTE_DOWN:
+    case SGP_NOTE_BACK:
+    case SGP_NOTE_DRAINED:
+        return SGP_LEVEL_INFO;
+    default:
+        return SGP_LEVEL_WARNING;
+    }
+}
+
+static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
+{
+    const char *why = "";
+    if (note->reason != 0)
+        why = sgp_reason_text(note->reason);
+    else if (note->note == SGP_NOTE_MISMATCH)
+        why = "its topology, learning rate or batch size differs";
+    else if (note->code != 0)
+        why = sgp_strerror(note->code);
+    bool refused = note->note == SGP_NOTE_REFUSED || note->note == SGP_NOTE_MISMATCH;
+    struct edge *edge =
+        edges_find(daemon, note->link.peer, note->link.direction == SGP_IN ? SGP_IN : SGP_OUT);
+    if (refused && edge != NULL)
+        (void)snprintf(edge->error, sizeof edge->error, "%s", why);
+    if (note->note == SGP_NOTE_REFUSED)
+        (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
+            name_of(daemon, note->link.peer), why);
+    sgp_log(&daemon->log->sink, level_of(note->note), "event=%s peer=%s direction=%s%s%s%s",
+        note_names[note->note], name_of(daemon, note->link.peer),
+        direction_name(note->link.direction), *why ? " reason=\"" : "", why, *why ? "\"" : "");
+}
+
+static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    sgp_log(&daemon->log->sink, level_of(note->note),
+        "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",
+        note_names[note->note], sgp_node_state_name(status.state), note->round, note->weight,
+        status.weight_in_flight);
+}
+
+static void on_state(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (status.state == SGP_NODE_FINISHED) {
+        chores_measure(daemon, note->round, note->weight);
+        chores_save(daemon, note->round, note->weight);
+    }
+    notes_status_line(daemon);
+}
+
+void notes_note(struct daemon *daemon, const struct sgp_effect *note)
+{
+    bool about_peer = note->link.peer != daemon->prepared->self;
+    if (about_peer)
+        log_about_peer(daemon, note);
+    else
+        log_about_self(daemon, note);
+    if (note->note == SGP_NOTE_STATE) {
+        on_state(daemon, note);
+    } else if (note->note == SGP_NOTE_ROUND && daemon->measure_due) {
+        daemon->measure_due = false;
+        chores_measure(daemon, note->round, note->weight);
+    } else if (note->note == SGP_NOTE_DIVERGED) {
+        notes_error(daemon, "training: %s", sgp_strerror(note->code));
+    } else if (note->note == SGP_NOTE_DRAINED) {
+        daemon->drained = true;
+        if (daemon->changed)
+            chores_save(daemon, note->round, note->weight);
+    }
+}
+
+/* ---- STATUS=, and whom we wait for ---- */
+
+void notes_status_line(struct daemon *daemon)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    char text[SGP_TEXT_BYTES];
+    int used = snprintf(text, sizeof text, "%s, round %" PRId64 " of %" PRId64,
+        sgp_node_state_name(status.state), status.round, status.rounds);
+    sgp_time waited = daemon_now() - status.waiting_since;
+    bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= DAEMON_WAIT_NS;
+    if (waits) {
+        struct edge *edge = edges_find(daemon, status.waiting_peer, SGP_OUT);
+        const char *why = edge != NULL ? edge->error : "";
+        (void)snprintf(text + used, sizeof text - (size_t)used, "; waits for %s (%s%s%.200s)",
+            name_of(daemon, status.waiting_peer), sgp_waiting_name(status.waiting),
+            *why ? ": " : "", why);
+        if (daemon->wait_told != status.waiting_since)
+            sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+                "event=waiting peer=%s for=%s round=%" PRId64, name_of(daemon, status.waiting_peer),
+                sgp_waiting_name(status.waiting), status.round);
+        daemon->wait_told = status.waiting_since;
+    }
+    notify_status(&daemon->notify, text);
+}

@@ -1,0 +1,219 @@
+/* The core's effects in the real world: verbs that hand messages to links and jobs to the compute
+ * thread, and the ends of these jobs, posted back to the core in the order in which they were done.
+ *
+ * Thread: the loop thread, but for the functions named run_*, which are the compute thread's and touch
+ * nothing but their task, the trainer and the vectors named in the task. */
+#include "task.h"
+
+#include "sgp/kernels.h"
+
+#include <math.h>
+#include <xxhash.h>
+
+static struct task *must_take(
+    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
+{
+    struct task *task = task_take(daemon, run, done);
+    sgp_assert(task != NULL); /* the core has a bounded number of jobs under way: tasks_init */
+    return task;
+}
+
+/* ---- links ---- */
+
+static void verb_dial(void *context, uint32_t peer)
+{
+    struct daemon *daemon = context;
+    dialer_dial(&daemon->dialer, peer, daemon->prepared->topology->nodes[peer].address);
+}
+
+/* Remember what our own estimate was in this round: neighbours' shares of it are compared with it. */
+static void note_own(struct daemon *daemon, const struct sgp_share *share, uint32_t snapshot)
+{
+    if (share->round < daemon->own_round)
+        return;
+    daemon->own_slot = snapshot;
+    daemon->own_round = share->round;
+    daemon->own_weight = share->weight / share->fraction;
+}
+
+static void verb_send(
+    void *context, struct sgp_link id, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct daemon *daemon = context;
+    bool payload = message->type == SGP_SHARE && snapshot != SGP_SLOT_NONE;
+    if (payload)
+        note_own(daemon, &message->share, snapshot);
+    struct link *link = edges_link(daemon, &id);
+    if (link == NULL)
+        return;
+    if (payload)
+        link_share(link, message,
+            sgp_pool_data(&daemon->snapshots, snapshot) + message->share.slice.first);
+    else
+        link_send(link, message);
+}
+
+static void verb_hang_up(
+    void *context, struct sgp_link id, int code, const struct sgp_message *goodbye)
+{
+    struct daemon *daemon = context;
+    struct link *link = edges_link(daemon, &id);
+    if (link == NULL)
+        return;
+    notes_hang_up(daemon, &id, code, goodbye->goodbye.reason);
+    link_close(link, goodbye);
+}
+
+static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
+{
+    struct daemon *daemon = context;
+    struct link *link = edges_link(daemon, &id);
+    if (link == NULL)
+        return;
+    daemon->incoming[slot] = link->share;
+    link_receive(link, sgp_pool_data(&daemon->receives, slot));
+}
+
+/* ---- jobs ---- */
+
+static void post_done(struct task *task, enum sgp_event_type type, bool cancelled)
+{
+    struct daemon *daemon = task->daemon;
+    struct sgp_event event = {
+        .type = type, .code = task->code, .slot = task->slot, .checksum = task->checksum};
+    task_give(task);
+    if (!cancelled)
+        daemon_post(daemon, event);
+}
+
+static void run_train(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->code =
+        task->trainer->methods->train(task->trainer, task->weight, task->steps, &task->training);
+}
+
+static void done_train(struct job *job, bool cancelled)
+{
+    struct task *task = (struct task *)job;
+    struct daemon *daemon = task->daemon;
+    if (task->code == 0 && !cancelled &&
+        figures_trained(&daemon->figures, &task->training, daemon_now()))
+        daemon->measure_due = true;
+    post_done(task, SGP_EVENT_TRAINED, cancelled);
+}
+
+static void verb_train(void *context, sgp_round round, double weight, uint32_t steps)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, run_train, done_train);
+    task->round = round;
+    task->weight = weight;
+    task->steps = steps;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void run_publish(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->publish(task->trainer, task->vector, (float)task->factor);
+    task->checksum = XXH3_64bits(task->vector, task->trainer->parameters * sizeof(float));
+}
+
+static void done_publish(struct job *job, bool cancelled)
+{
+    post_done((struct task *)job, SGP_EVENT_PUBLISHED, cancelled);
+}
+
+static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
+{
+    struct daemon *daemon = context;
+    if (snapshot == daemon->own_slot)
+        daemon->own_slot = SGP_SLOT_NONE;
+    struct task *task = must_take(daemon, run_publish, done_publish);
+    task->round = round;
+    task->slot = snapshot;
+    task->vector = sgp_pool_data(&daemon->snapshots, snapshot);
+    task->factor = keep;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void run_absorb(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    if (task->own != NULL)
+        task->distance = sgp_relative_difference(task->vector, task->their_weight,
+            task->own + task->slice.first, task->own_weight, task->slice.count);
+    task->trainer->methods->absorb(
+        task->trainer, task->vector, (float)task->factor, task->slice.first, task->slice.count);
+}
+
+static void done_absorb(struct job *job, bool cancelled)
+{
+    struct task *task = (struct task *)job;
+    if (task->own != NULL && !cancelled)
+        figures_distance(&task->daemon->figures, task->round, task->distance);
+    post_done(task, SGP_EVENT_ABSORBED, cancelled);
+}
+
+static void verb_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+{
+    struct daemon *daemon = context;
+    const struct sgp_share *share = &daemon->incoming[slot];
+    struct task *task = must_take(daemon, run_absorb, done_absorb);
+    task->slot = slot;
+    task->vector = sgp_pool_data(&daemon->receives, slot);
+    task->factor = fraction;
+    task->slice = slice;
+    task->round = share->round;
+    if (daemon->own_slot != SGP_SLOT_NONE && share->round == daemon->own_round) {
+        task->own = sgp_pool_data(&daemon->snapshots, daemon->own_slot);
+        task->own_weight = daemon->own_weight;
+        task->their_weight = share->weight / share->fraction;
+    }
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void run_restore(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->absorb(task->trainer, task->vector + task->slice.first,
+        (float)task->factor, task->slice.first, task->slice.count);
+}
+
+static void done_restore(struct job *job, bool cancelled)
+{
+    post_done((struct task *)job, SGP_EVENT_RESTORED, cancelled);
+}
+
+static void verb_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, run_restore, done_restore);
+    task->slot = snapshot;
+    task->vector = sgp_pool_data(&daemon->snapshots, snapshot);
+    task->factor = fraction;
+    task->slice = slice;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void verb_note(void *context, const struct sgp_effect *note)
+{
+    notes_note(context, note);
+}
+
+const struct sgp_driver_verbs daemon_verbs = {
+    .dial = verb_dial,
+    .send = verb_send,
+    .hang_up = verb_hang_up,
+    .receive = verb_receive,
+    .train = verb_train,
+    .publish = verb_publish,
+    .absorb = verb_absorb,
+    .restore = verb_restore,
+    .note = verb_note,
+};

@@ -1,0 +1,50 @@
+/* The fixed stock of jobs; see task.h. */
+#include "task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* TRAIN, PUBLISH, two saves and two measurements at the end, and one to spare. */
+#define TASKS_OF_ROUND 7u
+
+int tasks_init(struct daemon *daemon)
+{
+    uint32_t count =
+        TASKS_OF_ROUND + daemon->prepared->needs.receives + daemon->out_count + DAEMON_CHORES_MAX;
+    daemon->tasks = calloc(count, sizeof *daemon->tasks);
+    if (daemon->tasks == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        daemon->tasks[i].daemon = daemon;
+        task_give(&daemon->tasks[i]);
+    }
+    return 0;
+}
+
+void tasks_finish(struct daemon *daemon)
+{
+    free(daemon->tasks);
+    daemon->tasks = NULL;
+    daemon->free_tasks = NULL;
+}
+
+struct task *task_take(
+    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
+{
+    struct task *task = daemon->free_tasks;
+    if (task == NULL)
+        return NULL;
+    daemon->free_tasks = task->next;
+    *task = (struct task){
+        .job = {.run = run, .done = done},
+        .daemon = daemon,
+        .trainer = daemon->prepared->trainer,
+    };
+    return task;
+}
+
+void task_give(struct task *task)
+{
+    task->next = task->daemon->free_tasks;
+    task->daemon->free_tasks = task;
+}

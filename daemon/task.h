@@ -1,0 +1,53 @@
+/* A job of the compute thread with its arguments and results. A fixed number is made at the start: as
+ * many as the core can have under way, and DAEMON_CHORES_MAX for onlookers.
+ *
+ * Thread: take and give on the loop thread; in between the fields belong to whoever has the job. */
+#ifndef SGPD_TASK_H
+#define SGPD_TASK_H
+
+#include "daemon.h"
+
+struct task {
+    struct job job; /* first, so that either pointer is the other */
+    struct task *next;
+    struct daemon *daemon;
+    struct sgp_trainer *trainer;
+
+    uint32_t slot;
+    uint32_t steps;
+    double weight;
+    double factor;
+    struct sgp_slice slice;
+    sgp_round round;
+    float *vector;    /* snapshot, share, or estimate */
+    const float *own; /* absorb: the snapshot to measure against, or NULL */
+    double own_weight;
+    double their_weight;
+
+    int code;
+    uint64_t checksum;
+    double distance;
+    struct sgp_training training;
+    struct sgp_evaluation evaluation;
+
+    /* chores */
+    bool measures;
+    view_evaluated evaluated;
+    view_estimated estimated;
+    view_predicted predicted;
+    void *argument;
+    const float *features;
+    uint64_t rows;
+    struct save *save;
+};
+
+/* Make them all. Returns 0 or -ENOMEM. */
+int tasks_init(struct daemon *daemon);
+void tasks_finish(struct daemon *daemon);
+
+/* A clean task, or NULL if all are in use. */
+struct task *task_take(
+    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool));
+void task_give(struct task *task);
+
+#endif

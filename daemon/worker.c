@@ -1,0 +1,122 @@
+/* The compute thread; see worker.h. */
+#include "worker.h"
+
+#include "sgp/status.h"
+
+#include <stddef.h>
+
+static void append(struct job_list *list, struct job *job)
+{
+    job->next = NULL;
+    if (list->last != NULL)
+        list->last->next = job;
+    else
+        list->first = job;
+    list->last = job;
+}
+
+static struct job *take_first(struct job_list *list)
+{
+    struct job *job = list->first;
+    if (job != NULL)
+        list->first = job->next;
+    if (list->first == NULL)
+        list->last = NULL;
+    return job;
+}
+
+static struct job_list take_all(struct job_list *list)
+{
+    struct job_list all = *list;
+    *list = (struct job_list){NULL, NULL};
+    return all;
+}
+
+static void compute(void *argument)
+{
+    struct worker *worker = argument;
+    uv_mutex_lock(&worker->mutex);
+    for (;;) {
+        struct job *job = worker->stopping ? NULL : take_first(&worker->todo);
+        if (job != NULL) {
+            uv_mutex_unlock(&worker->mutex);
+            job->run(job);
+            uv_mutex_lock(&worker->mutex);
+            append(&worker->finished, job);
+            (void)uv_async_send(&worker->async);
+        } else if (worker->stopping) {
+            break;
+        } else {
+            uv_cond_wait(&worker->wake, &worker->mutex);
+        }
+    }
+    uv_mutex_unlock(&worker->mutex);
+}
+
+static void hand_back(struct worker *worker, struct job_list list, bool cancelled)
+{
+    struct job *job;
+    while ((job = take_first(&list)) != NULL) {
+        worker->pending--;
+        worker->job_count += !cancelled;
+        job->done(job, cancelled);
+    }
+}
+
+static void on_wake(uv_async_t *async)
+{
+    struct worker *worker = async->data;
+    uv_mutex_lock(&worker->mutex);
+    struct job_list finished = take_all(&worker->finished);
+    uv_mutex_unlock(&worker->mutex);
+    hand_back(worker, finished, false);
+}
+
+int worker_start(struct worker *worker, uv_loop_t *loop)
+{
+    *worker = (struct worker){.stopping = false};
+    int code = uv_mutex_init(&worker->mutex);
+    if (code < 0)
+        return code;
+    code = uv_cond_init(&worker->wake);
+    if (code < 0)
+        goto no_cond;
+    code = uv_async_init(loop, &worker->async, on_wake);
+    if (code < 0)
+        goto no_async;
+    worker->async.data = worker;
+    code = uv_thread_create(&worker->thread, compute, worker);
+    if (code == 0)
+        return 0;
+    uv_close((uv_handle_t *)&worker->async, NULL);
+no_async:
+    uv_cond_destroy(&worker->wake);
+no_cond:
+    uv_mutex_destroy(&worker->mutex);
+    return code;
+}
+
+void worker_push(struct worker *worker, struct job *job)
+{
+    sgp_assert(!worker->stopping);
+    worker->pending++;
+    uv_mutex_lock(&worker->mutex);
+    append(&worker->todo, job);
+    uv_cond_signal(&worker->wake);
+    uv_mutex_unlock(&worker->mutex);
+}
+
+void worker_stop(struct worker *worker)
+{
+    uv_mutex_lock(&worker->mutex);
+    worker->stopping = true;
+    uv_cond_signal(&worker->wake);
+    uv_mutex_unlock(&worker->mutex);
+    (void)uv_thread_join(&worker->thread);
+    hand_back(worker, take_all(&worker->finished), true);
+    hand_back(worker, take_all(&worker->todo), true);
+    sgp_assert(worker->pending == 0);
+    uv_close((uv_handle_t *)&worker->async, NULL);
+    uv_cond_destroy(&worker->wake);
+    uv_mutex_destroy(&worker->mutex);
+}
