@@ -237,8 +237,8 @@ Test(prepare, a_model_that_does_not_fit_the_data)
     expect_refusal((struct parts){.model = "layers = dense 3\nloss = mse",
                        .data = "train = rows.csv\nlabel = b\nholdout = 0.2"},
         SGP_E_DATA,
-        "rows.csv:2: column 'kind': 'even' is not a number; give a scaling file that "
-        "names this column's values, or leaves it out");
+        "rows.csv:2: column 'kind': 'even' is not a number; a column of words needs its "
+        "values in a scaling file");
 }
 
 Test(prepare, layers_that_cannot_be_read)
@@ -268,7 +268,10 @@ Test(prepare, a_schedule_without_milestones)
     struct prepared p;
     const struct parts parts = {.rest = "[optimizer]\nschedule = step\n"};
     cr_assert(eq(int, build(parts, &config, &p, &error), SGP_E_CONFIG));
-    cr_assert(strstr(error.text, "n.conf: [optimizer] milestones: ") != NULL, "%s", error.text);
+    cr_assert(strstr(error.text,
+                  "n.conf:17: [optimizer] schedule: a step schedule has 0 milestones; give 1 to 32 "
+                  "epochs") != NULL,
+        "%s", error.text);
     config_finish(&config);
 }
 
