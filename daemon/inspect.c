@@ -33,6 +33,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
     *ret_status = (struct view_status){
         .name = daemon->config->name,
         .algorithm = "sgp",
+        .topology_file = daemon->config->topology,
         .state = status.state,
         .incarnation = daemon->lineage,
         .uptime_seconds = seconds_since(daemon->started, now),
