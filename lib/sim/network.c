@@ -372,23 +372,24 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
 /* ---- arriving ---- */
 
 /* The peer's process is stopped, or the network is cut: try again when that is over. A machine that
- * is gone hears nothing ever again. Returns whether the side can hear now. */
+ * is gone hears nothing ever again; behind a cut that never ends all is stuck until somebody hangs
+ * up. Returns whether the side can hear now. */
 static bool can_hear(struct sgp_sim *sim, struct sgp_sim_connection *connection,
     enum sgp_sim_kind kind, uint32_t side)
 {
     uint32_t host = connection->hosts[side];
     sgp_time ready = sgp_sim_ready(sim, host);
+    if (ready == SGP_TIME_NEVER) {
+        connection->ends[side] = SGP_SIM_END_CLOSED;
+        return false;
+    }
     if (kind == SGP_SIM_ARRIVAL || kind == SGP_SIM_PAYLOAD) {
         sgp_time open = passable(sim, host, connection->hosts[!side]);
         ready = open > ready ? open : ready;
     }
-    if (ready <= sim->now)
-        return true;
-    if (ready == SGP_TIME_NEVER)
-        connection->ends[side] = SGP_SIM_END_CLOSED;
-    else
+    if (ready > sim->now && ready != SGP_TIME_NEVER)
         push(sim, ready, kind, side, connection);
-    return false;
+    return ready <= sim->now;
 }
 
 static void down(
@@ -470,10 +471,8 @@ static void arrive(struct sgp_sim *sim, struct sgp_sim_connection *connection, u
         return;
     }
     pipe->scheduled = true;
-    if (!can_hear(sim, connection, SGP_SIM_ARRIVAL, side)) {
-        pipe->scheduled = connection->ends[side] != SGP_SIM_END_CLOSED;
+    if (!can_hear(sim, connection, SGP_SIM_ARRIVAL, side))
         return;
-    }
     struct sgp_sim_flight *flight = pipe->first;
     pipe->first = flight->next;
     if (!pipe->first)

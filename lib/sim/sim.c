@@ -158,22 +158,25 @@ static void step(struct sgp_sim *sim)
         host_entry(sim, &entry, kind, index);
 }
 
+/* Blame whoever has waited longest: the others wait for it, or for those who wait for it. */
 static void fail_stalled(struct sgp_sim *sim)
 {
+    struct sgp_node_status worst = {.waiting_since = SGP_TIME_NEVER};
+    uint32_t index = 0;
     for (uint32_t i = 0; i < sim->host_count; i++) {
-        const struct sgp_sim_host *host = &sim->hosts[i];
-        if (host->done)
-            continue;
         struct sgp_node_status status;
-        sgp_node_status(host->node, &status);
-        bool peer = status.waiting_peer != SGP_SLOT_NONE;
-        sgp_sim_fail(sim, SGP_E_STATE,
-            "nobody advances any more: %s, %s in round %lld, waits for %s%s%s",
-            sgp_sim_name(sim, i), sgp_node_state_name(status.state), (long long)status.round,
-            sgp_waiting_name(status.waiting), peer ? " of " : "",
-            peer ? sgp_sim_name(sim, status.waiting_peer) : "");
-        return;
+        sgp_node_status(sim->hosts[i].node, &status);
+        if (sim->hosts[i].done || status.waiting_since >= worst.waiting_since)
+            continue;
+        worst = status;
+        index = i;
     }
+    bool peer = worst.waiting_peer != SGP_SLOT_NONE;
+    sgp_sim_fail(sim, SGP_E_STATE,
+        "nobody advances any more: %s, %s in round %lld, waits for %s%s%s",
+        sgp_sim_name(sim, index), sgp_node_state_name(worst.state), (long long)worst.round,
+        sgp_waiting_name(worst.waiting), peer ? " of " : "",
+        peer ? sgp_sim_name(sim, worst.waiting_peer) : "");
 }
 
 static bool is_stalled(const struct sgp_sim *sim, sgp_time next)

@@ -2,6 +2,9 @@
  * as one, and the checkers see what they are there for. */
 #include "test_sim_fleet.h"
 
+#include "core/core.h"
+#include "sim/world.h"
+
 #include <errno.h>
 
 static void spread(struct fleet *fleet)
@@ -233,4 +236,237 @@ Test(faults, fifty_campaigns_of_resets_absences_and_cuts_lose_nothing)
 {
     for (uint64_t seed = 1; seed <= 50; seed++)
         campaign_run(seed);
+}
+
+Test(faults, a_node_that_is_stopped_by_command_drains_and_the_others_finish)
+{
+    struct fleet *fleet = fleet_generate("complete", 4, 0);
+    spread(fleet);
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_command(fleet->sim, SGP_SECOND / 2, 2, SGP_EVENT_STOP), 0));
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "%s", fleet->error.text);
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_DRAINED], 1));
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 3));
+    cr_assert(epsilon_eq(dbl, summary.weight, 4, 1e-12));
+    cr_assert(eq(u32, fleet->rows[fleet->row_count - 1].nodes, 3));
+    fleet_destroy(fleet);
+}
+
+Test(faults, a_paused_node_is_not_waited_for)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 4, 0);
+    spread(fleet);
+    fleet->options.rounds = 1000;
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_command(fleet->sim, SGP_SECOND, 1, SGP_EVENT_PAUSE), 0));
+    cr_assert(eq(int, sgp_sim_command(fleet->sim, 4 * SGP_SECOND, 1, SGP_EVENT_RESUME), 0));
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "%s", fleet->error.text);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 4));
+    cr_assert(eq(u64, summary.absences, 0));
+    cr_assert(lt(i64, summary.time, 13 * SGP_SECOND));
+    cr_assert(eq(dbl, summary.weight, 4));
+    cr_assert(lt(dbl, summary.disagreement, 1e-5));
+    fleet_destroy(fleet);
+}
+
+Test(faults, training_that_diverges_ends_the_node_and_breaks_no_invariant)
+{
+    struct fleet *fleet = fleet_generate("ring", 3, 0);
+    fleet->eta = 30;
+    fleet->centre[0][0] = 1;
+    fleet->options.rounds = 200;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.diverged, 3));
+    cr_assert(epsilon_eq(dbl, summary.weight, 3, 1e-12));
+    fleet_destroy(fleet);
+}
+
+/* ---- the checkers see what they are there for ---- */
+
+static struct sgp_trainer_methods cheat_methods;
+static const struct sgp_trainer_methods *honest_methods;
+
+static void cheat_absorb(
+    struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count)
+{
+    honest_methods->absorb(trainer, share, fraction, first, count);
+    honest_methods->absorb(trainer, share, fraction, first, count);
+}
+
+/* A trainer that has gone bad without noticing: what it gives away is not finite. */
+static void bad_publish(struct sgp_trainer *trainer, float *snapshot, float keep)
+{
+    honest_methods->publish(trainer, snapshot, keep);
+    for (uint64_t i = 0; i < trainer->parameters; i++)
+        snapshot[i] = NAN;
+}
+
+static int replace_methods(uint32_t node, uint32_t bad, struct sgp_trainer **trainer)
+{
+    honest_methods = (*trainer)->methods;
+    if (node == bad)
+        (*trainer)->methods = &cheat_methods;
+    return 0;
+}
+
+static int cheating_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    int status = fleet_trainer(context, node, ret_trainer);
+    if (status < 0)
+        return status;
+    cheat_methods = *(*ret_trainer)->methods;
+    cheat_methods.absorb = cheat_absorb;
+    return replace_methods(node, 2, ret_trainer);
+}
+
+static int bad_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    int status = fleet_trainer(context, node, ret_trainer);
+    if (status < 0)
+        return status;
+    cheat_methods = *(*ret_trainer)->methods;
+    cheat_methods.publish = bad_publish;
+    return replace_methods(node, 0, ret_trainer);
+}
+
+static void assert_fails(struct fleet *fleet, const char *text)
+{
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), SGP_E_STATE));
+    cr_assert(strstr(fleet->error.text, text) != NULL, "%s", fleet->error.text);
+    cr_assert(strstr(fleet->error.text, "seed 1: ") != NULL, "%s", fleet->error.text);
+    fleet_destroy(fleet);
+}
+
+Test(checkers, a_share_absorbed_twice_is_seen)
+{
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    spread(fleet);
+    fleet->options.trainer = cheating_trainer;
+    fleet_open(fleet);
+    assert_fails(fleet, "x[0] of n2 moved by 5 instead of 2.5");
+}
+
+/* Every check is tried on a core that has been tampered with in the middle of a sound run: all nodes
+ * train, and hold the credit for their next share. */
+static struct fleet *fleet_in_training(struct sgp_node **ret_node)
+{
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    spread(fleet);
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, 505 * SGP_MILLISECOND, &fleet->error), 0));
+    *ret_node = (struct sgp_node *)(uintptr_t)sgp_sim_node(fleet->sim, 1);
+    return fleet;
+}
+
+Test(checkers, weight_out_of_nothing_is_seen)
+{
+    struct sgp_node *node;
+    struct fleet *fleet = fleet_in_training(&node);
+    node->weight += 1e-9;
+    assert_fails(fleet, "the total weight of 4 nodes is 4.000000001");
+}
+
+Test(checkers, a_share_counted_twice_is_seen)
+{
+    struct sgp_node *node;
+    struct fleet *fleet = fleet_in_training(&node);
+    node->links[node->out_count].accepted -= 1;
+    assert_fails(fleet, "n1 accepts share ");
+}
+
+Test(checkers, a_share_without_a_credit_is_seen)
+{
+    struct sgp_node *node;
+    struct fleet *fleet = fleet_in_training(&node);
+    for (uint32_t i = 0; i < fleet->sim->connection_count; i++)
+        fleet->sim->connections[i]->credit = node->round + 1; /* n1 holds one for this round */
+    assert_fails(fleet, "share 46 of round 45 without a credit");
+}
+
+/* Without the guard of the cores, a cut lets those starve who give and no longer hear. */
+Test(checkers, a_weight_below_the_guard_is_seen)
+{
+    static const uint32_t half[] = {0, 1, 2, 3};
+    struct sgp_sim_cut cut = {half, 4, SGP_SECOND, SGP_TIME_NEVER};
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    fleet->options.rounds = 1000;
+    fleet_open(fleet);
+    for (uint32_t i = 0; i < 8; i++)
+        ((struct sgp_node *)(uintptr_t)sgp_sim_node(fleet->sim, i))->config.weight_least = 0;
+    assert_fails(fleet, "at weight 0.25, below its guard 0.375");
+}
+
+Test(checkers, what_is_not_finite_is_refused_and_comes_back)
+{
+    struct fleet *fleet = fleet_generate("complete", 3, 0);
+    fleet->options.trainer = bad_trainer;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u64, summary.shares_refused, 4)); /* of the two rounds until n0 knows */
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_RETURNED], 4));
+    cr_assert(eq(u32, summary.diverged, 1)); /* what came back is not finite either */
+    cr_assert(eq(u32, summary.finished, 2));
+    cr_assert(epsilon_eq(dbl, summary.weight, 3, 1e-12));
+    for (uint32_t i = 1; i < 3; i++) {
+        float estimate;
+        sgp_sim_estimate(fleet->sim, i, &estimate);
+        cr_assert(isfinite(estimate));
+    }
+    fleet_destroy(fleet);
+}
+
+Test(checkers, a_fleet_that_can_never_start_names_whom_it_waits_for)
+{
+    struct sgp_sim_absence never = {3, 0, SGP_TIME_NEVER};
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    fleet->options.absences = &never;
+    fleet->options.absence_count = 1;
+    fleet_open(fleet);
+    assert_fails(fleet, "n0, joining in round 0, waits for hello of n3");
+}
+
+/* ---- options ---- */
+
+static void assert_refused(struct fleet *fleet, const char *text)
+{
+    struct sgp_error error = {0};
+    struct sgp_sim *sim = NULL;
+    cr_assert(eq(int, sgp_sim_create(fleet->topology, &fleet->options, &error, &sim), -EINVAL));
+    cr_assert(eq(str, error.text, (char *)(uintptr_t)text));
+    cr_assert(sim == NULL);
+    fleet_destroy(fleet);
+}
+
+Test(options, what_is_out_of_range_is_refused_with_the_reason)
+{
+    struct fleet *fleet = fleet_generate("ring", 3, 0);
+    fleet->options.rounds = 0;
+    assert_refused(fleet, "rounds must be at least 1");
+    fleet = fleet_generate("ring", 3, 0);
+    fleet->options.loss = 1;
+    assert_refused(fleet, "the loss must be at least 0 and below 1");
+    fleet = fleet_generate("ring", 3, 0);
+    fleet->options.dimension = 0;
+    assert_refused(fleet, "the dimension must be from 1 to 16777216");
+    fleet = fleet_generate("ring", 3, 0);
+    fleet->options.bandwidth = NAN;
+    assert_refused(fleet, "the bandwidth must be above 0, or 0 for no limit");
+    struct sgp_sim_absence backwards = {0, 5, 4};
+    fleet = fleet_generate("ring", 3, 0);
+    fleet->options.absences = &backwards;
+    fleet->options.absence_count = 1;
+    assert_refused(fleet, "an absence must end after it begins");
+    uint32_t stranger = 3;
+    struct sgp_sim_cut cut = {&stranger, 1, 0, 1};
+    fleet = fleet_generate("ring", 3, 0);
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    assert_refused(fleet, "a cut names a node that does not exist");
 }

@@ -1,0 +1,371 @@
+/* `sgpctl simulate`: a topology file under virtual time, without a daemon.
+ *
+ * The same cores as in the daemon, one per node of the file. Without a learning rate the nodes only
+ * average random vectors; with one, each trains a quadratic of its own. */
+#include "simulate_faults.h"
+
+#include "sgp/dot.h"
+#include "sgp/quadratic.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAM_VECTORS ((uint64_t)4 << 32) /* of the seed; see lib/sim */
+#define BANDWIDTH_MAX 1e15
+#define FINAL_CYCLES_MAX 1000000u
+#define REPLAY_BYTES (SGP_TEXT_BYTES / 2)
+
+struct simulation {
+    struct ctl *ctl;
+    struct sgp_topology *topology;
+    struct sgp_sim_options options;
+    struct ctl_faults faults;
+    double learning_rate;
+    float *vector; /* scratch: a node's start or centre, then zeros */
+    double *mean;  /* what all should agree on */
+    char replay[REPLAY_BYTES];
+};
+
+/* ---- the vectors to be averaged, or to be trained towards ---- */
+
+/* A multiple of 1/256 from -4 to 4: halving and adding such numbers is exact in float32, so that a
+ * topology that averages exactly is seen to. */
+static float coordinate(struct sgp_random *random)
+{
+    return ((float)sgp_random_below(random, 2049) - 1024) / 256;
+}
+
+static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    struct simulation *simulation = context;
+    uint64_t dimension = simulation->options.dimension;
+    const float *zeros = simulation->vector + dimension;
+    struct sgp_random random;
+    sgp_random_init(&random, simulation->options.seed, STREAM_VECTORS + node);
+    for (uint64_t c = 0; c < dimension; c++) {
+        simulation->vector[c] = coordinate(&random);
+        simulation->mean[c] += (double)simulation->vector[c] / simulation->topology->node_count;
+    }
+    bool trains = simulation->learning_rate > 0;
+    return sgp_quadratic_create(dimension, trains ? simulation->vector : zeros,
+        trains ? zeros : simulation->vector, simulation->learning_rate, ret_trainer);
+}
+
+/* The greatest distance of any present node's estimate from what all should agree on. */
+static double error_of(struct simulation *simulation, const struct sgp_sim *sim, sgp_time now)
+{
+    double error = 0;
+    for (uint32_t i = 0; i < simulation->topology->node_count; i++) {
+        bool gone = false;
+        for (uint32_t a = 0; a < simulation->faults.absence_count; a++) {
+            const struct sgp_sim_absence *absence = &simulation->faults.absences[a];
+            gone |= absence->node == i && absence->to == SGP_TIME_NEVER && absence->from <= now;
+        }
+        if (gone)
+            continue;
+        sgp_sim_estimate(sim, i, simulation->vector);
+        for (uint64_t c = 0; c < simulation->options.dimension; c++) {
+            double distance = fabs((double)simulation->vector[c] - simulation->mean[c]);
+            if (!(distance <= error))
+                error = distance;
+        }
+    }
+    return error;
+}
+
+/* ---- what is printed ---- */
+
+static const char *const columns[] = {"round", "time_seconds", "nodes", "disagreement",
+    "total_weight", "weight_least", "bytes", "shares"};
+#define COLUMN_COUNT (sizeof columns / sizeof *columns)
+#define COLUMN_WIDTH 13
+
+static double seconds(sgp_time time)
+{
+    return (double)time / (double)SGP_SECOND;
+}
+
+static json_t *row_json(const struct sgp_sim_row *row)
+{
+    return json_pack("{s:I, s:f, s:I, s:o, s:f, s:f, s:I, s:I}", "round", (json_int_t)row->round,
+        "time_seconds", seconds(row->time), "nodes", (json_int_t)row->nodes, "disagreement",
+        ctl_json_real(row->disagreement), "total_weight", row->weight, "weight_least",
+        row->weight_least, "bytes", (json_int_t)row->bytes, "shares", (json_int_t)row->shares);
+}
+
+/* One line of the table; its head if `row` is NULL. On a terminal the columns are aligned. */
+static void print_line(const struct ctl *ctl, const json_t *row)
+{
+    char text[CTL_CELL_BYTES];
+    for (size_t k = 0; k < COLUMN_COUNT; k++) {
+        if (row)
+            ctl_cell(ctl, columns[k], json_object_get(row, columns[k]), text);
+        else
+            (void)snprintf(text, sizeof text, "%s", columns[k]);
+        bool last = k + 1 == COLUMN_COUNT;
+        if (ctl->terminal)
+            (void)printf("%*s%s", COLUMN_WIDTH, text, last ? "\n" : " ");
+        else
+            (void)printf("%s%s", text, last ? "\n" : "\t");
+    }
+}
+
+static void print_row(void *context, const struct sgp_sim_row *row)
+{
+    const struct simulation *simulation = context;
+    json_t *json = row_json(row);
+    if (simulation->ctl->json) {
+        (void)ctl_print_json(json);
+    } else {
+        print_line(simulation->ctl, json);
+        json_decref(json);
+    }
+}
+
+static json_t *summary_json(struct simulation *simulation, const struct sgp_sim *sim)
+{
+    struct sgp_sim_summary s;
+    char digest[17];
+    sgp_sim_summary(sim, &s);
+    (void)snprintf(digest, sizeof digest, "%016" PRIx64, s.digest);
+    json_t *faults =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "connections", (json_int_t)s.connections,
+            "resets", (json_int_t)s.resets, "absences", (json_int_t)s.absences, "jumps",
+            (json_int_t)s.jumps, "shares_empty", (json_int_t)s.shares_empty, "shares_refused",
+            (json_int_t)s.shares_refused, "diverged", (json_int_t)s.diverged);
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:o, s:o}", "nodes",
+            (json_int_t)simulation->topology->node_count, "finished", (json_int_t)s.finished,
+            "seed", (json_int_t)simulation->options.seed, "time_seconds", seconds(s.time), "events",
+            (json_int_t)s.events, "messages", (json_int_t)s.messages, "bytes", (json_int_t)s.bytes,
+            "shares", (json_int_t)s.shares, "total_weight", s.weight, "weight_in_flight",
+            s.weight_in_flight, "weight_least", ctl_json_real(s.weight_least), "mass_error",
+            s.mass_error, "disagreement", ctl_json_real(s.disagreement), "error",
+            ctl_json_real(error_of(simulation, sim, s.time)));
+    if (json && faults)
+        (void)json_object_update(json, faults);
+    json_decref(faults);
+    if (json)
+        (void)json_object_set_new(json, "digest", json_string(digest));
+    return json;
+}
+
+/* ---- the run ---- */
+
+static enum ctl_exit run_simulation(struct simulation *simulation)
+{
+    struct ctl *ctl = simulation->ctl;
+    struct sgp_error error = {0};
+    struct sgp_sim *sim;
+    enum ctl_exit status = CTL_DONE;
+    int code = sgp_sim_create(simulation->topology, &simulation->options, &error, &sim);
+    if (code == -EINVAL)
+        return ctl_usage(ctl, "%s", error.text);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s", error.text);
+    if (!ctl->json)
+        print_line(ctl, NULL);
+    code = sgp_sim_run(sim, SGP_TIME_NEVER, &error);
+    if (code < 0) {
+        status = ctl_fail(ctl, CTL_FAILED, "%s (again: %s)", error.text, simulation->replay);
+    } else if (ctl->json) {
+        status = ctl_print_json(json_pack("{s:o}", "summary", summary_json(simulation, sim)));
+    } else {
+        json_t *summary = summary_json(simulation, sim);
+        (void)putchar('\n');
+        ctl_print_object(ctl, summary);
+        json_decref(summary);
+    }
+    sgp_sim_destroy(sim);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+enum {
+    ROUNDS,
+    SEED,
+    DIMENSION,
+    LATENCY,
+    BANDWIDTH,
+    COMPUTE,
+    JITTER,
+    LOSS,
+    LEARNING_RATE,
+    LOCAL_STEPS,
+    FINAL_CYCLES,
+    THROUGH_WIRE,
+    OPTION_COUNT
+};
+
+static enum ctl_exit read_time(struct ctl *ctl, const struct ctl_option *option, sgp_time *ret_time)
+{
+    if (!option->given || ctl_text_time(option->value, strlen(option->value), ret_time))
+        return CTL_DONE;
+    return ctl_usage(ctl, "%s is a time such as 500us, 1ms, 0.2s or 2min, not '%s'", option->name,
+        option->value);
+}
+
+/* Bytes a second, with k, M or G. */
+static enum ctl_exit read_bandwidth(
+    struct ctl *ctl, const struct ctl_option *option, double *ret_bandwidth)
+{
+    static const char units[] = "kMG";
+    char text[64];
+    if (!option->given)
+        return CTL_DONE;
+    size_t length = strlen(option->value);
+    const char *unit = length > 0 ? strchr(units, option->value[length - 1]) : NULL;
+    double value = 0;
+    (void)snprintf(text, sizeof text, "%.*s", (int)(unit ? length - 1 : length), option->value);
+    bool good = length > 0 && length < sizeof text && ctl_text_real(text, &value) && value >= 0;
+    if (good && unit)
+        value *= pow(1000, (double)(unit - units + 1));
+    if (!good || value > BANDWIDTH_MAX)
+        return ctl_usage(ctl, "%s is bytes a second such as 125M, 0 for no limit, not '%s'",
+            option->name, option->value);
+    *ret_bandwidth = value;
+    return CTL_DONE;
+}
+
+static enum ctl_exit read_options(
+    struct ctl *ctl, const struct ctl_option *given, struct simulation *simulation)
+{
+    struct sgp_sim_options *options = &simulation->options;
+    uint64_t rounds = (uint64_t)options->rounds, steps = 1, cycles;
+    enum ctl_exit status = ctl_option_u64(ctl, &given[ROUNDS], 1, (uint64_t)1 << 40, &rounds);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[SEED], 0, INT64_MAX, &options->seed);
+    if (status == CTL_DONE)
+        status =
+            ctl_option_u64(ctl, &given[DIMENSION], 1, SGP_SIM_DIMENSION_MAX, &options->dimension);
+    if (status == CTL_DONE)
+        status = read_time(ctl, &given[LATENCY], &options->latency_ns);
+    if (status == CTL_DONE)
+        status = read_bandwidth(ctl, &given[BANDWIDTH], &options->bandwidth);
+    if (status == CTL_DONE)
+        status = read_time(ctl, &given[COMPUTE], &options->compute_ns);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &given[JITTER], 0, 0.99, &options->compute_jitter);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &given[LOSS], 0, 0.99, &options->loss);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &given[LEARNING_RATE], 0, 1e6, &simulation->learning_rate);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
+    cycles = simulation->learning_rate > 0 ? options->final_cycles : 0;
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);
+    options->rounds = (sgp_round)rounds;
+    options->local_steps = (uint32_t)steps;
+    options->final_cycles = (uint32_t)cycles;
+    options->through_wire = given[THROUGH_WIRE].given;
+    return status;
+}
+
+static enum ctl_exit read_topology(struct simulation *simulation, const char *path)
+{
+    struct sgp_error error = {0};
+    int code = strcmp(path, "-") == 0 ? sgp_dot_read(stdin, "-", &error, &simulation->topology)
+                                      : sgp_dot_read_path(path, &error, &simulation->topology);
+    if (code == 0)
+        return CTL_DONE;
+    return ctl_fail(simulation->ctl, CTL_INVALID, "%s",
+        error.text[0] != '\0' ? error.text : sgp_strerror(code));
+}
+
+static enum ctl_exit make_vectors(struct simulation *simulation)
+{
+    simulation->vector = calloc(2 * simulation->options.dimension, sizeof *simulation->vector);
+    simulation->mean = calloc(simulation->options.dimension, sizeof *simulation->mean);
+    if (simulation->vector && simulation->mean)
+        return CTL_DONE;
+    return ctl_fail(simulation->ctl, CTL_FAILED, "out of memory");
+}
+
+/* The command line, to be told beside a failure. */
+static void remember(struct simulation *simulation, int argc, char **argv)
+{
+    size_t used = 0;
+    for (int i = -1; i < argc && used < sizeof simulation->replay; i++) {
+        int length = snprintf(simulation->replay + used, sizeof simulation->replay - used, "%s%s",
+            i < 0 ? "" : " ", i < 0 ? "sgpctl simulate" : argv[i]);
+        used += length > 0 ? (size_t)length : 0;
+    }
+}
+
+static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
+{
+    static struct simulation simulation;
+    struct ctl_option given[OPTION_COUNT] = {[ROUNDS] = {.name = "--rounds"},
+        [SEED] = {.name = "--seed"},
+        [DIMENSION] = {.name = "--dimension"},
+        [LATENCY] = {.name = "--latency"},
+        [BANDWIDTH] = {.name = "--bandwidth"},
+        [COMPUTE] = {.name = "--compute"},
+        [JITTER] = {.name = "--jitter"},
+        [LOSS] = {.name = "--loss"},
+        [LEARNING_RATE] = {.name = "--learning-rate"},
+        [LOCAL_STEPS] = {.name = "--local-steps"},
+        [FINAL_CYCLES] = {.name = "--final-cycles"},
+        [THROUGH_WIRE] = {.name = "--through-wire", .flag = true}};
+    simulation.ctl = ctl;
+    remember(&simulation, argc, argv);
+    sgp_sim_options_init(&simulation.options);
+    simulation.options.context = &simulation;
+    simulation.options.trainer = make_trainer;
+    simulation.options.row = print_row;
+    enum ctl_exit status = ctl_faults_take(ctl, &argc, argv, &simulation.faults);
+    if (status == CTL_DONE)
+        status = ctl_options_take(ctl, &argc, argv, given, OPTION_COUNT, 1, 1);
+    if (status == CTL_DONE)
+        status = read_options(ctl, given, &simulation);
+    if (status == CTL_DONE)
+        status = read_topology(&simulation, argv[0]);
+    if (status == CTL_DONE)
+        status = ctl_faults_read(ctl, simulation.topology, &simulation.faults, &simulation.options);
+    if (status == CTL_DONE)
+        status = make_vectors(&simulation);
+    if (status == CTL_DONE)
+        status = run_simulation(&simulation);
+    free(simulation.vector);
+    free(simulation.mean);
+    ctl_faults_finish(&simulation.faults);
+    sgp_topology_destroy(simulation.topology);
+    return status;
+}
+
+const struct ctl_command ctl_simulate_command = {.words = "simulate",
+    .synopsis = "FILE [--rounds R] [--seed S] [--dimension D] [--latency T] [--bandwidth B]\n"
+                "         [--compute T] [--straggler NODE:FACTOR] [--through-wire] ...",
+    .summary = "run the nodes of a topology file in virtual time, faults included",
+    .help =
+        "FILE may be `-` for standard input. No daemon is needed. Every node is the daemon's own\n"
+        "core; after every event the total weight is checked, and a violation ends with 1 and the\n"
+        "line that shows it again. Equal options give equal output. Prints a line per round, then\n"
+        "a summary; with --json an object per round, then {\"summary\": {...}}.\n"
+        "\n"
+        "  --rounds R            rounds to run (100)\n"
+        "  --seed S              of the vectors, the jitter and the losses (1)\n"
+        "  --dimension D         parameters of each node (8)\n"
+        "  --latency T           of a link, one way (1ms); times take us, ms, s, min\n"
+        "  --bandwidth B         out of a node, bytes a second (125M); 0 for no limit\n"
+        "  --compute T           of one training step (10ms)\n"
+        "  --jitter F            each training job takes 1 -+ F of its time (0)\n"
+        "  --straggler NODE:FACTOR   its steps take FACTOR times as long\n"
+        "  --learning-rate E     train quadratics with random minima; 0, the default, only "
+        "averages\n"
+        "                        random vectors\n"
+        "  --local-steps N       steps in a round (1)\n"
+        "  --final-cycles N      cycles of averaging after the last round (2 when training, else "
+        "0)\n"
+        "  --loss P              a message breaks its connection with this chance (0)\n"
+        "  --absent NODE:FROM:TO a node is stopped in this span; without :TO it is gone for good\n"
+        "  --cut NODE,...:FROM:TO    nothing passes between these nodes and the others\n"
+        "  --through-wire        encode and decode every message\n"
+        "\n"
+        "--straggler, --absent and --cut may be given more than once. See docs/SIMULATOR.md.\n",
+    .run = simulate};
