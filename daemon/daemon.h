@@ -54,8 +54,10 @@ struct daemon {
     struct sgp_pool snapshots, receives; /* all taken: an index is a slot of the core */
     struct sgp_share *incoming;          /* by receive slot: the share that lies in it */
 
-    /* The node's own estimate when it published last, to measure neighbours against. */
-    uint32_t own_slot; /* SGP_SLOT_NONE if overwritten */
+    /* The node's own estimate when it published last, to measure neighbours against. `weight` follows
+     * the core's w from effect to effect; after giving it is not known until the round is complete. */
+    double weight;
+    uint32_t own_slot; /* SGP_SLOT_NONE before the first */
     sgp_round own_round;
     double own_weight;
 

@@ -132,6 +132,7 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *note)
 void notes_note(struct daemon *daemon, const struct sgp_effect *note)
 {
     bool about_peer = note->link.peer != daemon->prepared->self;
+    daemon->weight = note->weight;
     if (about_peer)
         log_about_peer(daemon, note);
     else

@@ -26,23 +26,11 @@ static void verb_dial(void *context, uint32_t peer)
     dialer_dial(&daemon->dialer, peer, daemon->prepared->topology->nodes[peer].address);
 }
 
-/* Remember what our own estimate was in this round: neighbours' shares of it are compared with it. */
-static void note_own(struct daemon *daemon, const struct sgp_share *share, uint32_t snapshot)
-{
-    if (share->round < daemon->own_round)
-        return;
-    daemon->own_slot = snapshot;
-    daemon->own_round = share->round;
-    daemon->own_weight = share->weight / share->fraction;
-}
-
 static void verb_send(
     void *context, struct sgp_link id, const struct sgp_message *message, uint32_t snapshot)
 {
     struct daemon *daemon = context;
     bool payload = message->type == SGP_SHARE && snapshot != SGP_SLOT_NONE;
-    if (payload)
-        note_own(daemon, &message->share, snapshot);
     struct link *link = edges_link(daemon, &id);
     if (link == NULL)
         return;
@@ -110,6 +98,7 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
     task->round = round;
     task->weight = weight;
     task->steps = steps;
+    daemon->weight = weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
@@ -129,8 +118,9 @@ static void done_publish(struct job *job, bool cancelled)
 static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
 {
     struct daemon *daemon = context;
-    if (snapshot == daemon->own_slot)
-        daemon->own_slot = SGP_SLOT_NONE;
+    daemon->own_slot = snapshot;
+    daemon->own_round = round;
+    daemon->own_weight = daemon->weight;
     struct task *task = must_take(daemon, run_publish, done_publish);
     task->round = round;
     task->slot = snapshot;
@@ -173,6 +163,7 @@ static void verb_absorb(void *context, uint32_t slot, double fraction, struct sg
         task->own_weight = daemon->own_weight;
         task->their_weight = share->weight / share->fraction;
     }
+    daemon->weight += share->weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }

@@ -1,0 +1,243 @@
+"""Fleets of real daemons on loopback, for the system tests.
+
+A fleet lives in a temporary directory: a generated CSV file, a topology, one configuration a node.
+Every wait is a poll with a bound; a test that waits in vain fails with the daemons' last lines.
+"""
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SGPD = os.environ.get("SGPD", "sgpd")
+LONG = os.environ.get("SGP_LONG") == "1"
+PATIENCE = 60.0  # seconds that any wait may take at most
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(10)
+        self.sock.connect(self.path)
+
+
+def free_ports(count):
+    """Ports that nobody listens on; all are held until all are known."""
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def write_rows(path, rows=400, features=6, seed=1):
+    """Two classes that a plane separates."""
+    draw = random.Random(seed)
+    with open(path, "w") as file:
+        file.write(",".join("f%d" % i for i in range(features)) + ",label\n")
+        for _ in range(rows):
+            x = [draw.gauss(0, 1) for _ in range(features)]
+            side = "pos" if sum(x[::2]) > sum(x[1::2]) else "neg"
+            file.write(",".join("%.5f" % v for v in x) + "," + side + "\n")
+
+
+def exponential(n):
+    """The phases of the one-peer exponential graph, as lists of edges."""
+    hops, hop = [], 1
+    while hop < n:
+        hops.append([(i, (i + hop) % n) for i in range(n)])
+        hop *= 2
+    return hops
+
+
+class Node:
+    def __init__(self, fleet, index):
+        self.fleet = fleet
+        self.index = index
+        self.name = "n%d" % index
+        self.listen = fleet.ports[index]
+        self.directory = os.path.join(fleet.directory, self.name)
+        self.configuration = os.path.join(fleet.directory, self.name + ".conf")
+        self.socket = os.path.join(fleet.directory, self.name + ".sock")
+        self.log_path = os.path.join(fleet.directory, self.name + ".log")
+        self.process = None
+
+    def start(self):
+        with open(self.log_path, "a") as log:
+            self.process = subprocess.Popen([SGPD, "-c", self.configuration], stderr=log,
+                                            stdout=log, stdin=subprocess.DEVNULL)
+
+    def get(self, path, method="GET", body=None):
+        connection = UnixConnection(self.socket)
+        try:
+            connection.request(method, path, body)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def json(self, path, method="GET"):
+        return json.loads(self.get(path, method)[1])
+
+    def status(self):
+        """The status, or None while the socket does not answer."""
+        try:
+            return self.json("/v1/status")
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+
+    def peer(self, name, direction):
+        for peer in self.json("/v1/peers"):
+            if peer["name"] == name and peer["direction"] == direction:
+                return peer
+        raise AssertionError("%s has no %s peer %s" % (self.name, direction, name))
+
+    def log(self):
+        with open(self.log_path) as file:
+            return file.read()
+
+    def kill(self, number):
+        os.kill(self.process.pid, number)
+
+    def end(self, number=signal.SIGTERM):
+        """Signal and wait; returns the exit status."""
+        self.kill(number)
+        return self.process.wait(PATIENCE)
+
+
+class Fleet:
+    """n daemons. `dial` maps (source, target) to a port that the source dials instead of the target's
+    own; `options` are the keys of every configuration, "section.key": value; `own` the same by node."""
+
+    def __init__(self, n=4, phases=None, dial=None, options=None, own=None, rows=400, features=6):
+        self.temporary = tempfile.TemporaryDirectory(prefix="sgpd-")
+        self.directory = self.temporary.name
+        self.n = n
+        self.ports = free_ports(n)
+        self.phases = exponential(n) if phases is None else phases
+        self.rows = os.path.join(self.directory, "rows.csv")
+        write_rows(self.rows, rows, features)
+        self.nodes = [Node(self, i) for i in range(n)]
+        for i in range(n):
+            self.write_topology(i, dial or {})
+            self.write_configuration(i, dict(options or {}), (own or {}).get(i, {}))
+
+    def write_topology(self, index, dial):
+        """A file for each node: alike but for addresses, which the digest leaves out."""
+        with open(os.path.join(self.directory, "n%d.dot" % index), "w") as file:
+            for p, edges in enumerate(self.phases):
+                file.write("digraph phase%d {\n" % p)
+                for i in range(self.n):
+                    port = dial.get((index, i), self.ports[i])
+                    file.write('  n%d [address="127.0.0.1:%d"];\n' % (i, port) if p == 0 else "")
+                for source, target in edges:
+                    file.write("  n%d -> n%d;\n" % (source, target))
+                file.write("}\n")
+
+    def write_configuration(self, index, options, own):
+        node = self.nodes[index]
+        values = {
+            "node.name": node.name,
+            "node.state_directory": node.directory,
+            "topology.file": "n%d.dot" % index,
+            "train.epochs": "4",
+            "train.batch": "10",
+            "model.layers": "dense 2",
+            "data.train": self.rows,
+            "data.label": "label",
+            "data.classes": "neg pos",
+            "data.holdout": "0.2",
+            "optimizer.learning_rate": "0.1",
+            "network.listen": "127.0.0.1:%d" % node.listen,
+            "control.socket": node.socket,
+        }
+        values.update(options)
+        values.update(own)
+        sections = {}
+        for key, value in values.items():
+            if value is not None:
+                section, name = key.split(".")
+                sections.setdefault(section, []).append("%s = %s\n" % (name, value))
+        with open(node.configuration, "w") as file:
+            for section, lines in sections.items():
+                file.write("[%s]\n%s" % (section, "".join(lines)))
+
+    def start(self, indices=None):
+        for i in range(self.n) if indices is None else indices:
+            self.nodes[i].start()
+
+    def wait(self, what, condition, timeout=PATIENCE):
+        """Poll until condition() is true; its value. Fails with the logs when time is up."""
+        end = time.monotonic() + timeout
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > end:
+                raise AssertionError("waited %.0f s for %s\n%s" % (timeout, what, self.logs()))
+            time.sleep(0.02)
+
+    def wait_state(self, state, indices=None, timeout=PATIENCE):
+        nodes = [self.nodes[i] for i in (range(self.n) if indices is None else indices)]
+
+        def all_there():
+            statuses = [node.status() for node in nodes]
+            return statuses if all(s and s["state"] == state for s in statuses) else None
+
+        return self.wait("%s to be %s" % ([n.name for n in nodes], state), all_there, timeout)
+
+    def wait_round(self, index, number, timeout=PATIENCE):
+        node = self.nodes[index]
+        return self.wait("round %d of %s" % (number, node.name),
+                         lambda: (node.status() or {"round": -1})["round"] >= number, timeout)
+
+    def wait_log(self, index, text, timeout=PATIENCE):
+        node = self.nodes[index]
+        return self.wait("%r in the log of %s" % (text, node.name), lambda: text in node.log(),
+                         timeout)
+
+    def logs(self):
+        lines = []
+        for node in self.nodes:
+            if os.path.exists(node.log_path):
+                lines += ["--- " + node.name] + node.log().splitlines()[-15:]
+        return "\n".join(lines)
+
+    def close(self):
+        for node in self.nodes:
+            if node.process is not None and node.process.poll() is None:
+                node.process.send_signal(signal.SIGCONT)
+                node.process.kill()
+            if node.process is not None:
+                node.process.wait()
+        self.temporary.cleanup()
+
+
+class FleetTest(unittest.TestCase):
+    def fleet(self, *arguments, **options):
+        fleet = Fleet(*arguments, **options)
+        self.addCleanup(fleet.close)
+        return fleet
+
+    def assert_alive(self, fleet, indices=None):
+        for i in range(fleet.n) if indices is None else indices:
+            self.assertIsNone(fleet.nodes[i].process.poll(), fleet.nodes[i].log())
+
+
+def main():
+    global SGPD
+    if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
+        SGPD = sys.argv.pop(1)
+    unittest.main(module="__main__", verbosity=2)
