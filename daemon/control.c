@@ -147,6 +147,10 @@ static void admit(struct control *control, int descriptor)
 {
     if (control->client_count >= CONTROL_CONNECTIONS_MAX)
         evict(control);
+    if (control->closing) {
+        (void)close(descriptor);
+        return;
+    }
     if (control->client_count >= CONTROL_CONNECTIONS_MAX) {
         refuse(control, descriptor);
         return;
@@ -166,6 +170,8 @@ static void on_acceptable(uv_poll_t *handle, int status, int events)
         int descriptor = accept4(control->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (descriptor >= 0) {
             admit(control, descriptor);
+            if (control->closing)
+                return;
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -216,11 +222,26 @@ static void on_tick(uv_timer_t *handle)
     control_pump(control);
 }
 
-/* Twice: libmicrohttpd 0.9.75 closes in one run what it frees, and lets in, only in the next. */
+static void shut_down(struct control *control);
+
+static void run_server(struct control *control)
+{
+    control->pumping = true;
+    /* Twice: libmicrohttpd 0.9.75 closes in one run what it frees, and lets in, only in the next. */
+    (void)MHD_run(control->server);
+    (void)MHD_run(control->server);
+    control->pumping = false;
+}
+
 void control_pump(struct control *control)
 {
-    (void)MHD_run(control->server);
-    (void)MHD_run(control->server);
+    if (control->pumping)
+        return;
+    run_server(control);
+    if (control->closing) {
+        shut_down(control);
+        return;
+    }
     if (control->client_count == 0 && control->refused_count == 0 && !control->accepting_paused) {
         (void)uv_timer_stop(&control->timer);
         return;
@@ -321,13 +342,10 @@ static void orphan_jobs(struct control *control)
     control->jobs = NULL;
 }
 
-void control_close(struct control *control, void (*closed)(void *argument), void *argument)
+static void shut_down(struct control *control)
 {
-    control->closed = closed;
-    control->closed_argument = argument;
-    (void)unlink(control->path);
     orphan_jobs(control);
-    control_pump(control);
+    run_server(control); /* sends what has been answered */
     uv_close((uv_handle_t *)&control->accepting, on_closed);
     uv_close((uv_handle_t *)&control->polling, on_closed);
     uv_close((uv_handle_t *)&control->timer, on_closed);
@@ -335,4 +353,16 @@ void control_close(struct control *control, void (*closed)(void *argument), void
     MHD_stop_daemon(control->server);
     for (uint32_t i = 0; i < control->refused_count; i++)
         (void)close(control->refused[i].descriptor);
+}
+
+void control_close(struct control *control, void (*closed)(void *argument), void *argument)
+{
+    sgp_assert(!control->closing);
+    control->closing = true;
+    control->closed = closed;
+    control->closed_argument = argument;
+    (void)unlink(control->path);
+    /* An order (stop) may close the server whose handler it came from: then the pump does the rest. */
+    if (!control->pumping)
+        shut_down(control);
 }

@@ -259,6 +259,8 @@ enum MHD_Result http_handle(void *context, struct MHD_Connection *connection, co
     if (!request->response && request->too_large)
         http_fail(request, MHD_HTTP_CONTENT_TOO_LARGE, "the body is larger than %u bytes",
             request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0);
+    else if (!request->response && request->control->closing)
+        http_fail_code(request, -ECANCELED);
     else if (!request->response && !request->job) {
         request->client->busy = true;
         request->endpoint->serve(request);

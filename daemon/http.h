@@ -75,6 +75,8 @@ struct control {
     uv_timer_t timer;
     unsigned handles;      /* open ones of the three */
     bool accepting_paused; /* out of descriptors until the next tick */
+    bool pumping;          /* libmicrohttpd is at work, perhaps in one of our handlers */
+    bool closing;
     struct client *clients;
     uint32_t client_count;
     struct refused refused[CONTROL_REFUSED_MAX];

@@ -30,7 +30,10 @@ struct fake_job {
     void *argument;
 };
 
+struct fixture;
+
 struct fake {
+    struct fixture *stop_closes; /* stop ends the daemon, and with it the server, at once */
     struct sgp_topology *topology;
     struct sgp_model model;
     struct fake_job jobs[16];
@@ -141,8 +144,13 @@ static int fake_resume(void *context)
     return fake_order(context, SGP_NODE_TRAINING);
 }
 
+static void close_at_once(struct fixture *f);
+
 static int fake_stop(void *context)
 {
+    struct fake *fake = context;
+    if (fake->stop_closes)
+        close_at_once(fake->stop_closes);
     return fake_order(context, SGP_NODE_DRAINING);
 }
 
@@ -274,10 +282,15 @@ static void on_closed(void *argument)
     *(bool *)argument = true;
 }
 
-static void close_control(struct fixture *f)
+static void close_at_once(struct fixture *f)
 {
     control_close(f->control, on_closed, &f->closed);
     f->control = NULL;
+}
+
+static void close_control(struct fixture *f)
+{
+    close_at_once(f);
     while (!f->closed)
         turn(f);
 }
@@ -834,6 +847,24 @@ Test(control, closing_answers_who_waits)
     f->fake.code = -ECANCELED;
     turn(f);
     cr_assert(eq(u32, f->fake.job_count, 0));
+    finish(f);
+}
+
+Test(control, an_order_may_close_the_server)
+{
+    struct fixture *f = start();
+    f->fake.hold = true;
+    int evaluate = begin(f, "POST", "/v1/evaluate");
+    turn_until_jobs(f, 1);
+    f->fake.stop_closes = f;
+    json_t *answer = parse_answer(ask(f, "POST", "/v1/stop", ""), 200);
+    expect_text(answer, "state", "draining");
+    json_decref(answer);
+    expect_error(receive(f, evaluate), 503, "busy", "the daemon is stopping");
+    while (!f->closed)
+        turn(f);
+    f->fake.hold = false;
+    turn(f);
     finish(f);
 }
 
