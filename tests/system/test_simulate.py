@@ -1,0 +1,132 @@
+"""sgpctl simulate: test_simulate.py SGPCTL. What people and scripts read, and every refusal."""
+import json
+import subprocess
+import sys
+
+import tap
+
+SGPCTL = sys.argv[1]
+
+
+def ctl(*arguments, text=None, status=0):
+    """Run sgpctl; returns standard output and standard error."""
+    done = subprocess.run([SGPCTL, *map(str, arguments)], input=text, text=True, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def simulate(family, nodes, *arguments):
+    """The objects of each round, and the summary."""
+    text = ctl("topology", "generate", family, nodes)[0]
+    lines = [json.loads(line) for line in
+             ctl("--json", "simulate", "-", *arguments, text=text)[0].splitlines()]
+    return lines[:-1], lines[-1]["summary"]
+
+
+def refused(*arguments):
+    text = ctl("topology", "generate", "ring", 4)[0]
+    out, err = ctl("simulate", "-", *arguments, text=text, status=2)
+    assert out == "" and err.endswith("; see sgpctl simulate --help\n"), (out, err)
+    return err[len("sgpctl: "):err.rindex(";")]
+
+
+def test_every_round_tells_time_disagreement_weight_and_bytes():
+    rounds, summary = simulate("one-peer-exponential", 8, "--rounds", 5)
+    assert [row["round"] for row in rounds] == list(range(5))
+    assert [row["disagreement"] == 0 for row in rounds] == [False, False, True, True, True]
+    for row, after in zip(rounds, rounds[1:]):
+        assert row["nodes"] == 8 and row["total_weight"] == 8
+        assert row["time_seconds"] < after["time_seconds"] and row["bytes"] < after["bytes"]
+        assert after["shares"] == row["shares"] + 8
+    assert summary["finished"] == 8 and summary["error"] == 0 and summary["mass_error"] == 0
+
+
+def test_equal_options_give_equal_output_and_other_seeds_do_not():
+    options = ("--rounds", 20, "--loss", 0.02, "--jitter", 0.3, "--learning-rate", 0.1)
+    first, again = simulate("random", 7, *options), simulate("random", 7, *options)
+    assert first == again
+    assert first[1]["digest"] != simulate("random", 7, *options, "--seed", 2)[1]["digest"]
+    assert first == simulate("random", 7, *options, "--through-wire")
+
+
+def test_a_thousand_nodes_run_two_hundred_rounds():
+    rounds, summary = simulate("one-peer-exponential", 1000, "--rounds", 200)
+    assert len(rounds) == 200 and summary["finished"] == 1000 and summary["shares"] == 200000
+    assert abs(summary["total_weight"] - 1000) < 1e-9
+
+
+def test_base_averages_five_nodes_in_five_rounds():
+    rounds, _ = simulate("base", 5, "--rounds", 5)
+    assert [row["disagreement"] < 1e-5 for row in rounds] == [False] * 4 + [True]
+
+
+def test_training_reaches_the_mean_of_the_minima():
+    _, summary = simulate("ring", 5, "--rounds", 400, "--learning-rate", 0.01,
+                          "--final-cycles", 100)
+    assert summary["error"] < 0.1 and summary["disagreement"] < 1e-5, summary
+
+
+def test_faults_happen_and_nothing_is_lost():
+    _, summary = simulate("one-peer-exponential", 8, "--rounds", 2000, "--absent", "n3:1:9s",
+                          "--absent", "n5:2s:12s", "--cut", "n0,n1:500ms:10", "--straggler",
+                          "n2:1.5", "--straggler=n4:2", "--loss", 0.001)
+    assert abs(summary["total_weight"] - 8) < 1e-11 and summary["finished"] == 8, summary
+    assert summary["absences"] > 10 and summary["resets"] > 10, summary
+    assert summary["disagreement"] < 1e-4, summary
+
+
+def test_a_machine_that_is_gone_for_good_is_left_behind():
+    rounds, summary = simulate("complete", 4, "--rounds", 600, "--absent", "n3:1s")
+    assert summary["finished"] == 3 and abs(summary["total_weight"] - 4) < 1e-12, summary
+    assert rounds[0]["nodes"] == 4 and rounds[-1]["nodes"] == 3
+
+
+def test_latency_bandwidth_and_compute_take_their_time():
+    base = ("--rounds", 10, "--bandwidth", 0, "--latency", 0, "--compute", 0)
+    assert simulate("ring", 4, *base)[1]["time_seconds"] == 0
+    slow = simulate("ring", 4, "--rounds", 10, "--bandwidth", 0, "--latency", 0, "--compute", "2s")
+    assert slow[0][-1]["time_seconds"] == 20
+    wide = simulate("ring", 4, *base[:2], *base[4:], "--dimension", 25000, "--bandwidth", "100k")
+    assert wide[0][-1]["time_seconds"] > 10
+
+
+def test_people_get_a_table_and_a_summary():
+    text = ctl("topology", "generate", "ring", 3)[0]
+    lines = ctl("simulate", "-", "--rounds", 2, text=text)[0].splitlines()
+    assert lines[0].split("\t") == ["round", "time_seconds", "nodes", "disagreement",
+                                    "total_weight", "weight_least", "bytes", "shares"], lines
+    assert lines[1].split("\t")[0] == "0" and lines[3] == "" and "nodes 3" in lines, lines
+
+
+def test_refusals_say_what_would_be_right():
+    assert refused("--rounds", 0).startswith("--rounds is a whole number from 1 to ")
+    assert refused("--latency", "5 parsecs") == \
+        "--latency is a time such as 500us, 1ms, 0.2s or 2min, not '5 parsecs'"
+    assert refused("--bandwidth", "fast") == \
+        "--bandwidth is bytes a second such as 125M, 0 for no limit, not 'fast'"
+    assert refused("--loss", 1) == "--loss is a number from 0 to 0.99, not '1'"
+    assert refused("--straggler", "n1:0") == \
+        "--straggler is NODE:FACTOR with a factor above 0, not 'n1:0'"
+    assert refused("--straggler", "n9:2") == "'n9' is not a node of the topology"
+    assert refused("--absent", "n1:5s:4s") == ("--absent is NODE:FROM or NODE:FROM:TO with times "
+                                               "such as 1.5s and FROM before TO, not 'n1:5s:4s'")
+    assert refused("--cut", "n1,x:1:2") == "'x' is not a node of the topology"
+    assert refused("--cut") == "--cut needs a value"
+    assert refused("--wind", 3) == "unknown option '--wind'"
+
+
+def test_a_file_that_is_no_topology_ends_with_six():
+    err = ctl("simulate", "-", text="graph { a -- b }", status=6)[1]
+    assert err.startswith("sgpctl: -:"), err
+
+
+def test_a_fleet_that_can_never_start_says_why_and_how_to_see_it_again():
+    text = ctl("topology", "generate", "ring", 4)[0]
+    out = ctl("--json", "simulate", "-", "--absent", "n3:0", text=text, status=1)[0]
+    message = json.loads(out)["error"]["message"]
+    assert "n0, joining in round 0, waits for hello of n3" in message, message
+    assert message.endswith("(again: sgpctl simulate - --absent n3:0)"), message
+
+
+tap.run(vars())
