@@ -96,15 +96,19 @@ static json_t *row_json(const struct sgp_sim_row *row)
         row->weight_least, "bytes", (json_int_t)row->bytes, "shares", (json_int_t)row->shares);
 }
 
-/* One line of the table; its head if `row` is NULL. On a terminal the columns are aligned. */
+/* One line of the table; its head if `row` is NULL. On a terminal the columns are aligned, and time is
+ * as fine as rounds are short. */
 static void print_line(const struct ctl *ctl, const json_t *row)
 {
     char text[CTL_CELL_BYTES];
     for (size_t k = 0; k < COLUMN_COUNT; k++) {
-        if (row)
-            ctl_cell(ctl, columns[k], json_object_get(row, columns[k]), text);
-        else
+        const json_t *value = row ? json_object_get(row, columns[k]) : NULL;
+        if (!row)
             (void)snprintf(text, sizeof text, "%s", columns[k]);
+        else if (ctl->terminal && json_is_number(value))
+            (void)snprintf(text, sizeof text, "%.8g", json_number_value(value));
+        else
+            ctl_cell(ctl, columns[k], value, text);
         bool last = k + 1 == COLUMN_COUNT;
         if (ctl->terminal)
             (void)printf("%*s%s", COLUMN_WIDTH, text, last ? "\n" : " ");
