@@ -48,7 +48,7 @@ static bool factorise(
     for (uint32_t f = most < n ? most : n; f >= 2; f--) {
         if (n % f != 0 || depth == SGP_BASE_FACTORS_MAX || (found && depth + 1 >= ret_best->count))
             continue;
-        struct factors best;
+        struct factors best = {.count = 0};
         trial->factor[depth] = f;
         if (factorise(n / f, f, depth + 1, trial, &best) &&
             (!found || best.count < ret_best->count)) {
