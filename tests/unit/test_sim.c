@@ -210,6 +210,7 @@ static void campaign_run(uint64_t seed)
         (uint32_t)sgp_random_below(&random, 8), (uint32_t)sgp_random_below(&random, 8)};
     struct sgp_sim_cut cut = {side, 3, 5 * SGP_SECOND, 15 * SGP_SECOND};
     fleet->options.seed = seed;
+    fleet->options.through_wire = seed % 2 == 0;
     fleet->options.rounds = 1000; /* at 50 ms: all faults end before training does */
     fleet->options.final_cycles = 60;
     fleet->options.absences = absences;
