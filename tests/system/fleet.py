@@ -3,6 +3,7 @@
 A fleet lives in a temporary directory: a generated CSV file, a topology, one configuration a node.
 Every wait is a poll with a bound; a test that waits in vain fails with the daemons' last lines.
 """
+import ctypes
 import http.client
 import json
 import os
@@ -15,9 +16,19 @@ import tempfile
 import time
 import unittest
 
+import tap
+
 SGPD = os.environ.get("SGPD", "sgpd")
 LONG = os.environ.get("SGP_LONG") == "1"
 PATIENCE = 60.0  # seconds that any wait may take at most
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    """In a child before it execs: no daemon outlives the test that started it."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -77,7 +88,8 @@ class Node:
     def start(self):
         with open(self.log_path, "a") as log:
             self.process = subprocess.Popen([SGPD, "-c", self.configuration], stderr=log,
-                                            stdout=log, stdin=subprocess.DEVNULL)
+                                            stdout=log, stdin=subprocess.DEVNULL,
+                                            preexec_fn=die_with_parent)
 
     def get(self, path, method="GET", body=None):
         connection = UnixConnection(self.socket)
@@ -228,8 +240,13 @@ class Fleet:
 class FleetTest(unittest.TestCase):
     def fleet(self, *arguments, **options):
         fleet = Fleet(*arguments, **options)
+        self.fleets = getattr(self, "fleets", []) + [fleet]
         self.addCleanup(fleet.close)
         return fleet
+
+    def logs(self):
+        """What the daemons said last, for whoever reads of a failure."""
+        return "\n".join(fleet.logs() for fleet in getattr(self, "fleets", []))
 
     def assert_alive(self, fleet, indices=None):
         for i in range(fleet.n) if indices is None else indices:
@@ -240,4 +257,4 @@ def main():
     global SGPD
     if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
         SGPD = sys.argv.pop(1)
-    unittest.main(module="__main__", verbosity=2)
+    tap.run_cases(sys.argv[1:])

@@ -1,6 +1,7 @@
 """What the system tests share: functions named test_* are run in turn and told as TAP."""
 import sys
 import traceback
+import unittest
 
 
 class Skip(Exception):
@@ -24,3 +25,39 @@ def run(tests):
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
     sys.exit(1 if failed else 0)
+
+
+class Result(unittest.TestResult):
+    """Tells each case of unittest as a line of TAP; a case with logs() tells them when it fails."""
+
+    number = 0
+
+    def tell(self, word, test, more="", lines=()):
+        self.number += 1
+        print(f"{word} {self.number} - {test.id().removeprefix('__main__.')}{more}", flush=True)
+        for line in lines:
+            print(f"# {line}", flush=True)
+
+    def addSuccess(self, test):
+        self.tell("ok", test)
+
+    def addSkip(self, test, reason):
+        self.tell("ok", test, f" # SKIP {reason}")
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        lines = "".join(traceback.format_exception(*err)).splitlines()
+        logs = test.logs().splitlines() if hasattr(test, "logs") else []
+        self.tell("not ok", test, lines=lines + logs)
+
+    addError = addFailure
+
+
+def run_cases(names):
+    """Run the unittest cases of the program itself, or those named; ends the program."""
+    main, loader = sys.modules["__main__"], unittest.defaultTestLoader
+    suite = loader.loadTestsFromNames(names, main) if names else loader.loadTestsFromModule(main)
+    print(f"1..{suite.countTestCases()}", flush=True)
+    result = Result()
+    suite.run(result)
+    sys.exit(0 if result.wasSuccessful() else 1)
