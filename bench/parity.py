@@ -26,7 +26,7 @@ def demo(*options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--epochs", default="6", help="passes over the rows (6)")
+    parser.add_argument("--epochs", default="10", help="passes over the rows (10)")
     epochs = parser.parse_args().epochs
     fleet = demo("--nodes", "4", "--batch", "32", "--epochs", epochs)
     alone = demo("--nodes", "1", "--batch", "128", "--epochs", epochs)

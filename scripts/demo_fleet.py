@@ -54,7 +54,7 @@ test_labels = {data}/t10k-labels-idx1-ubyte.gz
 shards = {shards}
 [optimizer]
 kind = nesterov
-learning_rate = 0.02
+learning_rate = 0.05
 momentum = 0.9
 weight_decay = 1e-4
 schedule = cosine
@@ -142,8 +142,8 @@ def parse_arguments():
     parser.add_argument("--topology", default="one-peer-exponential", metavar="FAMILY|FILE",
                         help="a family of `sgpctl topology generate`, or a DOT file whose nodes are "
                         "given addresses on loopback (one-peer-exponential)")
-    parser.add_argument("--epochs", type=int, default=6, metavar="E",
-                        help="passes of each node over its own rows (6)")
+    parser.add_argument("--epochs", type=int, default=10, metavar="E",
+                        help="passes of each node over its own rows (10)")
     parser.add_argument("--batch", type=int, default=32, metavar="B", help="rows per step and node (32)")
     parser.add_argument("--shards", default="round-robin", metavar="KIND",
                         help="round-robin, contiguous, sorted or dirichlet:A; sorted gives each node "
