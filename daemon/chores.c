@@ -52,7 +52,12 @@ static void add_row(struct daemon *daemon, const struct task *task)
         row.bytes_received += received;
     }
     history_add(&daemon->history, &row);
-    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO,
+    /* Epochs of a tiny model may take a millisecond: at most one line a second, but for the last. */
+    sgp_time now = daemon_now();
+    bool told = ended || now - daemon->row_told >= SGP_SECOND;
+    if (told)
+        daemon->row_told = now;
+    sgp_log(&daemon->log->sink, told ? SGP_LEVEL_INFO : SGP_LEVEL_DEBUG,
         "event=epoch epoch=%.3f round=%" PRId64 " loss=%.6g test_loss=%.6g test_accuracy=%.6g "
         "weight=%.17g disagreement=%.3g",
         row.epoch, row.round, row.loss, row.test_loss, row.test_accuracy, row.weight,

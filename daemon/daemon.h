@@ -86,6 +86,7 @@ struct daemon {
     struct notify notify;
     char last_error[SGP_TEXT_BYTES];
     sgp_time wait_told; /* waiting_since of the wait last told */
+    sgp_time row_told;  /* when a row of the history was last logged */
     bool measure_due;   /* an epoch ended: evaluate when this round is complete */
     bool changed;       /* x may have changed since the model was saved */
     uint32_t saves;     /* under way */

@@ -1,0 +1,153 @@
+"""A neighbour made by hand: it speaks the protocol of docs/PROTOCOL.md, and lies where a test wants.
+
+Its encoder shares no line with lib/wire, so that the page and the code are held to each other.
+"""
+import ctypes
+import ctypes.util
+import socket
+import struct
+
+MAGIC = b"\x9dSGP"
+HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 255
+TRAINING = 2
+
+_xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
+_xxhash.XXH3_64bits.restype = ctypes.c_uint64
+_xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+def checksum(data):
+    return _xxhash.XXH3_64bits(data, len(data))
+
+
+def pack(values):
+    """A msgpack array of scalars."""
+    out = bytes([0x90 | len(values)]) if len(values) < 16 else b"\xdc" + struct.pack(">H", len(values))
+    for v in values:
+        if v is None:
+            out += b"\xc0"
+        elif isinstance(v, bool):
+            out += b"\xc3" if v else b"\xc2"
+        elif isinstance(v, int):
+            out += b"\xcf" + struct.pack(">Q", v)
+        elif isinstance(v, float):
+            out += b"\xcb" + struct.pack(">d", v)
+        else:
+            text = v.encode()
+            out += b"\xd9" + bytes([len(text)]) + text
+    return out
+
+
+def unpack(data):
+    """The scalars of a msgpack array."""
+    values, at = [], 0
+
+    def take(form):
+        nonlocal at
+        [value] = struct.unpack_from(form, data, at)
+        at += struct.calcsize(form)
+        return value
+
+    first = take(">B")
+    count = first & 0x0F if first & 0xF0 == 0x90 else take(">H")
+    for _ in range(count):
+        tag = take(">B")
+        if tag < 0x80:
+            values.append(tag)
+        elif tag == 0xC0:
+            values.append(None)
+        elif tag in (0xC2, 0xC3):
+            values.append(tag == 0xC3)
+        elif tag == 0xCB:
+            values.append(take(">d"))
+        elif 0xCC <= tag <= 0xCF:
+            values.append(take((">B", ">H", ">I", ">Q")[tag - 0xCC]))
+        else:
+            size = take(">B") if tag == 0xD9 else tag & 0x1F
+            values.append(data[at:at + size].decode())
+            at += size
+    return values
+
+
+def frame(kind, body=b"", payload=b"", version=1):
+    header = MAGIC + struct.pack("<HHIIQI", version, kind, len(body), len(payload), 0,
+                                 checksum(body) & 0xFFFFFFFF if body else 0)
+    return header + struct.pack("<I", checksum(header) & 0xFFFFFFFF) + body + payload
+
+
+class Closed(Exception):
+    pass
+
+
+class Peer:
+    """One connection to a daemon's gossip port, or one accepted from it."""
+
+    def __init__(self, port=None, sock=None):
+        self.socket = sock or socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket.settimeout(30)
+        self.round = 0
+        self.next_round = None
+        self.ends = 10 ** 4
+
+    def close(self):
+        self.socket.close()
+
+    def send_bytes(self, data):
+        try:
+            self.socket.sendall(data)
+        except OSError as error:
+            raise Closed() from error
+
+    def send(self, kind, *fields):
+        pulse = [TRAINING, False, self.round, self.next_round, self.ends, None]
+        self.send_bytes(frame(kind, pack(pulse + list(fields))))
+
+    def chunk(self, payload):
+        self.send_bytes(frame(CHUNK, payload=payload))
+
+    def take(self, count):
+        data = b""
+        while len(data) < count:
+            try:
+                part = self.socket.recv(count - len(data))
+            except ConnectionError as error:
+                raise Closed() from error
+            if not part:
+                raise Closed()
+            data += part
+        return data
+
+    def receive(self, *kinds):
+        """The fields behind the pulse of the next frame of one of these kinds; others are skipped."""
+        while True:
+            header = self.take(32)
+            kind, body, payload = struct.unpack_from("<HII", header, 6)
+            data = self.take(body)
+            self.take(payload)
+            if kind in kinds:
+                return kind, unpack(data)[6:]
+
+    def until_closed(self):
+        """Read everything; what kinds of frames came, and the fields of the last one."""
+        kinds, last = [], []
+        try:
+            while True:
+                header = self.take(32)
+                kind, body, payload = struct.unpack_from("<HII", header, 6)
+                last = unpack(self.take(body))[6:]
+                self.take(payload)
+                kinds.append(kind)
+        except Closed:
+            return kinds, last
+
+    def hello(self, source, target, parameters, fingerprint, lineage=77):
+        self.send(HELLO, source, target, lineage, parameters, *fingerprint)
+
+
+def overhear(listener):
+    """Accept the daemon's own dial and read its HELLO: (parameters, fingerprint)."""
+    sock, _ = listener.accept()
+    peer = Peer(sock=sock)
+    _, fields = peer.receive(HELLO)
+    peer.close()
+    return fields[3], fields[4:11]

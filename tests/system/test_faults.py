@@ -1,0 +1,97 @@
+"""Faults on purpose: a neighbour killed, a line that breaks in mid-share, a process that stands still.
+Nobody waits for longer than the detection bound, and no share is counted twice or lost."""
+import signal
+import time
+
+import fleet
+from fleet import FleetTest
+from proxy import Proxy
+
+ROOMY = {"model.layers": "dense 2000 relu, dense 2"}  # 18,002 parameters: 72 kB a share
+
+
+def total(fleet_, indices):
+    """Weights held, given and not acknowledged."""
+    held = owed = 0
+    for i in indices:
+        held += fleet_.nodes[i].status()["weight"]
+        owed += sum(p["weight_owed"] for p in fleet_.nodes[i].json("/v1/peers"))
+    return held + owed
+
+
+class Killed(FleetTest):
+    def test_a_neighbour_killed_for_good(self):
+        """On a doubly stochastic file every share given before the death weighs 1/2, so what the dead
+        node took with it can be counted: 1, what it was given, less what it gave."""
+        f = self.fleet(4, options={"train.epochs": "400"})
+        f.start()
+        f.wait_round(3, 50)
+        f.nodes[3].end(signal.SIGKILL)
+        living = [0, 1, 2]
+        f.wait_state("finished", living)
+        given = taken = 0
+        for i in living:
+            for p in f.nodes[i].json("/v1/peers"):
+                if p["name"] == "n3" and p["direction"] == "in":
+                    given += p["shares_received"]
+                if p["name"] == "n3" and p["direction"] == "out":
+                    taken += p["shares_sent"] - p["shares_returned"] - (p["weight_owed"] > 0)
+        self.assertLessEqual(abs(total(f, living) - (3 + 0.5 * given - 0.5 * taken)), 1e-9)
+        for i in living:
+            self.assertGreater(f.nodes[i].status()["test_accuracy"], 0.85)
+        self.assertIn("event=absent peer=n3", f.nodes[0].log() + f.nodes[1].log())
+
+
+class Reset(FleetTest):
+    def test_a_line_reset_in_mid_share_a_hundred_times(self):
+        resets = 100
+        proxy = Proxy(None, resets, most_bytes=80000)
+        self.addCleanup(proxy.close)
+        f = self.fleet(4, dial={(0, 1): proxy.port},
+                       options={**ROOMY, "train.epochs": "100000"})
+        proxy.target_port = f.ports[1]
+        f.start()
+        f.wait("%d resets" % resets, lambda: proxy.resets == resets, 2 * fleet.PATIENCE)
+        f.wait_round(0, f.nodes[0].status()["round"] + 10)
+        for node in f.nodes:
+            node.get("/v1/pause", "POST")
+        f.wait_state("paused")
+        f.wait("everything to be acknowledged",
+               lambda: all(n.status()["weight_in_flight"] == 0 for n in f.nodes))
+        self.assertLessEqual(abs(total(f, range(4)) - 4), 1e-9)
+        out = f.nodes[0].peer("n1", "out")
+        into = f.nodes[1].peer("n0", "in")
+        self.assertEqual(out["shares_sent"] - out["shares_returned"], into["shares_received"])
+        self.assertEqual(out["shares_returned"], 0)
+        self.assertGreater(into["shares_received"], 10)
+        self.assert_alive(f)
+
+
+class Stopped(FleetTest):
+    def test_a_process_that_stands_still_longer_than_the_bound(self):
+        f = self.fleet(4, options={**ROOMY, "train.epochs": "100000"})
+        f.start()
+        f.wait_round(3, 20)
+        f.nodes[3].kill(signal.SIGSTOP)
+        stopped = time.monotonic()
+        for i in (0, 1):
+            f.wait_log(i, "event=absent peer=n3")
+        f.wait_round(0, f.nodes[0].status()["round"] + 50)
+        if fleet.LONG:
+            f.wait("30 s", lambda: time.monotonic() - stopped > 30)
+            f.wait_round(0, f.nodes[0].status()["round"] + 50)
+        f.nodes[3].kill(signal.SIGCONT)
+        f.wait_log(0, "event=back peer=n3")
+        f.wait_round(3, f.nodes[0].status()["round"])
+        f.wait_round(3, f.nodes[3].status()["round"] + 20)
+        for node in f.nodes:
+            node.get("/v1/pause", "POST")
+        f.wait_state("paused")
+        f.wait("everything to be acknowledged",
+               lambda: all(n.status()["weight_in_flight"] == 0 for n in f.nodes))
+        self.assertLessEqual(abs(total(f, range(4)) - 4), 1e-9)
+        self.assert_alive(f)
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,260 @@
+"""Whatever comes in on the gossip port: one closed connection, one line in the log, and training goes
+on."""
+import json
+import os
+import random
+import socket
+import struct
+
+import fleet
+import peer
+from fleet import FleetTest
+from peer import Peer
+
+# n0 and n1 train together; n2 is played by the test.
+PHASES = [[(0, 1), (1, 0), (0, 2), (2, 0)]]
+
+
+class Hostile(FleetTest):
+    def setUp(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.listener.close)
+        port = self.listener.getsockname()[1]
+        self.fleet_ = self.fleet(3, phases=PHASES, dial={(0, 2): port},
+                                 options={"train.start": "now", "train.epochs": "100000",
+                                          "log.level": "info"})
+        self.listener.settimeout(fleet.PATIENCE)
+        self.fleet_.start([0, 1])
+        self.node = self.fleet_.nodes[0]
+        self.fleet_.wait_round(0, 5)
+
+    def assert_goes_on(self):
+        before = self.node.status()["round"]
+        self.fleet_.wait_round(0, before + 20)
+        self.assert_alive(self.fleet_, [0, 1])
+
+    def connect(self):
+        stranger = Peer(self.node.listen)
+        self.addCleanup(stranger.close)
+        return stranger
+
+    def neighbour(self, **changes):
+        """n2, greeted and promising a share for the round after the next."""
+        parameters, fingerprint = peer.overhear(self.listener)
+        n2 = self.connect()
+        n2.hello("n2", "n0", changes.get("parameters", parameters), fingerprint)
+        n2.parameters = parameters
+        return n2
+
+    def credited(self):
+        """n2 with a credit; its round."""
+        n2 = self.neighbour()
+        n2.receive(peer.WELCOME)
+        n2.round = n2.next_round = self.node.status()["round"] + 1
+        n2.send(peer.BEAT)
+        _, [round_] = n2.receive(peer.CREDIT)
+        return n2, round_
+
+    def share(self, n2, round_, payload, announced=None):
+        n2.send(peer.SHARE, 1, round_, 0.5, 0.5, 0, n2.parameters, len(payload),
+                peer.checksum(payload if announced is None else announced))
+
+    # ---- strangers ----
+
+    def test_a_port_scanner(self):
+        for _ in range(40):
+            socket.create_connection(("127.0.0.1", self.node.listen)).close()
+        self.fleet_.wait_log(0, "event=refused")
+        self.assert_goes_on()
+        self.assertLessEqual(self.node.log().count("event=refused"), 40)
+
+    def test_an_http_client(self):
+        stranger = self.connect()
+        stranger.send_bytes(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertEqual(stranger.until_closed()[0], [])
+        self.fleet_.wait_log(0, "HTTP")
+        self.assertEqual(self.node.log().count("event=refused"), 1)
+        self.assert_goes_on()
+
+    def test_random_bytes(self):
+        draw = random.Random(5)
+        for i in range(10):
+            stranger = self.connect()
+            try:
+                stranger.send_bytes(draw.randbytes(2000) if i % 2 else peer.MAGIC + draw.randbytes(99))
+            except peer.Closed:
+                pass
+            stranger.until_closed()
+        self.fleet_.wait("10 lines", lambda: self.node.log().count("event=refused") == 10)
+        self.assert_goes_on()
+
+    def test_another_version_is_told_both_numbers(self):
+        stranger = self.connect()
+        stranger.send_bytes(peer.frame(peer.HELLO, b"whatever version 2 says", version=2))
+        kinds, last = stranger.until_closed()
+        self.assertEqual(kinds, [peer.GOODBYE])
+        self.assertEqual(last[0], 9)
+        self.fleet_.wait_log(0, "protocol version 2")
+        self.assertIn("version 1", self.node.log())
+        self.assert_goes_on()
+
+    def test_silent_callers_do_not_keep_a_neighbour_out(self):
+        silent = [self.connect() for _ in range(70)]
+        self.fleet_.wait_log(0, "too many callers without a hello")
+        n2 = self.neighbour()
+        n2.receive(peer.WELCOME)
+        self.assertEqual(silent[69].until_closed()[0], [peer.GOODBYE])
+        self.fleet_.wait_log(0, "it said no hello within 5 s")
+        self.assert_goes_on()
+
+    def refused_hello(self, source, target, reason, text):
+        stranger = self.connect()
+        parameters, fingerprint = peer.overhear(self.listener)
+        stranger.hello(source, target, parameters, fingerprint)
+        kinds, last = stranger.until_closed()
+        self.assertEqual((kinds, last[0]), ([peer.GOODBYE], reason))
+        self.fleet_.wait_log(0, text)
+        self.assert_goes_on()
+
+    def test_an_unknown_name(self):
+        self.refused_hello("mallory", "n0", 8, "it is called mallory, which the topology does not")
+
+    def test_a_caller_for_somebody_else(self):
+        self.refused_hello("n2", "n1", 8, "n2 looks for node n1, and this is n0")
+
+    def test_a_first_message_that_is_no_hello(self):
+        stranger = self.connect()
+        stranger.send(peer.BEAT)
+        self.assertEqual(stranger.until_closed()[0], [peer.GOODBYE])
+        self.fleet_.wait_log(0, "its first message was no hello")
+
+    # ---- neighbours ----
+
+    def test_another_number_of_parameters(self):
+        n2 = self.neighbour(parameters=5)
+        kinds, last = n2.until_closed()
+        self.assertEqual((kinds, last[0]), ([peer.GOODBYE], 4))
+        self.assert_goes_on()
+
+    def test_a_share_without_a_credit(self):
+        n2 = self.neighbour()
+        n2.receive(peer.WELCOME)
+        self.share(n2, 0, bytes(4 * n2.parameters))
+        kinds, last = n2.until_closed()
+        self.assertEqual(last[0], 10)
+        self.fleet_.wait_log(0, "peer=n2 direction=in reason=\"a share without a credit\"")
+        self.assertEqual(self.node.peer("n2", "in")["shares_received"], 0)
+        self.assert_goes_on()
+
+    def test_a_share_that_is_good_is_accepted_and_weighs(self):
+        n2, round_ = self.credited()
+        payload = struct.pack("<%df" % n2.parameters, *[0.25] * n2.parameters)
+        self.share(n2, round_, payload)
+        n2.chunk(payload[:8])
+        n2.send(peer.BEAT)
+        n2.chunk(payload[8:])
+        self.assertEqual(n2.receive(peer.ACK)[1], [1, 1])
+        self.assertEqual(self.node.peer("n2", "in")["shares_received"], 1)
+        n2.close()
+        self.assert_goes_on()
+
+    def test_nan_and_infinity_are_refused_returned_counted_and_named(self):
+        for value in (float("nan"), float("inf")):
+            n2, round_ = self.credited()
+            values = [0.0] * n2.parameters
+            values[-1] = value
+            payload = struct.pack("<%df" % n2.parameters, *values)
+            self.share(n2, round_, payload)
+            n2.chunk(payload)
+            self.assertEqual(n2.receive(peer.ACK)[1], [1, 2])
+            n2.close()
+        shown = self.node.peer("n2", "in")
+        self.assertEqual((shown["shares_received"], shown["shares_returned"]), (0, 2))
+        self.assertIn("n2", self.node.status()["last_error"])
+        self.assertIn("NaN", self.node.status()["last_error"])
+        self.assert_goes_on()
+
+    def test_a_payload_that_was_damaged_ends_the_connection(self):
+        n2, round_ = self.credited()
+        payload = bytes(4 * n2.parameters)
+        self.share(n2, round_, payload, announced=b"something else")
+        n2.chunk(payload)
+        self.assertEqual(n2.until_closed()[1][0], 11)
+        self.assertEqual(self.node.peer("n2", "in")["shares_received"], 0)
+        self.assert_goes_on()
+
+    def test_payload_that_nobody_announced(self):
+        n2 = self.neighbour()
+        n2.receive(peer.WELCOME)
+        n2.chunk(bytes(64))
+        n2.until_closed()
+        self.fleet_.wait_log(0, "payload that no share announced")
+        self.assert_goes_on()
+
+    def test_more_payload_than_announced(self):
+        n2, round_ = self.credited()
+        payload = bytes(4 * n2.parameters)
+        self.share(n2, round_, payload)
+        n2.chunk(payload + bytes(4))
+        n2.until_closed()
+        self.fleet_.wait_log(0, "payload that no share announced")
+        self.assert_goes_on()
+
+    def test_a_second_share_in_the_middle_of_one(self):
+        n2, round_ = self.credited()
+        payload = bytes(4 * n2.parameters)
+        self.share(n2, round_, payload)
+        n2.chunk(payload[:4])
+        self.share(n2, round_, payload)
+        n2.until_closed()
+        self.fleet_.wait_log(0, "a share was announced in the middle of another")
+        self.assert_goes_on()
+
+    def test_a_neighbour_that_promises_and_falls_silent_is_not_waited_for(self):
+        self.credited()
+        self.fleet_.wait_log(0, "event=absent peer=n2 direction=in")
+        self.assert_goes_on()
+
+
+class OtherModel(FleetTest):
+    """n1 trains something else: both say what differs, and n0 trains without it."""
+
+    def refused(self, reason, options):
+        f = self.fleet(3, phases=[[(0, 1), (1, 0), (0, 2), (2, 0)]], own={1: options},
+                       options={"train.start": "now", "train.epochs": "100000"})
+        f.start()
+        f.wait_log(0, "event=share_refused peer=n1")
+        f.wait_log(0, reason)
+        f.wait_log(1, reason)
+        before = f.nodes[0].status()["round"]
+        f.wait_round(0, before + 20)
+        self.assertIn(reason, f.nodes[0].peer("n1", "in")["last_error"])
+        self.assert_alive(f)
+
+    def test_another_shape(self):
+        self.refused("layers", {"model.layers": "dense 4 relu, dense 2"})
+
+    def test_another_loss(self):
+        self.refused("loss", {"model.loss": "mse"})
+
+    def test_other_classes(self):
+        self.refused("classes", {"data.classes": "pos neg"})
+
+    def test_another_scaling(self):
+        columns = [{"name": "f%d" % i, "mean": 0.5, "deviation": 2} for i in range(6)]
+        directory = self.enterContext(fleet.tempfile.TemporaryDirectory())
+        path = os.path.join(directory, "scale.json")
+        with open(path, "w") as file:
+            json.dump({"sgp_scaling": 1, "columns": columns}, file)
+        self.refused("scal", {"data.scale": path})
+
+    def test_another_learning_rate_only_warns(self):
+        f = self.fleet(2, own={1: {"optimizer.learning_rate": "0.05"}})
+        f.start()
+        f.wait_state("finished")
+        self.assertIn("event=mismatch peer=n1", f.nodes[0].log())
+        self.assertTrue(f.nodes[0].peer("n1", "in")["mismatch"])
+
+
+if __name__ == "__main__":
+    fleet.main()
