@@ -12,12 +12,12 @@ HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 
 TRAINING = 2
 
 _xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
-_xxhash.XXH3_64bits.restype = ctypes.c_uint64
-_xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+_xxhash.XXH3_64bits_withSeed.restype = ctypes.c_uint64
+_xxhash.XXH3_64bits_withSeed.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
 
 
-def checksum(data):
-    return _xxhash.XXH3_64bits(data, len(data))
+def checksum(data, seed=0):
+    return _xxhash.XXH3_64bits_withSeed(data, len(data), seed)
 
 
 def pack(values):
