@@ -90,8 +90,8 @@ SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_ph
 
 /* The first round >= from (from >= 0) in which source gives to target, or SGP_ROUND_NONE if it never
  * does again (or not before SGP_ROUND_MAX). O(phases * log outdegree). */
-SGP_API sgp_round sgp_topology_next_round(const struct sgp_topology *topology, uint32_t source,
-    uint32_t target, sgp_round from);
+SGP_API sgp_round sgp_topology_next_round(
+    const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
 
 /* The index of a named node, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);
@@ -105,8 +105,8 @@ SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const cha
 SGP_API int sgp_topology_weight_least(const struct sgp_topology *topology, double *ret_least);
 
 /* The same run's greatest weights beside the least; either pointer may be NULL. */
-SGP_API int sgp_topology_weight_range(const struct sgp_topology *topology, double *ret_least,
-    double *ret_greatest);
+SGP_API int sgp_topology_weight_range(
+    const struct sgp_topology *topology, double *ret_least, double *ret_greatest);
 
 /* Split "host:port", "host" (port SGP_PORT_DEFAULT), "[v6]:port" or "[v6]" into host (without
  * brackets) and port 1 to 65535. Says nothing about whether the host exists. Returns 0, or
