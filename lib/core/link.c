@@ -261,6 +261,8 @@ void sgp_core_goodbye(
                    reason == SGP_REASON_CHECKSUM;
     if (!passing) /* dialling again at once would not change its mind */
         link->backoff = SGP_DIAL_MAX_NS;
+    if (!passing && link->state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */
+        link->heard = SGP_TIME_NEVER;
     sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
     link->last_reason = reason;
 }

@@ -441,6 +441,25 @@ Test(core, a_new_connection_replaces_the_old)
     close_desk(&desk);
 }
 
+Test(core, a_target_that_refuses_us_is_not_waited_for)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.start = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    come_up(&desk, 1, SGP_OUT);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = SGP_REASON_LOSS, .text = "another loss"}});
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(i64, status_of(&desk).round, 1), "the round must end without the other");
+    close_desk(&desk);
+}
+
 Test(core, another_model_is_refused_by_name)
 {
     const enum sgp_reason reasons[] = {
