@@ -42,7 +42,8 @@ void link_close(struct link *link, const struct sgp_message *goodbye)
     link->closing = true;
     uint8_t frame[SGP_WIRE_FRAME_MAX];
     size_t bytes;
-    bool easy = goodbye != NULL && !link->writing && link->queue_bytes == 0;
+    /* Nothing may stand before it; what libuv still holds of a write makes try_write fail. */
+    bool easy = goodbye != NULL && link->queue_bytes == (link->writing ? link->queue_flight : 0);
     if (easy && sgp_wire_encode(goodbye, frame, sizeof frame, &bytes) == 0) {
         uv_buf_t buffer = uv_buf_init((char *)frame, (unsigned)bytes);
         (void)uv_try_write((uv_stream_t *)&link->tcp, &buffer, 1);
