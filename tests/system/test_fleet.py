@@ -1,6 +1,7 @@
 """A healthy fleet: it finishes, agrees, conserves mass, and ends cleanly."""
 import os
 import signal
+import socket
 
 import fleet
 from fleet import FleetTest
@@ -112,6 +113,36 @@ class Orders(FleetTest):
         for node in f.nodes:
             self.assertIn(node.get("/v1/stop", "POST")[0], (200, 202))
             self.assertEqual(node.process.wait(fleet.PATIENCE), 0)
+
+
+class Service(FleetTest):
+    def test_ready_before_the_neighbours_and_status_names_whom_it_waits_for(self):
+        f = self.fleet(2)
+        path = os.path.join(f.directory, "notify")
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(path)
+        manager.settimeout(fleet.PATIENCE)
+        os.environ.update(NOTIFY_SOCKET=path, WATCHDOG_USEC="400000")
+        try:
+            f.start([0])
+        finally:
+            del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
+        told = []
+
+        def hear(text):
+            while not any(text in line for line in told):
+                told.append(manager.recv(4096).decode())
+
+        hear("READY=1")
+        hear("STATUS=joining")
+        hear("waits for n1 (hello: cannot connect: connection refused)")
+        hear("WATCHDOG=1")
+        f.start([1])
+        hear("STATUS=finished")
+        f.nodes[0].kill(signal.SIGTERM)
+        hear("STOPPING=1")
+        self.assertEqual(f.nodes[0].process.wait(fleet.PATIENCE), 0)
 
 
 class Refusing(FleetTest):
