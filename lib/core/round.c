@@ -24,16 +24,22 @@ static sgp_round far_ahead(const struct sgp_node *node)
     return (sgp_round)topology->node_count + topology->rounds_per_cycle;
 }
 
-/* Rounds are labels: a node that finds the fleet far ahead joins it there. */
-static sgp_round next_round(const struct sgp_node *node, sgp_round next)
+/* The greatest round of those present, at least `furthest`. */
+static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 {
-    sgp_round furthest = next;
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
         if (link->state == SGP_LINK_UP && sgp_core_peer_active(link) &&
             link->pulse.round > furthest)
             furthest = link->pulse.round;
     }
+    return furthest;
+}
+
+/* Rounds are labels: a node that finds the fleet far ahead joins it there. */
+static sgp_round next_round(const struct sgp_node *node, sgp_round next)
+{
+    sgp_round furthest = furthest_from(node, next);
     return furthest > next + far_ahead(node) ? furthest : next;
 }
 
@@ -85,12 +91,23 @@ static bool settled(const struct sgp_node *node)
     return true;
 }
 
+/* One who takes part will acknowledge. One who left, ended or paused may be gone for good: nobody
+ * judges its silence, so what it is owed is left to a later connection. */
+static bool awaits_acknowledgement(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
+            return true;
+    return false;
+}
+
 static void end(struct sgp_node *node)
 {
     if (node->round < sgp_core_last(node)) { /* somebody trains for longer than we knew */
         enter(node, SGP_STAGE_BEGIN);
         node->again = true;
-    } else if (settled(node)) {
+    } else if (!awaits_acknowledgement(node)) {
+        sgp_core_absorb_until(node, SGP_ROUND_MAX);
         enter(node, SGP_STAGE_IDLE);
         become(node, SGP_NODE_FINISHED);
     }
@@ -118,7 +135,8 @@ void sgp_core_drain(struct sgp_node *node)
 
 void sgp_core_enough(struct sgp_node *node)
 {
-    sgp_round stop = node->round + far_ahead(node); /* everybody has heard of it by then */
+    /* everybody has heard of it by then, though this node may be behind */
+    sgp_round stop = furthest_from(node, node->round) + far_ahead(node);
     if (node->stop == SGP_ROUND_NONE || stop < node->stop)
         node->stop = stop;
 }
@@ -230,6 +248,8 @@ void sgp_core_advance(struct sgp_node *node)
     for (;;) {
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
+        if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node))
+            enter(node, SGP_STAGE_END); /* of an early stop this late nobody would grant */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node))
             enter(node,
                 node->publish_slot != SGP_SLOT_NONE ? SGP_STAGE_PUBLISHING : SGP_STAGE_GATHER);

@@ -229,10 +229,12 @@ static struct sgp_node_status status_of(const struct desk *desk)
 }
 
 /* The pair, greeted both ways, its first TRAIN under way. */
-static void open_pair(struct desk *desk)
+static void open_pair_that_mixes(struct desk *desk, uint32_t final_cycles)
 {
     struct sgp_topology *topology = pair();
-    open_desk(desk, topology, config_of(topology));
+    struct sgp_node_config config = config_of(topology);
+    config.final_cycles = final_cycles;
+    open_desk(desk, topology, config);
     post_type(desk, SGP_EVENT_START);
     const struct sgp_effect *dial = find(desk, SGP_EFFECT_DIAL);
     cr_assert_not_null(dial);
@@ -241,6 +243,11 @@ static void open_pair(struct desk *desk)
     cr_assert_null(find(desk, SGP_EFFECT_TRAIN), "round 0 must wait for the other hello");
     greet_in(desk, 1, pulse_at(0, 0), 88);
     cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
+}
+
+static void open_pair(struct desk *desk)
+{
+    open_pair_that_mixes(desk, 2);
 }
 
 /* ... and its share for round 0 sent, number 1. */
@@ -731,6 +738,62 @@ Test(core, an_early_stop_reaches_everybody)
     cr_assert_not_null(beat);
     cr_assert(eq(i64, beat->message.pulse.stop, 3), "nodes and one cycle from now");
     cr_assert(eq(i64, status_of(&desk).last_round, 5));
+    close_desk(&desk);
+}
+
+static void tell_to_stop(struct desk *desk, sgp_round round, sgp_round stop)
+{
+    struct sgp_pulse pulse = pulse_at(round, round);
+    pulse.stop = stop;
+    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+}
+
+Test(core, a_stop_heard_of_too_late_ends_the_round_without_giving)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 0);
+    tell_to_stop(&desk, 0, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING), "the job is under way");
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "no credit would ever come");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
+Test(core, one_who_is_behind_asks_for_a_stop_that_nobody_has_passed)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, -1)});
+    post_type(&desk, SGP_EVENT_ENOUGH);
+    cr_assert(eq(i64, status_of(&desk).rounds, 53));
+    close_desk(&desk);
+}
+
+/* n0 is through with its rounds and owes n1 a share, when n1 leaves. */
+Test(core, the_end_does_not_wait_for_one_who_left)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 0);
+    give_first(&desk);
+    tell_to_stop(&desk, 0, 1);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
+    struct sgp_pulse leaving = pulse_at(1, SGP_ROUND_NONE);
+    leaving.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = leaving,
+            .goodbye = {.reason = SGP_REASON_LEAVING, .text = "leaving"}});
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
+    desk.now += SGP_DIAL_MAX_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL), "it still owes");
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 99, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE), "a new lineage must not get old mass");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
     close_desk(&desk);
 }
 
