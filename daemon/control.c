@@ -250,7 +250,10 @@ void control_pump(struct control *control)
     unsigned long long wanted;
     if (MHD_get_timeout(control->server, &wanted) == MHD_YES && wanted < delay)
         delay = wanted;
-    (void)uv_timer_start(&control->timer, on_tick, delay, 0);
+    /* Only ever sooner: clients that come more often than the tick must not put it off for ever. */
+    if (!uv_is_active((uv_handle_t *)&control->timer) ||
+        delay < uv_timer_get_due_in(&control->timer))
+        (void)uv_timer_start(&control->timer, on_tick, delay, 0);
 }
 
 /* Life. */

@@ -104,9 +104,10 @@ class Node:
         return json.loads(self.get(path, method)[1])
 
     def status(self):
-        """The status, or None while the socket does not answer."""
+        """The status, or None while the socket does not answer, or is too busy to."""
         try:
-            return self.json("/v1/status")
+            code, body = self.get("/v1/status")
+            return json.loads(body) if code == 200 else None
         except (OSError, http.client.HTTPException, ValueError):
             return None
 
