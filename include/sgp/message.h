@@ -71,7 +71,7 @@ enum sgp_reason {
     SGP_REASON_SCALING,
     SGP_REASON_UNKNOWN, /* the source, or the target it asked for, is not in the topology */
     SGP_REASON_VERSION,
-    SGP_REASON_CREDIT, /* a share without a credit */
+    SGP_REASON_CREDIT, /* a share without a credit, or the buffer is needed elsewhere */
     SGP_REASON_CHECKSUM,
     SGP_REASON_PROTOCOL, /* a message that cannot come now */
     SGP_REASON_ABSENT,   /* silent for too long */

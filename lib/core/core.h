@@ -128,6 +128,7 @@ sgp_round sgp_core_last(const struct sgp_node *node);      /* one past the last 
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
 bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
+bool sgp_core_rejoining(const struct sgp_core_link *link);
 sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
 struct sgp_message *sgp_core_send(

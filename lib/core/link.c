@@ -36,11 +36,15 @@ static bool state_is_active(enum sgp_node_state state)
 
 /* A peer that joins for the second time has restarted: it catches up by itself, and the fleet does
  * not stand still for it. */
+bool sgp_core_rejoining(const struct sgp_core_link *link)
+{
+    return link->pulse.state == SGP_NODE_JOINING && link->trained;
+}
+
 bool sgp_core_peer_active(const struct sgp_core_link *link)
 {
-    bool rejoining = link->pulse.state == SGP_NODE_JOINING && link->trained;
     return link->heard != SGP_TIME_NEVER && !link->absent && state_is_active(link->pulse.state) &&
-           !rejoining;
+           !sgp_core_rejoining(link);
 }
 
 sgp_time sgp_core_silence(const struct sgp_core_link *link)
@@ -258,7 +262,7 @@ void sgp_core_goodbye(
     if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
     bool passing = reason == SGP_REASON_REPLACED || reason == SGP_REASON_ABSENT ||
-                   reason == SGP_REASON_CHECKSUM;
+                   reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
     if (!passing) /* dialling again at once would not change its mind */
         link->backoff = SGP_DIAL_MAX_NS;
     if (!passing && link->state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */

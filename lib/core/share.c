@@ -39,15 +39,42 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
     for (uint32_t i = node->out_count; i < node->link_count; i++) {
         struct sgp_core_link *link = &node->links[i];
         bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
-                     link->promise != SGP_ROUND_NONE && link->promise <= node->round + 1;
+                     link->promise != SGP_ROUND_NONE && link->promise <= node->round + 1 &&
+                     !sgp_core_rejoining(link); /* it would keep a buffer that others need */
         if (wants && (first == NULL || link->promise < first->promise))
             first = link;
     }
     return first;
 }
 
-/* Buffers go out in round order, and the last free one never to a later round: so the node that is
- * furthest behind can always be served, and nobody waits in a circle. */
+/* All buffers are taken and `first` is due: take one back from the last in order behind it, if no
+ * other is about to become free. The source may have used its credit already, so the connection ends
+ * with it. Returns whether a buffer is free now. */
+static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *first)
+{
+    struct sgp_core_link *last = NULL;
+    for (uint32_t i = 0; i < node->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_ABSORBING)
+            return false;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        if (link->filling)
+            return false;
+        bool granted = link->slot != SGP_SLOT_NONE;
+        if (granted && (last == NULL || link->promise >= last->promise))
+            last = link;
+    }
+    bool behind = last != NULL && (last->promise > first->promise ||
+                                      (last->promise == first->promise && last > first));
+    if (behind)
+        sgp_core_hang_up(node, last, SGP_E_CREDIT, SGP_REASON_CREDIT);
+    return behind;
+}
+
+/* Buffers go out in the order of rounds, then of sources, which is the same on all nodes; the last
+ * free one never goes to a later round, and one that is not used yet gives way to a share that comes
+ * before it. So whoever is furthest behind is served everywhere, and nobody waits in a circle, even
+ * when many who were away come back at once. */
 void sgp_core_grant(struct sgp_node *node)
 {
     struct sgp_core_link *link;
@@ -55,8 +82,11 @@ void sgp_core_grant(struct sgp_node *node)
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
         bool now_due = link->promise <= node->round;
-        if (unused == 0 && now_due) /* make room: mass may be added early, only the order is lost */
+        if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
             sgp_core_absorb_until(node, SGP_ROUND_MAX);
+            if (take_back_credit(node, link))
+                continue;
+        }
         if (unused == 0 || (unused == 1 && !now_due))
             return;
         link->slot = slot;
@@ -88,7 +118,9 @@ static bool share_is_sound(
 void sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
-    if (link->slot == SGP_SLOT_NONE || link->filling) {
+    bool covered = link->slot != SGP_SLOT_NONE && !link->filling &&
+                   node->receives[link->slot].share.round == share->round;
+    if (!covered) {
         sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
         return;
     }
@@ -222,7 +254,7 @@ const struct sgp_core_link *sgp_core_cannot_give(
         if (!sgp_core_peer_active(link))
             continue;
         *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
-        if (link->owed.exists || link->state != SGP_LINK_UP || link->credit == SGP_ROUND_NONE)
+        if (link->owed.exists || link->state != SGP_LINK_UP || link->credit != node->round)
             return link;
     }
     return NULL;
@@ -323,7 +355,7 @@ void sgp_core_send_owed(struct sgp_node *node)
     for (uint32_t i = 0; i < node->out_count; i++) {
         struct sgp_core_link *link = &node->links[i];
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
-                     link->state == SGP_LINK_UP && link->credit != SGP_ROUND_NONE;
+                     link->state == SGP_LINK_UP && link->credit == link->owed.share.round;
         if (!ready)
             continue;
         link->owed.sent = true;

@@ -48,7 +48,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_SCALING] = "the scaling differs ([data] scale must name the same file)",
         [SGP_REASON_UNKNOWN] = "the node is not in the topology file, or its address is another's",
         [SGP_REASON_VERSION] = "another protocol version",
-        [SGP_REASON_CREDIT] = "a share without a credit",
+        [SGP_REASON_CREDIT] = "a share without a credit, or a credit taken back",
         [SGP_REASON_CHECKSUM] = "the checksum of a share does not match",
         [SGP_REASON_PROTOCOL] = "a message that cannot come now",
         [SGP_REASON_ABSENT] = "silent for longer than its own pace explains",

@@ -827,3 +827,92 @@ Test(core, buffers_are_granted_in_round_order)
     cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CREDIT));
     close_desk(&desk);
 }
+
+/* n1, n2 and n3 give to n0 in rounds 0, 2 and 4 of six, all of them late; n0 has two buffers. */
+static void open_desk_of_late_ones(struct desk *desk)
+{
+    static const struct sgp_edge one[] = {{1, 0, 0.5}}, two[] = {{2, 0, 0.5}},
+                                 three[] = {{3, 0, 0.5}};
+    const struct sgp_edge *edges[] = {one, NULL, two, NULL, three, NULL};
+    const uint32_t counts[] = {1, 0, 1, 0, 1, 0};
+    struct sgp_topology *topology = topology_of(4, 6, edges, counts);
+    struct sgp_node_needs needs;
+    cr_assert(eq(int, sgp_node_needs(topology, 0, &needs), 0));
+    cr_assert(eq(u32, needs.receives, 2));
+    struct sgp_node_config config = config_of(topology);
+    config.start = 1;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    while (status_of(desk).round < 5)
+        post_type(desk, SGP_EVENT_TRAINED);
+}
+
+Test(core, a_buffer_not_used_yet_gives_way_to_an_earlier_share)
+{
+    struct desk desk;
+    open_desk_of_late_ones(&desk);
+    greet_in(&desk, 3, pulse_at(0, 4), 13);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 3));
+    greet_in(&desk, 2, pulse_at(0, 2), 12);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 2));
+    greet_in(&desk, 1, pulse_at(0, 0), 11);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(u32, end->link.peer, 3), "the last in order");
+    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_CREDIT));
+
+    greet_in(&desk, 3, pulse_at(0, 4), 13);
+    cr_assert_null(find_sent(&desk, SGP_CREDIT, 3));
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP), "nobody is behind it");
+    say(&desk, 1, SGP_IN, share_of(1, 0, 6));
+    deliver(&desk, 1, 0);
+    const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB);
+    cr_assert_not_null(absorb);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 3));
+    close_desk(&desk);
+}
+
+Test(core, one_who_joins_again_gets_no_buffer_before_it_trains)
+{
+    struct desk desk;
+    open_pair(&desk);
+    struct sgp_pulse joining = pulse_at(0, 0);
+    joining.state = SGP_NODE_JOINING;
+    greet_in(&desk, 1, joining, 89);
+    cr_assert_null(find_sent(&desk, SGP_CREDIT, 1));
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    close_desk(&desk);
+}
+
+Test(core, a_credit_is_good_for_its_round_alone)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 1, 2));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CREDIT), "granted was round 0");
+    close_desk(&desk);
+
+    /* n0 only mixes; it has the credit of round 1 when it finds the fleet in round 50 */
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.rounds = 0;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    grant(&desk, 1, 0);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    grant(&desk, 1, 1);
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, -1)});
+    say(&desk, 1, SGP_IN, share_of(1, 0, 50));
+    deliver(&desk, 1, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 50));
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    grant(&desk, 1, 50);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
