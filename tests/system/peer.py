@@ -9,7 +9,7 @@ import struct
 
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 255
-TRAINING = 2
+TRAINING, PAUSED = 2, 5
 
 _xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
 _xxhash.XXH3_64bits_withSeed.restype = ctypes.c_uint64
@@ -85,6 +85,7 @@ class Peer:
     def __init__(self, port=None, sock=None):
         self.socket = sock or socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.settimeout(30)
+        self.state = TRAINING # this and what follows are its pulse
         self.round = 0
         self.next_round = None
         self.ends = 10 ** 4
@@ -99,7 +100,7 @@ class Peer:
             raise Closed() from error
 
     def send(self, kind, *fields):
-        pulse = [TRAINING, False, self.round, self.next_round, self.ends, None]
+        pulse = [self.state, False, self.round, self.next_round, self.ends, None]
         self.send_bytes(frame(kind, pack(pulse + list(fields))))
 
     def chunk(self, payload):
@@ -144,10 +145,16 @@ class Peer:
         self.send(HELLO, source, target, lineage, parameters, *fingerprint)
 
 
-def overhear(listener):
-    """Accept the daemon's own dial and read its HELLO: (parameters, fingerprint)."""
+def dialled(listener):
+    """The daemon's own dial: (peer, parameters, fingerprint) as its HELLO says."""
     sock, _ = listener.accept()
     peer = Peer(sock=sock)
     _, fields = peer.receive(HELLO)
+    return peer, fields[3], fields[4:11]
+
+
+def overhear(listener):
+    """What the daemon says of itself when it dials: (parameters, fingerprint)."""
+    peer, parameters, fingerprint = dialled(listener)
     peer.close()
-    return fields[3], fields[4:11]
+    return parameters, fingerprint

@@ -9,56 +9,9 @@ import struct
 import fleet
 import peer
 from fleet import FleetTest
-from peer import Peer
+from trio import Trio
 
-# n0 and n1 train together; n2 is played by the test.
-PHASES = [[(0, 1), (1, 0), (0, 2), (2, 0)]]
-
-
-class Hostile(FleetTest):
-    def setUp(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(self.listener.close)
-        port = self.listener.getsockname()[1]
-        self.fleet_ = self.fleet(3, phases=PHASES, dial={(0, 2): port},
-                                 options={"train.start": "now", "train.epochs": "100000",
-                                          "log.level": "info"})
-        self.listener.settimeout(fleet.PATIENCE)
-        self.fleet_.start([0, 1])
-        self.node = self.fleet_.nodes[0]
-        self.fleet_.wait_round(0, 5)
-
-    def assert_goes_on(self):
-        before = self.node.status()["round"]
-        self.fleet_.wait_round(0, before + 20)
-        self.assert_alive(self.fleet_, [0, 1])
-
-    def connect(self):
-        stranger = Peer(self.node.listen)
-        self.addCleanup(stranger.close)
-        return stranger
-
-    def neighbour(self, **changes):
-        """n2, greeted and promising a share for the round after the next."""
-        parameters, fingerprint = peer.overhear(self.listener)
-        n2 = self.connect()
-        n2.hello("n2", "n0", changes.get("parameters", parameters), fingerprint)
-        n2.parameters = parameters
-        return n2
-
-    def credited(self):
-        """n2 with a credit; its round."""
-        n2 = self.neighbour()
-        n2.receive(peer.WELCOME)
-        n2.round = n2.next_round = self.node.status()["round"] + 1
-        n2.send(peer.BEAT)
-        _, [round_] = n2.receive(peer.CREDIT)
-        return n2, round_
-
-    def share(self, n2, round_, payload, announced=None):
-        n2.send(peer.SHARE, 1, round_, 0.5, 0.5, 0, n2.parameters, len(payload),
-                peer.checksum(payload if announced is None else announced))
-
+class Hostile(Trio):
     # ---- strangers ----
 
     def test_a_port_scanner(self):
@@ -109,8 +62,7 @@ class Hostile(FleetTest):
 
     def refused_hello(self, source, target, reason, text):
         stranger = self.connect()
-        parameters, fingerprint = peer.overhear(self.listener)
-        stranger.hello(source, target, parameters, fingerprint)
+        stranger.hello(source, target, self.parameters, self.fingerprint)
         kinds, last = stranger.until_closed()
         self.assertEqual((kinds, last[0]), ([peer.GOODBYE], reason))
         self.fleet_.wait_log(0, text)
@@ -139,7 +91,7 @@ class Hostile(FleetTest):
     def test_a_share_without_a_credit(self):
         n2 = self.neighbour()
         n2.receive(peer.WELCOME)
-        self.share(n2, 0, bytes(4 * n2.parameters))
+        self.share(n2, 0, bytes(4 * self.parameters))
         kinds, last = n2.until_closed()
         self.assertEqual(last[0], 10)
         self.fleet_.wait_log(0, "peer=n2 direction=in reason=\"a share without a credit\"")
@@ -148,7 +100,7 @@ class Hostile(FleetTest):
 
     def test_a_share_that_is_good_is_accepted_and_weighs(self):
         n2, round_ = self.credited()
-        payload = struct.pack("<%df" % n2.parameters, *[0.25] * n2.parameters)
+        payload = struct.pack("<%df" % self.parameters, *[0.25] * self.parameters)
         self.share(n2, round_, payload)
         n2.chunk(payload[:8])
         n2.send(peer.BEAT)
@@ -156,14 +108,14 @@ class Hostile(FleetTest):
         self.assertEqual(n2.receive(peer.ACK)[1], [1, 1])
         self.assertEqual(self.node.peer("n2", "in")["shares_received"], 1)
         n2.close()
-        self.assert_goes_on()
+        self.assert_goes_on(total=2.5)
 
     def test_nan_and_infinity_are_refused_returned_counted_and_named(self):
         for value in (float("nan"), float("inf")):
             n2, round_ = self.credited()
-            values = [0.0] * n2.parameters
+            values = [0.0] * self.parameters
             values[-1] = value
-            payload = struct.pack("<%df" % n2.parameters, *values)
+            payload = struct.pack("<%df" % self.parameters, *values)
             self.share(n2, round_, payload)
             n2.chunk(payload)
             self.assertEqual(n2.receive(peer.ACK)[1], [1, 2])
@@ -176,7 +128,7 @@ class Hostile(FleetTest):
 
     def test_a_payload_that_was_damaged_ends_the_connection(self):
         n2, round_ = self.credited()
-        payload = bytes(4 * n2.parameters)
+        payload = bytes(4 * self.parameters)
         self.share(n2, round_, payload, announced=b"something else")
         n2.chunk(payload)
         self.assertEqual(n2.until_closed()[1][0], 11)
@@ -193,7 +145,7 @@ class Hostile(FleetTest):
 
     def test_more_payload_than_announced(self):
         n2, round_ = self.credited()
-        payload = bytes(4 * n2.parameters)
+        payload = bytes(4 * self.parameters)
         self.share(n2, round_, payload)
         n2.chunk(payload + bytes(4))
         n2.until_closed()
@@ -202,7 +154,7 @@ class Hostile(FleetTest):
 
     def test_a_second_share_in_the_middle_of_one(self):
         n2, round_ = self.credited()
-        payload = bytes(4 * n2.parameters)
+        payload = bytes(4 * self.parameters)
         self.share(n2, round_, payload)
         n2.chunk(payload[:4])
         self.share(n2, round_, payload)
@@ -213,6 +165,7 @@ class Hostile(FleetTest):
     def test_a_neighbour_that_promises_and_falls_silent_is_not_waited_for(self):
         self.credited()
         self.fleet_.wait_log(0, "event=absent peer=n2 direction=in")
+        self.promised = False
         self.assert_goes_on()
 
 
