@@ -32,10 +32,11 @@ void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason)
 {
     bool ordinary = code == SGP_E_CLOSED || code == SGP_E_REPLACED || code == SGP_E_ABSENT;
+    bool told = code == SGP_E_MODEL || code == SGP_E_UNKNOWN_NODE; /* by SGP_NOTE_REFUSED */
     struct edge *edge = edges_find(daemon, link->peer, link->direction);
     if (!ordinary)
         (void)snprintf(edge->error, sizeof edge->error, "%s", sgp_reason_text(reason));
-    sgp_log(&daemon->log->sink, ordinary ? SGP_LEVEL_DEBUG : SGP_LEVEL_WARNING,
+    sgp_log(&daemon->log->sink, ordinary || told ? SGP_LEVEL_DEBUG : SGP_LEVEL_WARNING,
         "event=hang_up peer=%s direction=%s reason=\"%s\"", name_of(daemon, link->peer),
         direction_name(link->direction), sgp_reason_text(reason));
 }
@@ -61,7 +62,7 @@ static const char *const note_names[] = {
     [SGP_NOTE_ABSENT] = "absent",
     [SGP_NOTE_BACK] = "back",
     [SGP_NOTE_RETURNED] = "share_returned",
-    [SGP_NOTE_REFUSED] = "share_refused",
+    [SGP_NOTE_REFUSED] = "refused",
     [SGP_NOTE_MISMATCH] = "mismatch",
     [SGP_NOTE_STARVING] = "starving",
     [SGP_NOTE_DIVERGED] = "diverged",

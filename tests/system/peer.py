@@ -85,10 +85,12 @@ class Peer:
     def __init__(self, port=None, sock=None):
         self.socket = sock or socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.settimeout(30)
+        self.port = self.socket.getsockname()[1]
         self.state = TRAINING # this and what follows are its pulse
         self.round = 0
         self.next_round = None
         self.ends = 10 ** 4
+        self.heard = None # the pulse of the other side
 
     def close(self):
         self.socket.close()
@@ -119,25 +121,28 @@ class Peer:
         return data
 
     def receive(self, *kinds):
-        """The fields behind the pulse of the next frame of one of these kinds; others are skipped."""
+        """The next frame of one of these kinds; others are skipped. Returns the kind and the fields
+        behind the pulse, or the payload of a chunk; the pulse is kept."""
         while True:
-            header = self.take(32)
-            kind, body, payload = struct.unpack_from("<HII", header, 6)
-            data = self.take(body)
-            self.take(payload)
+            kind, data, payload = self.take_frame()
+            if kind != CHUNK:
+                self.heard = unpack(data)[:6]
             if kind in kinds:
-                return kind, unpack(data)[6:]
+                return kind, payload if kind == CHUNK else unpack(data)[6:]
+
+    def take_frame(self):
+        header = self.take(32)
+        kind, body, payload = struct.unpack_from("<HII", header, 6)
+        return kind, self.take(body), self.take(payload)
 
     def until_closed(self):
         """Read everything; what kinds of frames came, and the fields of the last one."""
         kinds, last = [], []
         try:
             while True:
-                header = self.take(32)
-                kind, body, payload = struct.unpack_from("<HII", header, 6)
-                last = unpack(self.take(body))[6:]
-                self.take(payload)
+                kind, data, _ = self.take_frame()
                 kinds.append(kind)
+                last = unpack(data)[6:] if kind != CHUNK else []
         except Closed:
             return kinds, last
 

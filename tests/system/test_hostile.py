@@ -94,7 +94,7 @@ class Hostile(Trio):
         self.share(n2, 0, bytes(4 * self.parameters))
         kinds, last = n2.until_closed()
         self.assertEqual(last[0], 10)
-        self.fleet_.wait_log(0, "peer=n2 direction=in reason=\"a share without a credit\"")
+        self.fleet_.wait_log(0, "peer=n2 direction=in reason=\"a share without a credit")
         self.assertEqual(self.node.peer("n2", "in")["shares_received"], 0)
         self.assert_goes_on()
 
@@ -176,7 +176,7 @@ class OtherModel(FleetTest):
         f = self.fleet(3, phases=[[(0, 1), (1, 0), (0, 2), (2, 0)]], own={1: options},
                        options={"train.start": "now", "train.epochs": "100000"})
         f.start()
-        f.wait_log(0, "event=share_refused peer=n1")
+        f.wait_log(0, "event=refused peer=n1")
         f.wait_log(0, reason)
         f.wait_log(1, reason)
         before = f.nodes[0].status()["round"]

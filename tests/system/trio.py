@@ -20,8 +20,14 @@ class Trio(FleetTest):
         self.fleet_.start([0, 1])
         self.node = self.fleet_.nodes[0]
         self.fleet_.wait_round(0, 5)
+        self.fleet_.wait_round(1, 5)
+        self.fleet_.wait("a share each way", self.both_give)
         self.promised = False
         self.parameters, self.fingerprint = peer.overhear(self.listener)
+
+    def both_give(self):
+        return all(node.peer(other, "out")["shares_sent"] > 0
+                   for node, other in zip(self.fleet_.nodes, ("n1", "n0")))
 
     def connect(self):
         stranger = Peer(self.node.listen)
@@ -40,7 +46,7 @@ class Trio(FleetTest):
     def credited(self):
         """n2 with a credit; its round."""
         n2 = self.neighbour()
-        n2.receive(peer.WELCOME)
+        _, n2.welcome = n2.receive(peer.WELCOME)
         self.promised = True
         n2.round = n2.next_round = self.node.status()["round"] + 1
         n2.send(peer.BEAT)
