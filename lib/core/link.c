@@ -9,6 +9,7 @@
 #define INTERVALS_PER_WINDOW 32
 #define ENDS_FACTOR 64 /* a peer that claims more than so many times our rounds is not believed */
 #define ENDS_FLOOR ((sgp_round)1024)
+#define MIXING_CYCLES_MAX 1000 /* of ours, after the last training round that a peer knows of */
 
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
@@ -74,9 +75,11 @@ static void note_interval(struct sgp_core_link *link, sgp_time now)
 static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
     sgp_round own = node->config.rounds > ENDS_FLOOR ? node->config.rounds : ENDS_FLOOR;
+    sgp_round mixing = MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
     return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
-           pulse->ends / ENDS_FACTOR <= own && pulse->stop >= SGP_ROUND_NONE &&
-           pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
+           pulse->ends / ENDS_FACTOR <= own && pulse->round <= pulse->ends + mixing &&
+           pulse->stop >= SGP_ROUND_NONE && pulse->next_round >= SGP_ROUND_NONE &&
+           pulse->next_round < SGP_ROUND_MAX;
 }
 
 void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)

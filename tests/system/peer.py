@@ -89,7 +89,7 @@ class Peer:
         self.state = TRAINING # this and what follows are its pulse
         self.round = 0
         self.next_round = None
-        self.ends = 10 ** 4
+        self.ends = 10 ** 6
         self.heard = None # the pulse of the other side
 
     def close(self):
