@@ -165,7 +165,8 @@ void notes_status_line(struct daemon *daemon)
     bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= DAEMON_WAIT_NS;
     if (waits) {
         struct edge *edge = edges_find(daemon, status.waiting_peer, SGP_OUT);
-        const char *why = edge != NULL ? edge->error : "";
+        bool apart = edge != NULL && edge->links == NULL; /* else an old error explains nothing */
+        const char *why = apart ? edge->error : "";
         (void)snprintf(text + used, sizeof text - (size_t)used, "; waits for %s (%s%s%.200s)",
             name_of(daemon, status.waiting_peer), sgp_waiting_name(status.waiting),
             *why ? ": " : "", why);
