@@ -1,0 +1,193 @@
+"""A host of its own: Debian 12 from debootstrap, sgpd installed into it, booted by systemd-nspawn.
+
+The tree is made once, in /var/cache/sgpd-tests (150 MB; remove it when you like). A container is an overlay
+in memory over it, in the test's own mount namespace, and runs in control groups of its own, which are
+all that a killed test can leave behind: empty, and removed by the next one."""
+import atexit
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+import sandbox
+from sandbox import MOUNTS, attempt, call, enter, need
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import fleet  # noqa: E402
+
+RELEASE = "bookworm"
+MIRROR = os.environ.get("SGP_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+CACHE = "/var/cache/sgpd-tests"
+# systemd, and what sgpd and sgpctl are linked with.
+PACKAGES = ("systemd,libuv1,libopenblas0-pthread,libmsgpackc2,libcgraph6,libinih1,libjansson4,"
+            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g")
+GROUP = "sgpd-test-"  # control groups, by the number of the test's process
+BOOT_SECONDS = 60
+
+
+# ---- the tree ----
+
+def release_of(root):
+    with open(root + "/etc/os-release") as file:
+        return dict(line.rstrip().split("=", 1) for line in file if "=" in line).get("VERSION_CODENAME")
+
+
+def make_tree(path):
+    """debootstrap into `path`; complete or not there at all."""
+    try:
+        urllib.request.urlopen(f"{MIRROR}/dists/{RELEASE}/InRelease", timeout=20).close()
+    except OSError as error:
+        raise unittest.SkipTest(f"no Debian to install from at {MIRROR}: {error}") from None
+    os.makedirs(CACHE, mode=0o755, exist_ok=True)
+    building = tempfile.mkdtemp(dir=CACHE)
+    try:
+        os.chmod(building, 0o755)
+        # In namespaces, so that a broken off run leaves no mounts.
+        attempt("debootstrap", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+                "debootstrap", "--variant=minbase", "--include=" + PACKAGES, RELEASE, building, MIRROR)
+        for part in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists",
+                     "var/cache/apt"):
+            shutil.rmtree(os.path.join(building, part))
+        os.rename(building, path)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def tree():
+    if release_of("/") != RELEASE:
+        raise unittest.SkipTest("the container is Debian 12, and this machine builds for another system")
+    path = os.path.join(CACHE, RELEASE)
+    if not os.path.isdir(path):
+        make_tree(path)
+    return path
+
+
+# ---- control groups: in the place where this process is, of systemd's hierarchies ----
+
+def own_groups():
+    with open("/proc/self/cgroup") as file:
+        lines = [line.rstrip().split(":", 2) for line in file]
+    tops = {"name=systemd": "/sys/fs/cgroup/systemd",
+            "": "/sys/fs/cgroup/unified" if os.path.isdir("/sys/fs/cgroup/unified") else "/sys/fs/cgroup"}
+    return [tops[name] + place for _, name, place in lines if name in tops]
+
+
+def remove_groups(path):
+    """Those that are empty; a test that runs beside this one keeps its own."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass
+
+
+def make_groups():
+    made = []
+    for place in own_groups():
+        for left in glob.glob(f"{place}/{GROUP}*"):
+            remove_groups(left)
+        path = f"{place}/{GROUP}{os.getpid()}"
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            raise unittest.SkipTest(f"no control groups can be made: {error}") from None
+        made.append(path)
+    return made
+
+
+# ---- the container ----
+
+class Container:
+    """sgpd as `meson install` puts it, under its own systemd, with nothing but loopback."""
+
+    def __init__(self, build):
+        need("systemd-nspawn", "debootstrap", "nsenter", "setpriv", "meson")
+        lower = tree()
+        enter(MOUNTS)
+        attempt("no tmpfs", "mount", "-t", "tmpfs", "-o", "mode=755", "sgpd-tests", "/mnt")
+        for folder in ("upper", "work", "root"):
+            os.mkdir("/mnt/" + folder)
+        self.root = "/mnt/root"
+        attempt("no overlayfs", "mount", "-t", "overlay", "-o",
+                f"lowerdir={lower},upperdir=/mnt/upper,workdir=/mnt/work", "sgpd-tests", self.root)
+        call("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", self.root)
+        self.log_path = "/mnt/console"
+        self.process = None
+        self.leader = None
+
+    def write(self, path, text, mode=0o644):
+        """A file in the container, which need not be booted yet."""
+        whole = (self.root if self.leader is None else f"/proc/{self.leader}/root") + path
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "w") as file:
+            file.write(text)
+        os.chmod(whole, mode)
+
+    def console(self):
+        with open(self.log_path, errors="replace") as file:
+            return file.read()
+
+    def boot(self):
+        groups = make_groups()
+        atexit.register(lambda: [remove_groups(path) for path in groups])
+
+        def prepare():
+            fleet.die_with_parent()
+            for path in groups:
+                with open(path + "/cgroup.procs", "w") as file:
+                    file.write(str(os.getpid()))
+        with open(self.log_path, "w") as log:
+            self.process = subprocess.Popen(
+                ["systemd-nspawn", "--directory", self.root, "--boot", "--register=no", "--keep-unit",
+                 "--private-network", f"--machine={GROUP}{os.getpid()}", "--console=read-only",
+                 "--resolv-conf=off", "--timezone=off", "--link-journal=no"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=prepare)
+        atexit.register(self.close)
+        end = time.monotonic() + BOOT_SECONDS
+        while not self.is_up():
+            if self.process.poll() is not None:
+                raise unittest.SkipTest("systemd-nspawn cannot boot here: " +
+                                        " / ".join(self.console().splitlines()[-3:]))
+            if time.monotonic() > end:
+                raise AssertionError("the container does not boot\n" + self.console())
+            time.sleep(0.1)
+
+    def is_up(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
+            children = file.read().split()
+        if len(children) != 1:
+            return False
+        self.leader = int(children[0])
+        state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
+        return state in ("running", "degraded")
+
+    def run(self, *command, user=None, group=None, check=True):
+        """Run a command inside, as root or as a user (and group); the CompletedProcess, whose stdout
+        has both streams."""
+        if user is not None:
+            groups = ["--init-groups"] if group is None else ["--groups", group]
+            command = ("setpriv", "--reuid", user, "--regid", user, *groups, *command)
+        result = subprocess.run(
+            ["nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C",
+             "env", "-i", "PATH=/usr/local/bin:" + sandbox.PATH, "SYSTEMD_PAGER=", *command],
+            text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, preexec_fn=fleet.die_with_parent)
+        if check and result.returncode != 0:
+            raise AssertionError(f"{' '.join(command)}: status {result.returncode}: {result.stdout}")
+        return result
+
+    def close(self):
+        """Shut the container down; SIGTERM is what nspawn takes for `poweroff`."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

@@ -1,0 +1,275 @@
+"""The installed unit under a real systemd, in a container: what start, stop, restart and the watchdog
+do, and who may touch what. service.py BUILD_FOLDER [TEST...]
+
+With SGP_LONG=1 the unit is exactly the installed one; else its watchdog is made quicker, so that the
+whole takes half a minute."""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+import sandbox
+from container import Container, fleet
+import tap  # noqa: E402, beside fleet
+
+BUILD = sys.argv.pop(1)
+EXPOSURE_TENTHS_MAX = 12
+NAMES = ["n0", "n1", "n2"]
+TOPOLOGY = """digraph ring {
+  n0 [address="127.0.0.1:7311"]; n1 [address="127.0.0.1:7312"]; n2 [address="127.0.0.1:7313"];
+  n0 -> n1 -> n2 -> n0;
+}
+"""
+CONFIGURATION = """[node]
+name = %s
+[topology]
+file = /etc/sgpd/fleet.dot
+[train]
+rounds = 1G
+[model]
+layers = dense 2
+[data]
+train = /srv/sgpd/rows.csv
+label = label
+classes = neg pos
+holdout = 0.2
+[network]
+listen = %s
+"""
+WATCHDOG_SECONDS = 60 if fleet.LONG else 3
+QUICK = "[Service]\nWatchdogSec=%d\n" % WATCHDOG_SECONDS
+USERS = "u reader 2001\nu stranger 2002\nm reader sgpd\n"
+
+
+def configuration(name, listen=None):
+    return CONFIGURATION % (name, listen or "127.0.0.1:%d" % (7311 + NAMES.index(name)))
+
+
+def rows():
+    with tempfile.NamedTemporaryFile("r") as file:
+        fleet.write_rows(file.name)
+        return file.read()
+
+
+@sandbox.once
+def host():
+    container = Container(BUILD)
+    container.write("/etc/sgpd/fleet.dot", TOPOLOGY)
+    for name in NAMES:
+        container.write(f"/etc/sgpd/{name}.conf", configuration(name))
+    container.write("/srv/sgpd/rows.csv", rows())
+    container.write("/etc/sysusers.d/test.conf", USERS)
+    if not fleet.LONG:
+        container.write("/etc/systemd/system/sgpd@.service.d/quick.conf", QUICK)
+    container.boot()
+    container.run("systemd-sysusers")
+    return container
+
+
+class Service(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.host = host()
+        cursor = self.host.run("journalctl", "-n", "0", "--show-cursor", "-o", "cat").stdout
+        self.since = cursor.split("cursor:")[1].strip()
+        self.addCleanup(self.clean)
+
+    def clean(self):
+        """As if nothing had been started; nobody waits for anybody's last shares."""
+        self.run_("systemctl", "stop", "--no-block", "sgpd@*", "sgpd.target")
+        self.run_("systemctl", "kill", "--signal=KILL", "sgpd@*")
+        self.run_("systemctl", "stop", "sgpd@*", "sgpd.target")
+        self.run_("systemctl", "reset-failed")
+        self.run_("sh", "-c", "rm -rf /var/lib/sgpd/*")
+
+    def run_(self, *command, **options):
+        return self.host.run(*command, check=False, **options)
+
+    def journal(self, *which):
+        """What was written since this test began."""
+        return self.run_("journalctl", "-o", "cat", "--after-cursor", self.since, *which).stdout
+
+    def logs(self):
+        return self.journal("-n", "40") if hasattr(self, "since") else ""
+
+    def start(self, *names):
+        self.host.run("systemctl", "start", *(f"sgpd@{name}" for name in names))
+
+    def show(self, name, property_):
+        return self.host.run("systemctl", "show", "--value", "-p", property_, f"sgpd@{name}").stdout.strip()
+
+    def wait(self, what, condition, timeout=fleet.PATIENCE):
+        return fleet.poll(what, condition, timeout, self.logs)
+
+    def wait_round(self, name, number):
+        self.host.run("sgpctl", "-n", name, "wait", "--for", f"round:{number}", "--timeout", "60")
+
+    def status(self, name):
+        return json.loads(self.host.run("sgpctl", "-n", name, "--json", "status").stdout)
+
+    def train(self):
+        """All three, some rounds on."""
+        self.start(*NAMES)
+        for name in NAMES:
+            self.wait_round(name, 20)
+
+    def assert_trains(self):
+        for name in NAMES:
+            self.wait_round(name, self.status(name)["round"] + 20)
+
+
+class Unit(Service):
+    def test_systemd_finds_nothing_to_say(self):
+        verify = self.run_("systemd-analyze", "verify", "sgpd@n0.service", "sgpd.target")
+        self.assertEqual((verify.returncode, verify.stdout), (0, ""))
+        security = self.run_("systemd-analyze", "security", f"--threshold={EXPOSURE_TENTHS_MAX}",
+                             "sgpd@n0.service")
+        sandbox.tell(security.stdout.splitlines()[-1])
+        self.assertEqual(security.returncode, 0, security.stdout)
+
+    def test_what_the_kernel_holds_it_to(self):
+        """A setting that this kernel cannot keep would be left out in silence."""
+        self.train()
+        pid = self.show("n0", "MainPID")
+        status = dict(line.split(":\t", 1) for line in
+                      self.host.run("cat", f"/proc/{pid}/status").stdout.splitlines() if ":\t" in line)
+        uid = self.host.run("id", "-u", "sgpd").stdout.strip()
+        self.assertEqual(status["Uid"].split(), [uid] * 4)
+        self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
+        for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertEqual(int(status[kind], 16), 0, kind)
+        mounts = [line.split() for line in
+                  self.host.run("cat", f"/proc/{pid}/mountinfo").stdout.splitlines()]
+        options = {mount[4]: mount[5].split(",") for mount in mounts}
+        self.assertIn("ro", options["/"])
+        self.assertIn("rw", options["/var/lib/sgpd/n0"])
+        self.assertIn("rw", options["/run/sgpd/n0"])
+        self.assertNotIn("/var/lib/sgpd/n1", options)
+
+
+class Start(Service):
+    def test_ready_with_no_neighbour_alive(self):
+        self.start("n0")
+        self.assertEqual(self.show("n0", "ActiveState"), "active")
+        self.assertEqual(self.status("n0")["state"], "joining")
+        self.wait("STATUS= to name the missing neighbour", lambda: "n1" in self.show("n0", "StatusText")
+                  or "n2" in self.show("n0", "StatusText"))
+        sandbox.tell("StatusText=" + self.show("n0", "StatusText"))
+        self.start("n1", "n2")
+        self.assert_trains()
+        self.wait("STATUS= to say that it trains",
+                  lambda: self.show("n0", "StatusText").startswith("training, round "))
+        self.assertNotIn("waits for", self.show("n0", "StatusText"))
+
+    def test_a_configuration_error_is_not_tried_again(self):
+        self.host.write("/etc/sgpd/wrong.conf", configuration("n0") + "port = 1\n")
+        self.assertNotEqual(self.run_("systemctl", "start", "sgpd@wrong").returncode, 0)
+        self.assertEqual(self.show("wrong", "ExecMainStatus"), "78")
+        self.assertEqual(self.show("wrong", "SubState"), "failed")  # not auto-restart
+        self.assertEqual(self.show("wrong", "NRestarts"), "0")
+        self.assertIn("/etc/sgpd/wrong.conf:16: ", self.journal("-u", "sgpd@wrong"))
+
+    def test_without_a_configuration_it_does_not_start(self):
+        self.assertNotEqual(self.run_("systemctl", "start", "sgpd@nobody").returncode, 0)
+        self.assertEqual(self.show("nobody", "AssertResult"), "no")
+
+    def test_an_address_that_comes_late(self):
+        """At boot the network may be a while; systemd must not give up before the address is there."""
+        tries = 7 if fleet.LONG else 1  # systemd's own limit is five starts in ten seconds
+        self.host.write("/etc/sgpd/n0.conf", configuration("n0", "192.0.2.1:7311"))
+        self.addCleanup(self.host.write, "/etc/sgpd/n0.conf", configuration("n0"))
+        self.run_("systemctl", "start", "sgpd@n0")
+        self.wait("%d tries" % tries, lambda: int(self.show("n0", "NRestarts")) >= tries)
+        self.assertIn("192.0.2.1", self.journal("-u", "sgpd@n0"))
+        sandbox.call("nsenter", "-t", str(self.host.leader), "-n", "ip", "address", "add", "192.0.2.1/32",
+                     "dev", "lo")
+        self.wait("the node to be active", lambda: self.show("n0", "ActiveState") == "active")
+        self.assertEqual(self.status("n0")["state"], "joining")
+
+    def test_the_target_starts_and_stops_all(self):
+        units = [f"sgpd@{name}" for name in NAMES]
+        self.host.run("systemctl", "enable", *units)
+        self.addCleanup(self.host.run, "systemctl", "disable", *units)
+        self.host.run("systemctl", "start", "sgpd.target")
+        self.wait("all to be active", lambda: all(self.show(n, "ActiveState") == "active" for n in NAMES))
+        self.assert_trains()
+        self.host.run("systemctl", "stop", "sgpd.target")
+        self.wait("all to be stopped",
+                  lambda: all(self.show(n, "ActiveState") == "inactive" for n in NAMES))
+        self.assertEqual([self.show(n, "Result") for n in NAMES], ["success"] * 3)
+
+
+class Restart(Service):
+    def restarted(self, name, pid):
+        """Another process of the unit is ready."""
+        return self.show(name, "MainPID") not in ("0", pid) and self.show(name, "ActiveState") == "active"
+
+    def check(self, signal, result):
+        self.train()
+        pid = self.show("n1", "MainPID")
+        sandbox.tell("WatchdogUSec=" + self.show("n1", "WatchdogUSec"))
+        self.host.run("systemctl", "kill", "--kill-who=main", f"--signal={signal}", "sgpd@n1")
+        self.wait("another process", lambda: self.restarted("n1", pid), 150)
+        self.assertEqual(self.show("n1", "NRestarts"), "1")
+        self.assertIn(f"Failed with result '{result}'", self.journal("_PID=1"))
+        self.assert_trains()
+        self.assertEqual([self.show(n, "NRestarts") for n in ("n0", "n2")], ["0", "0"])
+
+    def test_a_process_killed(self):
+        self.check("KILL", "signal")
+
+    def test_a_process_that_hangs_is_ended_by_the_watchdog(self):
+        self.check("STOP", "watchdog")
+
+    def test_paused_nodes_are_not_shot(self):
+        """Idle, but well; and so are the two that go on without it."""
+        self.train()
+        self.host.run("sgpctl", "-n", "n1", "pause")
+        pids = [self.show(name, "MainPID") for name in NAMES]
+        began = self.status("n1")["uptime_seconds"]
+        span = 1.5 * WATCHDOG_SECONDS
+        self.wait("the watchdog's time to be over",
+                  lambda: self.status("n1")["uptime_seconds"] - began > span, span + fleet.PATIENCE)
+        self.assertEqual([self.show(name, "MainPID") for name in NAMES], pids)
+        self.assertEqual(self.status("n1")["state"], "paused")
+
+
+class Stop(Service):
+    def test_stop_writes_the_model(self):
+        self.train()
+        self.host.run("systemctl", "stop", "sgpd@n0")
+        self.assertEqual(self.show("n0", "ActiveState"), "inactive")
+        self.assertEqual(self.show("n0", "Result"), "success")  # `timeout` if it had to be killed
+        self.assertEqual(self.show("n0", "ExecMainStatus"), "0")
+        self.assertEqual(self.stat("/var/lib/sgpd/n0/model.safetensors"), "600 sgpd sgpd")
+        self.assertEqual(self.run_("test", "-e", "/run/sgpd/n0/control.sock").returncode, 1)
+        self.wait_round("n1", self.status("n1")["round"] + 20)  # the others go on
+
+    def stat(self, path):
+        return self.host.run("stat", "-c", "%a %U %G", path).stdout.strip()
+
+    def test_who_may_do_what(self):
+        self.train()
+        self.assertEqual(self.stat("/var/lib/sgpd/n0"), "750 sgpd sgpd")
+        self.assertEqual(self.stat("/run/sgpd/n0"), "750 sgpd sgpd")
+        self.assertEqual(self.stat("/run/sgpd/n0/control.sock"), "660 sgpd sgpd")
+        self.assertEqual(self.stat("/var/lib/sgpd/n0/history.csv"), "600 sgpd sgpd")
+        ask, change = ("sgpctl", "-n", "n0", "status"), ("sgpctl", "-n", "n0", "pause")
+        for user, expected in {"stranger": (4, 4), "reader": (0, 4), "sgpd": (0, 0), None: (0, 0)}.items():
+            with self.subTest(user=user):
+                codes = tuple(self.run_(*command, user=user).returncode for command in (ask, change))
+                self.assertEqual(codes, expected)
+        self.assertEqual(self.run_("cat", "/var/lib/sgpd/n0/history.csv", user="reader").returncode, 1)
+
+    def test_systemd_had_no_complaint_about_the_unit(self):
+        """Nothing in the journal of settings that it does not know or directories that do not fit."""
+        self.train()
+        usual = ("Starting ", "Started ", "Created slice ")
+        self.assertEqual([line for line in self.journal("_PID=1").splitlines()
+                          if not line.startswith(usual)], [])
+
+
+if __name__ == "__main__":
+    tap.run_cases(sys.argv[1:])
