@@ -264,8 +264,8 @@ void sgp_core_goodbye(
     /* The peer would not have this share, and says so by ending the connection. */
     if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
-    bool passing = reason == SGP_REASON_REPLACED || reason == SGP_REASON_ABSENT ||
-                   reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
+    bool passing =
+        reason == SGP_REASON_ABSENT || reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
     if (!passing) /* dialling again at once would not change its mind */
         link->backoff = SGP_DIAL_MAX_NS;
     if (!passing && link->state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */

@@ -24,13 +24,15 @@ static sgp_round far_ahead(const struct sgp_node *node)
     return (sgp_round)topology->node_count + topology->rounds_per_cycle;
 }
 
-/* The greatest round of those present, at least `furthest`. */
+/* The greatest round of those present, at least `furthest`; that of one who has finished counts: who
+ * comes back after the end finds it there. */
 static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 {
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
-        if (link->state == SGP_LINK_UP && sgp_core_peer_active(link) &&
-            link->pulse.round > furthest)
+        bool present = link->state == SGP_LINK_UP &&
+                       (sgp_core_peer_active(link) || link->pulse.state == SGP_NODE_FINISHED);
+        if (present && link->pulse.round > furthest)
             furthest = link->pulse.round;
     }
     return furthest;

@@ -916,3 +916,37 @@ Test(core, a_credit_is_good_for_its_round_alone)
     cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
     close_desk(&desk);
 }
+
+/* n1 has finished and n0 begins anew: it goes to the end instead of training alone. */
+Test(core, one_who_comes_back_after_the_end_finds_it_there)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse ended = pulse_at(102, SGP_ROUND_NONE);
+    ended.state = SGP_NODE_FINISHED;
+    greet_out(&desk, 1, ended, 88, 0);
+    cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "though n1 dials nobody now");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
+/* Another process of our name: taking turns in replacing each other at full pace helps nobody. */
+Test(core, one_who_was_replaced_dials_again_slowly)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = SGP_REASON_REPLACED, .text = "replaced"}});
+    desk.now += SGP_DIAL_MAX_NS / 2 - 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_null(find(&desk, SGP_EFFECT_DIAL));
+    desk.now += SGP_DIAL_MAX_NS / 2 + 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL));
+    close_desk(&desk);
+}
