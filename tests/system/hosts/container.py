@@ -18,7 +18,7 @@ import sandbox
 from sandbox import MOUNTS, attempt, call, enter, need
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import fleet  # noqa: E402
+import fleet
 
 RELEASE = "bookworm"
 MIRROR = os.environ.get("SGP_DEBIAN_MIRROR", "http://deb.debian.org/debian")
@@ -102,6 +102,19 @@ def make_groups():
 
 # ---- the container ----
 
+def child_of(pid, name):
+    """The only child of a process, if it is the program of this name by now, or None."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = file.read().split()
+        if len(children) != 1:
+            return None
+        with open(f"/proc/{children[0]}/comm") as file:
+            return int(children[0]) if file.read().strip() == name else None
+    except FileNotFoundError:
+        return None
+
+
 class Container:
     """sgpd as `meson install` puts it, under its own systemd, with nothing but loopback."""
 
@@ -142,8 +155,10 @@ class Container:
                 with open(path + "/cgroup.procs", "w") as file:
                     file.write(str(os.getpid()))
         with open(self.log_path, "w") as log:
+            # A container outlives a killed nspawn, but not the process namespace around both.
             self.process = subprocess.Popen(
-                ["systemd-nspawn", "--directory", self.root, "--boot", "--register=no", "--keep-unit",
+                ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+                 "systemd-nspawn", "--directory", self.root, "--boot", "--register=no", "--keep-unit",
                  "--private-network", f"--machine={GROUP}{os.getpid()}", "--console=read-only",
                  "--resolv-conf=off", "--timezone=off", "--link-journal=no"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=prepare)
@@ -158,11 +173,10 @@ class Container:
             time.sleep(0.1)
 
     def is_up(self):
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
-            children = file.read().split()
-        if len(children) != 1:
+        nspawn = child_of(self.process.pid, "systemd-nspawn")
+        self.leader = nspawn and child_of(nspawn, "systemd")
+        if self.leader is None:
             return False
-        self.leader = int(children[0])
         state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
         return state in ("running", "degraded")
 
@@ -182,10 +196,9 @@ class Container:
         return result
 
     def close(self):
-        """Shut the container down; SIGTERM is what nspawn takes for `poweroff`."""
-        if self.process is None or self.process.poll() is not None:
-            return
-        self.process.terminate()
+        """Shut the container down."""
+        if self.leader is not None:
+            self.run("systemctl", "poweroff", check=False)
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:

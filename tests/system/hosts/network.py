@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """Fleets of several hosts: each node in a network namespace with an address of its own, on a cable to a
 bridge that can be cut, choked, or cut in one direction only. network.py SGPD [TEST...]
 
@@ -6,13 +7,12 @@ import json
 import os
 import sys
 import time
-import unittest
 
 import sandbox
 from sandbox import call
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import fleet  # noqa: E402
+import fleet
 
 HOSTS = 4
 BOUND_SECONDS = 30  # the longest silence that is not yet absence

@@ -60,7 +60,7 @@ def once(function):
                 kept.append((None, reason))
         value, reason = kept[0]
         if reason is not None:
-            raise reason
+            raise unittest.SkipTest(str(reason))
         return value
     return remembered
 

@@ -1,17 +1,17 @@
+#!/usr/bin/python3
 """The installed unit under a real systemd, in a container: what start, stop, restart and the watchdog
 do, and who may touch what. service.py BUILD_FOLDER [TEST...]
 
 With SGP_LONG=1 the unit is exactly the installed one; else its watchdog is made quicker, so that the
 whole takes half a minute."""
 import json
-import os
 import sys
 import tempfile
 import unittest
 
 import sandbox
-from container import Container, fleet
-import tap  # noqa: E402, beside fleet
+from container import Container, fleet  # its path is where tap is found
+import tap
 
 BUILD = sys.argv.pop(1)
 EXPOSURE_TENTHS_MAX = 12
