@@ -10,8 +10,11 @@
 #include "sgp/sink.h"
 
 struct sgp_driver_verbs {
+    /* The step that is about to be performed changed what sgp_node_record gives: store it first. May be
+     * NULL for a performer that need not survive. */
+    void (*commit)(void *context, const struct sgp_node *node);
     void (*dial)(void *context, uint32_t peer);
-    /* `snapshot` is the slot whose content follows a share, or SGP_SLOT_NONE. */
+    /* `snapshot` is the slot whose content follows a share or an estimate, or SGP_SLOT_NONE. */
     void (*send)(
         void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
     void (*hang_up)(
@@ -22,6 +25,8 @@ struct sgp_driver_verbs {
     void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep);
     void (*absorb)(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
+    void (*adopt)(void *context, uint32_t slot, double factor);
+    void (*scale)(void *context, double factor);
     void (*note)(void *context, const struct sgp_effect *note);
 };
 

@@ -1,8 +1,8 @@
 /* What nodes say to each other: the core's messages, which lib/wire turns into bytes and back.
  *
  * One connection per directed edge, dialled by the source. On it
- *     source -> target   HELLO, BEAT, SHARE (its payload follows in chunks), GOODBYE
- *     target -> source   WELCOME, BEAT, CREDIT, ACK, GOODBYE
+ *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), GOODBYE
+ *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, GOODBYE
  * Every message carries the sender's pulse, so any message is a sign of life and a statement of
  * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
 #ifndef SGP_MESSAGE_H
@@ -58,6 +58,8 @@ enum sgp_message_type {
     SGP_SHARE,
     SGP_ACK,
     SGP_GOODBYE,
+    SGP_ASK,
+    SGP_ESTIMATE,
 };
 
 /* Why a share was given back, or why a connection ends. Travels. */
@@ -77,7 +79,7 @@ enum sgp_reason {
     SGP_REASON_ABSENT,   /* silent for too long */
     SGP_REASON_REPLACED, /* a newer connection of the same source */
     SGP_REASON_LEAVING,  /* the sender stops */
-    SGP_REASON_FORGOT,   /* the target restarted without its past; never travels */
+    SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };
 
@@ -115,6 +117,20 @@ struct sgp_ack {
     enum sgp_reason reason; /* of this number: NONE = accepted, else it returns to its source */
 };
 
+struct sgp_ask {
+    bool
+        wants; /* true: a buffer is set aside for one estimate. false: it has come, or is not wanted
+                   any more */
+};
+
+/* A copy of the source's x, whole; moves no mass. Its model is payload / weight. */
+struct sgp_estimate {
+    sgp_round round; /* of the source when the copy was made */
+    double weight;   /* > 0 */
+    uint64_t payload_bytes;
+    uint64_t checksum; /* XXH3-64 of the payload */
+};
+
 struct sgp_goodbye {
     enum sgp_reason reason;
     const char *text; /* one line for the other side's log, < SGP_GOODBYE_BYTES */
@@ -131,6 +147,8 @@ struct sgp_message {
         struct sgp_share share;
         struct sgp_ack ack;
         struct sgp_goodbye goodbye;
+        struct sgp_ask ask;
+        struct sgp_estimate estimate;
     };
 };
 

@@ -17,6 +17,13 @@
  *   PUBLISH   one job: snapshot of x, x *= keep; w -= given; then a share to each
  *   GATHER    wait for every live in-neighbour whose promise is <= k; absorb in order of source
  *
+ * A node that is given a record (sgp/record.h) goes on where its process died: same lineage, weight and
+ * round; what it owed is settled when the target greets. It catches up with the greatest round it
+ * hears. If its parameters are not those of the record (`seeks`), it stays joining, and nobody waits
+ * for it, until an in-neighbour has handed it an estimate: ASK sets a buffer aside, ESTIMATE brings
+ * the neighbour's x and w, ADOPT makes them x = w_own * x / w. When nobody can, it goes on with what
+ * its performer had.
+ *
  * Thread: one; the caller's. */
 #ifndef SGP_NODE_H
 #define SGP_NODE_H
@@ -24,6 +31,7 @@
 #include "sgp/message.h"
 #include "sgp/method.h"
 #include "sgp/random.h"
+#include "sgp/record.h"
 #include "sgp/status.h"
 #include "sgp/topology.h"
 
@@ -39,6 +47,7 @@
 #define SGP_DIAL_MIN_NS (20 * SGP_MILLISECOND) /* first back-off; doubles, with jitter, up to ... */
 #define SGP_DIAL_MAX_NS (5 * SGP_SECOND)
 #define SGP_DRAIN_NS (3 * SGP_SECOND) /* a stopping node waits this long for acknowledgements */
+#define SGP_SEEK_NS (10 * SGP_SECOND) /* how long a node that may start looks for an estimate */
 #define SGP_STARVING 0.75             /* of w_min: below, a node gives less, down to nothing */
 
 enum sgp_direction {
@@ -67,6 +76,10 @@ struct sgp_node_config {
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that
                                             must have said hello; 0 and 1 begin at once */
     double weight_least;   /* w_min of sgp_topology_weight_least */
+    const struct sgp_record
+        *record; /* what its former process left, sound; NULL: none. Borrowed for
+                                        the call. Then `lineage` must be the record's */
+    bool seeks;  /* x is a guess (its best estimate, at weight 1): ask for a better one */
 };
 
 enum sgp_event_type {
@@ -81,7 +94,7 @@ enum sgp_event_type {
     SGP_EVENT_HEARD,     /* link: bytes of a payload came; a sign of life, at most one per 100 ms */
     SGP_EVENT_TRAINED,   /* the TRAIN job is done; code is 0 or SGP_E_DIVERGED */
     SGP_EVENT_PUBLISHED, /* the PUBLISH job is done; checksum of the snapshot */
-    SGP_EVENT_ABSORBED,  /* slot: the ABSORB job is done with this receive slot */
+    SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
     SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
     SGP_EVENT_ENOUGH,    /* the goal (accuracy) is reached: ask the fleet to stop training */
     SGP_EVENT_PAUSE,
@@ -101,14 +114,18 @@ struct sgp_event {
 
 enum sgp_effect_type {
     SGP_EFFECT_DIAL = 1, /* link.peer: connect to it; answer with UP or DOWN */
-    SGP_EFFECT_SEND,     /* link, message; a share with payload sends snapshot `slot` after it */
+    SGP_EFFECT_SEND,     /* link, message; a share or an estimate with payload sends snapshot `slot`
+                            after it */
     SGP_EFFECT_HANG_UP,  /* link, code: say goodbye if that is easy, close. No DOWN must follow */
     SGP_EFFECT_RECEIVE,  /* link, slot: the payload just announced belongs in this receive slot */
     SGP_EFFECT_TRAIN,    /* job: weight, steps */
-    SGP_EFFECT_PUBLISH,  /* job: snapshot `slot` = x, x *= factor; answer with the checksum */
-    SGP_EFFECT_ABSORB,   /* job: x[slice] += factor * receive slot */
-    SGP_EFFECT_RESTORE,  /* job: x[slice] += factor * snapshot slot; a share came back */
-    SGP_EFFECT_NOTE,     /* something a person may want to read */
+    SGP_EFFECT_PUBLISH, /* job: snapshot `slot` = x, x *= factor (1: a copy, for an estimate); answer
+                            with slot and checksum */
+    SGP_EFFECT_ABSORB,  /* job: x[slice] += factor * receive slot */
+    SGP_EFFECT_RESTORE, /* job: x[slice] += factor * snapshot slot; a share came back */
+    SGP_EFFECT_NOTE,    /* something a person may want to read */
+    SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
+    SGP_EFFECT_SCALE,   /* job: x *= factor; answers nothing */
 };
 
 /* What a NOTE tells. */
@@ -125,6 +142,7 @@ enum sgp_note {
     SGP_NOTE_MISMATCH,  /* peer: topology digest, learning rate or batch differ; a warning only */
     SGP_NOTE_STARVING,  /* weight below 0.75 w_min: gives less or nothing until it has grown */
     SGP_NOTE_DIVERGED,  /* training failed; the node pauses itself */
+    SGP_NOTE_ADOPTED,   /* peer: took its estimate */
     SGP_NOTE_DRAINED, /* after STOP: everything settled or the bound passed; the process may end */
 };
 
@@ -157,6 +175,7 @@ struct sgp_node_needs {
                            slots are taken lowest first, so those beyond 2 stay untouched in peace */
     uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one */
     uint32_t effects;   /* most effects of one step */
+    uint32_t links;     /* of a record */
 };
 /* Returns 0 or -ENOMEM. */
 SGP_API int sgp_node_needs(
@@ -181,11 +200,12 @@ SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);
 /* What it waits for, for status and people. */
 enum sgp_waiting {
     SGP_WAITING_NOTHING = 1,
-    SGP_WAITING_HELLO,  /* joining: peer has not said hello */
-    SGP_WAITING_CREDIT, /* peer has not granted a buffer for this round */
-    SGP_WAITING_SHARE,  /* peer promised a share for this round */
-    SGP_WAITING_ACK,    /* both snapshots, or the end, wait for peer to acknowledge */
-    SGP_WAITING_JOB,    /* the compute thread */
+    SGP_WAITING_HELLO,    /* joining: peer has not said hello */
+    SGP_WAITING_CREDIT,   /* peer has not granted a buffer for this round */
+    SGP_WAITING_SHARE,    /* peer promised a share for this round */
+    SGP_WAITING_ACK,      /* both snapshots, or the end, wait for peer to acknowledge */
+    SGP_WAITING_JOB,      /* the compute thread */
+    SGP_WAITING_ESTIMATE, /* joining: peer hands over its estimate, or nobody yet */
 };
 
 struct sgp_node_status {
@@ -198,6 +218,7 @@ struct sgp_node_status {
     double weight_estimate;  /* the w of z = x / w for a job queued now */
     uint64_t jumps;
     bool starving;
+    bool seeks; /* its parameters are a guess until a neighbour's estimate has come */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;

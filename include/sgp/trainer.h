@@ -37,6 +37,10 @@ struct sgp_trainer_methods {
     /* x[first + i] += fraction * share[i] for i < count. Rounds the product to float32, then adds. */
     void (*absorb)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
         uint64_t count);
+    /* x = factor * values[0..parameters), factor >= 0; the optimiser forgets its momentum. */
+    void (*adopt)(struct sgp_trainer *trainer, const float *values, double factor);
+    /* x *= factor, > 0. */
+    void (*scale)(struct sgp_trainer *trainer, double factor);
     /* Evaluate x / weight on the held-out rows. Reads only. */
     int (*evaluate)(
         struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);

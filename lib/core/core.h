@@ -3,6 +3,8 @@
  *   node.c    create, step (an event to its handler), deadline
  *   link.c    dialling, greeting, liveness, pulses
  *   share.c   credits, giving, accepting, settling, returning, absorbing
+ *   record.c  what survives the process, and a node made from it
+ *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   round.c   the stages of a round, start, pause, end
  *   inspect.c what status shows
  *
@@ -28,6 +30,7 @@ struct sgp_owed {
     bool exists;
     bool sent;       /* on the present connection */
     bool publishing; /* its snapshot is still being made */
+    bool lost;       /* of a former process: its snapshot is gone, it can only be taken back */
     uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
     struct sgp_share share;
 };
@@ -54,6 +57,9 @@ struct sgp_core_link {
     enum sgp_reason last_reason;
     uint64_t lineage; /* of the peer */
     uint64_t shares_sent, shares_received, shares_returned;
+
+    bool barren; /* IN: its estimate was not finite */
+    bool asks;   /* OUT: the peer wants our estimate */
 
     /* OUT */
     sgp_round credit; /* the round of an unused credit, or NONE */
@@ -82,6 +88,25 @@ struct sgp_receive { /* a receive slot */
     enum sgp_receive_state state;
     uint32_t peer; /* node index of the source */
     struct sgp_share share;
+};
+
+/* The estimate that is being handed to a peer: one at a time. */
+struct sgp_handing {
+    uint32_t peer; /* SGP_SLOT_NONE: it went away meanwhile, or there is none */
+    uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: there is none */
+    bool publishing;
+    bool sent;
+    struct sgp_estimate estimate;
+};
+
+/* The estimate that this node looks for while it is joining. */
+struct sgp_seeking {
+    bool wants;
+    uint32_t asked; /* the source that was asked, SGP_SLOT_NONE: nobody */
+    uint32_t slot;  /* receive slot set aside, or SGP_SLOT_NONE */
+    bool filling;   /* `incoming` was announced and its payload is under way */
+    sgp_time until; /* SGP_TIME_NEVER before it may start */
+    struct sgp_estimate incoming;
 };
 
 struct sgp_node {
@@ -114,6 +139,12 @@ struct sgp_node {
     uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
     uint32_t publish_slot; /* of the PUBLISH job under way */
+
+    bool restored;   /* made from a record, and has not begun its first round since */
+    bool trained;    /* in this round already */
+    bool unrecorded; /* this step changed what a record holds */
+    struct sgp_handing handing;
+    struct sgp_seeking seeking;
 };
 
 /* node.c */
@@ -169,6 +200,23 @@ const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting);
 double sgp_core_owed(const struct sgp_node *node);
 double sgp_core_held(const struct sgp_node *node);
+
+/* record.c */
+void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record);
+bool sgp_core_living(const struct sgp_core_link *link); /* up, and past joining */
+void sgp_core_resume(struct sgp_node *node);
+
+/* estimate.c */
+void sgp_core_want(struct sgp_node *node);
+bool sgp_core_seeks(struct sgp_node *node); /* true: do not start yet */
+void sgp_core_seek(struct sgp_node *node);
+void sgp_core_hand_out(struct sgp_node *node);
+void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask);
+void sgp_core_estimate(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate);
+void sgp_core_estimate_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_copied(struct sgp_node *node, uint64_t checksum);
+void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
 
 /* round.c */
 void sgp_core_advance(struct sgp_node *node);

@@ -32,6 +32,12 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
     case SGP_EFFECT_RESTORE:
         verbs->restore(context, effect->slot, effect->factor, effect->slice);
         break;
+    case SGP_EFFECT_ADOPT:
+        verbs->adopt(context, effect->slot, effect->factor);
+        break;
+    case SGP_EFFECT_SCALE:
+        verbs->scale(context, effect->factor);
+        break;
     case SGP_EFFECT_NOTE:
         verbs->note(context, effect);
         break;
@@ -48,6 +54,8 @@ void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event)
         sgp_trace_line(line, sizeof(line), driver, event);
         sgp_log(driver->sink, SGP_LEVEL_TRACE, "%s", line);
     }
+    if (driver->verbs->commit != NULL && sgp_node_record_changed(driver->node))
+        driver->verbs->commit(driver->context, driver->node);
     for (uint32_t i = 0; i < driver->effects->count; i++)
         perform(driver, &driver->effects->items[i]);
     driver->stepping = false;

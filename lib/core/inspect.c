@@ -27,6 +27,10 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
     case SGP_STAGE_IDLE:
         if (node->state == SGP_NODE_JOINING && !sgp_core_may_start(node, &status->waiting_peer))
             status->waiting = SGP_WAITING_HELLO;
+        else if (node->state == SGP_NODE_JOINING && node->seeking.wants) {
+            status->waiting = SGP_WAITING_ESTIMATE;
+            status->waiting_peer = node->seeking.asked;
+        }
         return;
     case SGP_STAGE_BEGIN:
         return;
@@ -47,6 +51,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .weight_estimate = node->weight,
         .jumps = node->jumps,
         .starving = node->starving,
+        .seeks = node->seeking.wants,
         .waiting = SGP_WAITING_NOTHING,
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,

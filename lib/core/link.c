@@ -193,6 +193,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->owed.sent = false;
     link->filling = false;
     sgp_core_unreserve(node, link);
+    sgp_core_estimate_down(node, link);
     if (link->direction == SGP_IN)
         return;
     double spread = 0.5 + 0.5 * sgp_random_double(&node->random);
@@ -349,6 +350,7 @@ void sgp_core_hello(
     if (link->lineage != hello->lineage) { /* it has forgotten its past; its numbers start again */
         link->lineage = hello->lineage;
         link->accepted = 0;
+        node->unrecorded = true;
     }
     greeted(node, link);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
@@ -370,6 +372,7 @@ void sgp_core_welcome(
     if (!trains_the_same(node, link, &welcome->fingerprint))
         return;
     bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
+    node->unrecorded = node->unrecorded || link->lineage != welcome->lineage;
     link->lineage = welcome->lineage;
     greeted(node, link);
     sgp_core_settle(node, link, welcome->accepted, forgot);

@@ -56,6 +56,7 @@ static void needs_of(const struct sgp_topology *topology, uint32_t self, uint32_
     ret_needs->snapshots = 2 + out;
     ret_needs->receives = awaited_in_two_rounds(topology, self) + 1;
     ret_needs->effects = 16 + 8 * (out + in) + 2 * ret_needs->receives;
+    ret_needs->links = out + in;
 }
 
 int sgp_node_needs(
@@ -79,7 +80,10 @@ static bool config_is_sound(const struct sgp_node_config *config)
            config->method != NULL && config->lineage != 0 && config->parameters > 0 &&
            config->parameters <= SGP_PARAMETERS_MAX && config->rounds >= 0 &&
            config->rounds < SGP_ROUND_MAX && config->local_steps > 0 && config->weight_least >= 0 &&
-           config->weight_least <= SGP_NODES_MAX;
+           config->weight_least <= SGP_NODES_MAX &&
+           (config->record == NULL ||
+               (config->record->lineage == config->lineage &&
+                   sgp_record_is_sound(config->record, config->topology->node_count)));
 }
 
 static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direction direction)
@@ -134,6 +138,14 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->stop = SGP_ROUND_NONE;
     node->weight = 1;
     node->publish_slot = SGP_SLOT_NONE;
+    node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
+    node->seeking = (struct sgp_seeking){
+        .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    if (config->record != NULL)
+        sgp_core_restore(node, config->record);
+    if (config->seeks)
+        sgp_core_want(node);
+    node->config.record = NULL; /* borrowed for the call */
     *ret_node = node;
     return 0;
 
@@ -213,9 +225,10 @@ static void on_message(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
 {
     bool greeting = message->type == SGP_HELLO || message->type == SGP_WELCOME;
-    bool incoming = message->type == SGP_HELLO || message->type == SGP_SHARE;
-    bool outgoing =
-        message->type == SGP_WELCOME || message->type == SGP_CREDIT || message->type == SGP_ACK;
+    bool incoming =
+        message->type == SGP_HELLO || message->type == SGP_SHARE || message->type == SGP_ESTIMATE;
+    bool outgoing = message->type == SGP_WELCOME || message->type == SGP_CREDIT ||
+                    message->type == SGP_ACK || message->type == SGP_ASK;
     bool up = link->state == SGP_LINK_UP;
     if ((incoming && link->direction != SGP_IN) || (outgoing && link->direction != SGP_OUT) ||
         (message->type != SGP_GOODBYE && greeting == up)) {
@@ -249,6 +262,12 @@ static void on_message(
     case SGP_GOODBYE:
         sgp_core_goodbye(node, link, &message->goodbye);
         break;
+    case SGP_ASK:
+        sgp_core_ask(node, link, &message->ask);
+        break;
+    case SGP_ESTIMATE:
+        sgp_core_estimate(node, link, &message->estimate);
+        break;
     }
 }
 
@@ -265,6 +284,9 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
         sgp_core_down(node, link, event->code);
     else if (event->type == SGP_EVENT_MESSAGE)
         on_message(node, link, event->message);
+    else if (event->type == SGP_EVENT_PAYLOAD && node->seeking.filling &&
+             node->seeking.asked == link->peer)
+        sgp_core_estimate_payload(node, link, event->code);
     else if (event->type == SGP_EVENT_PAYLOAD)
         sgp_core_payload(node, link, event->code);
     else
@@ -276,6 +298,11 @@ static void on_start(struct sgp_node *node)
     for (uint32_t i = 0; i < node->out_count; i++)
         node->links[i].redial = node->now;
     node->stage_since = node->now;
+    node->unrecorded = !node->restored;
+    if (!node->restored || !node->config.seeks)
+        return;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE); /* a guess at weight 1 */
+    effect->factor = node->weight;
 }
 
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)
@@ -297,7 +324,10 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
         sgp_core_trained(node, event->code);
         break;
     case SGP_EVENT_PUBLISHED:
-        sgp_core_published(node, event->checksum);
+        if (node->handing.publishing && event->slot == node->handing.slot)
+            sgp_core_copied(node, event->checksum);
+        else
+            sgp_core_published(node, event->checksum);
         break;
     case SGP_EVENT_ABSORBED:
         sgp_assert(node->receives[event->slot].state == SGP_RECEIVE_ABSORBING);
@@ -329,11 +359,14 @@ void sgp_node_step(
     node->now = event->now;
     node->effects = effects;
     node->again = false;
+    node->unrecorded = false;
     effects->count = 0;
     dispatch(node, event);
     sgp_core_watch(node);
+    sgp_core_seek(node);
     sgp_core_advance(node);
     sgp_core_send_owed(node);
+    sgp_core_hand_out(node);
     sgp_core_grant(node);
     sgp_core_announce(node);
     node->effects = NULL;
@@ -346,6 +379,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     sgp_time least = SGP_TIME_NEVER;
     if (node->state == SGP_NODE_DRAINING && !node->drained)
         least = node->drain_until;
+    if (node->state == SGP_NODE_JOINING && node->seeking.wants && node->seeking.until < least)
+        least = node->seeking.until;
     for (uint32_t i = 0; i < node->link_count; i++) {
         sgp_time at = sgp_core_link_deadline(node, &node->links[i]);
         if (at < least)

@@ -49,7 +49,8 @@ static void take_round(struct sgp_node *node, sgp_round next)
 {
     sgp_round chosen = next_round(node, next);
     node->round = chosen;
-    node->gave = false;
+    node->gave = node->trained = false;
+    node->unrecorded = true;
     if (chosen == next)
         return;
     node->jumps++;
@@ -78,6 +79,9 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
             *ret_missing = node->links[i].peer;
     if (*ret_missing == SGP_SLOT_NONE || next_round(node, 0) > 0)
         return true;
+    for (uint32_t i = 0; i < node->link_count; i++) /* one that returns goes where the fleet is */
+        if (node->restored && sgp_core_living(&node->links[i]))
+            return true;
     return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start;
 }
 
@@ -197,6 +201,8 @@ void sgp_core_trained(struct sgp_node *node, int code)
 {
     sgp_assert(node->stage == SGP_STAGE_TRAIN);
     enter(node, SGP_STAGE_CREDIT);
+    node->trained = code == 0;
+    node->unrecorded = true;
     if (code == 0)
         return;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DIVERGED, node->config.self);
@@ -227,11 +233,15 @@ static bool may_work(const struct sgp_node *node)
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
-    if (!sgp_core_may_start(node, &missing))
+    if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
-    take_round(node, 0);
+    if (node->restored)
+        sgp_core_resume(node);
+    else
+        take_round(node, 0);
     become(node, SGP_NODE_TRAINING);
-    enter(node, SGP_STAGE_BEGIN);
+    enum sgp_stage trained = node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN;
+    enter(node, node->gave ? SGP_STAGE_GATHER : trained);
 }
 
 /* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */

@@ -172,6 +172,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         link->slot = SGP_SLOT_NONE;
         link->accepted = link->incoming.number;
+        node->unrecorded = true;
         link->shares_received++;
         acknowledge(node, link, SGP_REASON_NONE);
     }
@@ -307,6 +308,7 @@ static void owe(struct sgp_node *node, struct sgp_core_link *link, double fracti
             },
     };
     link->shares_sent++;
+    node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)
         node->snapshot_users[slot]++;
 }
@@ -336,6 +338,7 @@ bool sgp_core_give(struct sgp_node *node)
         targets++;
     }
     node->gave = true;
+    node->unrecorded = true;
     if (targets == 0 || part <= 0)
         return true;
     bool all =
@@ -354,8 +357,10 @@ void sgp_core_send_owed(struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
         struct sgp_core_link *link = &node->links[i];
+        bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
-                     link->state == SGP_LINK_UP && link->credit == link->owed.share.round;
+                     link->state == SGP_LINK_UP && link->credit == link->owed.share.round &&
+                     !handing;
         if (!ready)
             continue;
         link->owed.sent = true;
@@ -381,6 +386,19 @@ static void accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
     if (link->owed.slot != SGP_SLOT_NONE)
         node->snapshot_users[link->owed.slot]--;
     link->owed.exists = false;
+    node->unrecorded = true;
+}
+
+/* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
+ * estimate: x follows w. With no weight left there is no estimate to follow. */
+static void grow(struct sgp_node *node, double weight)
+{
+    if (node->weight > 0 && weight > 0) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+        effect->factor = (node->weight + weight) / node->weight;
+    } else if (weight > 0) {
+        sgp_core_want(node);
+    }
 }
 
 /* The share comes home. Its snapshot stays in use until the RESTORE job is done with it. */
@@ -393,7 +411,10 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
         effect->slot = owed->slot;
         effect->factor = owed->share.fraction;
         effect->slice = owed->share.slice;
+    } else if (owed->lost) {
+        grow(node, owed->share.weight);
     }
+    node->unrecorded = true;
     node->weight += owed->share.weight;
     link->owed.exists = false;
     link->shares_returned++;
@@ -413,7 +434,8 @@ void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struc
 }
 
 /* After a reconnect: what the target says it accepted is settled. What it never saw is sent again
- * against a new credit, unless the target is a new one, who must not receive an old fleet's mass. */
+ * against a new credit, unless the target is a new one, who must not receive an old fleet's mass, or
+ * this node is, which has no snapshot of it any more. */
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {
@@ -423,4 +445,6 @@ void sgp_core_settle(
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else if (accepted >= link->owed.share.number)
         accepted_by_peer(node, link);
+    else if (link->owed.lost)
+        sgp_core_take_back(node, link, SGP_REASON_FORGOT);
 }

@@ -35,6 +35,8 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_ABSORB] = "absorb",
     [SGP_EFFECT_RESTORE] = "restore",
     [SGP_EFFECT_NOTE] = "note",
+    [SGP_EFFECT_ADOPT] = "adopt",
+    [SGP_EFFECT_SCALE] = "scale",
 };
 
 static const char *const note_words[] = {
@@ -50,6 +52,7 @@ static const char *const note_words[] = {
     [SGP_NOTE_MISMATCH] = "mismatch",
     [SGP_NOTE_STARVING] = "starving",
     [SGP_NOTE_DIVERGED] = "diverged",
+    [SGP_NOTE_ADOPTED] = "adopted",
     [SGP_NOTE_DRAINED] = "drained",
 };
 

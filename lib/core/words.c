@@ -31,6 +31,8 @@ const char *sgp_message_type_name(enum sgp_message_type type)
         [SGP_SHARE] = "share",
         [SGP_ACK] = "ack",
         [SGP_GOODBYE] = "goodbye",
+        [SGP_ASK] = "ask",
+        [SGP_ESTIMATE] = "estimate",
     };
     return WORD(words, type);
 }
@@ -54,7 +56,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_ABSENT] = "silent for longer than its own pace explains",
         [SGP_REASON_REPLACED] = "a newer connection of the same node took over",
         [SGP_REASON_LEAVING] = "the node stops",
-        [SGP_REASON_FORGOT] = "the node restarted without its past",
+        [SGP_REASON_FORGOT] = "one end restarted and has no trace of it",
     };
     return WORD(words, reason);
 }
@@ -68,6 +70,7 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_SHARE] = "share",
         [SGP_WAITING_ACK] = "acknowledgement",
         [SGP_WAITING_JOB] = "compute",
+        [SGP_WAITING_ESTIMATE] = "estimate",
     };
     return WORD(words, waiting);
 }

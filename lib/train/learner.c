@@ -174,6 +174,39 @@ void sgp_learner_destroy(struct sgp_learner *learner)
     free(learner);
 }
 
+/* --- what survives the process --- */
+
+static void forget_momentum(struct sgp_learner *learner)
+{
+    if (learner->optimizer.velocity)
+        memset(learner->optimizer.velocity, 0,
+            learner->settings.model.parameters * sizeof *learner->optimizer.velocity);
+}
+
+static void learner_adopt(struct sgp_trainer *trainer, const float *values, double factor)
+{
+    sgp_vector_trainer_adopt(trainer, values, factor);
+    forget_momentum((struct sgp_learner *)trainer);
+}
+
+void sgp_learner_state(const struct sgp_learner *learner, struct sgp_learner_state *ret_state)
+{
+    *ret_state = (struct sgp_learner_state){
+        .steps = learner->steps, .x = learner->vector.x, .velocity = learner->optimizer.velocity};
+}
+
+void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state)
+{
+    size_t bytes = learner->settings.model.parameters * sizeof *state->x;
+    if (state->x)
+        memcpy(learner->vector.x, state->x, bytes);
+    if (state->velocity && learner->optimizer.velocity)
+        memcpy(learner->optimizer.velocity, state->velocity, bytes);
+    else
+        forget_momentum(learner);
+    learner->steps = state->steps;
+}
+
 static void learner_destroy(struct sgp_trainer *trainer)
 {
     sgp_learner_destroy((struct sgp_learner *)trainer);
@@ -182,6 +215,8 @@ static void learner_destroy(struct sgp_trainer *trainer)
 static const struct sgp_trainer_methods methods = {.train = learner_train,
     .publish = sgp_vector_trainer_publish,
     .absorb = sgp_vector_trainer_absorb,
+    .adopt = learner_adopt,
+    .scale = sgp_vector_trainer_scale,
     .evaluate = learner_evaluate,
     .estimate = sgp_vector_trainer_estimate,
     .digest = sgp_vector_trainer_digest,

@@ -72,6 +72,8 @@ static void quadratic_destroy(struct sgp_trainer *trainer)
 static const struct sgp_trainer_methods methods = {.train = quadratic_train,
     .publish = sgp_vector_trainer_publish,
     .absorb = sgp_vector_trainer_absorb,
+    .adopt = sgp_vector_trainer_adopt,
+    .scale = sgp_vector_trainer_scale,
     .evaluate = quadratic_evaluate,
     .estimate = sgp_vector_trainer_estimate,
     .digest = sgp_vector_trainer_digest,

@@ -38,6 +38,20 @@ void sgp_vector_trainer_absorb(
     vector->kernels->absorb(vector->x + first, share, fraction, count);
 }
 
+void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor)
+{
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    for (uint64_t i = 0; i < trainer->parameters; i++)
+        vector->x[i] = (float)(factor * (double)values[i]);
+}
+
+void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor)
+{
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    for (uint64_t i = 0; i < trainer->parameters; i++)
+        vector->x[i] = (float)(factor * (double)vector->x[i]);
+}
+
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate)
 {
     const struct sgp_vector_trainer *vector = (const struct sgp_vector_trainer *)trainer;

@@ -21,6 +21,8 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector);
 void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float *snapshot, float keep);
 void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, const float *share, float fraction,
     uint64_t first, uint64_t count);
+void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor);
+void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor);
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
 uint64_t sgp_vector_trainer_digest(const struct sgp_trainer *trainer);
 

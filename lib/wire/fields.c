@@ -98,6 +98,17 @@ static const struct sgp_field goodbye_fields[] = {
     TEXT("text", goodbye.text, line, 0),
 };
 
+static const struct sgp_field ask_fields[] = {
+    BOOL("wants", ask.wants),
+};
+
+static const struct sgp_field estimate_fields[] = {
+    ROUND("round", estimate.round, 0),
+    REAL("weight", estimate.weight, 0),
+    U64("payload_bytes", estimate.payload_bytes, 4, 4 * SGP_PARAMETERS_MAX),
+    U64("checksum", estimate.checksum, 0, UINT64_MAX),
+};
+
 #define LIST(fields) (*ret_count = sizeof(fields) / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
@@ -123,6 +134,10 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
         return LIST(ack_fields);
     case SGP_GOODBYE:
         return LIST(goodbye_fields);
+    case SGP_ASK:
+        return LIST(ask_fields);
+    case SGP_ESTIMATE:
+        return LIST(estimate_fields);
     default:
         return NULL;
     }
@@ -256,6 +271,8 @@ void sgp_field_store(const struct sgp_field *field, const msgpack_object *value,
 
 const char *sgp_fields_conflict(const struct sgp_message *message)
 {
+    if (message->type == SGP_ESTIMATE && message->estimate.payload_bytes % 4 != 0)
+        return "payload_bytes is not a multiple of 4";
     if (message->type != SGP_SHARE)
         return NULL;
     const struct sgp_share *share = &message->share;

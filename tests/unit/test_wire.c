@@ -399,7 +399,7 @@ Test(wire, a_message_out_of_range_is_not_sent)
     assignment;                                                                                    \
     expect_unencodable(message)
     WITH(4, message.type = 0);
-    WITH(4, message.type = SGP_GOODBYE + 1);
+    WITH(4, message.type = SGP_ESTIMATE + 1);
     WITH(4, message.pulse.state = 0);
     WITH(4, message.pulse.state = SGP_NODE_DRAINING + 1);
     WITH(4, message.pulse.round = SGP_ROUND_NONE);
@@ -572,7 +572,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x00080001, "frame type 8 is not known"},
+        {4, 0x00080001, "frame type 10 is not known"},
         {4, 0x00000001, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030001, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},

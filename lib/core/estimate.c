@@ -1,0 +1,232 @@
+/* Estimates: a node whose parameters did not survive asks a source for a copy of its x, and hands
+ * its own to a target that asks. No weight moves.
+ *
+ * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time.
+ * Whoever is past joining can answer; the answer is one more snapshot, held until the target says
+ * that it has come, or is gone. */
+#include "core/core.h"
+
+#include <math.h>
+
+/* ---- looking for one ---- */
+
+static void reserve(struct sgp_node *node)
+{
+    for (uint32_t i = node->receive_count; node->seeking.slot == SGP_SLOT_NONE && i-- > 0;) {
+        if (node->receives[i].state != SGP_RECEIVE_FREE)
+            continue;
+        node->receives[i].state = SGP_RECEIVE_GRANTED;
+        node->seeking.slot = i;
+    }
+}
+
+/* From now on the node's parameters are a guess; sgp_core_seek does the rest. */
+void sgp_core_want(struct sgp_node *node)
+{
+    node->seeking = (struct sgp_seeking){
+        .wants = true, .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    reserve(node);
+}
+
+static void say(struct sgp_node *node, struct sgp_core_link *link, bool wants)
+{
+    struct sgp_message *message = sgp_core_send(node, link, SGP_ASK);
+    message->ask.wants = wants;
+}
+
+static void stop_seeking(struct sgp_node *node)
+{
+    if (node->seeking.slot != SGP_SLOT_NONE)
+        node->receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
+    node->seeking.slot = SGP_SLOT_NONE;
+    node->seeking.wants = false;
+}
+
+void sgp_core_seek(struct sgp_node *node)
+{
+    if (!node->seeking.wants || node->drained)
+        return;
+    reserve(node);
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        bool free = node->seeking.asked == SGP_SLOT_NONE && node->seeking.slot != SGP_SLOT_NONE;
+        if (!free || link->barren || !sgp_core_living(link))
+            continue;
+        node->seeking.asked = link->peer;
+        say(node, link, true);
+    }
+}
+
+/* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
+ * unless the fleet is more than a cycle ahead. */
+bool sgp_core_seeks(struct sgp_node *node)
+{
+    bool all = true, living = false, ahead = false;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        bool lives = sgp_core_living(link);
+        all = all && link->heard != SGP_TIME_NEVER;
+        living = living || lives;
+        ahead = ahead || (lives && link->pulse.round >
+                                       node->round + node->config.topology->rounds_per_cycle);
+    }
+    if (node->restored && ahead && !node->seeking.wants && node->seeking.until == SGP_TIME_NEVER) {
+        sgp_core_want(node);
+        node->again = true;
+    }
+    if (!node->seeking.wants)
+        return false;
+    if (node->seeking.until == SGP_TIME_NEVER)
+        node->seeking.until = node->now + SGP_SEEK_NS;
+    bool hopeless = (all && !living) || node->now >= node->seeking.until;
+    if (node->seeking.asked != SGP_SLOT_NONE || !hopeless)
+        return true;
+    stop_seeking(node);
+    return false;
+}
+
+void sgp_core_estimate(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
+{
+    if (!node->seeking.wants || node->seeking.asked != link->peer || node->seeking.filling ||
+        link->filling) {
+        sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
+        return;
+    }
+    bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
+                 estimate->weight <= (double)node->config.topology->node_count &&
+                 estimate->round >= 0 && estimate->round <= link->pulse.round &&
+                 estimate->payload_bytes == 4 * node->config.parameters;
+    if (!sound) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
+    node->seeking.incoming = *estimate;
+    node->seeking.filling = true;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->slot = node->seeking.slot;
+}
+
+static void adopt(struct sgp_node *node, uint32_t peer)
+{
+    uint32_t slot = node->seeking.slot;
+    node->receives[slot].state = SGP_RECEIVE_ABSORBING;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
+    effect->link.peer = peer;
+    effect->slot = slot;
+    effect->factor = node->weight / node->seeking.incoming.weight;
+    node->seeking.slot = SGP_SLOT_NONE;
+    node->seeking.wants = false;
+    node->seeking.until = node->now; /* once is enough */
+    node->unrecorded = true;
+    (void)sgp_core_note(node, SGP_NOTE_ADOPTED, peer);
+}
+
+void sgp_core_estimate_payload(struct sgp_node *node, struct sgp_core_link *link, int code)
+{
+    if (code == SGP_E_CHECKSUM) {
+        sgp_core_hang_up(node, link, code, SGP_REASON_CHECKSUM);
+        return;
+    }
+    node->seeking.filling = false;
+    node->seeking.asked = SGP_SLOT_NONE;
+    link->barren = code != 0;
+    if (code == 0)
+        adopt(node, link->peer);
+    say(node, link, false);
+}
+
+/* ---- handing ours out ---- */
+
+static void release(struct sgp_node *node)
+{
+    node->handing.peer = SGP_SLOT_NONE;
+    if (node->handing.publishing)
+        return; /* the job still writes; sgp_core_copied comes back here */
+    node->snapshot_users[node->handing.slot]--;
+    node->handing.slot = SGP_SLOT_NONE;
+}
+
+void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask)
+{
+    link->asks = ask->wants;
+    if (!ask->wants && node->handing.peer == link->peer)
+        release(node);
+}
+
+void sgp_core_copied(struct sgp_node *node, uint64_t checksum)
+{
+    node->handing.publishing = false;
+    node->handing.estimate.checksum = checksum;
+    if (node->handing.peer == SGP_SLOT_NONE)
+        release(node);
+}
+
+/* The last free snapshot, so that rounds keep to the first ones. */
+static uint32_t last_unused(const struct sgp_node *node)
+{
+    for (uint32_t i = node->snapshot_count; i-- > 0;)
+        if (node->snapshot_users[i] == 0)
+            return i;
+    return SGP_SLOT_NONE;
+}
+
+static void begin(struct sgp_node *node, const struct sgp_core_link *link)
+{
+    uint32_t slot = last_unused(node);
+    if (slot == SGP_SLOT_NONE)
+        return;
+    node->snapshot_users[slot]++;
+    node->handing = (struct sgp_handing){
+        .peer = link->peer,
+        .slot = slot,
+        .publishing = true,
+        .estimate = {.round = node->round,
+            .weight = node->weight,
+            .payload_bytes = 4 * node->config.parameters},
+    };
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+    effect->slot = slot;
+    effect->factor = 1;
+}
+
+static void send(struct sgp_node *node)
+{
+    struct sgp_core_link *link = sgp_core_find(node, node->handing.peer, SGP_OUT);
+    if (link->owed.sent) /* one payload at a time on a link */
+        return;
+    node->handing.sent = true;
+    struct sgp_message *message = sgp_core_send(node, link, SGP_ESTIMATE);
+    message->estimate = node->handing.estimate;
+    node->effects->items[node->effects->count - 1].slot = node->handing.slot;
+}
+
+/* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */
+void sgp_core_hand_out(struct sgp_node *node)
+{
+    bool able = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING &&
+                !node->seeking.wants && node->weight > 0;
+    for (uint32_t i = 0; able && node->handing.slot == SGP_SLOT_NONE && i < node->out_count; i++)
+        if (node->links[i].asks)
+            begin(node, &node->links[i]);
+    bool ready = node->handing.peer != SGP_SLOT_NONE && !node->handing.publishing;
+    if (ready && !node->handing.sent)
+        send(node);
+}
+
+/* ---- both ---- */
+
+/* A connection is gone: whoever was asked on it, or asked, must ask anew. */
+void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->direction == SGP_IN && node->seeking.asked == link->peer) {
+        node->seeking.asked = SGP_SLOT_NONE;
+        node->seeking.filling = false;
+    }
+    if (link->direction == SGP_OUT) {
+        link->asks = false;
+        if (node->handing.peer == link->peer)
+            release(node);
+    }
+}

@@ -1,0 +1,126 @@
+/* What survives the process, and a node made from it. A step marks what it changes (`unrecorded`) and
+ * the performer stores the record before it lets anything out. */
+#include "core/core.h"
+
+#include <math.h>
+
+void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
+{
+    sgp_assert(record->link_capacity >= node->link_count);
+    record->lineage = node->config.lineage;
+    record->round = node->round;
+    record->trained = node->trained;
+    record->gave = node->gave;
+    record->weight = node->weight + sgp_core_held(node);
+    record->link_count = node->link_count;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        bool out = link->direction == SGP_OUT;
+        bool owes = out && link->owed.exists;
+        record->links[i] = (struct sgp_record_link){
+            .peer = link->peer,
+            .out = out,
+            .lineage = link->lineage,
+            .number = out ? link->number : link->accepted,
+            .owes = owes,
+            .owed_round = owes ? link->owed.share.round : 0,
+            .owed_fraction = owes ? link->owed.share.fraction : 0,
+            .owed_weight = owes ? link->owed.share.weight : 0,
+        };
+    }
+}
+
+bool sgp_node_record_changed(const struct sgp_node *node)
+{
+    return node->unrecorded;
+}
+
+static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
+{
+    bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
+                link->owed_fraction >= 0 && link->owed_fraction <= 1 && link->owed_weight >= 0 &&
+                link->owed_weight <= (double)node_count;
+    bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0;
+    return link->peer < node_count &&
+           (link->owes ? link->out && link->number > 0 && owed : nothing);
+}
+
+bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
+{
+    if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
+        !(record->weight >= 0 && record->weight <= (double)node_count) ||
+        record->link_count > record->link_capacity)
+        return false;
+    for (uint32_t i = 0; i < record->link_count; i++) {
+        const struct sgp_record_link *link = &record->links[i];
+        if (!link_is_sound(link, node_count))
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (record->links[j].peer == link->peer && record->links[j].out == link->out)
+                return false;
+    }
+    return true;
+}
+
+static void restore_link(struct sgp_node *node, const struct sgp_record_link *from)
+{
+    struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
+    if (link == NULL) { /* an edge of another topology: nobody is left to settle with */
+        node->weight += from->owed_weight;
+        return;
+    }
+    link->lineage = from->lineage;
+    link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
+    if (!from->out) {
+        link->accepted = from->number;
+        return;
+    }
+    link->number = from->number;
+    link->owed = (struct sgp_owed){
+        .exists = from->owes,
+        .lost = true,
+        .slot = SGP_SLOT_NONE,
+        .share = {.number = from->number,
+            .round = from->owed_round,
+            .fraction = from->owed_fraction,
+            .weight = from->owed_weight},
+    };
+}
+
+void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
+{
+    node->restored = true;
+    node->round = record->round;
+    node->trained = record->trained;
+    node->gave = record->gave;
+    node->weight = record->weight;
+    for (uint32_t i = 0; i < record->link_count; i++)
+        restore_link(node, &record->links[i]);
+}
+
+/* ---- the first round of a restored node ---- */
+
+bool sgp_core_living(const struct sgp_core_link *link)
+{
+    enum sgp_node_state state = link->pulse.state;
+    return link->state == SGP_LINK_UP && !link->absent && state != SGP_NODE_JOINING &&
+           state != SGP_NODE_DRAINING;
+}
+
+/* Go on with the round on record, or with the fleet's if that is further. Parameters that are exact
+ * are worth keeping in step for a cycle; then a neighbour's are better. */
+void sgp_core_resume(struct sgp_node *node)
+{
+    sgp_round furthest = node->round;
+    for (uint32_t i = 0; i < node->link_count; i++)
+        if (sgp_core_living(&node->links[i]) && node->links[i].pulse.round > furthest)
+            furthest = node->links[i].pulse.round;
+    node->restored = false;
+    node->unrecorded = true;
+    if (furthest == node->round)
+        return;
+    node->round = furthest;
+    node->gave = node->trained = false;
+    node->jumps++;
+    (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
+}

@@ -1,0 +1,164 @@
+/* Checkpoints to a file and back; see sgp/checkpoint.h. */
+#include "sgp/checkpoint.h"
+
+#include "atomic_file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+struct header {
+    char magic[8];
+    uint32_t version;
+    uint32_t has_velocity;
+    uint64_t parameters, shape, lineage, sequence, round, steps;
+    double weight;
+    uint64_t reserved[7];
+};
+_Static_assert(sizeof(struct header) == 128, "as sgp/checkpoint.h says");
+
+#define VERSION 1u
+static const char magic[8] = {'S', 'G', 'P', 'C', 'H', 'E', 'C', 'K'};
+
+struct output {
+    struct sgp_atomic_file file;
+    XXH3_state_t *hash;
+};
+
+static void put(struct output *output, const void *bytes, size_t size)
+{
+    (void)XXH3_64bits_update(output->hash, bytes, size);
+    sgp_atomic_write(&output->file, bytes, size);
+}
+
+static int keep_the_last(const char *path, struct sgp_error *error)
+{
+    char *older;
+    if (asprintf(&older, "%s.1", path) < 0)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+    int code = rename(path, older) < 0 && errno != ENOENT ? -errno : 0;
+    free(older);
+    return code < 0 ? sgp_fail(error, code, "%s: cannot be renamed: %s", path, sgp_strerror(code))
+                    : 0;
+}
+
+int sgp_checkpoint_write(
+    const char *path, const struct sgp_checkpoint *checkpoint, struct sgp_error *error)
+{
+    struct output output = {.hash = XXH3_createState()};
+    if (!output.hash)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+    int code = sgp_atomic_open(&output.file, path, error);
+    if (code < 0) {
+        (void)XXH3_freeState(output.hash);
+        return code;
+    }
+    (void)XXH3_64bits_reset(output.hash);
+    const struct sgp_learner_state *state = &checkpoint->state;
+    struct header header = {.version = VERSION,
+        .has_velocity = state->velocity != NULL,
+        .parameters = checkpoint->parameters,
+        .shape = checkpoint->shape,
+        .lineage = checkpoint->lineage,
+        .sequence = checkpoint->sequence,
+        .round = (uint64_t)checkpoint->round,
+        .steps = state->steps,
+        .weight = checkpoint->weight};
+    memcpy(header.magic, magic, sizeof magic);
+    size_t bytes = checkpoint->parameters * sizeof(float);
+    put(&output, &header, sizeof header);
+    put(&output, state->x, bytes);
+    if (state->velocity)
+        put(&output, state->velocity, bytes);
+    uint64_t digest = XXH3_64bits_digest(output.hash);
+    sgp_atomic_write(&output.file, &digest, sizeof digest);
+    (void)XXH3_freeState(output.hash);
+    if (output.file.status == 0)
+        output.file.status = keep_the_last(path, error);
+    return sgp_atomic_commit(&output.file, error);
+}
+
+static int damaged(struct sgp_error *error, const char *path, const char *what)
+{
+    return sgp_fail(error, SGP_E_DATA, "%s: %s; it is not used", path, what);
+}
+
+static const char *wrong(const struct header *header, uint64_t parameters, uint64_t shape)
+{
+    if (memcmp(header->magic, magic, sizeof magic) != 0 || header->version != VERSION)
+        return "not a checkpoint of this version";
+    if (header->parameters != parameters || header->shape != shape)
+        return "a checkpoint of another model";
+    if (header->has_velocity > 1 || header->round >= (uint64_t)SGP_ROUND_MAX ||
+        !isfinite(header->weight) || header->weight < 0)
+        return "a value of the checkpoint is out of range";
+    return NULL;
+}
+
+/* The vectors and the digest behind a sound header; the file must end right there. */
+static const char *read_vectors(
+    FILE *file, const struct header *header, float *vectors, size_t count)
+{
+    uint64_t digest;
+    bool whole = fread(vectors, sizeof *vectors, count, file) == count &&
+                 fread(&digest, sizeof digest, 1, file) == 1 && fgetc(file) == EOF;
+    if (!whole)
+        return "the checkpoint is cut off";
+    XXH3_state_t *hash = XXH3_createState();
+    if (!hash)
+        return "out of memory";
+    (void)XXH3_64bits_reset(hash);
+    (void)XXH3_64bits_update(hash, header, sizeof *header);
+    (void)XXH3_64bits_update(hash, vectors, count * sizeof *vectors);
+    bool same = XXH3_64bits_digest(hash) == digest;
+    (void)XXH3_freeState(hash);
+    return same ? NULL : "the checkpoint is damaged (its digest does not match)";
+}
+
+static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t shape,
+    struct sgp_error *error, struct sgp_checkpoint *ret_checkpoint, float **ret_memory)
+{
+    struct header header;
+    if (fread(&header, sizeof header, 1, file) != 1)
+        return damaged(error, path, "the checkpoint is cut off");
+    const char *what = wrong(&header, parameters, shape);
+    if (what)
+        return damaged(error, path, what);
+    size_t count = parameters * (1 + header.has_velocity);
+    float *vectors = malloc(count * sizeof *vectors);
+    if (!vectors)
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+    what = read_vectors(file, &header, vectors, count);
+    if (what) {
+        free(vectors);
+        return damaged(error, path, what);
+    }
+    *ret_checkpoint = (struct sgp_checkpoint){.parameters = parameters,
+        .shape = shape,
+        .lineage = header.lineage,
+        .sequence = header.sequence,
+        .round = (sgp_round)header.round,
+        .weight = header.weight,
+        .state = {.steps = header.steps,
+            .x = vectors,
+            .velocity = header.has_velocity ? vectors + parameters : NULL}};
+    *ret_memory = vectors;
+    return 0;
+}
+
+int sgp_checkpoint_read(const char *path, uint64_t parameters, uint64_t shape,
+    struct sgp_error *error, struct sgp_checkpoint *ret_checkpoint, float **ret_memory)
+{
+    FILE *file = fopen(path, "rbe");
+    if (!file) {
+        int code = -errno;
+        return sgp_fail(error, code, "%s: cannot be read: %s", path, sgp_strerror(code));
+    }
+    int code = read_open(file, path, parameters, shape, error, ret_checkpoint, ret_memory);
+    (void)fclose(file);
+    return code;
+}
