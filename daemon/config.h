@@ -55,7 +55,8 @@ struct config {
     uint64_t batch;
     uint64_t threads;
     uint64_t seed;
-    double stop_at_accuracy; /* NaN: no goal */
+    double stop_at_accuracy;     /* NaN: no goal */
+    uint64_t checkpoint_seconds; /* 0: only on request and at the end */
     enum config_when_done when_done;
     uint64_t final_cycles;
 
@@ -119,6 +120,10 @@ struct config {
         "seed of the first parameters and of the shards; the same on every node")                  \
     X(STOP_AT_ACCURACY, "train", "stop_at_accuracy", CONFIG_REAL, stop_at_accuracy, "", 0, 1,      \
         NULL, "ask the fleet to stop training when this test accuracy is reached; empty: never")   \
+    X(CHECKPOINT_SECONDS, "train", "checkpoint_seconds", CONFIG_COUNT, checkpoint_seconds, "300",  \
+        0, 1e6, NULL,                                                                              \
+        "seconds between two checkpoints in the state directory; 0: only on request and at the "   \
+        "end")                                                                                     \
     X(WHEN_DONE, "train", "when_done", CONFIG_CHOICE, when_done, "serve", 0, 0, "serve|exit",      \
         "after training: serve keeps answering, exit ends the process")                            \
     X(FINAL_CYCLES, "train", "final_cycles", CONFIG_COUNT, final_cycles, "2", 0, 1000, NULL,       \

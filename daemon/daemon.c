@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 sgp_time daemon_now(void)
@@ -31,6 +30,7 @@ static void end(struct daemon *daemon)
     dialer_close(&daemon->dialer);
     edges_close(daemon);
     uv_close((uv_handle_t *)&daemon->tick, NULL);
+    uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
     uv_close((uv_handle_t *)&daemon->second, NULL);
     uv_close((uv_handle_t *)&daemon->watchdog, NULL);
     for (size_t i = 0; i < sizeof daemon->signals / sizeof daemon->signals[0]; i++)
@@ -158,13 +158,11 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     const struct sgp_node_needs *needs = &prepared->needs;
     struct sgp_node_config config;
     prepared_node_config(prepared, &config);
-    do {
-        if (getrandom(&daemon->lineage, sizeof daemon->lineage, 0) < 0)
-            return cannot(error, -errno, "no random number for the lineage");
-    } while (daemon->lineage == 0);
-    config.lineage = daemon->lineage;
-    config.seed = daemon->lineage;
-    int code = sgp_node_create(&config, &daemon->node);
+    int code = survive_open(daemon, &config, error);
+    if (code < 0)
+        return code;
+    daemon->lineage = config.lineage;
+    code = sgp_node_create(&config, &daemon->node);
     if (code < 0)
         return cannot(error, code, "the node cannot be made");
     daemon->effects.items = calloc(needs->effects, sizeof *daemon->effects.items);
@@ -228,6 +226,7 @@ static void start_timers(struct daemon *daemon)
     daemon->tick.data = daemon;
     daemon->second.data = daemon;
     daemon->watchdog.data = daemon;
+    survive_start_timer(daemon);
     (void)uv_timer_start(&daemon->second, on_second, 1000, 1000);
     uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
     if (pace > 0)
@@ -265,6 +264,7 @@ static void free_all(struct daemon *daemon)
     free(daemon->incoming);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
+    ledger_close(&daemon->ledger);
     history_close(&daemon->history);
 }
 

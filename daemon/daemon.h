@@ -4,6 +4,7 @@
  *   daemon.c    life: open, the loop, timers, signals, the end
  *   performer.c the core's effects carried out, and what comes of them posted back
  *   edges.c     which connection belongs to which edge of the topology
+ *   survive.c   the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c    jobs that the core knows nothing of: evaluate, predict, save
  *   notes.c     lines for people: the log, STATUS=, whom we wait for
  *   inspect.c   what onlookers see and order (view.h)
@@ -18,6 +19,7 @@
 #include "dialer.h"
 #include "figures.h"
 #include "history.h"
+#include "ledger.h"
 #include "listener.h"
 #include "log.h"
 #include "notify.h"
@@ -81,6 +83,10 @@ struct daemon {
     uv_timer_t watchdog;
     uv_signal_t signals[2];
 
+    struct ledger ledger;
+    uv_timer_t checkpoint_timer;
+    bool checkpointing; /* one is being written */
+
     struct figures figures;
     struct history history;
     struct notify notify;
@@ -127,6 +133,15 @@ void edges_on_hello(void *context, struct link *link, const struct sgp_message *
 void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code);
 void edges_close(struct daemon *daemon);
 void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received);
+
+/* ---- survive.c ---- */
+
+/* Open the ledger, read the last checkpoint, and decide with what lineage, weight and parameters the
+ * node goes on: completes *config and puts the parameters into the learner. */
+int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
+void survive_start_timer(struct daemon *daemon);
+/* Write a checkpoint of this place in the queue of jobs: 0, -EBUSY or SGP_E_STATE. */
+int survive_checkpoint(struct daemon *daemon);
 
 /* ---- chores.c: 0, or -EBUSY, -ENOMEM, SGP_E_STATE when it cannot begin ---- */
 

@@ -86,6 +86,11 @@ static void serve_pause(struct request *request)
     obey(request, request->control->actions.pause);
 }
 
+static void serve_checkpoint(struct request *request)
+{
+    obey(request, request->control->actions.checkpoint);
+}
+
 static void serve_resume(struct request *request)
 {
     obey(request, request->control->actions.resume);
@@ -244,6 +249,7 @@ const struct endpoint endpoints[] = {
     {"POST", "/v1/evaluate", false, false, serve_evaluate},
     {"POST", "/v1/pause", true, false, serve_pause},
     {"POST", "/v1/resume", true, false, serve_resume},
+    {"POST", "/v1/checkpoint", true, false, serve_checkpoint},
     {"POST", "/v1/stop", true, false, serve_stop},
 };
 const size_t endpoint_count = sizeof endpoints / sizeof endpoints[0];

@@ -43,6 +43,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .weight_in_flight = status.weight_in_flight,
         .parameters = daemon->prepared->parameters,
         .memory_bytes = daemon->prepared->memory_bytes,
+        .weight_minted = daemon->ledger.minted,
         .jumps = status.jumps,
         .starving = status.starving,
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
@@ -135,6 +136,11 @@ static int inspect_resume(void *context)
     return order(context, SGP_EVENT_RESUME);
 }
 
+static int inspect_checkpoint(void *context)
+{
+    return survive_checkpoint(context);
+}
+
 static int inspect_stop(void *context)
 {
     struct daemon *daemon = context;
@@ -157,6 +163,7 @@ void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions)
         .pause = inspect_pause,
         .resume = inspect_resume,
         .stop = inspect_stop,
+        .checkpoint = inspect_checkpoint,
         .evaluate = chores_evaluate,
         .estimate = chores_estimate,
         .predict = chores_predict,

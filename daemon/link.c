@@ -144,7 +144,8 @@ void link_send(struct link *link, const struct sgp_message *message)
         pump(link);
 }
 
-void link_share(struct link *link, const struct sgp_message *message, const float *payload)
+void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
+    uint64_t payload_bytes)
 {
     if (link->closing)
         return;
@@ -155,7 +156,7 @@ void link_share(struct link *link, const struct sgp_message *message, const floa
     if (!enqueue(link, message))
         return;
     link->payload = (const uint8_t *)payload;
-    link->payload_bytes = message->share.payload_bytes;
+    link->payload_bytes = payload_bytes;
     pump(link);
 }
 
@@ -198,13 +199,14 @@ static void take_body(struct link *link)
         fail(link, code, error.text);
         return;
     }
-    if (message.type == SGP_SHARE) {
+    if (message.type == SGP_SHARE || message.type == SGP_ESTIMATE) {
+        bool share = message.type == SGP_SHARE;
         if (link->into != NULL) {
-            fail(link, SGP_E_PROTOCOL, "a share was announced in the middle of another");
+            fail(link, SGP_E_PROTOCOL, "a payload was announced in the middle of another");
             return;
         }
-        link->expected = message.share.payload_bytes;
-        link->checksum = message.share.checksum;
+        link->expected = share ? message.share.payload_bytes : message.estimate.payload_bytes;
+        link->checksum = share ? message.share.checksum : message.estimate.checksum;
     }
     link->events->message(link, &message);
 }

@@ -29,7 +29,7 @@ struct link;
 
 /* What the owner is told. Any of them may close the link. */
 struct link_events {
-    /* A message of valid form; borrowed. After a SHARE with payload the owner must have called
+    /* A message of valid form; borrowed. After a SHARE or ESTIMATE with payload the owner must have called
      * link_receive or closed the link when this returns. */
     void (*message)(struct link *link, const struct sgp_message *message);
     /* The payload announced last is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. */
@@ -37,7 +37,7 @@ struct link_events {
     /* Bytes of a payload came; at most every LINK_HEARD_NS. */
     void (*heard)(struct link *link);
     /* It failed and will be closed when this returns, unless the owner does so here with a goodbye:
-     * nothing but `freed` follows. May be called from within link_send and link_share. `text` is one
+     * nothing but `freed` follows. May be called from within link_send and link_send_payload. `text` is one
      * line for a person, borrowed. */
     void (*failed)(struct link *link, int code, const char *text);
     /* No handle is left; the owner forgets the link, which is freed right after. */
@@ -104,15 +104,16 @@ int link_start(struct link *link);
 /* Queue a message. What the peer would refuse asserts: the core does not make such messages. */
 void link_send(struct link *link, const struct sgp_message *message);
 
-/* Queue a SHARE and its payload, `message->share.payload_bytes` bytes at `payload`, which must not
- * change until the peer has acknowledged it or the link is closed. */
-void link_share(struct link *link, const struct sgp_message *message, const float *payload);
+/* Queue a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has
+ * acknowledged it or the link is closed. */
+void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
+    uint64_t payload_bytes);
 
 /* Where the payload announced last belongs. */
 void link_receive(struct link *link, float *into);
 
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
- * follows, and memory given to link_share and link_receive is not touched any more. */
+ * follows, and memory given to link_send_payload and link_receive is not touched any more. */
 void link_close(struct link *link, const struct sgp_message *goodbye);
 
 /* Round trip time as the kernel measures it, in ms; NaN if it does not know. */

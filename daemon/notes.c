@@ -66,6 +66,7 @@ static const char *const note_names[] = {
     [SGP_NOTE_MISMATCH] = "mismatch",
     [SGP_NOTE_STARVING] = "starving",
     [SGP_NOTE_DIVERGED] = "diverged",
+    [SGP_NOTE_ADOPTED] = "adopted",
     [SGP_NOTE_DRAINED] = "drained",
 };
 
@@ -80,6 +81,7 @@ static enum sgp_level level_of(enum sgp_note note)
     case SGP_NOTE_UP:
     case SGP_NOTE_DOWN:
     case SGP_NOTE_BACK:
+    case SGP_NOTE_ADOPTED:
     case SGP_NOTE_DRAINED:
         return SGP_LEVEL_INFO;
     default:
@@ -149,6 +151,7 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
         daemon->drained = true;
         if (daemon->changed)
             chores_save(daemon, note->round, note->weight);
+        (void)survive_checkpoint(daemon);
     }
 }
 

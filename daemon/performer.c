@@ -30,15 +30,16 @@ static void verb_send(
     void *context, struct sgp_link id, const struct sgp_message *message, uint32_t snapshot)
 {
     struct daemon *daemon = context;
-    bool payload = message->type == SGP_SHARE && snapshot != SGP_SLOT_NONE;
+    bool share = message->type == SGP_SHARE;
     struct link *link = edges_link(daemon, &id);
     if (link == NULL)
         return;
-    if (payload)
-        link_share(link, message,
-            sgp_pool_data(&daemon->snapshots, snapshot) + message->share.slice.first);
-    else
+    if (snapshot == SGP_SLOT_NONE)
         link_send(link, message);
+    else
+        link_send_payload(link, message,
+            sgp_pool_data(&daemon->snapshots, snapshot) + (share ? message->share.slice.first : 0),
+            share ? message->share.payload_bytes : message->estimate.payload_bytes);
 }
 
 static void verb_hang_up(
@@ -118,9 +119,13 @@ static void done_publish(struct job *job, bool cancelled)
 static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
 {
     struct daemon *daemon = context;
-    daemon->own_slot = snapshot;
-    daemon->own_round = round;
-    daemon->own_weight = daemon->weight;
+    if (keep < 1) { /* else a copy for a neighbour that asked for our estimate */
+        daemon->own_slot = snapshot;
+        daemon->own_round = round;
+        daemon->own_weight = daemon->weight;
+    } else if (daemon->own_slot == snapshot) {
+        daemon->own_slot = SGP_SLOT_NONE;
+    }
     struct task *task = must_take(daemon, run_publish, done_publish);
     task->round = round;
     task->slot = snapshot;
@@ -192,12 +197,57 @@ static void verb_restore(void *context, uint32_t snapshot, double fraction, stru
     worker_push(&daemon->worker, &task->job);
 }
 
+static void run_adopt(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->adopt(task->trainer, task->vector, task->factor);
+}
+
+static void verb_adopt(void *context, uint32_t slot, double factor)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, run_adopt, done_absorb);
+    task->slot = slot;
+    task->vector = sgp_pool_data(&daemon->receives, slot);
+    task->factor = factor;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void run_scale(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->scale(task->trainer, task->factor);
+}
+
+static void done_scale(struct job *job, bool cancelled)
+{
+    (void)cancelled;
+    task_give((struct task *)job);
+}
+
+static void verb_scale(void *context, double factor)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, run_scale, done_scale);
+    task->factor = factor;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void verb_commit(void *context, const struct sgp_node *node)
+{
+    struct daemon *daemon = context;
+    ledger_commit(&daemon->ledger, node);
+}
+
 static void verb_note(void *context, const struct sgp_effect *note)
 {
     notes_note(context, note);
 }
 
 const struct sgp_driver_verbs daemon_verbs = {
+    .commit = verb_commit,
     .dial = verb_dial,
     .send = verb_send,
     .hang_up = verb_hang_up,
@@ -206,5 +256,7 @@ const struct sgp_driver_verbs daemon_verbs = {
     .publish = verb_publish,
     .absorb = verb_absorb,
     .restore = verb_restore,
+    .adopt = verb_adopt,
+    .scale = verb_scale,
     .note = verb_note,
 };

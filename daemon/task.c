@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* TRAIN, PUBLISH, two saves and two measurements at the end, and one to spare. */
-#define TASKS_OF_ROUND 7u
+/* TRAIN, PUBLISH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
+ * and one to spare. SCALE comes at most once for each out-link and once at the start. */
+#define TASKS_OF_ROUND 11u
 
 int tasks_init(struct daemon *daemon)
 {
-    uint32_t count =
-        TASKS_OF_ROUND + daemon->prepared->needs.receives + daemon->out_count + DAEMON_CHORES_MAX;
+    uint32_t count = TASKS_OF_ROUND + daemon->prepared->needs.receives + 2 * daemon->out_count +
+                     DAEMON_CHORES_MAX;
     daemon->tasks = calloc(count, sizeof *daemon->tasks);
     if (daemon->tasks == NULL)
         return -ENOMEM;

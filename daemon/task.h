@@ -39,6 +39,8 @@ struct task {
     const float *features;
     uint64_t rows;
     struct save *save;
+    uint64_t sequence; /* of the ledger, for a checkpoint */
+    struct sgp_error error;
 };
 
 /* Make them all. Returns 0 or -ENOMEM. */

@@ -93,7 +93,7 @@ typedef void (*view_predicted)(
     void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count);
 
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
- * the three orders return 0, or a negative code when they cannot begin (then `done` is not called):
+ * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
  * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. */
 struct view_actions {
     void *context;
@@ -106,6 +106,7 @@ struct view_actions {
     int (*pause)(void *context);
     int (*resume)(void *context);
     int (*stop)(void *context);
+    int (*checkpoint)(void *context); /* begin to write one */
     int (*evaluate)(void *context, view_evaluated done, void *argument);
     int (*estimate)(void *context, view_estimated done, void *argument);
     /* features: rows x inputs, as the model takes them; stay valid until `done`. outputs: rows x

@@ -1,0 +1,43 @@
+/* The ledger: what the core says must survive (sgp/record.h), in one memory-mapped file of the state
+ * directory. It survives the process being killed at any instruction, not a power cut.
+ *
+ *     header: magic, version, slot bytes, node name | slot 0 | slot 1
+ *     slot:   XXH3-64 of what follows | sequence | record | one entry a link, peers by name
+ *
+ * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
+ * that the kernel keeps, so one of the two slots is always whole. At start the file is read and
+ * written anew, sized for the topology of today.
+ *
+ * Fails: only at open. Thread: the loop thread. */
+#ifndef SGPD_LEDGER_H
+#define SGPD_LEDGER_H
+
+#include "sgp/record.h"
+#include "sgp/status.h"
+#include "sgp/topology.h"
+
+struct ledger {
+    struct sgp_record record; /* scratch of commit; after open, what was found, if `found` */
+    uint64_t sequence;        /* of the latest commit; 0: none yet */
+    double minted;            /* weight made because an earlier ledger was lost; stored */
+    bool found;               /* a sound ledger of this node was there */
+    bool damaged;             /* there was one that cannot be used; `reason` says why */
+    double orphaned; /* weight owed to nodes that the topology no longer names: taken back */
+    struct sgp_error reason;
+    const struct sgp_topology *topology; /* borrowed */
+    unsigned char *map;
+    size_t map_bytes, slot_bytes;
+};
+
+/* Read DIRECTORY/ledger of node `self`, if any, and make one for `link_capacity` links. Returns 0 also
+ * if it is absent or damaged; SGP_E_STATE if it is another node's; -errno; -ENOMEM. On failure nothing
+ * is left open. */
+int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
+    uint32_t self, uint32_t link_capacity, struct sgp_error *error);
+
+/* Store what must survive of the node. */
+void ledger_commit(struct ledger *ledger, const struct sgp_node *node);
+
+void ledger_close(struct ledger *ledger);
+
+#endif

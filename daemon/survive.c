@@ -1,0 +1,209 @@
+/* What an earlier process of this node left, and what this one leaves: the ledger (ledger.h) with the
+ * weight and the checkpoint (sgp/checkpoint.h) with the parameters, both in the state directory.
+ *
+ * A checkpoint holds the sequence number of the ledger that was current when it was made. As long as
+ * the ledger has not moved on, the two describe one moment, and a restart goes on exactly from there;
+ * the first commit afterwards spends it without a further write. A spent one is still an estimate.
+ *
+ * Fails: a ledger of another node ends the start; damage is told and lived with. Thread: the loop
+ * thread, but for run_checkpoint. */
+#include "task.h"
+
+#include "sgp/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PATH_BYTES 4096u
+
+struct found { /* a checkpoint, if there is one */
+    struct sgp_checkpoint checkpoint;
+    float *memory; /* NULL: none that can be used */
+    bool any;      /* a file was there */
+};
+
+static void path_of(const struct daemon *daemon, const char *suffix, char path[PATH_BYTES])
+{
+    (void)snprintf(path, PATH_BYTES, "%s/checkpoint%s", daemon->config->state_directory, suffix);
+}
+
+/* ---- reading ---- */
+
+/* The last checkpoint, or the one before it. */
+static void find_checkpoint(struct daemon *daemon, struct found *found)
+{
+    static const char *const suffixes[] = {"", ".1"};
+    const struct prepared *prepared = daemon->prepared;
+    for (size_t i = 0; i < 2 && found->memory == NULL; i++) {
+        char path[PATH_BYTES];
+        struct sgp_error error = {0};
+        path_of(daemon, suffixes[i], path);
+        int code = sgp_checkpoint_read(path, prepared->parameters, prepared->fingerprint.shape,
+            &error, &found->checkpoint, &found->memory);
+        found->any = found->any || code != -ENOENT;
+        if (code < 0 && code != -ENOENT)
+            sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", error.text);
+    }
+}
+
+static bool is_exact(const struct daemon *daemon, const struct found *found)
+{
+    const struct ledger *ledger = &daemon->ledger;
+    const struct sgp_checkpoint *checkpoint = &found->checkpoint;
+    return found->memory != NULL && ledger->found && ledger->orphaned <= 0 &&
+           checkpoint->sequence == ledger->sequence &&
+           checkpoint->lineage == ledger->record.lineage &&
+           checkpoint->round == ledger->record.round &&
+           memcmp(&checkpoint->weight, &ledger->record.weight, sizeof(double)) == 0;
+}
+
+/* The estimate of a spent checkpoint, at weight 1; and a position in the data that suits the round,
+ * since schedules follow the position. */
+static void resume_roughly(struct daemon *daemon, struct found *found)
+{
+    const struct sgp_checkpoint *checkpoint = &found->checkpoint;
+    struct sgp_learner_state state = {.steps = 0};
+    if (found->memory != NULL)
+        state.steps = checkpoint->state.steps;
+    if (daemon->ledger.found)
+        state.steps = (uint64_t)daemon->ledger.record.round * daemon->config->local_steps;
+    for (uint64_t i = 0; found->memory != NULL && i < daemon->prepared->parameters; i++)
+        found->memory[i] = (float)((double)found->memory[i] / checkpoint->weight);
+    if (found->memory != NULL)
+        state.x = found->memory;
+    sgp_learner_resume(daemon->prepared->learner, &state);
+}
+
+static void tell(const struct daemon *daemon, const struct found *found, bool exact)
+{
+    const struct ledger *ledger = &daemon->ledger;
+    const struct sgp_sink *sink = &daemon->log->sink;
+    if (ledger->damaged)
+        sgp_log(sink, SGP_LEVEL_WARNING, "event=warning text=\"%s; its weight is lost\"",
+            ledger->reason.text);
+    if (ledger->orphaned > 0)
+        sgp_log(sink, SGP_LEVEL_WARNING,
+            "event=warning text=\"weight %.17g was owed to nodes that the topology does not name "
+            "any more; it is taken back\"",
+            ledger->orphaned);
+    if (ledger->found)
+        sgp_log(sink, SGP_LEVEL_INFO, "event=restored round=%" PRId64 " weight=%.17g parameters=%s",
+            ledger->record.round, ledger->record.weight,
+            exact                   ? "exact"
+            : found->memory != NULL ? "checkpoint"
+                                    : "none");
+    else if (ledger->minted > 0)
+        sgp_log(sink, SGP_LEVEL_WARNING,
+            "event=minted weight=1 text=\"an earlier run is evident and its ledger is not: this "
+            "node begins anew with weight 1\"");
+}
+
+static int draw(uint64_t *ret_number, struct sgp_error *error)
+{
+    do {
+        if (getrandom(ret_number, sizeof *ret_number, 0) < 0)
+            return sgp_fail(error, -errno, "no random number for the lineage: %s", strerror(errno));
+    } while (*ret_number == 0);
+    return 0;
+}
+
+int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error)
+{
+    const struct prepared *prepared = daemon->prepared;
+    struct ledger *ledger = &daemon->ledger;
+    int code = ledger_open(ledger, daemon->config->state_directory, prepared->topology,
+        prepared->self, prepared->needs.links, error);
+    if (code == 0)
+        code = draw(&config->seed, error);
+    if (code < 0)
+        return code;
+    struct found found = {.memory = NULL};
+    find_checkpoint(daemon, &found);
+    bool exact = is_exact(daemon, &found);
+    if (!exact && found.memory != NULL && !(found.checkpoint.weight > 0)) {
+        free(found.memory); /* mass without weight has no estimate */
+        found.memory = NULL;
+    }
+    if (!ledger->found && (ledger->damaged || found.any))
+        ledger->minted += 1;
+    config->record = ledger->found ? &ledger->record : NULL;
+    config->lineage = ledger->found ? ledger->record.lineage : config->seed;
+    config->seeks = !exact && (ledger->found || ledger->minted > 0);
+    if (exact)
+        sgp_learner_resume(prepared->learner, &found.checkpoint.state);
+    else
+        resume_roughly(daemon, &found);
+    tell(daemon, &found, exact);
+    free(found.memory);
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static void run_checkpoint(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    const struct daemon *daemon = task->daemon;
+    char path[PATH_BYTES];
+    path_of(daemon, "", path);
+    struct sgp_checkpoint checkpoint = {.parameters = daemon->prepared->parameters,
+        .shape = daemon->prepared->fingerprint.shape,
+        .lineage = daemon->lineage,
+        .sequence = task->sequence,
+        .round = task->round,
+        .weight = task->weight};
+    sgp_learner_state(daemon->prepared->learner, &checkpoint.state);
+    task->code = sgp_checkpoint_write(path, &checkpoint, &task->error);
+}
+
+static void done_checkpoint(struct job *job, bool cancelled)
+{
+    struct task task = *(struct task *)job;
+    struct daemon *daemon = task.daemon;
+    task_give((struct task *)job);
+    daemon->checkpointing = false;
+    daemon->saves--;
+    if (task.code < 0)
+        notes_error(daemon, "the checkpoint was not written: %s", task.error.text);
+    else if (!cancelled)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64, task.round);
+    if (!cancelled)
+        daemon_settle(daemon);
+}
+
+int survive_checkpoint(struct daemon *daemon)
+{
+    if (daemon->ending)
+        return SGP_E_STATE;
+    bool busy = daemon->checkpointing && !daemon->drained; /* the last one must be written */
+    struct task *task = busy ? NULL : task_take(daemon, run_checkpoint, done_checkpoint);
+    if (task == NULL)
+        return -EBUSY;
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    task->round = status.round;
+    task->weight = status.weight_estimate;
+    task->sequence = daemon->ledger.sequence;
+    daemon->checkpointing = true;
+    daemon->saves++;
+    worker_push(&daemon->worker, &task->job);
+    return 0;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    (void)survive_checkpoint(timer->data); /* busy with one: the next is soon enough */
+}
+
+void survive_start_timer(struct daemon *daemon)
+{
+    uint64_t pace = daemon->config->checkpoint_seconds * 1000;
+    (void)uv_timer_init(&daemon->loop, &daemon->checkpoint_timer);
+    daemon->checkpoint_timer.data = daemon;
+    if (pace > 0)
+        (void)uv_timer_start(&daemon->checkpoint_timer, on_timer, pace, pace);
+}
