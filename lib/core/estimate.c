@@ -194,7 +194,7 @@ static void begin(struct sgp_node *node, const struct sgp_core_link *link)
 static void send(struct sgp_node *node)
 {
     struct sgp_core_link *link = sgp_core_find(node, node->handing.peer, SGP_OUT);
-    if (link->owed.sent) /* one payload at a time on a link */
+    if (link->owed.exists && link->owed.sent) /* one payload at a time on a link */
         return;
     node->handing.sent = true;
     struct sgp_message *message = sgp_core_send(node, link, SGP_ESTIMATE);

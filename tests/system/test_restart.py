@@ -1,0 +1,162 @@
+"""Nothing is lost when a process dies: kill -9 and restarts of real daemons.
+
+The weights of a paused fleet are read from the control sockets; with what is in flight they must add up
+to the number of nodes, however often and whenever nodes were killed.
+"""
+import os
+import random
+import signal
+import time
+
+import fleet
+from fleet import FleetTest
+
+OPTIONS = {"train.epochs": "1000000"}
+
+
+class Restarts(FleetTest):
+    def weights(self, f):
+        """The sum of the weights of a paused fleet in which nothing is owed any more."""
+        def quiet():
+            statuses = [node.status() for node in f.nodes]
+            still = all(s and s["weight_in_flight"] == 0 for s in statuses)
+            return statuses if still else None
+
+        return sum(s["weight"] for s in f.wait("nothing in flight", quiet))
+
+    def pause(self, f):
+        for node in f.nodes:
+            self.assertIn(node.get("/v1/pause", "POST")[0], (200, 202))
+        f.wait_state("paused")
+
+    def all_train(self, f):
+        f.wait_state("training")
+        rounds = [node.status()["round"] for node in f.nodes]
+        for i, number in enumerate(rounds):
+            f.wait_round(i, number + 5)
+
+    def kill(self, f, index):
+        node = f.nodes[index]
+        node.end(signal.SIGKILL)
+        node.start()
+
+    def test_twenty_kills_at_random_moments_keep_all_weight(self):
+        seed = int(os.environ.get("SGP_SEED", "1"))
+        draw = random.Random(seed)
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        for _ in range(20):
+            time.sleep(draw.uniform(0, 0.2))  # the moment is what is tested
+            self.kill(f, draw.randrange(4))
+        f.wait_state("training")
+        self.all_train(f)
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 4), 1e-9, "SGP_SEED=%d" % seed)
+        self.assertEqual([n.status()["weight_minted"] for n in f.nodes], [0] * 4)
+        for node in f.nodes:
+            self.assertEqual(node.json("/v1/evaluate", "POST")["accuracy"] > 0.8, True, node.log())
+
+    def test_a_killed_node_takes_the_estimate_of_a_neighbour(self):
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        f.wait_round(0, 300)
+        self.kill(f, 2)
+        f.wait_log(2, "event=restored")
+        f.wait_log(2, "event=adopted peer=")
+        self.all_train(f)
+        self.assertGreaterEqual(f.nodes[2].status()["round"], 300)
+
+    def test_a_clean_restart_goes_on_from_the_same_round_and_model(self):
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        self.pause(f)
+        self.weights(f)
+        before = [(node.status(), node.get("/v1/model")[1]) for node in f.nodes]
+        for node in f.nodes:
+            self.assertEqual(node.end(), 0, node.log())
+        f.start([0])  # alone it joins and waits for the others, so nothing moves
+        f.wait("a status", f.nodes[0].status)
+        self.assertIn("parameters=exact", f.nodes[0].log())
+        self.assertEqual(f.nodes[0].status()["round"], before[0][0]["round"])
+        self.assertEqual(f.nodes[0].status()["weight"], before[0][0]["weight"])
+        self.assertEqual(f.nodes[0].get("/v1/model")[1], before[0][1])
+        f.start([1, 2, 3])
+        self.all_train(f)
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 4), 1e-9)
+        for node in f.nodes:
+            self.assertIn("parameters=exact", node.log())
+
+    def test_each_restarted_in_turn_under_training(self):
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        for node in f.nodes:
+            number = node.status()["round"]
+            self.assertEqual(node.end(), 0, node.log())
+            node.start()
+            self.all_train(f)
+            self.assertGreaterEqual(node.status()["round"], number)
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 4), 1e-9)
+
+    def test_all_killed_at_once_go_on_together(self):
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        for node in f.nodes:
+            self.assertIn(node.get("/v1/checkpoint", "POST")[0], (200, 202))
+            f.wait_log(node.index, "event=checkpoint")
+        least = min(node.status()["round"] for node in f.nodes)
+        for node in f.nodes:
+            node.kill(signal.SIGKILL)
+        for node in f.nodes:
+            node.process.wait()
+        f.start()
+        self.all_train(f)
+        self.assertGreaterEqual(min(node.status()["round"] for node in f.nodes), least)
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 4), 1e-9)
+        self.assertIn("parameters=checkpoint", f.nodes[0].log())
+
+    def test_a_lost_ledger_is_said_and_counted(self):
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        node = f.nodes[1]
+        node.end(signal.SIGKILL)
+        with open(os.path.join(node.directory, "ledger"), "r+b") as file:
+            file.seek(80)
+            file.write(b"\xff" * 4096)
+        node.start()
+        f.wait_log(1, "event=minted weight=1")
+        self.assertIn("its weight is lost", node.log())
+        self.all_train(f)
+        self.assertEqual(node.status()["weight_minted"], 1)
+
+    def test_the_ledger_of_another_node_is_refused(self):
+        f = self.fleet(2, options=OPTIONS, own={1: {"node.state_directory": "n0"}})
+        f.start([0])
+        f.wait("a status", f.nodes[0].status)
+        f.nodes[0].end()
+        f.start([1])
+        self.assertEqual(f.nodes[1].process.wait(fleet.PATIENCE), 1)
+        self.assertIn("it is the ledger of node n0, and this is n1", f.nodes[1].log())
+
+    def test_a_finished_fleet_stays_finished(self):
+        f = self.fleet(3, phases=fleet.exponential(3))
+        f.start()
+        before = f.wait_state("finished")
+        for node in f.nodes:
+            f.wait_log(node.index, "event=saved")
+            self.assertEqual(node.end(), 0)
+        f.start()
+        after = f.wait_state("finished")
+        self.assertEqual([s["round"] for s in after], [s["round"] for s in before])
+        self.assertEqual([s["weight"] for s in after], [s["weight"] for s in before])
+
+
+if __name__ == "__main__":
+    fleet.main()
