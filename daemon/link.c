@@ -202,7 +202,7 @@ static void take_body(struct link *link)
     if (message.type == SGP_SHARE || message.type == SGP_ESTIMATE) {
         bool share = message.type == SGP_SHARE;
         if (link->into != NULL) {
-            fail(link, SGP_E_PROTOCOL, "a payload was announced in the middle of another");
+            fail(link, SGP_E_PROTOCOL, "a share was announced in the middle of another");
             return;
         }
         link->expected = share ? message.share.payload_bytes : message.estimate.payload_bytes;

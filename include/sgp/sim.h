@@ -21,7 +21,7 @@
 
 #define SGP_SIM_MESSAGE_BYTES 128u /* what a message without payload counts on a link */
 #define SGP_SIM_DIMENSION_MAX 16777216u
-#define SGP_SIM_FAULTS_MAX 65536u                /* absences and cuts, each */
+#define SGP_SIM_FAULTS_MAX 65536u                /* absences, cuts and crashes, each */
 #define SGP_SIM_CONNECT_NS (3 * SGP_SECOND)      /* dialling into a void gives up after this */
 #define SGP_SIM_HEARD_NS (100 * SGP_MILLISECOND) /* pace of SGP_EVENT_HEARD in a long payload */
 #define SGP_SIM_STALL_NS (600 * SGP_SECOND)      /* nobody advanced for this long: a failure */
@@ -53,6 +53,15 @@ struct sgp_sim_cut {
     sgp_time to;
 };
 
+/* A process that is killed at `at` and started again at `back`. All that it leaves is its record
+ * (sgp/record.h), and if it `forgets`, not even that: then it begins anew with weight 1. */
+struct sgp_sim_crash {
+    uint32_t node;
+    sgp_time at;
+    sgp_time back;
+    bool forgets;
+};
+
 /* What is known when the last present node has completed a round. */
 struct sgp_sim_row {
     sgp_round round;
@@ -77,6 +86,8 @@ struct sgp_sim_summary {
     uint64_t shares_refused; /* by their target */
     uint64_t connections;    /* that were dialled */
     uint64_t resets;         /* connections broken by `loss` */
+    uint64_t crashes;
+    uint64_t adopted;        /* estimates taken from a neighbour after a crash */
     uint64_t absences;       /* times that a node took a peer for absent */
     uint64_t jumps;          /* times that a node took a round far ahead */
     uint32_t finished;       /* nodes in state finished */
@@ -84,7 +95,8 @@ struct sgp_sim_summary {
     double weight;           /* of all nodes, with what is in flight */
     double weight_in_flight; /* given and not accepted */
     double weight_least;     /* least w at which any node trained */
-    double mass_error;       /* greatest distance of the total weight from the number of nodes */
+    double mass_error;       /* greatest distance of the total weight from the number of nodes, as
+                                changed by those that forgot */
     double disagreement;     /* of all present nodes now, as in a row */
     uint64_t digest;         /* XXH3-64 over every event and the final parameters */
 };
@@ -108,6 +120,8 @@ struct sgp_sim_options {
     uint32_t absence_count;
     const struct sgp_sim_cut *cuts;
     uint32_t cut_count;
+    const struct sgp_sim_crash *crashes;
+    uint32_t crash_count;
     const struct sgp_sink *sink; /* gets the drivers' TRACE lines; may be NULL */
 
     void *context; /* handed to the callbacks */

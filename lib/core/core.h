@@ -140,7 +140,8 @@ struct sgp_node {
     struct sgp_receive *receives;
     uint32_t publish_slot; /* of the PUBLISH job under way */
 
-    bool restored;   /* made from a record, and has not begun its first round since */
+    bool recorded;   /* made from a record */
+    bool restored;   /* comes back to a fleet, and has not begun its first round since */
     bool trained;    /* in this round already */
     bool unrecorded; /* this step changed what a record holds */
     struct sgp_handing handing;

@@ -380,10 +380,10 @@ void sgp_core_welcome(
 
 /* ---- time ---- */
 
-/* A node that has ended dials only those it still owes. */
+/* A finished node goes on dialling: who comes back wants to hear of the end, and of the model. */
 static bool wants_connection(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return (node->state != SGP_NODE_FINISHED && !node->drained) || link->owed.exists;
+    return !node->drained || link->owed.exists;
 }
 
 /* When silence on this link becomes absence. */

@@ -141,6 +141,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){
         .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    node->restored = config->record != NULL || config->seeks;
     if (config->record != NULL)
         sgp_core_restore(node, config->record);
     if (config->seeks)
@@ -298,8 +299,8 @@ static void on_start(struct sgp_node *node)
     for (uint32_t i = 0; i < node->out_count; i++)
         node->links[i].redial = node->now;
     node->stage_since = node->now;
-    node->unrecorded = !node->restored;
-    if (!node->restored || !node->config.seeks)
+    node->unrecorded = !node->recorded;
+    if (!node->recorded || !node->config.seeks)
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE); /* a guess at weight 1 */
     effect->factor = node->weight;
@@ -379,7 +380,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     sgp_time least = SGP_TIME_NEVER;
     if (node->state == SGP_NODE_DRAINING && !node->drained)
         least = node->drain_until;
-    if (node->state == SGP_NODE_JOINING && node->seeking.wants && node->seeking.until < least)
+    if (node->state == SGP_NODE_JOINING && node->seeking.wants && node->seeking.until > node->now &&
+        node->seeking.until < least)
         least = node->seeking.until;
     for (uint32_t i = 0; i < node->link_count; i++) {
         sgp_time at = sgp_core_link_deadline(node, &node->links[i]);

@@ -89,7 +89,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
 
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
 {
-    node->restored = true;
+    node->recorded = true;
     node->round = record->round;
     node->trained = record->trained;
     node->gave = record->gave;

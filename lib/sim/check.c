@@ -64,7 +64,7 @@ void sgp_sim_check_finish(struct sgp_sim *sim)
 
 static void check_total(struct sgp_sim *sim, double total, const char *how)
 {
-    double error = fabs(total - (double)sim->host_count);
+    double error = fabs(total - sim->expected);
     if (error > sim->summary.mass_error)
         sim->summary.mass_error = error;
     if (!(error <= SGP_SIM_MASS_SLACK * (double)sim->host_count))
@@ -98,6 +98,10 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
             sgp_sim_name(sim, source->index), (unsigned long long)in->accepted,
             (unsigned long long)share->number);
     in->accepted = number;
+    struct sgp_sim_link *out = &sim->links[in->other];
+    out->snapshot = connection->snapshot;
+    out->fraction = (double)(float)share->fraction;
+    out->life = source->life;
     sim->summary.shares++;
     if (share->payload_bytes == 0) {
         sim->summary.shares_empty++;
@@ -119,6 +123,8 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     }
     struct sgp_peer_status status;
     sgp_node_link_status(host->node, (uint32_t)(link - sim->links) - host->link_first, &status);
+    if (status.last_number == 0) /* nothing yet from this lineage of the source */
+        link->accepted = 0;
     if (status.last_number == link->accepted)
         return;
     accept(sim, host, link, status.last_number, event->connection);
@@ -238,10 +244,63 @@ void sgp_sim_check_all(struct sgp_sim *sim)
         sgp_node_status(sim->hosts[i].node, &status);
         sgp_sim_add(&total, status.weight);
         sgp_sim_add(&total, count_in_flight(sim, &sim->hosts[i]));
-        if (!sim->overflown)
+        if (!sim->overflown && !sim->hosts[i].dead)
             count_host(sim, &sim->hosts[i]);
     }
     check_total(sim, sgp_sim_total(&total), "full count");
     if (!sim->overflown)
         check_count(sim);
+}
+
+/* ---- crashes ---- */
+
+void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    memset(sim->count, 0, 2 * sim->options.dimension * sizeof *sim->count);
+    count_host(sim, host);
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] -= sim->count[c];
+}
+
+void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] += (double)sim->after[c];
+}
+
+/* A source still owes what the late process had accepted, and will take it back. */
+static void owe_again(struct sgp_sim *sim, struct sgp_sim_link *in)
+{
+    struct sgp_sim_link *out = &sim->links[in->other];
+    struct sgp_sim_host *source = &sim->hosts[in->peer];
+    in->accepted = 0;
+    if (out->weight_unseen <= 0)
+        return;
+    sgp_sim_add(&sim->weight_unseen, -out->weight_unseen);
+    out->weight_unseen = 0;
+    if (source->dead || source->life != out->life)
+        return; /* its snapshot died with it */
+    source->outstanding[out->snapshot] += out->fraction;
+    const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] += out->fraction * (double)snapshot[c];
+}
+
+void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    for (uint32_t i = 0; i < host->link_count; i++) {
+        struct sgp_sim_link *link = &sim->links[host->link_first + i];
+        if (i >= host->out_count) {
+            owe_again(sim, link);
+            continue;
+        }
+        sgp_sim_add(&sim->weight_unseen, -link->weight_unseen);
+        link->weight_unseen = 0;
+    }
+    sgp_sim_add(&sim->weight, 1 - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
+    host->weight = 1;
+    host->weight_in_flight = 0;
+    sim->expected = sgp_sim_weight(sim);
 }

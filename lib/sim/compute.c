@@ -20,7 +20,7 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
 static void begin_first(struct sgp_sim_host *host)
 {
     sgp_time time = host->sim->now + duration(host, host->job_first);
-    sgp_sim_push(host->sim, time, SGP_SIM_JOB, 0, host->index);
+    sgp_sim_push(host->sim, time, SGP_SIM_JOB, host->life, host->index);
 }
 
 static void append(struct sgp_sim_host *host, struct sgp_sim_job job)
@@ -88,6 +88,23 @@ void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct s
                   .work = SGP_SIM_RESTORE, .slot = snapshot, .factor = fraction, .slice = slice});
 }
 
+void sgp_sim_adopt(void *context, uint32_t slot, double factor)
+{
+    struct sgp_sim_host *host = context;
+    sgp_assert(slot < host->receive_count);
+    if (host->receives[slot].state != SGP_SIM_RECEIVE_HELD ||
+        host->receives[slot].share.number != 0)
+        sgp_sim_fail(host->sim, SGP_E_STATE, "%s adopts slot %u, which holds no estimate",
+            sgp_sim_name(host->sim, host->index), slot);
+    host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
+    append(host, (struct sgp_sim_job){.work = SGP_SIM_ADOPT, .slot = slot, .factor = factor});
+}
+
+void sgp_sim_scale(void *context, double factor)
+{
+    append(context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor});
+}
+
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 {
     append(host, (struct sgp_sim_job){.work = SGP_SIM_MEASURE, .round = round, .weight = weight});
@@ -141,6 +158,15 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         add(host, job, share);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
+    } else if (job->work == SGP_SIM_ADOPT) {
+        event->type = SGP_EVENT_ABSORBED;
+        const float *values = host->received + job->slot * dimension;
+        host->trainer->methods->adopt(host->trainer, values, job->factor);
+        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+        sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
+    } else if (job->work == SGP_SIM_SCALE) {
+        host->trainer->methods->scale(host->trainer, job->factor);
+        sgp_sim_check_job(host, NULL, 0, slice);
     } else {
         event->type = SGP_EVENT_RESTORED;
         add(host, job, snapshot + job->slice.first);
@@ -163,7 +189,8 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
     } else {
         struct sgp_event event = {.type = SGP_EVENT_TICK};
         work(host, job, &event);
-        sgp_sim_post(host->sim, host, &event);
+        if (job->work != SGP_SIM_SCALE) /* of which no core waits for the end */
+            sgp_sim_post(host->sim, host, &event);
     }
     free(job);
 }

@@ -35,6 +35,7 @@ static int check_faults(const struct sgp_topology *topology, const struct sgp_si
     struct sgp_error *error)
 {
     if (options->absence_count > SGP_SIM_FAULTS_MAX || options->cut_count > SGP_SIM_FAULTS_MAX ||
+        options->crash_count > SGP_SIM_FAULTS_MAX ||
         options->straggler_count > topology->node_count)
         return sgp_fail(error, -EINVAL, "too many faults; at most %u", SGP_SIM_FAULTS_MAX);
     for (uint32_t i = 0; i < options->straggler_count; i++) {
@@ -48,6 +49,12 @@ static int check_faults(const struct sgp_topology *topology, const struct sgp_si
         if (absence->node >= topology->node_count || absence->from < 0 ||
             absence->to <= absence->from)
             return sgp_fail(error, -EINVAL, "an absence must end after it begins");
+    }
+    for (uint32_t i = 0; i < options->crash_count; i++) {
+        const struct sgp_sim_crash *crash = &options->crashes[i];
+        if (crash->node >= topology->node_count || crash->at < 0 || crash->back <= crash->at ||
+            crash->back == SGP_TIME_NEVER)
+            return sgp_fail(error, -EINVAL, "a node must be started again after it crashed");
     }
     for (uint32_t i = 0; i < options->cut_count; i++) {
         const struct sgp_sim_cut *cut = &options->cuts[i];
@@ -88,6 +95,9 @@ static int copy_faults(struct sgp_sim *sim)
     size_t bytes = options->absence_count * sizeof *options->absences;
     struct sgp_sim_absence *absences = malloc(bytes + 1);
     struct sgp_sim_cut *cuts = calloc(options->cut_count + 1u, sizeof *cuts);
+    struct sgp_sim_crash *crashes = calloc(options->crash_count + 1u, sizeof *crashes);
+    if (crashes && options->crash_count > 0)
+        memcpy(crashes, options->crashes, options->crash_count * sizeof *crashes);
     sim->cut_sides = calloc(options->cut_count + 1u, sizeof *sim->cut_sides);
     if (absences && bytes > 0)
         memcpy(absences, options->absences, bytes);
@@ -100,7 +110,8 @@ static int copy_faults(struct sgp_sim *sim)
     }
     options->absences = absences;
     options->cuts = cuts;
-    bool complete = absences && cuts && sim->cut_sides;
+    options->crashes = crashes;
+    bool complete = absences && cuts && crashes && sim->cut_sides;
     for (uint32_t i = 0; i < options->cut_count && complete; i++)
         complete = sim->cut_sides[i] != NULL;
     return complete ? 0 : -ENOMEM;
@@ -125,6 +136,9 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_REFUSED:
         sim->summary.shares_refused++;
         break;
+    case SGP_NOTE_ADOPTED:
+        sim->summary.adopted++;
+        break;
     case SGP_NOTE_DIVERGED:
         host->diverged = true;
         break;
@@ -139,6 +153,7 @@ static void note(void *context, const struct sgp_effect *effect)
 }
 
 static const struct sgp_driver_verbs verbs = {
+    .commit = sgp_sim_commit,
     .dial = sgp_sim_dial,
     .send = sgp_sim_send,
     .hang_up = sgp_sim_hang_up,
@@ -147,6 +162,8 @@ static const struct sgp_driver_verbs verbs = {
     .publish = sgp_sim_publish,
     .absorb = sgp_sim_absorb,
     .restore = sgp_sim_restore,
+    .adopt = sgp_sim_adopt,
+    .scale = sgp_sim_scale,
     .note = note,
 };
 
@@ -160,15 +177,15 @@ static double guard_of(const struct sgp_topology *topology, uint32_t node, doubl
     return SGP_STARVING * weight_least * keep;
 }
 
-static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double weight_least,
-    struct sgp_random *lineages)
+void sgp_sim_node_config(
+    const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config)
 {
     const struct sgp_sim_options *options = &sim->options;
-    struct sgp_node_config config = {
+    *ret_config = (struct sgp_node_config){
         .topology = sim->topology,
         .self = host->index,
         .method = sgp_method_find("sgp"),
-        .lineage = sgp_random_next(lineages) | 1,
+        .lineage = host->lineage,
         .seed = options->seed,
         .parameters = options->dimension,
         .fingerprint = {.shape = options->dimension, .topology = sim->topology->digest},
@@ -176,8 +193,17 @@ static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double we
         .local_steps = options->local_steps,
         .final_cycles = options->final_cycles,
         .start = options->start,
-        .weight_least = weight_least,
+        .weight_least = host->weight_least,
     };
+}
+
+static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double weight_least,
+    struct sgp_random *lineages)
+{
+    struct sgp_node_config config;
+    host->lineage = sgp_random_next(lineages) | 1;
+    host->weight_least = weight_least;
+    sgp_sim_node_config(sim, host, &config);
     host->guard = guard_of(sim->topology, host->index, weight_least);
     return sgp_node_create(&config, &host->node);
 }
@@ -195,9 +221,12 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     host->outstanding = calloc(needs.snapshots, sizeof *host->outstanding);
     host->received = calloc(needs.receives, dimension * sizeof *host->received);
     host->receives = calloc(needs.receives, sizeof *host->receives);
+    host->record.link_capacity = needs.links;
+    host->record.links = calloc(needs.links + 1u, sizeof *host->record.links);
     if (needs.effects > sim->effects.capacity)
         sim->effects.capacity = needs.effects;
-    bool complete = host->snapshots && host->outstanding && host->received && host->receives;
+    bool complete = host->snapshots && host->outstanding && host->received && host->receives &&
+                    host->record.links;
     return complete ? 0 : -ENOMEM;
 }
 
@@ -316,6 +345,12 @@ static void schedule_start(struct sgp_sim *sim)
         else if (absence->to > sim->faults_end)
             sim->faults_end = absence->to;
     }
+    for (uint32_t i = 0; i < sim->options.crash_count; i++) {
+        const struct sgp_sim_crash *crash = &sim->options.crashes[i];
+        sgp_sim_push(sim, crash->at, SGP_SIM_CRASH, 0, i);
+        if (crash->back > sim->faults_end)
+            sim->faults_end = crash->back;
+    }
     for (uint32_t i = 0; i < sim->options.cut_count; i++) {
         sgp_time to = sim->options.cuts[i].to;
         if (to != SGP_TIME_NEVER && to > sim->faults_end)
@@ -337,6 +372,7 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     sim->host_count = topology->node_count;
     sim->behind = topology->node_count;
     sim->done_at = SGP_TIME_NEVER;
+    sim->expected = (double)topology->node_count;
     sim->summary.weight_least = INFINITY;
     sgp_random_init(&sim->random, options->seed, STREAM_NETWORK);
     status = copy_faults(sim);
@@ -374,6 +410,7 @@ static void finish_host(struct sgp_sim_host *host)
     free(host->outstanding);
     free(host->received);
     free(host->receives);
+    free(host->record.links);
 }
 
 void sgp_sim_destroy(struct sgp_sim *sim)
@@ -386,6 +423,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
         free(sim->cut_sides[i]);
     free((void *)(uintptr_t)sim->options.absences);
     free((void *)(uintptr_t)sim->options.cuts);
+    free((void *)(uintptr_t)sim->options.crashes);
     sgp_sim_network_finish(sim);
     sgp_sim_check_finish(sim);
     sgp_sim_rows_finish(sim);

@@ -160,6 +160,18 @@ static void destroy(struct sgp_sim_connection *connection)
     free(connection);
 }
 
+/* What is under way is lost; who still has an end of it learns that at once. */
+static void tear(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    connection->broken = true;
+    clear(&connection->pipes[0]);
+    clear(&connection->pipes[1]);
+    drop_payload(sim, connection);
+    for (uint32_t side = 0; side < 2; side++)
+        if (connection->ends[side] == SGP_SIM_END_OPEN)
+            push(sim, sim->now, SGP_SIM_BROKEN, side, connection);
+}
+
 /* Forget a connection that no end and no entry of the heap knows any more. */
 static void release(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
@@ -179,6 +191,24 @@ void sgp_sim_network_finish(struct sgp_sim *sim)
             destroy(sim->connections[i]);
     free(sim->connections);
     free(sim->connections_free);
+}
+
+void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host)
+{
+    for (uint32_t i = 0; i < sim->connection_count; i++) {
+        struct sgp_sim_connection *connection = sim->connections[i];
+        if (!connection)
+            continue;
+        bool source = connection->hosts[SGP_SIM_SOURCE] == host;
+        bool target = connection->hosts[SGP_SIM_TARGET] == host &&
+                      connection->ends[SGP_SIM_SOURCE] != SGP_SIM_END_NONE;
+        if (!source && !target)
+            continue;
+        connection->ends[source ? SGP_SIM_SOURCE : SGP_SIM_TARGET] = SGP_SIM_END_CLOSED;
+        if (!connection->broken)
+            tear(sim, connection);
+        release(sim, connection);
+    }
 }
 
 /* ---- sending ---- */
@@ -294,6 +324,21 @@ static void maybe_break(struct sgp_sim *sim, struct sgp_sim_connection *connecti
     push(sim, time, SGP_SIM_RESET, 0, connection);
 }
 
+/* What follows a message: a share's payload; an estimate's, seen as a share of number 0 that gives
+ * nothing. */
+static struct sgp_share cargo_of(const struct sgp_sim *sim, const struct sgp_message *message)
+{
+    const struct sgp_estimate *estimate = &message->estimate;
+    if (message->type == SGP_SHARE)
+        return message->share;
+    if (message->type != SGP_ESTIMATE)
+        return (struct sgp_share){.number = 0};
+    return (struct sgp_share){.round = estimate->round,
+        .slice = {0, sim->options.dimension},
+        .payload_bytes = estimate->payload_bytes,
+        .checksum = estimate->checksum};
+}
+
 void sgp_sim_send(
     void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
 {
@@ -317,8 +362,9 @@ void sgp_sim_send(
     enqueue(sim, connection, !side, flight, due);
     if (message->type == SGP_SHARE)
         spend_credit(sim, connection, &message->share);
-    if (message->type == SGP_SHARE && message->share.payload_bytes > 0) {
-        send_payload(sim, connection, &message->share, snapshot);
+    struct sgp_share cargo = cargo_of(sim, message);
+    if (cargo.payload_bytes > 0) {
+        send_payload(sim, connection, &cargo, snapshot);
         due = connection->payload_due;
     }
     maybe_break(sim, connection, due);
@@ -406,13 +452,17 @@ static void down(
 static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     uint32_t source = connection->hosts[SGP_SIM_SOURCE], target = connection->hosts[SGP_SIM_TARGET];
-    if (!can_hear(sim, connection, SGP_SIM_DIALLED, SGP_SIM_SOURCE))
+    if (connection->broken || !can_hear(sim, connection, SGP_SIM_DIALLED, SGP_SIM_SOURCE))
         return;
     sgp_time open = passable(sim, source, target);
     if (sgp_sim_ready(sim, target) == SGP_TIME_NEVER) /* a stopped process's kernel would accept */
         open = SGP_TIME_NEVER;
     struct sgp_event event = {.type = SGP_EVENT_UP, .link = link_at(connection, SGP_SIM_SOURCE)};
-    if (open <= sim->now) {
+    if (open <= sim->now && sim->hosts[target].dead) {
+        event.type = SGP_EVENT_DOWN;
+        event.link.connection = 0;
+        event.code = -ECONNREFUSED;
+    } else if (open <= sim->now) {
         connection->ends[SGP_SIM_SOURCE] = SGP_SIM_END_OPEN;
     } else if (connection->give_up <= sim->now) {
         event.type = SGP_EVENT_DOWN;
@@ -449,11 +499,12 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
         return;
     if (message->type == SGP_CREDIT)
         connection->credit = message->credit.round;
-    if (message->type == SGP_SHARE)
-        connection->share = message->share;
+    struct sgp_share cargo = cargo_of(sim, message);
+    if (message->type == SGP_SHARE || message->type == SGP_ESTIMATE)
+        connection->share = cargo;
     event.type = SGP_EVENT_MESSAGE;
     sgp_sim_post(sim, host, &event);
-    if (message->type == SGP_SHARE && message->share.payload_bytes > 0 && connection->payload) {
+    if (cargo.payload_bytes > 0 && connection->payload) {
         sgp_time first = sim->now + SGP_SIM_HEARD_NS, due = connection->payload_due;
         sgp_time next = due < first ? due : first;
         push(sim, next > sim->now ? next : sim->now, SGP_SIM_PAYLOAD, side, connection);
@@ -539,7 +590,8 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     uint64_t accepted = sim->links[connection->links[SGP_SIM_TARGET]].accepted;
     receive->state = SGP_SIM_RECEIVE_HELD;
     sgp_sim_post(sim, target, &event);
-    if (sim->links[connection->links[SGP_SIM_TARGET]].accepted == accepted)
+    if (sim->links[connection->links[SGP_SIM_TARGET]].accepted == accepted &&
+        receive->state == SGP_SIM_RECEIVE_HELD)
         receive->state = SGP_SIM_RECEIVE_FREE;
 }
 
@@ -548,14 +600,8 @@ static void reset(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     bool open = connection->ends[0] == SGP_SIM_END_OPEN || connection->ends[1] == SGP_SIM_END_OPEN;
     if (connection->broken || !open)
         return;
-    connection->broken = true;
-    clear(&connection->pipes[0]);
-    clear(&connection->pipes[1]);
-    drop_payload(sim, connection);
     sim->summary.resets++;
-    for (uint32_t side = 0; side < 2; side++)
-        if (connection->ends[side] == SGP_SIM_END_OPEN)
-            push(sim, sim->now, SGP_SIM_BROKEN, side, connection);
+    tear(sim, connection);
 }
 
 static void broken(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side)

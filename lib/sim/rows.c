@@ -121,8 +121,10 @@ void sgp_sim_rows_leave(
     struct sgp_sim *sim, struct sgp_sim_host *host, sgp_round round, double weight)
 {
     bool was_behind = host->left <= sim->row_next;
-    host->left = round + 1;
     sim->progressed = sim->now;
+    if (round < host->left) /* a second time, after a crash */
+        return;
+    host->left = round + 1;
     if (round >= sim->row_next && weight > 0) {
         struct sgp_sim_tally *tally = tally_of(sim, round);
         if (!tally) {

@@ -84,6 +84,7 @@ static void schedule_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_ti
 
 void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event)
 {
+    sgp_assert(!host->dead);
     bool left_before = host->diverged || host->drained;
     event->now = sim->now;
     sim->summary.events++;
@@ -136,12 +137,21 @@ static void host_entry(
         if (ready != SGP_TIME_NEVER)
             sgp_sim_push(sim, ready, kind, detail, index);
     } else if (kind == SGP_SIM_JOB) {
-        sgp_sim_job_done(host);
-    } else {
+        if (detail == host->life)
+            sgp_sim_job_done(host);
+    } else if (!host->dead) {
         struct sgp_event event = {
             .type = kind == SGP_SIM_START ? SGP_EVENT_START : (enum sgp_event_type)detail};
         sgp_sim_post(sim, host, &event);
     }
+}
+
+static void rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    int status = sgp_sim_rebirth(sim, crash);
+    if (status < 0)
+        sgp_sim_fail(sim, status, "%s cannot be started again: %s", sgp_sim_name(sim, crash->node),
+            sgp_strerror(status));
 }
 
 static void step(struct sgp_sim *sim)
@@ -154,6 +164,10 @@ static void step(struct sgp_sim *sim)
     sim->now = entry.time;
     if (kind >= SGP_SIM_DIALLED)
         sgp_sim_network_entry(sim, kind, detail, index);
+    else if (kind == SGP_SIM_CRASH)
+        sgp_sim_die(sim, &sim->options.crashes[index]);
+    else if (kind == SGP_SIM_REBIRTH)
+        rebirth(sim, &sim->options.crashes[index]);
     else
         host_entry(sim, &entry, kind, index);
 }

@@ -4,6 +4,7 @@
  *   sim.c      the run: one entry of the heap after another
  *   network.c  connections, messages and payloads under way, absences, cuts, resets
  *   compute.c  each host's queue of jobs, and what they do to the parameters
+ *   crash.c    processes that die and begin again
  *   check.c    the invariants: running sums after every event, the full count every round
  *   rows.c     what is told of every round
  *
@@ -21,9 +22,11 @@
 enum sgp_sim_kind {
     SGP_SIM_START = 1, /* index: host */
     SGP_SIM_TICK,      /* host */
-    SGP_SIM_JOB,       /* host; the first of its queue is done */
+    SGP_SIM_JOB,       /* host; detail: its life; the first of its queue is done */
     SGP_SIM_COMMAND,   /* host; detail: the event's type */
     SGP_SIM_GONE,      /* host */
+    SGP_SIM_CRASH,     /* crash */
+    SGP_SIM_REBIRTH,   /* crash */
     SGP_SIM_DIALLED,   /* connection */
     SGP_SIM_ARRIVAL,   /* connection; detail: the side that hears */
     SGP_SIM_PAYLOAD,   /* connection; more of it, or all, is at the target */
@@ -38,6 +41,8 @@ enum sgp_sim_work {
     SGP_SIM_PUBLISH,
     SGP_SIM_ABSORB,
     SGP_SIM_RESTORE,
+    SGP_SIM_ADOPT,
+    SGP_SIM_SCALE,
     SGP_SIM_MEASURE, /* our own: the round is complete once all before it is done */
 };
 
@@ -90,7 +95,12 @@ struct sgp_sim_host {
     sgp_time busy_until; /* its network card */
 
     bool gone, diverged, drained, done;
-    sgp_round left; /* one past the last round that it completed */
+    bool dead;    /* between a crash and its rebirth */
+    uint8_t life; /* a number of it: jobs of a former one are not done */
+    uint64_t lineage;
+    double weight_least;
+    struct sgp_record record; /* as last committed; owns its links */
+    sgp_round left;           /* one past the last round that it completed */
 
     double weight, weight_in_flight; /* as last seen */
     double guard;                    /* the least weight at which it may ever train */
@@ -102,6 +112,9 @@ struct sgp_sim_link {
     uint32_t other;       /* the same edge at the peer, an index of sim->links */
     uint64_t accepted;    /* IN: number of the last accepted share */
     double weight_unseen; /* OUT: accepted by the target while the source still owes it */
+    uint32_t snapshot;    /* OUT: of the share accepted last, */
+    double fraction;      /* its fraction, */
+    uint8_t life;         /* and the source's life */
 };
 
 /* ---- the network ---- */
@@ -180,6 +193,7 @@ struct sgp_sim {
     uint8_t *frame;            /* scratch of the wire */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
+    double expected;  /* the total weight: the number of nodes, but for what was forgotten */
     double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
     double *rounding; /* per coordinate: what rounding has added */
     double *count;    /* scratch of the full count */
@@ -220,11 +234,25 @@ struct sgp_sim_link *sgp_sim_link_of(
     struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
 void sgp_sim_network_finish(struct sgp_sim *sim);
 
+/* A host's process is gone: its connections break, and dialling it is refused. */
+void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
+
+/* create.c */
+void sgp_sim_node_config(
+    const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
+
+/* crash.c */
+void sgp_sim_commit(void *context, const struct sgp_node *node);
+void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
+int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
+
 /* compute.c */
 void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps);
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep);
 void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
+void sgp_sim_adopt(void *context, uint32_t slot, double factor);
+void sgp_sim_scale(void *context, double factor);
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
 void sgp_sim_job_done(struct sgp_sim_host *host);
 
@@ -240,6 +268,11 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
 void sgp_sim_check_job(
     struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice);
 void sgp_sim_check_all(struct sgp_sim *sim);
+/* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
+void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
+void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* A host is reborn without its record: its weight is gone, it has 1, and who owed it still does. */
+void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
 
 /* rows.c */
 void sgp_sim_rows_leave(

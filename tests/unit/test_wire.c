@@ -572,7 +572,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x00080001, "frame type 10 is not known"},
+        {4, 0x000a0001, "frame type 10 is not known"},
         {4, 0x00000001, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030001, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},

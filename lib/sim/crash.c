@@ -1,0 +1,78 @@
+/* Crashes: a process dies with everything but its record, or with that too, and is started again.
+ *
+ * Until then its core stays as it was, so that its weight is still counted: exactly that must come
+ * back out of the record. Parameters are another matter: those that die are struck from the sums, and
+ * those with which it begins anew, or that it adopts, are added. */
+#include "sim/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void drop_jobs(struct sgp_sim_host *host)
+{
+    while (host->job_first) {
+        struct sgp_sim_job *job = host->job_first;
+        host->job_first = job->next;
+        free(job);
+    }
+    host->job_last = NULL;
+}
+
+void sgp_sim_commit(void *context, const struct sgp_node *node)
+{
+    struct sgp_sim_host *host = context;
+    sgp_node_record(node, &host->record);
+}
+
+void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    struct sgp_sim_host *host = &sim->hosts[crash->node];
+    if (host->gone || host->dead || host->drained)
+        return;
+    sgp_sim_check_strike(sim, host);
+    sgp_sim_network_die(sim, host->index);
+    drop_jobs(host);
+    for (uint32_t i = 0; i < host->snapshot_count; i++)
+        host->outstanding[i] = 0;
+    memset(host->receives, 0, host->receive_count * sizeof *host->receives);
+    host->tick_at = SGP_TIME_NEVER;
+    host->dead = true;
+    host->diverged = false;
+    host->life++;
+    sim->summary.crashes++;
+    sgp_sim_push(sim, crash->back, SGP_SIM_REBIRTH, 0, (uint32_t)(crash - sim->options.crashes));
+}
+
+int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    struct sgp_sim_host *host = &sim->hosts[crash->node];
+    struct sgp_node *node;
+    struct sgp_trainer *trainer;
+    struct sgp_node_config config;
+    sgp_sim_node_config(sim, host, &config);
+    if (crash->forgets)
+        config.lineage = sgp_random_next(&sim->random) | 1;
+    else
+        config.record = &host->record;
+    config.seeks = true;
+    int status = sgp_node_create(&config, &node);
+    if (status < 0)
+        return status;
+    status = sim->options.trainer(sim->options.context, host->index, &trainer);
+    if (status < 0) {
+        sgp_node_destroy(node);
+        return status;
+    }
+    sgp_node_destroy(host->node);
+    host->trainer->methods->destroy(host->trainer);
+    host->node = host->driver.node = node;
+    host->trainer = trainer;
+    host->lineage = config.lineage;
+    host->dead = false;
+    if (crash->forgets)
+        sgp_sim_check_forget(sim, host);
+    sgp_sim_check_begin(sim, host);
+    struct sgp_event event = {.type = SGP_EVENT_START};
+    sgp_sim_post(sim, host, &event);
+    return 0;
+}

@@ -1,0 +1,135 @@
+/* Processes that are killed and begin again, under the simulator's checkers: no weight is lost while
+ * the record survives, and a fleet trains on whatever happens to it. */
+#include "test_sim_fleet.h"
+
+#define CRASHES_MAX 12
+
+static const char *const families[] = {
+    "one-peer-exponential", "ring", "exponential", "random", "complete"};
+
+/* Quadratics with unlike centres: the best model is their mean. */
+static struct fleet *crashing_fleet(uint64_t seed, struct sgp_sim_crash *crashes, bool forgets)
+{
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 77);
+    uint32_t nodes = 4 + sgp_random_below(&random, 9);
+    const char *family = families[seed % 5];
+    struct fleet *fleet = fleet_generate(family, nodes, 0);
+    fleet->eta = 0.05;
+    for (uint32_t i = 0; i < nodes; i++)
+        fleet->centre[i][0] = (float)i;
+    fleet->options.seed = seed;
+    fleet->options.rounds = 2500; /* at about 5 ms: all faults end before training does */
+    fleet->options.final_cycles = 60;
+    fleet->options.compute_ns = 5 * SGP_MILLISECOND;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.loss = seed % 3 == 0 ? 0.01 : 0;
+    fleet->options.through_wire = seed % 2 == 0;
+    fleet->options.crash_count = 1 + sgp_random_below(&random, CRASHES_MAX);
+    for (uint32_t i = 0; i < fleet->options.crash_count; i++) {
+        sgp_time at = (sgp_time)(sgp_random_double(&random) * 2.0 * (double)SGP_SECOND);
+        double away = sgp_random_double(&random);
+        crashes[i] = (struct sgp_sim_crash){.node = sgp_random_below(&random, nodes),
+            .at = at,
+            .back = at + 1 + (sgp_time)(away * away * 5 * (double)SGP_SECOND),
+            .forgets = forgets && i % 2 == 0};
+    }
+    fleet->options.crashes = crashes;
+    return fleet;
+}
+
+static void run_to_the_end(struct fleet *fleet, uint64_t seed)
+{
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "seed %llu: %s", (unsigned long long)seed, fleet->error.text);
+    cr_assert(sgp_sim_done(fleet->sim));
+}
+
+Test(crash, sixty_campaigns_with_their_records_keep_all_weight)
+{
+    uint64_t adopted = 0, crashed = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct sgp_sim_crash crashes[CRASHES_MAX];
+        struct fleet *fleet = crashing_fleet(seed, crashes, false);
+        run_to_the_end(fleet, seed);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        double nodes = fleet->topology->node_count;
+        cr_assert(le(dbl, fabs(summary.weight - nodes), 1e-9), "seed %llu: %.17g of %g",
+            (unsigned long long)seed, summary.weight, nodes);
+        cr_assert(eq(u32, summary.finished, fleet->topology->node_count));
+        cr_assert(lt(dbl, summary.disagreement, 0.1), "seed %llu: %g", (unsigned long long)seed,
+            summary.disagreement);
+        adopted += summary.adopted;
+        crashed += summary.crashes;
+        fleet_destroy(fleet);
+    }
+    cr_assert(gt(u64, crashed, 200));
+    cr_assert(gt(u64, adopted, crashed / 2));
+}
+
+Test(crash, thirty_campaigns_that_forget_change_the_weight_by_that_alone)
+{
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct sgp_sim_crash crashes[CRASHES_MAX];
+        struct fleet *fleet = crashing_fleet(seed, crashes, true);
+        run_to_the_end(fleet, seed);
+        cr_assert(eq(u32, fleet_summary(fleet).finished, fleet->topology->node_count));
+        fleet_destroy(fleet);
+    }
+}
+
+Test(crash, all_at_once_go_on_together)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    struct sgp_sim_crash crashes[8];
+    for (uint32_t i = 0; i < 8; i++)
+        crashes[i] = (struct sgp_sim_crash){
+            .node = i, .at = SGP_SECOND, .back = 2 * SGP_SECOND + i * SGP_SECOND / 4};
+    fleet->options.rounds = 200;
+    fleet->options.crashes = crashes;
+    fleet->options.crash_count = 8;
+    fleet_run(fleet);
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 8));
+    cr_assert(le(dbl, fabs(fleet_summary(fleet).weight - 8), 1e-9));
+    cr_assert(eq(u64, fleet_summary(fleet).crashes, 8));
+    cr_assert(lt(i64, fleet_summary(fleet).time, 20 * SGP_SECOND));
+    fleet_destroy(fleet);
+}
+
+/* Everybody agrees on 3 before the crash; the newcomer's own guess is 100. */
+Test(crash, a_killed_node_begins_with_the_model_of_a_neighbour)
+{
+    struct fleet *fleet = fleet_generate("ring", 5, 0);
+    struct sgp_sim_crash crash = {.node = 2, .at = SGP_SECOND, .back = 2 * SGP_SECOND};
+    for (uint32_t i = 0; i < 5; i++)
+        fleet->start[i][0] = 3;
+    fleet->options.rounds = 300;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_SECOND / 2, &fleet->error), 0));
+    fleet->start[2][0] = 100;
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), 0), "%s",
+        fleet->error.text);
+    cr_assert(eq(u64, fleet_summary(fleet).adopted, 1));
+    for (uint32_t i = 0; i < 5; i++) {
+        float estimate;
+        sgp_sim_estimate(fleet->sim, i, &estimate);
+        cr_assert(le(dbl, fabs((double)estimate - 3), 1e-4), "node %u: %g", i, (double)estimate);
+    }
+    fleet_destroy(fleet);
+}
+
+Test(crash, equal_seeds_crash_alike)
+{
+    uint64_t digests[2];
+    for (int i = 0; i < 2; i++) {
+        struct sgp_sim_crash crashes[CRASHES_MAX];
+        struct fleet *fleet = crashing_fleet(7, crashes, true);
+        run_to_the_end(fleet, 7);
+        digests[i] = fleet_summary(fleet).digest;
+        fleet_destroy(fleet);
+    }
+    cr_assert(eq(u64, digests[0], digests[1]));
+}
