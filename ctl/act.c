@@ -1,4 +1,4 @@
-/* Orders to the daemon: pause, resume, stop; and evaluate, which it answers with figures. */
+/* Orders to the daemon: pause, resume, stop, checkpoint; and evaluate, which it answers with figures. */
 #include "ctl.h"
 
 static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *path, bool patient)
@@ -32,6 +32,11 @@ static enum ctl_exit stop(struct ctl *ctl, int argc, char **argv)
     return post(ctl, argc, argv, "/v1/stop", false);
 }
 
+static enum ctl_exit checkpoint(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/checkpoint", false);
+}
+
 static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
 {
     return post(ctl, argc, argv, "/v1/evaluate", true);
@@ -54,6 +59,12 @@ const struct ctl_command ctl_stop_command = {.words = "stop",
     .summary = "end the daemon: settle with the neighbours, write the model, exit",
     .help = "The order is given, not awaited. For root and the daemon's own user.\n",
     .run = stop};
+
+const struct ctl_command ctl_checkpoint_command = {.words = "checkpoint",
+    .synopsis = "",
+    .summary = "write a checkpoint to the state directory",
+    .help = "The order is given, not awaited. For root and the daemon's own user.\n",
+    .run = checkpoint};
 
 const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
     .synopsis = "",

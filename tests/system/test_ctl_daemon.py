@@ -177,7 +177,7 @@ def test_metrics_pass_through_or_become_an_object():
 
 
 def test_orders_are_posted_without_a_body():
-    for order in ("pause", "resume", "stop", "evaluate"):
+    for order in ("pause", "resume", "stop", "checkpoint", "evaluate"):
         with daemon({f"POST /v1/{order}": {"state": "training"}}) as (path, requests):
             assert run("-s", path, order)[0] == "state training\n"
             assert [(what, body) for what, _, body in requests] == [(f"POST /v1/{order}", b"")]

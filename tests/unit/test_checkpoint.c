@@ -1,0 +1,130 @@
+/* Checkpoints: what comes back to the bit, and what is refused. */
+#include "sgp/checkpoint.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/sgpd-checkpoint-XXXXXX";
+static char path[64], older[80];
+static const float x[3] = {1.5F, -0.0F, 1e-40F}, velocity[3] = {4, 5, 6};
+
+static void setup(void)
+{
+    cr_assert(mkdtemp(directory) != NULL);
+    (void)snprintf(path, sizeof path, "%s/checkpoint", directory);
+    (void)snprintf(older, sizeof older, "%s.1", path);
+}
+
+static void teardown(void)
+{
+    (void)unlink(path);
+    (void)unlink(older);
+    (void)rmdir(directory);
+}
+
+TestSuite(checkpoint, .init = setup, .fini = teardown);
+
+static void write_round(sgp_round round, const float *momentum)
+{
+    struct sgp_error error = {0};
+    struct sgp_checkpoint checkpoint = {.parameters = 3,
+        .shape = 99,
+        .lineage = 7,
+        .sequence = 1234,
+        .round = round,
+        .weight = 0.3,
+        .state = {.steps = 55, .x = x, .velocity = momentum}};
+    cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
+}
+
+static int read_back(const char *file, struct sgp_error *error, struct sgp_checkpoint *checkpoint)
+{
+    float *memory = NULL;
+    int code = sgp_checkpoint_read(file, 3, 99, error, checkpoint, &memory);
+    if (code == 0) {
+        cr_assert(zero(int, memcmp(checkpoint->state.x, x, sizeof x)));
+        if (checkpoint->state.velocity)
+            cr_assert(zero(int, memcmp(checkpoint->state.velocity, velocity, sizeof velocity)));
+    }
+    free(memory);
+    return code;
+}
+
+Test(checkpoint, what_was_written_comes_back_to_the_bit)
+{
+    struct sgp_error error = {0};
+    struct sgp_checkpoint back;
+    write_round(8, velocity);
+    cr_assert(zero(int, read_back(path, &error, &back)), "%s", error.text);
+    cr_assert(eq(i64, back.round, 8));
+    cr_assert(eq(u64, back.sequence, 1234));
+    cr_assert(eq(u64, back.lineage, 7));
+    cr_assert(eq(dbl, back.weight, 0.3));
+    cr_assert(eq(u64, back.state.steps, 55));
+    cr_assert(back.state.velocity != NULL);
+    write_round(9, NULL);
+    cr_assert(zero(int, read_back(path, &error, &back)));
+    cr_assert(back.state.velocity == NULL);
+}
+
+Test(checkpoint, the_one_before_is_kept)
+{
+    struct sgp_checkpoint back;
+    write_round(8, velocity);
+    write_round(9, velocity);
+    write_round(10, velocity);
+    cr_assert(zero(int, read_back(path, NULL, &back)));
+    cr_assert(eq(i64, back.round, 10));
+    cr_assert(zero(int, read_back(older, NULL, &back)));
+    cr_assert(eq(i64, back.round, 9));
+}
+
+Test(checkpoint, every_flipped_byte_and_every_length_but_its_own_is_refused)
+{
+    struct sgp_checkpoint back;
+    write_round(8, velocity);
+    struct stat info;
+    cr_assert(zero(int, stat(path, &info)));
+    cr_assert(eq(int, (int)info.st_size, 128 + 24 + 8));
+    FILE *file = fopen(path, "r+b");
+    for (long at = 0; at < info.st_size; at++) {
+        (void)fseek(file, at, SEEK_SET);
+        int byte = fgetc(file);
+        (void)fseek(file, at, SEEK_SET);
+        (void)fputc(byte ^ 1, file);
+        (void)fflush(file);
+        struct sgp_error error = {0};
+        cr_assert(eq(int, read_back(path, &error, &back), SGP_E_DATA), "byte %ld", at);
+        cr_assert(strstr(error.text, "it is not used") != NULL);
+        (void)fseek(file, at, SEEK_SET);
+        (void)fputc(byte, file);
+        (void)fflush(file);
+    }
+    cr_assert(zero(int, read_back(path, NULL, &back)));
+    (void)fseek(file, 0, SEEK_END);
+    (void)fputc(0, file);
+    (void)fclose(file);
+    cr_assert(eq(int, read_back(path, NULL, &back), SGP_E_DATA));
+    for (off_t bytes = info.st_size - 1; bytes >= 0; bytes--) {
+        cr_assert(zero(int, truncate(path, bytes)));
+        cr_assert(eq(int, read_back(path, NULL, &back), SGP_E_DATA));
+    }
+}
+
+Test(checkpoint, another_model_is_refused)
+{
+    struct sgp_checkpoint back;
+    float *memory;
+    struct sgp_error error = {0};
+    write_round(8, velocity);
+    cr_assert(eq(int, sgp_checkpoint_read(path, 3, 98, &error, &back, &memory), SGP_E_DATA));
+    cr_assert(eq(int, sgp_checkpoint_read(path, 4, 99, &error, &back, &memory), SGP_E_DATA));
+    cr_assert(strstr(error.text, "a checkpoint of another model") != NULL);
+    cr_assert(eq(int, sgp_checkpoint_read(older, 3, 99, &error, &back, &memory), -ENOENT));
+}

@@ -1,0 +1,158 @@
+/* The ledger's file: what comes back, and what damage does. */
+#include "ledger.h"
+
+#include "sgp/generate.h"
+#include "sgp/node.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct sgp_topology *topology;
+static struct sgp_node *node;
+static char directory[] = "/tmp/sgpd-ledger-XXXXXX";
+static char path[64];
+
+static void setup(void)
+{
+    struct sgp_error error = {0};
+    struct sgp_generate_options options = {.family = "complete", .nodes = 3};
+    cr_assert(zero(int, sgp_generate(&options, &error, &topology)));
+    struct sgp_node_config config = {.topology = topology,
+        .method = sgp_method_find("sgp"),
+        .lineage = 7,
+        .parameters = 4,
+        .rounds = 100,
+        .local_steps = 1,
+        .start = SGP_START_ALL};
+    cr_assert(zero(int, sgp_node_create(&config, &node)));
+    cr_assert(mkdtemp(directory) != NULL);
+    (void)snprintf(path, sizeof path, "%s/ledger", directory);
+}
+
+static void teardown(void)
+{
+    sgp_node_destroy(node);
+    sgp_topology_destroy(topology);
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
+TestSuite(ledger, .init = setup, .fini = teardown);
+
+static struct ledger opened(void)
+{
+    struct ledger ledger;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, ledger_open(&ledger, directory, topology, 0, 4, &error)), "%s", error.text);
+    return ledger;
+}
+
+/* Two commits, then the process is gone: nothing is closed or written back. */
+static uint64_t commit_and_vanish(void)
+{
+    struct ledger ledger = opened();
+    cr_assert(not(ledger.found));
+    cr_assert(not(ledger.damaged));
+    ledger_commit(&ledger, node);
+    ledger.minted = 1;
+    ledger_commit(&ledger, node);
+    free(ledger.record.links);
+    return ledger.sequence;
+}
+
+static void spoil(long at, size_t bytes)
+{
+    FILE *file = fopen(path, "r+b");
+    cr_assert(file != NULL);
+    cr_assert(zero(int, fseek(file, at, SEEK_SET)));
+    for (size_t i = 0; i < bytes; i++)
+        (void)fputc(0x5a, file);
+    (void)fclose(file);
+}
+
+static size_t size_of_file(void)
+{
+    struct stat info;
+    cr_assert(zero(int, stat(path, &info)));
+    return (size_t)info.st_size;
+}
+
+Test(ledger, what_was_committed_is_found)
+{
+    cr_assert(eq(u64, commit_and_vanish(), 2));
+    for (int i = 0; i < 3; i++) { /* opening changes nothing */
+        struct ledger ledger = opened();
+        cr_assert(ledger.found);
+        cr_assert(eq(u64, ledger.sequence, 2));
+        cr_assert(eq(u64, ledger.record.lineage, 7));
+        cr_assert(eq(dbl, ledger.record.weight, 1));
+        cr_assert(eq(dbl, ledger.minted, 1));
+        cr_assert(eq(u32, ledger.record.link_count, 4));
+        cr_assert(ledger.record.links[0].out);
+        cr_assert(eq(u32, ledger.record.links[0].peer, 1));
+        ledger_close(&ledger);
+    }
+}
+
+Test(ledger, a_torn_slot_leaves_the_one_before)
+{
+    (void)commit_and_vanish();
+    spoil(80 + 20, 8); /* sequence 2 lies in slot 0, behind a header of 80 bytes */
+    struct ledger ledger = opened();
+    cr_assert(ledger.found);
+    cr_assert(eq(u64, ledger.sequence, 1));
+    cr_assert(eq(dbl, ledger.minted, 0));
+    ledger_close(&ledger);
+}
+
+Test(ledger, with_both_slots_torn_it_is_damaged_and_says_so)
+{
+    (void)commit_and_vanish();
+    spoil(80, size_of_file() - 80);
+    struct ledger ledger = opened();
+    cr_assert(ledger.damaged);
+    cr_assert(not(ledger.found));
+    cr_assert(zero(u64, ledger.sequence));
+    cr_assert(strstr(ledger.reason.text, "damaged") != NULL);
+    ledger_close(&ledger);
+    ledger = opened(); /* and a new one stands in its place */
+    cr_assert(not(ledger.found));
+    ledger_close(&ledger);
+}
+
+Test(ledger, every_truncation_is_damage)
+{
+    (void)commit_and_vanish();
+    size_t size = size_of_file();
+    for (size_t bytes = 1; bytes < size; bytes += 7) {
+        (void)unlink(path);
+        (void)commit_and_vanish();
+        cr_assert(zero(int, truncate(path, (off_t)(size - bytes))));
+        struct ledger ledger = opened();
+        cr_assert(ledger.damaged);
+        ledger_close(&ledger);
+    }
+}
+
+Test(ledger, another_nodes_is_refused)
+{
+    (void)commit_and_vanish();
+    struct ledger ledger;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, ledger_open(&ledger, directory, topology, 1, 4, &error), SGP_E_STATE));
+    cr_assert(strstr(error.text, "it is the ledger of node n0, and this is n1") != NULL);
+}
+
+Test(ledger, a_directory_that_cannot_be_written_is_told)
+{
+    struct ledger ledger;
+    struct sgp_error error = {0};
+    cr_assert(eq(int, ledger_open(&ledger, "/nowhere", topology, 0, 4, &error), -ENOENT));
+    cr_assert(strstr(error.text, "/nowhere/ledger.new: cannot be written") != NULL);
+}

@@ -1,0 +1,286 @@
+/* What survives a node, and a node made from it. */
+#include "sgp/driver.h"
+#include "sgp/generate.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define NAME(i) (pair_topology->nodes[i].name)
+
+static struct sgp_topology *pair_topology;
+static struct sgp_effects effects;
+
+static void setup(void)
+{
+    struct sgp_error error = {0};
+    struct sgp_generate_options options = {.family = "complete", .nodes = 2};
+    cr_assert(zero(int, sgp_generate(&options, &error, &pair_topology)), "%s", error.text);
+    effects.capacity = 256;
+    effects.items = calloc(effects.capacity, sizeof *effects.items);
+}
+
+static void teardown(void)
+{
+    sgp_topology_destroy(pair_topology);
+    free(effects.items);
+}
+
+TestSuite(record, .init = setup, .fini = teardown);
+
+static struct sgp_node_config config_of(const struct sgp_record *record, bool seeks)
+{
+    return (struct sgp_node_config){.topology = pair_topology,
+        .method = sgp_method_find("sgp"),
+        .lineage = record ? record->lineage : 7,
+        .parameters = 4,
+        .rounds = 100,
+        .local_steps = 1,
+        .start = SGP_START_ALL,
+        .weight_least = 0.5,
+        .record = record,
+        .seeks = seeks};
+}
+
+/* A record of node 0 in round 9, which owes node 1 share 5 of weight 0.25. */
+static struct sgp_record owing(struct sgp_record_link links[2])
+{
+    links[0] = (struct sgp_record_link){.peer = 1,
+        .out = true,
+        .lineage = 11,
+        .number = 5,
+        .owes = true,
+        .owed_round = 8,
+        .owed_fraction = 0.5,
+        .owed_weight = 0.25};
+    links[1] = (struct sgp_record_link){.peer = 1, .lineage = 11, .number = 3};
+    return (struct sgp_record){.lineage = 7,
+        .round = 9,
+        .gave = true,
+        .weight = 0.75,
+        .link_count = 2,
+        .link_capacity = 2,
+        .links = links};
+}
+
+static const struct sgp_effect *find(enum sgp_effect_type type)
+{
+    for (uint32_t i = 0; i < effects.count; i++)
+        if (effects.items[i].type == type)
+            return &effects.items[i];
+    return NULL;
+}
+
+static void post(struct sgp_node *node, enum sgp_event_type type, enum sgp_direction direction,
+    const struct sgp_message *message)
+{
+    struct sgp_event event = {.type = type,
+        .now = 1,
+        .link = {1, direction, direction == SGP_OUT ? 1 : 2},
+        .message = message};
+    sgp_node_step(node, &event, &effects);
+}
+
+/* Node 1 greets on our out-link; it has accepted up to `accepted`. */
+static void greet(struct sgp_node *node, uint64_t lineage, uint64_t accepted)
+{
+    struct sgp_message welcome = {.type = SGP_WELCOME,
+        .pulse = {.state = SGP_NODE_TRAINING,
+            .round = 9,
+            .next_round = SGP_ROUND_NONE,
+            .ends = 100,
+            .stop = SGP_ROUND_NONE},
+        .welcome = {.target = NAME(1), .lineage = lineage, .accepted = accepted}};
+    post(node, SGP_EVENT_UP, SGP_OUT, NULL);
+    post(node, SGP_EVENT_MESSAGE, SGP_OUT, &welcome);
+}
+
+static struct sgp_node *restored(bool seeks)
+{
+    struct sgp_record_link links[2];
+    struct sgp_record record = owing(links);
+    struct sgp_node_config config = config_of(&record, seeks);
+    struct sgp_node *node;
+    cr_assert(zero(int, sgp_node_create(&config, &node)));
+    struct sgp_event start = {.type = SGP_EVENT_START};
+    sgp_node_step(node, &start, &effects);
+    return node;
+}
+
+static struct sgp_node_status status_of(const struct sgp_node *node)
+{
+    struct sgp_node_status status;
+    sgp_node_status(node, &status);
+    return status;
+}
+
+Test(record, a_node_gives_back_the_record_it_was_made_from)
+{
+    struct sgp_node *node = restored(false);
+    struct sgp_record_link links[2];
+    struct sgp_record record = {.link_capacity = 2, .links = links};
+    cr_assert(not(sgp_node_record_changed(node)));
+    sgp_node_record(node, &record);
+    cr_assert(eq(u64, record.lineage, 7));
+    cr_assert(eq(i64, record.round, 9));
+    cr_assert(record.gave && !record.trained);
+    cr_assert(eq(dbl, record.weight, 0.75));
+    cr_assert(eq(u32, record.link_count, 2));
+    cr_assert(links[0].out && links[0].owes && !links[1].out);
+    cr_assert(eq(u64, links[0].number, 5));
+    cr_assert(eq(u64, links[1].number, 3));
+    cr_assert(eq(u64, links[1].lineage, 11));
+    cr_assert(eq(dbl, links[0].owed_weight, 0.25));
+    cr_assert(eq(i64, links[0].owed_round, 8));
+    sgp_node_destroy(node);
+}
+
+Test(record, a_fresh_node_is_on_record_from_its_first_step)
+{
+    struct sgp_node_config config = config_of(NULL, false);
+    struct sgp_node *node;
+    cr_assert(zero(int, sgp_node_create(&config, &node)));
+    struct sgp_event start = {.type = SGP_EVENT_START};
+    sgp_node_step(node, &start, &effects);
+    cr_assert(sgp_node_record_changed(node));
+    sgp_node_destroy(node);
+}
+
+Test(record, what_the_target_accepted_is_settled)
+{
+    struct sgp_node *node = restored(false);
+    greet(node, 11, 5);
+    cr_assert(sgp_node_record_changed(node));
+    cr_assert(eq(dbl, status_of(node).weight, 0.75));
+    cr_assert(eq(dbl, status_of(node).weight_in_flight, 0));
+    cr_assert(find(SGP_EFFECT_SCALE) == NULL);
+    sgp_node_destroy(node);
+}
+
+Test(record, what_the_target_never_saw_comes_home_and_x_follows_w)
+{
+    struct sgp_node *node = restored(false);
+    greet(node, 11, 4);
+    cr_assert(sgp_node_record_changed(node));
+    cr_assert(eq(dbl, status_of(node).weight, 1));
+    cr_assert(eq(dbl, status_of(node).weight_in_flight, 0));
+    cr_assert(find(SGP_EFFECT_SCALE) != NULL);
+    cr_assert(epsilon_eq(dbl, find(SGP_EFFECT_SCALE)->factor, 1 / 0.75, 1e-15));
+    sgp_node_destroy(node);
+}
+
+Test(record, what_is_owed_to_a_target_that_forgot_comes_home)
+{
+    struct sgp_node *node = restored(false);
+    greet(node, 12, 5);
+    cr_assert(eq(dbl, status_of(node).weight, 1));
+    sgp_node_destroy(node);
+}
+
+Test(record, a_clean_restart_goes_on_in_its_round_and_does_not_give_twice)
+{
+    struct sgp_node *node = restored(false);
+    greet(node, 11, 5);
+    cr_assert(eq(int, (int)status_of(node).state, SGP_NODE_TRAINING));
+    cr_assert(find(SGP_EFFECT_NOTE) != NULL);
+    cr_assert(find(SGP_EFFECT_PUBLISH) == NULL);
+    cr_assert(eq(i64, status_of(node).round, 10)); /* gave in 9, and nobody has promised anything */
+    sgp_node_destroy(node);
+}
+
+Test(record, a_node_that_seeks_asks_a_source_and_adopts)
+{
+    struct sgp_node *node = restored(true);
+    cr_assert(find(SGP_EFFECT_SCALE) != NULL); /* its guess, at weight 1 */
+    cr_assert(eq(dbl, find(SGP_EFFECT_SCALE)->factor, 0.75));
+    greet(node, 11, 5);
+    cr_assert(eq(int, (int)status_of(node).state, SGP_NODE_JOINING));
+    cr_assert(status_of(node).seeks);
+    cr_assert(eq(int, (int)status_of(node).waiting, SGP_WAITING_ESTIMATE));
+
+    struct sgp_pulse pulse = {.state = SGP_NODE_TRAINING,
+        .round = 20,
+        .next_round = SGP_ROUND_NONE,
+        .ends = 100,
+        .stop = SGP_ROUND_NONE};
+    struct sgp_message hello = {.type = SGP_HELLO,
+        .pulse = pulse,
+        .hello = {.source = NAME(1), .target = NAME(0), .lineage = 11, .parameters = 4}};
+    post(node, SGP_EVENT_UP, SGP_IN, NULL);
+    post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
+    bool asked = false;
+    for (uint32_t i = 0; i < effects.count; i++)
+        asked = asked ||
+                (effects.items[i].type == SGP_EFFECT_SEND &&
+                    effects.items[i].message.type == SGP_ASK && effects.items[i].message.ask.wants);
+    cr_assert(asked);
+
+    struct sgp_message estimate = {.type = SGP_ESTIMATE,
+        .pulse = pulse,
+        .estimate = {.round = 20, .weight = 1.5, .payload_bytes = 16}};
+    post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
+    cr_assert(find(SGP_EFFECT_RECEIVE) != NULL);
+    uint32_t slot = find(SGP_EFFECT_RECEIVE)->slot;
+    post(node, SGP_EVENT_PAYLOAD, SGP_IN, NULL);
+    cr_assert(find(SGP_EFFECT_ADOPT) != NULL);
+    cr_assert(eq(u32, find(SGP_EFFECT_ADOPT)->slot, slot));
+    cr_assert(eq(dbl, find(SGP_EFFECT_ADOPT)->factor, 0.5));
+    cr_assert(eq(int, (int)status_of(node).state, SGP_NODE_TRAINING));
+    cr_assert(eq(i64, status_of(node).round, 20));
+    cr_assert(eq(dbl, status_of(node).weight, 0.75));
+    sgp_node_destroy(node);
+}
+
+Test(record, an_estimate_that_nobody_asked_for_ends_the_connection)
+{
+    struct sgp_node *node = restored(false);
+    struct sgp_pulse pulse = {.state = SGP_NODE_TRAINING,
+        .round = 9,
+        .next_round = SGP_ROUND_NONE,
+        .ends = 100,
+        .stop = SGP_ROUND_NONE};
+    struct sgp_message hello = {.type = SGP_HELLO,
+        .pulse = pulse,
+        .hello = {.source = NAME(1), .target = NAME(0), .lineage = 11, .parameters = 4}};
+    struct sgp_message estimate = {.type = SGP_ESTIMATE,
+        .pulse = pulse,
+        .estimate = {.round = 9, .weight = 1, .payload_bytes = 16}};
+    post(node, SGP_EVENT_UP, SGP_IN, NULL);
+    post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
+    post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
+    cr_assert(find(SGP_EFFECT_HANG_UP) != NULL);
+    cr_assert(find(SGP_EFFECT_RECEIVE) == NULL);
+    sgp_node_destroy(node);
+}
+
+Test(record, what_is_out_of_range_is_no_record)
+{
+    struct sgp_record_link links[2];
+    struct sgp_record record = owing(links);
+    cr_assert(sgp_record_is_sound(&record, 2));
+    struct sgp_node_config config = config_of(&record, false);
+    struct sgp_node *node;
+#define BAD(change)                                                                                \
+    do {                                                                                           \
+        record = owing(links);                                                                     \
+        change;                                                                                    \
+        cr_assert(not(sgp_record_is_sound(&record, 2)), #change);                                  \
+        cr_assert(eq(int, sgp_node_create(&config, &node), -EINVAL), #change);                     \
+    } while (0)
+    BAD(record.weight = NAN);
+    BAD(record.weight = -1);
+    BAD(record.weight = 3);
+    BAD(record.round = -1);
+    BAD(record.round = SGP_ROUND_MAX);
+    BAD(links[0].peer = 2);
+    BAD(links[0].owed_weight = INFINITY);
+    BAD(links[0].owed_fraction = 1.5);
+    BAD(links[0].owed_round = -2);
+    BAD(links[0].number = 0);
+    BAD(links[1].owes = true);
+    BAD(links[1].owed_weight = 1);
+    BAD(links[1].out = true);
+#undef BAD
+}
