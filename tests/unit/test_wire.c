@@ -47,7 +47,7 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
 
-enum { sample_count = 13 };
+enum { sample_count = 15 };
 
 /* A sample of every message; strings are static. */
 static struct sgp_message sample(int which)
@@ -118,6 +118,15 @@ static struct sgp_message sample(int which)
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
             .goodbye = {.reason = SGP_REASON_NONE, .text = ""}};
+    case 13:
+        return (struct sgp_message){.type = SGP_ASK, .pulse = quiet, .ask = {.wants = true}};
+    case 14:
+        return (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = quiet,
+            .estimate = {.round = SGP_ROUND_MAX,
+                .weight = DBL_MIN,
+                .payload_bytes = 4 * SGP_PARAMETERS_MAX,
+                .checksum = UINT64_MAX}};
     default:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
@@ -286,6 +295,17 @@ static const struct {
          .goodbye = {.reason = SGP_REASON_LEAVING, .text = "stopping"}},
         "9d534750010007001100000000000000000000000000000085faf2f623924c3c"
         "9802c205060ac00fa873746f7070696e67"},
+    {{.type = SGP_ASK, .pulse = QUIET, .ask = {.wants = true}},
+        "9d534750010008000800000000000000000000000000000049a2f7286d0a8298"
+        "9702c205060ac0c3"},
+    {{.type = SGP_ESTIMATE,
+         .pulse = QUIET,
+         .estimate = {.round = 5,
+             .weight = 0.75,
+             .payload_bytes = 2143272,
+             .checksum = 0xfedcba9876543210}},
+        "9d534750010009001f00000000000000000000000000000086e55dd0785f1c63"
+        "9a02c205060ac005cb3fe8000000000000ce0020b428cffedcba9876543210"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)
