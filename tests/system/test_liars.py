@@ -69,7 +69,7 @@ class Strangers(Trio):
                 (peer.frame(peer.HELLO), "a body of 0 bytes; a message has 1 to 1024, a chunk none"),
                 (peer.frame(peer.CHUNK, payload=bytes((256 << 10) + 4))[:32], "a payload of 262148 "
                  "bytes; a chunk has 4 to 262144 and a multiple of 4, a message none"),
-                (peer.frame(9, b"\x90"), "frame type 9 is not known"),
+                (peer.frame(10, b"\x90"), "frame type 10 is not known"),
                 (peer.frame(peer.HELLO, b"\xc1"), "hello frame: the body is not an array of 17 to")):
             self.assertIn('reason="' + text, self.cut(data))
         self.assert_goes_on()

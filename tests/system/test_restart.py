@@ -136,6 +136,26 @@ class Restarts(FleetTest):
         self.all_train(f)
         self.assertEqual(node.status()["weight_minted"], 1)
 
+    def test_a_damaged_checkpoint_is_refused_and_the_one_before_used(self):
+        f = self.fleet(2, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        node = f.nodes[0]
+        node.get("/v1/checkpoint", "POST")
+        f.wait_log(0, "event=checkpoint")
+        self.assertEqual(node.end(), 0)
+        path = os.path.join(node.directory, "checkpoint")
+        with open(path, "r+b") as file:
+            file.seek(130)
+            file.write(b"\x5a\x5a")
+        node.start()
+        f.wait_log(0, "event=restored")
+        self.assertIn(path + ": the checkpoint is damaged", node.log())
+        self.assertIn("parameters=checkpoint", node.log())
+        self.all_train(f)
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 2), 1e-9)
+
     def test_the_ledger_of_another_node_is_refused(self):
         f = self.fleet(2, options=OPTIONS, own={1: {"node.state_directory": "n0"}})
         f.start([0])

@@ -307,6 +307,38 @@ Test(learner, an_epoch_visits_every_row_once)
 
 /* --- trouble --- */
 
+/* In the middle of an epoch, with momentum: position, velocity and x are all that matters. */
+Test(learner, a_resumed_learner_goes_on_to_the_bit)
+{
+    struct sgp_dataset *dataset = clusters(50, 1);
+    struct sgp_learner_settings settings =
+        settings_of("dense 8 tanh, dense 3", SGP_LOSS_CROSS_ENTROPY, dataset, 8);
+    settings.optimizer =
+        (struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9};
+    struct sgp_trainer *first = create(&settings), *second = create(&settings);
+    train(first, 0.7, 17);
+    struct sgp_learner_state state;
+    sgp_learner_state((struct sgp_learner *)first, &state);
+    cr_assert(eq(u64, state.steps, 17));
+    cr_assert(state.velocity != NULL);
+    sgp_learner_resume((struct sgp_learner *)second, &state);
+    cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
+    train(first, 0.7, 20);
+    train(second, 0.7, 20);
+    cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
+
+    /* Without its velocity it goes elsewhere, and so does one that adopted its own x. */
+    sgp_learner_state((struct sgp_learner *)first, &state);
+    second->methods->adopt(second, state.x, 1);
+    cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
+    train(first, 0.7, 1);
+    train(second, 0.7, 1);
+    cr_assert(ne(u64, second->methods->digest(second), first->methods->digest(first)));
+    sgp_learner_destroy((struct sgp_learner *)first);
+    sgp_learner_destroy((struct sgp_learner *)second);
+    sgp_dataset_destroy(dataset);
+}
+
 Test(learner, divergence_leaves_the_model)
 {
     struct sgp_dataset *dataset = clusters(30, 1);
