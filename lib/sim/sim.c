@@ -214,7 +214,7 @@ static bool is_settled(const struct sgp_sim *sim, sgp_time next)
 
 int sgp_sim_run(struct sgp_sim *sim, sgp_time until, struct sgp_error *error)
 {
-    const struct sgp_heap_entry *first;
+    const struct sgp_heap_entry *first = NULL;
     while (sim->error.code == 0 && (first = sgp_heap_first(&sim->heap)) && first->time <= until) {
         if (is_settled(sim, first->time))
             break;
