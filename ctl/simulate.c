@@ -199,6 +199,9 @@ enum {
     JITTER,
     LOSS,
     LEARNING_RATE,
+    ALGORITHM,
+    OVERLAP,
+    BACKUP,
     LOCAL_STEPS,
     FINAL_CYCLES,
     THROUGH_WIRE,
@@ -235,12 +238,32 @@ static enum ctl_exit read_bandwidth(
     return CTL_DONE;
 }
 
+static enum ctl_exit read_algorithm(
+    struct ctl *ctl, const struct ctl_option *option, struct sgp_sim_options *options)
+{
+    if (!option->given)
+        return CTL_DONE;
+    const struct sgp_method *method = sgp_method_find(option->value);
+    if (method == NULL)
+        return ctl_fail(
+            ctl, CTL_USAGE, "--algorithm %s is none of sgp, osgp, agp and dpsgd", option->value);
+    options->method = method;
+    return CTL_DONE;
+}
+
 static enum ctl_exit read_options(
     struct ctl *ctl, const struct ctl_option *given, struct simulation *simulation)
 {
     struct sgp_sim_options *options = &simulation->options;
     uint64_t rounds = (uint64_t)options->rounds, steps = 1, cycles;
-    enum ctl_exit status = ctl_option_u64(ctl, &given[ROUNDS], 1, (uint64_t)1 << 40, &rounds);
+    uint64_t overlap = 1, backup = 0;
+    enum ctl_exit status = read_algorithm(ctl, &given[ALGORITHM], options);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[OVERLAP], 0, SGP_OVERLAP_MAX, &overlap);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[BACKUP], 0, SGP_NODES_MAX, &backup);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &given[ROUNDS], 1, (uint64_t)1 << 40, &rounds);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[SEED], 0, INT64_MAX, &options->seed);
     if (status == CTL_DONE)
@@ -264,10 +287,22 @@ static enum ctl_exit read_options(
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);
     options->rounds = (sgp_round)rounds;
+    options->overlap = (uint32_t)overlap;
+    options->backup_neighbours = (uint32_t)backup;
     options->local_steps = (uint32_t)steps;
     options->final_cycles = (uint32_t)cycles;
     options->through_wire = given[THROUGH_WIRE].given;
     return status;
+}
+
+/* A method with Metropolis weights gets them here, as in the daemon. */
+static enum ctl_exit suit_topology(struct simulation *simulation, const char *path)
+{
+    struct sgp_error error = {0};
+    if (!simulation->options.method->symmetric ||
+        sgp_topology_metropolis(simulation->topology, &error) == 0)
+        return CTL_DONE;
+    return ctl_fail(simulation->ctl, CTL_INVALID, "%s: %s", path, error.text);
 }
 
 static enum ctl_exit read_topology(struct simulation *simulation, const char *path)
@@ -276,7 +311,7 @@ static enum ctl_exit read_topology(struct simulation *simulation, const char *pa
     int code = strcmp(path, "-") == 0 ? sgp_dot_read(stdin, "-", &error, &simulation->topology)
                                       : sgp_dot_read_path(path, &error, &simulation->topology);
     if (code == 0)
-        return CTL_DONE;
+        return suit_topology(simulation, path);
     return ctl_fail(simulation->ctl, CTL_INVALID, "%s",
         error.text[0] != '\0' ? error.text : sgp_strerror(code));
 }
@@ -313,6 +348,9 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
         [JITTER] = {.name = "--jitter"},
         [LOSS] = {.name = "--loss"},
         [LEARNING_RATE] = {.name = "--learning-rate"},
+        [ALGORITHM] = {.name = "--algorithm"},
+        [OVERLAP] = {.name = "--overlap"},
+        [BACKUP] = {.name = "--backup-neighbours"},
         [LOCAL_STEPS] = {.name = "--local-steps"},
         [FINAL_CYCLES] = {.name = "--final-cycles"},
         [THROUGH_WIRE] = {.name = "--through-wire", .flag = true}};
@@ -363,6 +401,9 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "  --learning-rate E     train quadratics with random minima; 0, the default, only "
         "averages\n"
         "                        random vectors\n"
+        "  --algorithm NAME      sgp, osgp, agp or dpsgd, as in sgpd.conf(5) (sgp)\n"
+        "  --overlap N           osgp: rounds that a share may be late (1)\n"
+        "  --backup-neighbours N go on while so many shares are awaited (0)\n"
         "  --local-steps N       steps in a round (1)\n"
         "  --final-cycles N      cycles of averaging after the last round (2 when training, else "
         "0)\n"

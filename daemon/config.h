@@ -47,10 +47,12 @@ struct config {
 
     char *topology;
 
-    int algorithm;
+    int algorithm;   /* of SGP_METHOD_NAMES, from 1 */
     uint32_t start;  /* SGP_START_ALL, or a number of nodes */
     uint64_t epochs; /* 0 when `rounds` is given */
     uint64_t rounds; /* 0 when `epochs` decides */
+    uint64_t overlap;
+    uint64_t backup_neighbours;
     uint64_t local_steps;
     uint64_t batch;
     uint64_t threads;
@@ -102,8 +104,14 @@ struct config {
         "where the model and the history are written; /var/lib/sgpd/NAME if not given")            \
     X(TOPOLOGY, "topology", "file", CONFIG_PATH, topology, NULL, 0, 0, NULL,                       \
         "the Graphviz DOT file of who gives to whom; the same on every node")                      \
-    X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0, "sgp",               \
-        "how nodes train together: sgp, synchronous Stochastic Gradient Push")                     \
+    X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0,                      \
+        "sgp|osgp|agp|dpsgd",                                                                      \
+        "how nodes train together: sgp, in rounds; osgp, rounds that overlap; agp, at their own "  \
+        "pace; dpsgd, on symmetric topologies, publishing before the step")                        \
+    X(OVERLAP, "train", "overlap", CONFIG_COUNT, overlap, "1", 0, 64, NULL,                        \
+        "osgp: rounds that a share may be late before it is waited for")                           \
+    X(BACKUP_NEIGHBOURS, "train", "backup_neighbours", CONFIG_COUNT, backup_neighbours, "0", 0,    \
+        65535, NULL, "go on while the shares of so many neighbours are still awaited")             \
     X(START, "train", "start", CONFIG_START, start, "all", 0, SGP_NODES_MAX, NULL,                 \
         "when round 0 begins: all neighbours have said hello, now, or a number of nodes")          \
     X(EPOCHS, "train", "epochs", CONFIG_COUNT, epochs, "10", 1, 1e6, NULL,                         \

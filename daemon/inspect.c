@@ -32,7 +32,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
     sgp_node_status(daemon->node, &status);
     *ret_status = (struct view_status){
         .name = daemon->config->name,
-        .algorithm = "sgp",
+        .algorithm = daemon->prepared->method->name,
         .topology_file = daemon->config->topology,
         .state = status.state,
         .incarnation = daemon->lineage,

@@ -84,6 +84,12 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     int code = sgp_dot_read_path(config->topology, error, &p->topology);
     if (code < 0)
         return code;
+    static const char *const methods[] = {SGP_METHOD_NAMES};
+    p->method = sgp_method_find(methods[config->algorithm - 1]);
+    sgp_assert(p->method);
+    struct sgp_error why = {0};
+    if (p->method->symmetric && (code = sgp_topology_metropolis(p->topology, &why)) < 0)
+        return sgp_fail(error, code, "%s: %s", config->topology, why.text);
     const struct sgp_topology *topology = p->topology;
     int64_t self = sgp_topology_find(topology, config->name);
     if (self < 0)
@@ -109,7 +115,8 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     if (code == 0)
         p->weight_least = least[p->self];
     free(least);
-    sgp_node_needs(topology, p->self, &p->needs);
+    if (code == 0)
+        code = sgp_node_needs(topology, p->self, p->method, &p->needs);
     return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
 }
 
@@ -387,11 +394,11 @@ void prepared_finish(struct prepared *p)
 
 void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_node_config)
 {
-    const struct sgp_method *method = sgp_method_find("sgp");
-    sgp_assert(method);
     *ret_node_config = (struct sgp_node_config){.topology = p->topology,
         .self = p->self,
-        .method = method,
+        .method = p->method,
+        .overlap = (uint32_t)p->config->overlap,
+        .backup_neighbours = (uint32_t)p->config->backup_neighbours,
         .parameters = p->parameters,
         .fingerprint = p->fingerprint,
         .rounds = p->rounds,

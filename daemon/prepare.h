@@ -30,6 +30,7 @@ struct prepared {
     const struct config *config; /* borrowed */
     struct sgp_topology *topology;
     uint32_t self;
+    const struct sgp_method *method;
     struct sgp_analysis analysis;
     struct sgp_dataset *train;   /* this node's rows */
     struct sgp_dataset *test;    /* NULL: nothing to evaluate on */

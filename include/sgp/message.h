@@ -32,13 +32,14 @@ struct sgp_pulse {
                              (min-gossip), or SGP_ROUND_NONE */
 };
 
-/* What two nodes must share to train one model. The first four must be equal or the connection is
+/* What two nodes must share to train one model. The first five must be equal or the connection is
  * refused, naming the one that differs; topology, learning rate and batch only warn. */
 struct sgp_fingerprint {
     uint64_t shape; /* layers and parameter count */
     uint64_t loss;
     uint64_t classes; /* label names in order */
     uint64_t scaling; /* how columns become features */
+    uint32_t method;  /* number of the method, see method.h */
     uint64_t topology;
     double learning_rate;
     uint32_t batch;
@@ -79,6 +80,7 @@ enum sgp_reason {
     SGP_REASON_ABSENT,   /* silent for too long */
     SGP_REASON_REPLACED, /* a newer connection of the same source */
     SGP_REASON_LEAVING,  /* the sender stops */
+    SGP_REASON_METHOD,   /* another algorithm */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };

@@ -5,20 +5,41 @@
 
 #include "sgp/types.h"
 
-enum sgp_what { SGP_WHAT_PARAMETERS = 1 };       /* x, with its weight */
-enum sgp_whom { SGP_WHOM_OUT_NEIGHBOURS = 1 };   /* of the round, in the topology file */
-enum sgp_when { SGP_WHEN_ALL_PROMISED = 1 };     /* wait for every live promise of the round */
-enum sgp_how { SGP_HOW_IN_ORDER_OF_SOURCE = 1 }; /* a round repeats to the bit */
+enum sgp_what { SGP_WHAT_PARAMETERS = 1 };     /* x, with its weight */
+enum sgp_whom { SGP_WHOM_OUT_NEIGHBOURS = 1 }; /* of the round, in the topology file */
+
+enum sgp_when {
+    SGP_WHEN_ALL_PROMISED = 1, /* for every live promise of the round */
+    SGP_WHEN_OVERDUE,          /* for promises that are `overlap` rounds old */
+    SGP_WHEN_NEVER,            /* at its own pace */
+};
+
+enum sgp_how {
+    SGP_HOW_IN_ORDER_OF_SOURCE = 1, /* at the end of the round, so that it repeats to the bit */
+    SGP_HOW_AS_THEY_COME,
+};
 
 struct sgp_method {
     const char *name; /* as in `[train] algorithm` */
+    uint32_t number;  /* travels in the fingerprint; from 1 */
     enum sgp_what what;
     enum sgp_whom whom;
     enum sgp_when when;
     enum sgp_how how;
+    bool publishes_first; /* before the round's steps instead of after them */
+    bool symmetric;       /* wants a symmetric, doubly stochastic topology */
 };
 
-/* The preset of a name, or NULL. `sgp`: Assran et al., ICML 2019, Algorithm 1. */
+/* The preset of a name, or NULL:
+ *   sgp    Stochastic Gradient Push (Assran et al., ICML 2019, Algorithm 1)
+ *   osgp   the same with overlap: shares travel while the next rounds train (Algorithm 2)
+ *   agp    asynchronous gradient push (Assran and Rabbat, IEEE TAC 2020)
+ *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1) */
 SGP_API const struct sgp_method *sgp_method_find(const char *name);
+
+#define SGP_METHOD_NAMES "sgp", "osgp", "agp", "dpsgd"
+
+/* Rounds of overlap beyond this are refused: a share that old says little about its sender. */
+#define SGP_OVERLAP_MAX 64u
 
 #endif

@@ -12,7 +12,7 @@
  *
  * One round k of Stochastic Gradient Push (Assran et al. 2019, Algorithm 1), as stages:
  *
- *   TRAIN     one job: steps of the optimiser at z = x / w
+ *   TRAIN     one job: steps of the optimiser at z = x / w (a method may publish before it)
  *   CREDIT    wait until every live out-neighbour of k has granted a buffer
  *   PUBLISH   one job: snapshot of x, x *= keep; w -= given; then a share to each
  *   GATHER    wait for every live in-neighbour whose promise is <= k; absorb in order of source
@@ -70,12 +70,16 @@ struct sgp_node_config {
     uint64_t seed;       /* of the jitter of dialling */
     uint64_t parameters; /* d */
     struct sgp_fingerprint fingerprint;
-    sgp_round rounds;      /* rounds in which this node trains */
-    uint32_t local_steps;  /* optimiser steps per round, >= 1 */
-    uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
-    uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that
+    sgp_round rounds;           /* rounds in which this node trains */
+    uint32_t local_steps;       /* optimiser steps per round, >= 1 */
+    uint32_t overlap;           /* OVERDUE: how many rounds old a promise may be, and how many turns
+                                   in a row a share may be left out for want of a credit */
+    uint32_t backup_neighbours; /* ALL_PROMISED, OVERDUE: go on while so many are still awaited
+                                   (Hop: Luo et al., ASPLOS 2019) */
+    uint32_t final_cycles;      /* cycles of mixing after the fleet's last training round */
+    uint32_t start;             /* SGP_START_ALL, or the number of nodes (with itself) that
                                             must have said hello; 0 and 1 begin at once */
-    double weight_least;   /* w_min of sgp_topology_weight_least */
+    double weight_least;        /* w_min of sgp_topology_weight_least */
     const struct sgp_record
         *record; /* what its former process left, sound; NULL: none. Borrowed for
                                         the call. Then `lineage` must be the record's */
@@ -169,17 +173,18 @@ struct sgp_effects {
     uint32_t capacity;
 };
 
-/* What a node needs of its performer, from the topology alone. */
+/* What a node needs of its performer, from topology and method. */
 struct sgp_node_needs {
     uint32_t snapshots; /* snapshot slots: 2, and one per out-neighbour that may become unreachable;
                            slots are taken lowest first, so those beyond 2 stay untouched in peace */
-    uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one */
+    uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one; for a
+                           method that overlaps, one for every in-neighbour, and one */
     uint32_t effects;   /* most effects of one step */
     uint32_t links;     /* of a record */
 };
 /* Returns 0 or -ENOMEM. */
-SGP_API int sgp_node_needs(
-    const struct sgp_topology *topology, uint32_t self, struct sgp_node_needs *ret_needs);
+SGP_API int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, struct sgp_node_needs *ret_needs);
 
 struct sgp_node; /* opaque: lib/core/core.h */
 

@@ -103,7 +103,10 @@ struct sgp_sim_summary {
 
 struct sgp_sim_options {
     uint64_t seed;
-    sgp_round rounds; /* >= 1 */
+    sgp_round rounds;                /* >= 1 */
+    const struct sgp_method *method; /* not NULL */
+    uint32_t overlap;                /* as in struct sgp_node_config */
+    uint32_t backup_neighbours;      /* as in struct sgp_node_config */
     uint32_t local_steps;
     uint32_t final_cycles;
     uint32_t start;        /* as in struct sgp_node_config */
@@ -138,7 +141,7 @@ struct sgp_sim_options {
     void (*note)(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note);
 };
 
-/* Defaults: seed 1, 100 rounds of one step, two final cycles, start all, dimension 8, latency 1 ms,
+/* Defaults: seed 1, sgp, 100 rounds of one step, two final cycles, start all, dimension 8, latency 1 ms,
  * 125 MB/s, 10 ms a step, no jitter, no faults, no callbacks. */
 SGP_API void sgp_sim_options_init(struct sgp_sim_options *options);
 

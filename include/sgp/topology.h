@@ -15,6 +15,7 @@ struct sgp_edge {
     uint32_t source;
     uint32_t target;
     double fraction; /* 0 < fraction <= 1; fractions of one source sum to at most 1 */
+    bool usual;      /* set by add_phase: none was given, so it is the default */
 };
 
 struct sgp_topology_node {
@@ -64,6 +65,12 @@ SGP_API int sgp_topology_add_phase(struct sgp_topology *topology, const char *na
     bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
+
+/* Give every edge without a fraction of its own the Metropolis weight 1/(1 + max(degree of source,
+ * degree of target)) in place of the default (Xiao and Boyd, 2004), and see to it that every phase is
+ * then symmetric and doubly stochastic, as D-PSGD needs. Before the topology is shared. The digest
+ * stays: it is the file's. Returns 0 or SGP_E_TOPOLOGY with digraph, edge or node, and a remedy. */
+SGP_API int sgp_topology_metropolis(struct sgp_topology *topology, struct sgp_error *error);
 
 /* The phase of a round (round >= 0), and its index. */
 SGP_API uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round);

@@ -67,6 +67,7 @@ struct sgp_core_link {
     sgp_round plan_from;
     sgp_round announced; /* the promise last stated */
     uint64_t number;     /* of the last share given */
+    uint32_t left_out;   /* turns in a row without a share, for want of a credit */
     struct sgp_owed owed;
 
     /* IN */
@@ -153,8 +154,11 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
 struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer);
 enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
 bool sgp_core_active(const struct sgp_node *node); /* takes part in rounds, or is about to */
-sgp_round sgp_core_train_end(const struct sgp_node *node); /* the fleet's; one past */
-sgp_round sgp_core_last(const struct sgp_node *node);      /* one past the last round of mixing */
+sgp_round sgp_core_train_end(const struct sgp_node *node);  /* the fleet's; one past */
+bool sgp_core_at_own_pace(const struct sgp_node *node);     /* never waits for a share */
+bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one for each in-link */
+sgp_round sgp_core_overlap(const struct sgp_node *node);    /* how old a promise may be, now */
+sgp_round sgp_core_last(const struct sgp_node *node);       /* one past the last round of mixing */
 
 /* link.c */
 struct sgp_core_link *sgp_core_find(

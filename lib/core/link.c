@@ -105,14 +105,25 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
         node->stop = pulse->stop;
 }
 
-/* Take the promise that the peer last stated. A credit granted for another one is void: the source
- * dropped it when it changed its plan, so its buffer is free for whoever comes first. */
+/* Whether a credit for promise `old` holds for promise `new`. A changed plan makes it void on both
+ * sides, so that buffers go out in round order. Where a share may be left out plans change all the
+ * time, and every link has a buffer of its own: there only the end of all promises makes it void. */
+static bool credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new)
+{
+    return new == old || (sgp_core_has_own_buffers(node) && new != SGP_ROUND_NONE);
+}
+
+/* Take the promise that the peer last stated; a void credit frees its buffer for whoever is first. */
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->direction != SGP_IN || link->filling)
         return;
     link->promise = link->pulse.next_round;
-    if (link->slot != SGP_SLOT_NONE && node->receives[link->slot].share.round != link->promise)
+    if (link->slot == SGP_SLOT_NONE)
+        return;
+    if (credit_holds(node, node->receives[link->slot].share.round, link->promise))
+        node->receives[link->slot].share.round = link->promise;
+    else
         sgp_core_unreserve(node, link);
 }
 
@@ -157,7 +168,7 @@ struct sgp_message *sgp_core_send(
     };
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);
-        if (promise != link->announced) /* see sgp_core_take_promise */
+        if (!credit_holds(node, link->announced, promise))
             link->credit = SGP_ROUND_NONE;
         link->announced = promise;
         effect->message.pulse.next_round = promise;
@@ -288,6 +299,8 @@ static enum sgp_reason compare(
         return SGP_REASON_CLASSES;
     if (own->scaling != other->scaling)
         return SGP_REASON_SCALING;
+    if (own->method != other->method)
+        return SGP_REASON_METHOD;
     return SGP_REASON_NONE;
 }
 

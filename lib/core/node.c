@@ -50,17 +50,19 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
     return most;
 }
 
-static void needs_of(const struct sgp_topology *topology, uint32_t self, uint32_t out, uint32_t in,
-    struct sgp_node_needs *ret_needs)
+static void needs_of(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, uint32_t out, uint32_t in, struct sgp_node_needs *ret_needs)
 {
+    uint32_t awaited = awaited_in_two_rounds(topology, self);
+    bool one_each = method->when != SGP_WHEN_ALL_PROMISED && in > awaited;
     ret_needs->snapshots = 2 + out;
-    ret_needs->receives = awaited_in_two_rounds(topology, self) + 1;
+    ret_needs->receives = (one_each ? in : awaited) + 1;
     ret_needs->effects = 16 + 8 * (out + in) + 2 * ret_needs->receives;
     ret_needs->links = out + in;
 }
 
-int sgp_node_needs(
-    const struct sgp_topology *topology, uint32_t self, struct sgp_node_needs *ret_needs)
+int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, struct sgp_node_needs *ret_needs)
 {
     unsigned char *marks = calloc(topology->node_count, 1);
     if (marks == NULL)
@@ -68,7 +70,7 @@ int sgp_node_needs(
     uint32_t out, in;
     mark_peers(topology, self, marks, &out, &in);
     free(marks);
-    needs_of(topology, self, out, in, ret_needs);
+    needs_of(topology, self, method, out, in, ret_needs);
     return 0;
 }
 
@@ -79,7 +81,8 @@ static bool config_is_sound(const struct sgp_node_config *config)
     return config->topology != NULL && config->self < config->topology->node_count &&
            config->method != NULL && config->lineage != 0 && config->parameters > 0 &&
            config->parameters <= SGP_PARAMETERS_MAX && config->rounds >= 0 &&
-           config->rounds < SGP_ROUND_MAX && config->local_steps > 0 && config->weight_least >= 0 &&
+           config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
+           config->overlap <= SGP_OVERLAP_MAX && config->weight_least >= 0 &&
            config->weight_least <= SGP_NODES_MAX &&
            (config->record == NULL ||
                (config->record->lineage == config->lineage &&
@@ -112,7 +115,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     mark_peers(topology, config->self, marks, &node->out_count, &in);
     node->link_count = node->out_count + in;
     struct sgp_node_needs needs;
-    needs_of(topology, config->self, node->out_count, in, &needs);
+    needs_of(topology, config->self, config->method, node->out_count, in, &needs);
     node->snapshot_count = needs.snapshots;
     node->receive_count = needs.receives;
     node->links = calloc(node->link_count + 1u, sizeof(*node->links));
@@ -131,6 +134,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     }
     free(marks);
     node->config = *config;
+    node->config.fingerprint.method = config->method->number;
     sgp_random_init(&node->random, config->seed, config->self);
     node->state = SGP_NODE_JOINING;
     node->stage = SGP_STAGE_IDLE;
@@ -199,6 +203,23 @@ bool sgp_core_active(const struct sgp_node *node)
 {
     enum sgp_node_state state = sgp_core_state(node);
     return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
+}
+
+bool sgp_core_at_own_pace(const struct sgp_node *node)
+{
+    return node->config.method->when == SGP_WHEN_NEVER;
+}
+
+bool sgp_core_has_own_buffers(const struct sgp_node *node)
+{
+    return node->config.method->when != SGP_WHEN_ALL_PROMISED;
+}
+
+/* Nothing overlaps once the steps are done: what is under way must arrive before the end. */
+sgp_round sgp_core_overlap(const struct sgp_node *node)
+{
+    bool overdue = node->config.method->when == SGP_WHEN_OVERDUE;
+    return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
 sgp_round sgp_core_train_end(const struct sgp_node *node)

@@ -38,9 +38,11 @@ static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
     return furthest;
 }
 
-/* Rounds are labels: a node that finds the fleet far ahead joins it there. */
+/* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
+    if (sgp_core_at_own_pace(node))
+        return next;
     sgp_round furthest = furthest_from(node, next);
     return furthest > next + far_ahead(node) ? furthest : next;
 }
@@ -159,16 +161,43 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 
 /* ---- the stages ---- */
 
-/* Whom this round still waits for: present, and promised to give in this round or before. */
+/* Whom this round still waits for: present, and promised to give in this round or before, or so many
+ * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
 {
+    bool training = node->state == SGP_NODE_TRAINING;
+    if (training && sgp_core_at_own_pace(node))
+        return NULL;
+    uint32_t spare = training ? node->config.backup_neighbours : 0;
+    sgp_round due = node->round - sgp_core_overlap(node);
     for (uint32_t i = node->out_count; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
-        if (sgp_core_peer_active(link) && link->promise != SGP_ROUND_NONE &&
-            link->promise <= node->round)
+        bool awaited =
+            sgp_core_peer_active(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
+        if (awaited && spare-- == 0)
             return link;
     }
     return NULL;
+}
+
+/* The round's steps, if this node still takes any and has weight to take them with. */
+static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
+{
+    if (node->state != SGP_NODE_TRAINING || node->weight <= 0) {
+        enter(node, otherwise);
+        return;
+    }
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
+    effect->steps = node->config.local_steps;
+    enter(node, SGP_STAGE_TRAIN);
+}
+
+static void after_giving(struct sgp_node *node)
+{
+    if (node->config.method->publishes_first)
+        train_or_enter(node, SGP_STAGE_GATHER);
+    else
+        enter(node, SGP_STAGE_GATHER);
 }
 
 static void begin(struct sgp_node *node)
@@ -180,13 +209,12 @@ static void begin(struct sgp_node *node)
     bool early = node->stop != SGP_ROUND_NONE && node->round >= node->stop;
     if (node->round >= node->config.rounds || early)
         become(node, SGP_NODE_SETTLING);
-    if (node->state == SGP_NODE_TRAINING && node->weight > 0) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
-        effect->steps = node->config.local_steps;
-        enter(node, SGP_STAGE_TRAIN);
-    } else {
+    if (sgp_core_at_own_pace(node) && node->weight <= 0)
+        return; /* everything is given away, and no job would set the pace: wait for mass */
+    if (node->config.method->publishes_first)
         enter(node, SGP_STAGE_CREDIT);
-    }
+    else
+        train_or_enter(node, SGP_STAGE_CREDIT);
 }
 
 static void complete(struct sgp_node *node)
@@ -200,7 +228,8 @@ static void complete(struct sgp_node *node)
 void sgp_core_trained(struct sgp_node *node, int code)
 {
     sgp_assert(node->stage == SGP_STAGE_TRAIN);
-    enter(node, SGP_STAGE_CREDIT);
+    bool gave = node->config.method->publishes_first;
+    enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
     node->unrecorded = true;
     if (code == 0)
@@ -222,7 +251,7 @@ void sgp_core_published(struct sgp_node *node, uint64_t checksum)
     }
     node->snapshot_users[node->publish_slot]--;
     node->publish_slot = SGP_SLOT_NONE;
-    enter(node, SGP_STAGE_GATHER);
+    after_giving(node);
 }
 
 static bool may_work(const struct sgp_node *node)
@@ -240,14 +269,20 @@ static void join(struct sgp_node *node)
     else
         take_round(node, 0);
     become(node, SGP_NODE_TRAINING);
-    enum sgp_stage trained = node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN;
-    enter(node, node->gave ? SGP_STAGE_GATHER : trained);
+    if (node->gave && !node->trained)
+        after_giving(node);
+    else if (node->gave)
+        enter(node, SGP_STAGE_GATHER);
+    else
+        enter(node, node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN);
 }
 
 /* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */
 void sgp_core_advance(struct sgp_node *node)
 {
-    sgp_core_absorb_until(node, sgp_core_active(node) ? node->round - 1 : SGP_ROUND_MAX);
+    bool in_order = node->config.method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
+    bool hold = in_order && sgp_core_active(node); /* what belongs to this round and later */
+    sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
     if (node->state == SGP_NODE_DRAINING)
         drain(node);
     if (node->paused)
@@ -262,9 +297,12 @@ void sgp_core_advance(struct sgp_node *node)
             begin(node);
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node))
             enter(node, SGP_STAGE_END); /* of an early stop this late nobody would grant */
-        if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node))
-            enter(node,
-                node->publish_slot != SGP_SLOT_NONE ? SGP_STAGE_PUBLISHING : SGP_STAGE_GATHER);
+        if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
+            if (node->publish_slot != SGP_SLOT_NONE)
+                enter(node, SGP_STAGE_PUBLISHING);
+            else
+                after_giving(node);
+        }
         if (node->stage == SGP_STAGE_END)
             end(node);
         if (node->stage != SGP_STAGE_GATHER || sgp_core_awaited(node) != NULL)

@@ -11,6 +11,13 @@
 
 /* ---- buffers and credits (the target's side) ---- */
 
+/* Whether a credit of round `granted` covers a share of `round`. A node that has just jumped may still
+ * hold one of the round that it left; where every link has its own buffer, that does not matter. */
+static bool covers(const struct sgp_node *node, sgp_round granted, sgp_round round)
+{
+    return granted != SGP_ROUND_NONE && (sgp_core_has_own_buffers(node) || granted == round);
+}
+
 static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
 {
     uint32_t count = 0;
@@ -36,10 +43,11 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
 static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL;
+    sgp_round horizon = sgp_core_has_own_buffers(node) ? SGP_ROUND_MAX : node->round + 1;
     for (uint32_t i = node->out_count; i < node->link_count; i++) {
         struct sgp_core_link *link = &node->links[i];
         bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
-                     link->promise != SGP_ROUND_NONE && link->promise <= node->round + 1 &&
+                     link->promise != SGP_ROUND_NONE && link->promise <= horizon &&
                      !sgp_core_rejoining(link); /* it would keep a buffer that others need */
         if (wants && (first == NULL || link->promise < first->promise))
             first = link;
@@ -119,7 +127,7 @@ void sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
     bool covered = link->slot != SGP_SLOT_NONE && !link->filling &&
-                   node->receives[link->slot].share.round == share->round;
+                   covers(node, node->receives[link->slot].share.round, share->round);
     if (!covered) {
         sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
         return;
@@ -244,7 +252,20 @@ static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32
     return sgp_phase_out(phase, node->config.self, ret_count);
 }
 
-/* The out-neighbour of this round that is present and not ready, or NULL if the node may give. */
+static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return !link->owed.exists && link->state == SGP_LINK_UP &&
+           covers(node, link->credit, node->round);
+}
+
+/* Whether this round's share may be left out for want of a credit; its fraction then stays. */
+static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
+    return own_pace || (sgp_round)link->left_out < sgp_core_overlap(node);
+}
+
+/* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
 const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting)
 {
@@ -252,11 +273,10 @@ const struct sgp_core_link *sgp_core_cannot_give(
     const struct sgp_edge *edges = edges_of_round(node, &count);
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        if (!sgp_core_peer_active(link))
+        if (!sgp_core_peer_active(link) || is_ready(node, link) || may_leave_out(node, link))
             continue;
         *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
-        if (link->owed.exists || link->state != SGP_LINK_UP || link->credit != node->round)
-            return link;
+        return link;
     }
     return NULL;
 }
@@ -280,12 +300,23 @@ static double part_to_give(struct sgp_node *node, double fractions)
     return part < SGP_GIVE_LEAST ? 0 : part;
 }
 
+/* The out-link that will get a share for this edge now, or NULL: its target is away, or not ready. */
+static struct sgp_core_link *recipient(struct sgp_node *node, const struct sgp_edge *edge)
+{
+    struct sgp_core_link *link = sgp_core_find(node, edge->target, SGP_OUT);
+    return sgp_core_peer_active(link) && is_ready(node, link) ? link : NULL;
+}
+
+/* What would be given; counts the turns of those left out. */
 static double present_fractions(struct sgp_node *node, const struct sgp_edge *edges, uint32_t count)
 {
     double fractions = 0;
-    for (uint32_t e = 0; e < count; e++)
-        if (sgp_core_peer_active(sgp_core_find(node, edges[e].target, SGP_OUT)))
-            fractions += edges[e].fraction;
+    for (uint32_t e = 0; e < count; e++) {
+        bool present = recipient(node, &edges[e]) != NULL;
+        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
+        link->left_out = present ? 0 : link->left_out + 1;
+        fractions += present ? edges[e].fraction : 0;
+    }
     return fractions;
 }
 
@@ -313,7 +344,7 @@ static void owe(struct sgp_node *node, struct sgp_core_link *link, double fracti
         node->snapshot_users[slot]++;
 }
 
-/* Give to every present out-neighbour of the round; the fraction of an absent one stays. What is kept
+/* Give to every out-neighbour of the round that is present and ready; the fraction of another stays. What is kept
  * is computed from the float32 fractions that the targets will use, so that the numerators of a
  * column add up as the weights do. Returns false while somebody or something must be waited for. */
 bool sgp_core_give(struct sgp_node *node)
@@ -328,8 +359,8 @@ bool sgp_core_give(struct sgp_node *node)
     double part = part_to_give(node, fractions);
     double weight = node->weight, given = 0, keep = 1;
     for (uint32_t e = 0; e < count; e++) {
-        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        if (!sgp_core_peer_active(link))
+        struct sgp_core_link *link = recipient(node, &edges[e]);
+        if (link == NULL)
             continue;
         double fraction = part * edges[e].fraction;
         owe(node, link, fraction, fraction * weight, part > 0 ? slot : SGP_SLOT_NONE);
@@ -359,8 +390,8 @@ void sgp_core_send_owed(struct sgp_node *node)
         struct sgp_core_link *link = &node->links[i];
         bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
-                     link->state == SGP_LINK_UP && link->credit == link->owed.share.round &&
-                     !handing;
+                     link->state == SGP_LINK_UP &&
+                     covers(node, link->credit, link->owed.share.round) && !handing;
         if (!ready)
             continue;
         link->owed.sent = true;
@@ -374,8 +405,8 @@ void sgp_core_send_owed(struct sgp_node *node)
 void sgp_core_credit(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit)
 {
-    (void)node;
-    if (credit->round == link->announced) /* else it crossed a change of plan, and is void */
+    bool pledged = sgp_core_has_own_buffers(node) && link->announced != SGP_ROUND_NONE;
+    if (credit->round == link->announced || pledged) /* else it crossed a change of plan: void */
         link->credit = credit->round;
 }
 

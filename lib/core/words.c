@@ -56,6 +56,8 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_ABSENT] = "silent for longer than its own pace explains",
         [SGP_REASON_REPLACED] = "a newer connection of the same node took over",
         [SGP_REASON_LEAVING] = "the node stops",
+        [SGP_REASON_METHOD] =
+            "the algorithms differ ([train] algorithm must be the same on every node)",
         [SGP_REASON_FORGOT] = "one end restarted and has no trace of it",
     };
     return WORD(words, reason);
@@ -78,8 +80,14 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
 const struct sgp_method *sgp_method_find(const char *name)
 {
     static const struct sgp_method methods[] = {
-        {"sgp", SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
-            SGP_HOW_IN_ORDER_OF_SOURCE},
+        {"sgp", 1, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
+            SGP_HOW_IN_ORDER_OF_SOURCE, .publishes_first = false, .symmetric = false},
+        {"osgp", 2, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_OVERDUE,
+            SGP_HOW_AS_THEY_COME, .publishes_first = false, .symmetric = false},
+        {"agp", 3, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_NEVER,
+            SGP_HOW_AS_THEY_COME, .publishes_first = false, .symmetric = false},
+        {"dpsgd", 4, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
+            SGP_HOW_IN_ORDER_OF_SOURCE, .publishes_first = true, .symmetric = true},
     };
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
         if (strcmp(methods[i].name, name) == 0)

@@ -21,6 +21,7 @@ void sgp_sim_options_init(struct sgp_sim_options *options)
     *options = (struct sgp_sim_options){
         .seed = 1,
         .rounds = 100,
+        .method = sgp_method_find("sgp"),
         .local_steps = 1,
         .final_cycles = 2,
         .start = SGP_START_ALL,
@@ -70,7 +71,9 @@ static int check_faults(const struct sgp_topology *topology, const struct sgp_si
 static int check_options(const struct sgp_topology *topology, const struct sgp_sim_options *options,
     struct sgp_error *error)
 {
-    sgp_assert(options->trainer);
+    sgp_assert(options->trainer && options->method);
+    if (options->overlap > SGP_OVERLAP_MAX)
+        return sgp_fail(error, -EINVAL, "the overlap must be at most %u rounds", SGP_OVERLAP_MAX);
     if (options->rounds < 1 || options->rounds >= SGP_ROUND_MAX)
         return sgp_fail(error, -EINVAL, "rounds must be at least 1");
     if (options->local_steps < 1)
@@ -184,7 +187,9 @@ void sgp_sim_node_config(
     *ret_config = (struct sgp_node_config){
         .topology = sim->topology,
         .self = host->index,
-        .method = sgp_method_find("sgp"),
+        .method = sim->options.method,
+        .overlap = sim->options.overlap,
+        .backup_neighbours = sim->options.backup_neighbours,
         .lineage = host->lineage,
         .seed = options->seed,
         .parameters = options->dimension,
@@ -211,7 +216,7 @@ static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double we
 static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     struct sgp_node_needs needs;
-    int status = sgp_node_needs(sim->topology, host->index, &needs);
+    int status = sgp_node_needs(sim->topology, host->index, sim->options.method, &needs);
     if (status < 0)
         return status;
     uint64_t dimension = sim->options.dimension;

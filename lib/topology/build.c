@@ -184,7 +184,8 @@ static int check_column(const struct sgp_topology *topology, struct sgp_edge *ed
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "edge %s -> %s is repeated; write it once, with the sum as its fraction", source,
                 target);
-        if (edges[e].fraction <= 0.0)
+        edges[e].usual = edges[e].fraction <= 0.0;
+        if (edges[e].usual)
             edges[e].fraction = 1.0 / (1.0 + (double)count);
         if (!(edges[e].fraction <= 1.0))
             return sgp_fail(error, SGP_E_TOPOLOGY,

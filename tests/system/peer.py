@@ -155,7 +155,7 @@ def dialled(listener):
     sock, _ = listener.accept()
     peer = Peer(sock=sock)
     _, fields = peer.receive(HELLO)
-    return peer, fields[3], fields[4:11]
+    return peer, fields[3], fields[4:12]
 
 
 def overhear(listener):

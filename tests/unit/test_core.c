@@ -16,6 +16,7 @@ static const struct sgp_fingerprint prints = {.shape = 1,
     .loss = 2,
     .classes = 3,
     .scaling = 4,
+    .method = 1,
     .topology = 5,
     .learning_rate = 0.1,
     .batch = 32};
@@ -489,6 +490,60 @@ Test(core, another_model_is_refused_by_name)
     }
 }
 
+Test(core, another_algorithm_is_refused)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("osgp");
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_METHOD));
+    close_desk(&desk);
+}
+
+/* A credit covers the round that it was granted for: one who jumps must wait for another. */
+Test(core, a_jump_leaves_the_old_credit_behind)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("dpsgd"); /* publishes as soon as a round begins */
+    config.fingerprint.method = 4;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_fingerprint other = prints;
+    other.method = 4;
+    come_up(&desk, 1, SGP_OUT);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_WELCOME,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .welcome = {.target = "n1", .lineage = 88, .fingerprint = other}});
+    come_up(&desk, 1, SGP_IN);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_HELLO,
+            .pulse = pulse_at(0, 0),
+            .hello = {.source = "n1",
+                .target = "n0",
+                .lineage = 88,
+                .parameters = PARAMETERS,
+                .fingerprint = other}});
+    grant(&desk, 1, 0);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    grant(&desk, 1, 1);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 60)});
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_JUMP));
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    grant(&desk, 1, 50);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
+
 Test(core, another_learning_rate_only_warns)
 {
     struct desk desk;
@@ -807,7 +862,7 @@ Test(core, buffers_are_granted_in_round_order)
     struct desk desk;
     struct sgp_topology *topology = topology_of(4, 3, edges, counts);
     struct sgp_node_needs needs;
-    cr_assert(eq(int, sgp_node_needs(topology, 0, &needs), 0));
+    cr_assert(eq(int, sgp_node_needs(topology, 0, sgp_method_find("sgp"), &needs), 0));
     cr_assert(eq(u32, needs.receives, 3));
     open_desk(&desk, topology, config_of(topology));
     post_type(&desk, SGP_EVENT_START);
@@ -837,7 +892,7 @@ static void open_desk_of_late_ones(struct desk *desk)
     const uint32_t counts[] = {1, 0, 1, 0, 1, 0};
     struct sgp_topology *topology = topology_of(4, 6, edges, counts);
     struct sgp_node_needs needs;
-    cr_assert(eq(int, sgp_node_needs(topology, 0, &needs), 0));
+    cr_assert(eq(int, sgp_node_needs(topology, 0, sgp_method_find("sgp"), &needs), 0));
     cr_assert(eq(u32, needs.receives, 2));
     struct sgp_node_config config = config_of(topology);
     config.start = 1;

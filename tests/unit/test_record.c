@@ -92,7 +92,8 @@ static void greet(struct sgp_node *node, uint64_t lineage, uint64_t accepted)
             .next_round = SGP_ROUND_NONE,
             .ends = 100,
             .stop = SGP_ROUND_NONE},
-        .welcome = {.target = NAME(1), .lineage = lineage, .accepted = accepted}};
+        .welcome = {
+            .fingerprint.method = 1, .target = NAME(1), .lineage = lineage, .accepted = accepted}};
     post(node, SGP_EVENT_UP, SGP_OUT, NULL);
     post(node, SGP_EVENT_MESSAGE, SGP_OUT, &welcome);
 }
@@ -207,7 +208,11 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
         .stop = SGP_ROUND_NONE};
     struct sgp_message hello = {.type = SGP_HELLO,
         .pulse = pulse,
-        .hello = {.source = NAME(1), .target = NAME(0), .lineage = 11, .parameters = 4}};
+        .hello = {.fingerprint.method = 1,
+            .source = NAME(1),
+            .target = NAME(0),
+            .lineage = 11,
+            .parameters = 4}};
     post(node, SGP_EVENT_UP, SGP_IN, NULL);
     post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
     bool asked = false;
@@ -243,7 +248,11 @@ Test(record, an_estimate_that_nobody_asked_for_ends_the_connection)
         .stop = SGP_ROUND_NONE};
     struct sgp_message hello = {.type = SGP_HELLO,
         .pulse = pulse,
-        .hello = {.source = NAME(1), .target = NAME(0), .lineage = 11, .parameters = 4}};
+        .hello = {.fingerprint.method = 1,
+            .source = NAME(1),
+            .target = NAME(0),
+            .lineage = 11,
+            .parameters = 4}};
     struct sgp_message estimate = {.type = SGP_ESTIMATE,
         .pulse = pulse,
         .estimate = {.round = 9, .weight = 1, .payload_bytes = 16}};

@@ -387,3 +387,52 @@ Test(address, bad_addresses_are_refused)
     longest[sizeof longest - 1] = '\0';
     refused_address(longest, NULL);
 }
+
+/* ---- Metropolis weights ---- */
+
+static struct sgp_topology *path_of_three(double middle, bool reverse)
+{
+    struct sgp_topology_node names[3] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+    const struct sgp_edge edges[] = {{.source = 0, .target = 1, .fraction = SGP_FRACTION_DEFAULT},
+        {.source = 1, .target = 0, .fraction = SGP_FRACTION_DEFAULT},
+        {.source = 1, .target = 2, .fraction = middle},
+        {.source = 2, .target = 1, .fraction = middle}};
+    struct sgp_topology *topology = NULL;
+    cr_assert(eq(int, sgp_topology_create(names, 3, NULL, &topology), 0));
+    cr_assert(
+        eq(int, sgp_topology_add_phase(topology, "p", 1, false, edges, reverse ? 4 : 3, NULL), 0));
+    cr_assert(eq(int, sgp_topology_seal(topology, NULL), 0));
+    return topology;
+}
+
+Test(metropolis, unequal_degrees_get_the_fraction_of_the_greater)
+{
+    struct sgp_topology *topology = path_of_three(SGP_FRACTION_DEFAULT, true);
+    cr_assert(eq(dbl, topology->phases[0].out[0].fraction, 1.0 / 2), "the default of one edge");
+    cr_assert(eq(int, sgp_topology_metropolis(topology, NULL), 0));
+    for (int e = 0; e < 4; e++) {
+        cr_assert(eq(dbl, topology->phases[0].out[e].fraction, 1.0 / 3));
+        cr_assert(eq(dbl, topology->phases[0].in[e].fraction, 1.0 / 3));
+    }
+    sgp_topology_destroy(topology);
+}
+
+Test(metropolis, a_fraction_that_is_written_stays)
+{
+    struct sgp_topology *topology = path_of_three(0.25, true);
+    cr_assert(eq(int, sgp_topology_metropolis(topology, NULL), 0));
+    cr_assert(eq(dbl, topology->phases[0].out[0].fraction, 1.0 / 3));
+    cr_assert(eq(dbl, topology->phases[0].out[2].fraction, 0.25));
+    sgp_topology_destroy(topology);
+}
+
+Test(metropolis, what_cannot_be_symmetric_is_refused)
+{
+    struct sgp_error error = {0};
+    struct sgp_topology *topology = path_of_three(SGP_FRACTION_DEFAULT, false);
+    cr_assert(eq(int, sgp_topology_metropolis(topology, &error), SGP_E_TOPOLOGY));
+    cr_assert(eq(str, error.text,
+        "digraph p: edge b -> c has no reverse of the same fraction; this method wants a symmetric "
+        "topology, such as bidirectional-ring, or choose sgp"));
+    sgp_topology_destroy(topology);
+}

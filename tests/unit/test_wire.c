@@ -41,6 +41,7 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
     .loss = 0,
     .classes = 1,
     .scaling = UINT64_C(1) << 63,
+    .method = UINT32_MAX,
     .topology = 0x123456789abcdef0,
     .learning_rate = DBL_MAX,
     .batch = UINT32_MAX};
@@ -113,7 +114,7 @@ static struct sgp_message sample(int which)
     case 10:
         return (struct sgp_message){.type = SGP_ACK,
             .pulse = quiet,
-            .ack = {.number = UINT64_MAX, .reason = SGP_REASON_COUNT - 1}};
+            .ack = {.number = UINT64_MAX, .reason = SGP_REASON_FORGOT - 1}};
     case 11:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
@@ -242,8 +243,8 @@ Test(wire, values_survive_exactly)
  * script of another language, the checksums with xxhsum. */
 #define GOLDEN_PRINT                                                                               \
     {                                                                                              \
-        .shape = UINT64_C(1) << 40, .loss = 2, .classes = 3, .scaling = 4, .topology = 5,          \
-        .learning_rate = 0.05, .batch = 32                                                         \
+        .shape = UINT64_C(1) << 40, .loss = 2, .classes = 3, .scaling = 4, .method = 1,            \
+        .topology = 5, .learning_rate = 0.05, .batch = 32                                          \
     }
 
 static const struct {
@@ -257,15 +258,15 @@ static const struct {
              .lineage = 77,
              .parameters = 535818,
              .fingerprint = GOLDEN_PRINT}},
-        "9d534750010001002c000000000000000000000000000000bce7e1d7f79b91b9"
-        "dc001102c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
-        "0405cb3fa999999999999a20"},
+        "9d534750010001002d00000000000000000000000000000044f5b19c8ba24c42"
+        "dc001202c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
+        "040105cb3fa999999999999a20"},
     {{.type = SGP_WELCOME,
          .pulse = QUIET,
          .welcome = {.target = "n1", .lineage = 78, .accepted = 4, .fingerprint = GOLDEN_PRINT}},
-        "9d53475001000200250000000000000000000000000000004b6eae68428a0c50"
-        "dc001002c205060ac0a26e314e04cf000001000000000002030405cb3fa99999"
-        "9999999a20"},
+        "9d534750010002002600000000000000000000000000000013de9c9412e00280"
+        "dc001102c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
+        "999999999a20"},
     {{
          .type = SGP_BEAT,
          .pulse = QUIET,
@@ -445,7 +446,7 @@ Test(wire, a_message_out_of_range_is_not_sent)
     WITH(8, message.share.slice.first++);
     WITH(8, message.share.payload_bytes = 28);
     WITH(10, message.ack.number = 0);
-    WITH(10, message.ack.reason = SGP_REASON_COUNT);
+    WITH(10, message.ack.reason = SGP_REASON_FORGOT);
     WITH(12, message.goodbye.reason = 0);
     WITH(12, message.goodbye.text = "\xff");
 #undef WITH

@@ -1,0 +1,211 @@
+/* The other waiting policies, on the real core in virtual time: what each waits for, what each costs,
+ * and the figures that tell them apart. */
+#include "test_sim_fleet.h"
+
+static const char *const methods[] = {SGP_METHOD_NAMES};
+#define METHOD_COUNT (sizeof methods / sizeof methods[0])
+
+/* ---- publishing before or after the step ---- */
+
+/* Ring of 4, every fraction 1/3, objectives (z - c)^2 / 2, from 0. */
+static struct fleet *ring_of_four(const char *method, double eta, sgp_round rounds)
+{
+    static const float centres[] = {0, 1, 2, 9};
+    struct fleet *fleet = fleet_generate("bidirectional-ring", 4, 0);
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.rounds = rounds;
+    fleet->options.final_cycles = 0;
+    fleet->eta = eta;
+    for (int i = 0; i < 4; i++)
+        fleet->centre[i][0] = centres[i];
+    return fleet;
+}
+
+static void assert_estimates(const char *method, sgp_round rounds, const double expected[4])
+{
+    struct fleet *fleet = ring_of_four(method, 0.1, rounds);
+    fleet_run(fleet);
+    for (int i = 0; i < 4; i++)
+        cr_assert(epsilon_eq(dbl, (double)fleet->estimate[i][0], expected[i], 6e-4),
+            "%s node %d after %lld rounds", method, i, (long long)rounds);
+    fleet_destroy(fleet);
+}
+
+Test(methods, dpsgd_publishes_before_its_step_and_sgp_after)
+{
+    assert_estimates("sgp", 1, (const double[]){0.3333, 0.1, 0.4, 0.3667});
+    assert_estimates("dpsgd", 1, (const double[]){0, 0.1, 0.2, 0.9});
+    assert_estimates("sgp", 1000, (const double[]){3.004, 2.758, 3.099, 3.139});
+    assert_estimates("dpsgd", 1000, (const double[]){2.730, 2.618, 2.991, 3.661});
+}
+
+Test(methods, without_a_step_dpsgd_and_sgp_coincide)
+{
+    double disagreement[2];
+    for (int run = 0; run < 2; run++) {
+        struct fleet *fleet = ring_of_four(run == 0 ? "sgp" : "dpsgd", 0, 7);
+        for (int i = 0; i < 4; i++)
+            fleet->start[i][0] = (float)(i * i);
+        fleet_run(fleet);
+        disagreement[run] = fleet->rows[6].disagreement;
+        fleet_destroy(fleet);
+    }
+    cr_assert(eq(dbl, disagreement[0], disagreement[1]));
+    cr_assert(gt(dbl, disagreement[0], 0));
+}
+
+/* ---- who waits for whom ---- */
+
+/* Virtual seconds until the last training round was left by all. */
+static double seconds_of(struct fleet *fleet)
+{
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, fleet->topology->node_count));
+    cr_assert(lt(dbl, summary.mass_error, 1e-11));
+    double seconds = 0;
+    for (uint32_t k = 0; k < fleet->row_count; k++)
+        if (fleet->rows[k].round == fleet->options.rounds - 1)
+            seconds = (double)fleet->rows[k].time / (double)SGP_SECOND;
+    fleet_destroy(fleet);
+    return seconds;
+}
+
+/* Steps of 10 ms over links of 30 ms. */
+static struct fleet *slow_links(const char *method, uint32_t overlap)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.overlap = overlap;
+    fleet->options.rounds = 200;
+    fleet->options.compute_ns = 10 * SGP_MILLISECOND;
+    fleet->options.latency_ns = 30 * SGP_MILLISECOND;
+    return fleet;
+}
+
+Test(methods, overlap_hides_the_latency_of_links)
+{
+    double synchronous = seconds_of(slow_links("sgp", 0));
+    double overlapped = seconds_of(slow_links("osgp", 4));
+    cr_assert(gt(dbl, synchronous, 200 * 0.040 - 0.1), "a round is a step and a transfer");
+    cr_assert(
+        lt(dbl, overlapped, 200 * 0.010 + 0.4), "a round is a step; it took %g s", overlapped);
+}
+
+Test(methods, overlap_of_no_rounds_waits_like_sgp)
+{
+    cr_assert(eq(dbl, seconds_of(slow_links("osgp", 0)), seconds_of(slow_links("sgp", 0))));
+}
+
+/* One of eight computes ten times slower. */
+static struct fleet *uneven(const char *method, uint32_t overlap, uint32_t backup)
+{
+    static const struct sgp_sim_straggler straggler = {3, 10};
+    struct fleet *fleet = fleet_generate("complete", 8, 0);
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.overlap = overlap;
+    fleet->options.backup_neighbours = backup;
+    fleet->options.rounds = 100;
+    fleet->options.stragglers = &straggler;
+    fleet->options.straggler_count = 1;
+    return fleet;
+}
+
+/* When a node that is not slow left its last training round: `left` is called with every node. */
+static sgp_round fast_progress(struct fleet *fleet, sgp_time at)
+{
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, at, &fleet->error), 0), "%s", fleet->error.text);
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+    sgp_round round = status.round;
+    fleet_destroy(fleet);
+    return round;
+}
+
+Test(methods, only_sgp_moves_at_the_pace_of_the_slowest)
+{
+    const sgp_time second = SGP_SECOND; /* 100 steps of a fast node, 10 of the slow one */
+    sgp_round sgp = fast_progress(uneven("sgp", 0, 0), second);
+    sgp_round osgp = fast_progress(uneven("osgp", 3, 0), second);
+    sgp_round agp = fast_progress(uneven("agp", 0, 0), second);
+    cr_assert(le(i64, sgp, 11));
+    cr_assert(le(i64, osgp, sgp + 4), "overlap bounds the lead");
+    cr_assert(ge(i64, agp, 90), "nobody is waited for");
+}
+
+Test(methods, a_backup_neighbour_need_not_be_waited_for)
+{
+    sgp_round none = fast_progress(uneven("sgp", 0, 0), SGP_SECOND);
+    sgp_round one = fast_progress(uneven("sgp", 0, 1), SGP_SECOND);
+    cr_assert(ge(i64, one, none));
+    struct fleet *fleet = uneven("sgp", 0, 1);
+    fleet_run(fleet);
+    cr_assert(lt(dbl, fleet_summary(fleet).mass_error, 1e-11));
+    fleet_destroy(fleet);
+}
+
+/* ---- what they agree on ---- */
+
+Test(methods, every_method_agrees_in_the_end_and_keeps_all_mass)
+{
+    for (size_t m = 0; m < METHOD_COUNT; m++) {
+        struct fleet *fleet = uneven(methods[m], 2, 0);
+        fleet->options.final_cycles = 40;
+        fleet->eta = 0.05;
+        for (int i = 0; i < 8; i++)
+            fleet->centre[i][0] = (float)i;
+        fleet_run(fleet);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        cr_assert(eq(u32, summary.finished, 8), "%s", methods[m]);
+        cr_assert(lt(dbl, summary.disagreement, 1e-5), "%s: %g", methods[m], summary.disagreement);
+        cr_assert(epsilon_eq(dbl, summary.weight, 8, 1e-11), "%s", methods[m]);
+        cr_assert(eq(dbl, summary.weight_in_flight, 0), "%s", methods[m]);
+        fleet_destroy(fleet);
+    }
+}
+
+static void campaign(const char *method, uint64_t seed)
+{
+    static const char *const families[] = {
+        "ring", "bidirectional-ring", "one-peer-exponential", "complete", "star", "random"};
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 7);
+    struct fleet *fleet = fleet_generate(families[seed % 6], 7, 0);
+    for (int i = 0; i < 7; i++)
+        fleet->start[i][0] = (float)i;
+    struct sgp_sim_absence absences[3];
+    for (int i = 0; i < 3; i++) {
+        sgp_time from = (sgp_time)sgp_random_below(&random, (uint64_t)(8 * SGP_SECOND));
+        sgp_time length = 1 + (sgp_time)sgp_random_below(&random, (uint64_t)(12 * SGP_SECOND));
+        absences[i] =
+            (struct sgp_sim_absence){(uint32_t)sgp_random_below(&random, 7), from, from + length};
+    }
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.overlap = (uint32_t)(seed % 4);
+    fleet->options.backup_neighbours = (uint32_t)(seed % 3);
+    fleet->options.seed = seed;
+    fleet->options.rounds = 600;
+    fleet->options.final_cycles = 60;
+    fleet->options.compute_ns = 50 * SGP_MILLISECOND;
+    fleet->options.compute_jitter = 0.9;
+    fleet->options.loss = (double)(seed % 5) * 0.01;
+    fleet->options.absences = absences;
+    fleet->options.absence_count = 3;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "%s, seed %llu: %s", method, (unsigned long long)seed,
+        fleet->error.text);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 7), "%s, seed %llu", method, (unsigned long long)seed);
+    cr_assert(epsilon_eq(dbl, summary.weight, 7, 1e-11), "%s, seed %llu", method,
+        (unsigned long long)seed);
+    fleet_destroy(fleet);
+}
+
+Test(methods, campaigns_of_resets_and_absences_lose_nothing)
+{
+    for (size_t m = 0; m < METHOD_COUNT; m++)
+        for (uint64_t seed = 1; seed <= 25; seed++)
+            campaign(methods[m], seed);
+}
