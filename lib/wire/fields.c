@@ -34,7 +34,7 @@
 #define REASON(label, member)                                                                      \
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_REASON, PLACE(member), .least = SGP_REASON_NONE,          \
-        .most = SGP_REASON_FORGOT - 1                                                               \
+        .most = SGP_REASON_FORGOT - 1                                                              \
     }
 #define TEXT(label, member, place, low)                                                            \
     {                                                                                              \
@@ -45,8 +45,8 @@
 #define FINGERPRINT(member)                                                                        \
     U64("shape", member.shape, 0, UINT64_MAX), U64("loss", member.loss, 0, UINT64_MAX),            \
         U64("classes", member.classes, 0, UINT64_MAX),                                             \
-        U64("scaling", member.scaling, 0, UINT64_MAX),                                             \
-        U32("method", member.method), U64("topology", member.topology, 0, UINT64_MAX),                                           \
+        U64("scaling", member.scaling, 0, UINT64_MAX), U32("method", member.method),               \
+        U64("topology", member.topology, 0, UINT64_MAX),                                           \
         REAL("learning_rate", member.learning_rate, 0), U32("batch", member.batch)
 
 static const struct sgp_field pulse_fields[] = {
