@@ -70,7 +70,7 @@ class Strangers(Trio):
                 (peer.frame(peer.CHUNK, payload=bytes((256 << 10) + 4))[:32], "a payload of 262148 "
                  "bytes; a chunk has 4 to 262144 and a multiple of 4, a message none"),
                 (peer.frame(10, b"\x90"), "frame type 10 is not known"),
-                (peer.frame(peer.HELLO, b"\xc1"), "hello frame: the body is not an array of 17 to")):
+                (peer.frame(peer.HELLO, b"\xc1"), "hello frame: the body is not an array of 18 to")):
             self.assertIn('reason="' + text, self.cut(data))
         self.assert_goes_on()
 
@@ -116,7 +116,7 @@ class Source(Trio):
         self.assert_goes_on()
 
     def test_what_may_differ_only_warns(self):
-        for i, value in ((4, 1), (5, 0.5), (6, 99)):
+        for i, value in ((5, 1), (6, 0.5), (7, 99)):
             fingerprint = list(self.fingerprint)
             fingerprint[i] = value
             n2 = self.neighbour(fingerprint=fingerprint)
