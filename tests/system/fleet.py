@@ -73,6 +73,18 @@ def exponential(n):
     return hops
 
 
+def poll(what, condition, timeout, logs):
+    """Until condition() is true; its value. Fails with logs() when time is up."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("waited %.0f s for %s\n%s" % (timeout, what, logs()))
+        time.sleep(0.02)
+
+
 class Node:
     def __init__(self, fleet, index):
         self.fleet = fleet
@@ -87,7 +99,7 @@ class Node:
 
     def start(self):
         with open(self.log_path, "a") as log:
-            self.process = subprocess.Popen([SGPD, "-c", self.configuration], stderr=log,
+            self.process = subprocess.Popen(self.fleet.command(self), stderr=log,
                                             stdout=log, stdin=subprocess.DEVNULL,
                                             preexec_fn=die_with_parent)
 
@@ -147,6 +159,13 @@ class Fleet:
             self.write_topology(i, dial or {})
             self.write_configuration(i, dict(options or {}), (own or {}).get(i, {}))
 
+    def host(self, index):
+        """Where node `index` listens, as in front of a port."""
+        return "127.0.0.1"
+
+    def command(self, node):
+        return [SGPD, "-c", node.configuration]
+
     def write_topology(self, index, dial):
         """A file for each node: alike but for addresses, which the digest leaves out."""
         with open(os.path.join(self.directory, "n%d.dot" % index), "w") as file:
@@ -154,7 +173,7 @@ class Fleet:
                 file.write("digraph phase%d {\n" % p)
                 for i in range(self.n):
                     port = dial.get((index, i), self.ports[i])
-                    file.write('  n%d [address="127.0.0.1:%d"];\n' % (i, port) if p == 0 else "")
+                    file.write('  n%d [address="%s:%d"];\n' % (i, self.host(i), port) if p == 0 else "")
                 for source, target in edges:
                     file.write("  n%d -> n%d;\n" % (source, target))
                 file.write("}\n")
@@ -173,7 +192,7 @@ class Fleet:
             "data.classes": "neg pos",
             "data.holdout": "0.2",
             "optimizer.learning_rate": "0.1",
-            "network.listen": "127.0.0.1:%d" % node.listen,
+            "network.listen": "%s:%d" % (self.host(index), node.listen),
             "control.socket": node.socket,
         }
         values.update(options)
@@ -192,15 +211,7 @@ class Fleet:
             self.nodes[i].start()
 
     def wait(self, what, condition, timeout=PATIENCE):
-        """Poll until condition() is true; its value. Fails with the logs when time is up."""
-        end = time.monotonic() + timeout
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > end:
-                raise AssertionError("waited %.0f s for %s\n%s" % (timeout, what, self.logs()))
-            time.sleep(0.02)
+        return poll(what, condition, timeout, self.logs)
 
     def wait_state(self, state, indices=None, timeout=PATIENCE):
         nodes = [self.nodes[i] for i in (range(self.n) if indices is None else indices)]
