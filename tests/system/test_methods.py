@@ -11,7 +11,7 @@ METHODS = ("sgp", "osgp", "agp", "dpsgd")
 
 class Methods(FleetTest):
     def ring(self, algorithm, **options):
-        return self.fleet(4, phases=RING, options={
+        return self.fleet(4, phases=RING, rows=2000, options={
             "train.algorithm": algorithm, "train.epochs": "12", "train.overlap": "2", "train.final_cycles": "30", **options})
 
     def finishes_agrees_and_conserves_mass(self, algorithm):
@@ -25,9 +25,10 @@ class Methods(FleetTest):
         self.assertLessEqual(abs(sum(s["weight"] for s in statuses) - 4), 1e-9)
         for node in f.nodes:
             f.wait_log(node.index, "event=saved")
-            status = node.status()
-            self.assertGreater(status["test_accuracy"], 0.85)
-            self.assertLessEqual(status["disagreement"], 1e-3)
+        statuses = [node.status() for node in f.nodes]
+        self.assertLessEqual(max(s["disagreement"] for s in statuses), 1e-3)
+        # One model, judged on the held-out rows of all: those of one node are too few to tell.
+        self.assertGreater(sum(s["test_accuracy"] for s in statuses) / 4, 0.85)
 
     def goes_on_without_a_neighbour_killed_for_good(self, algorithm):
         f = self.ring(algorithm, **{"train.epochs": "100"})
