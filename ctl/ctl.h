@@ -112,6 +112,12 @@ void ctl_print_peers(const struct ctl *ctl, const json_t *peers);
 void ctl_print_table(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
 
+/* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: *ret_topology is the
+ * caller's to destroy. Else what is wrong has been said. */
+struct sgp_topology;
+enum ctl_exit ctl_read_topology(
+    struct ctl *ctl, const char *path, struct sgp_topology **ret_topology);
+
 /* ---- talking to the daemon (client.c) ---- */
 
 struct ctl_request {

@@ -4,7 +4,6 @@
  * average random vectors; with one, each trains a quadratic of its own. */
 #include "simulate_faults.h"
 
-#include "sgp/dot.h"
 #include "sgp/quadratic.h"
 
 #include <errno.h>
@@ -305,17 +304,6 @@ static enum ctl_exit suit_topology(struct simulation *simulation, const char *pa
     return ctl_fail(simulation->ctl, CTL_INVALID, "%s: %s", path, error.text);
 }
 
-static enum ctl_exit read_topology(struct simulation *simulation, const char *path)
-{
-    struct sgp_error error = {0};
-    int code = strcmp(path, "-") == 0 ? sgp_dot_read(stdin, "-", &error, &simulation->topology)
-                                      : sgp_dot_read_path(path, &error, &simulation->topology);
-    if (code == 0)
-        return suit_topology(simulation, path);
-    return ctl_fail(simulation->ctl, CTL_INVALID, "%s",
-        error.text[0] != '\0' ? error.text : sgp_strerror(code));
-}
-
 static enum ctl_exit make_vectors(struct simulation *simulation)
 {
     simulation->vector = calloc(2 * simulation->options.dimension, sizeof *simulation->vector);
@@ -366,7 +354,9 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
     if (status == CTL_DONE)
         status = read_options(ctl, given, &simulation);
     if (status == CTL_DONE)
-        status = read_topology(&simulation, argv[0]);
+        status = ctl_read_topology(ctl, argv[0], &simulation.topology);
+    if (status == CTL_DONE)
+        status = suit_topology(&simulation, argv[0]);
     if (status == CTL_DONE)
         status = ctl_faults_read(ctl, simulation.topology, &simulation.faults, &simulation.options);
     if (status == CTL_DONE)

@@ -9,8 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Read FILE, or standard input for `-`. */
-static enum ctl_exit read_topology(
+enum ctl_exit ctl_read_topology(
     struct ctl *ctl, const char *path, struct sgp_topology **ret_topology)
 {
     struct sgp_error error = {0};
@@ -52,7 +51,7 @@ static enum ctl_exit check(struct ctl *ctl, int argc, char **argv)
     static struct sgp_analysis analysis;
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
     if (status == CTL_DONE)
-        status = read_topology(ctl, argv[0], &topology);
+        status = ctl_read_topology(ctl, argv[0], &topology);
     if (status != CTL_DONE)
         return status;
     int code = sgp_analyse(topology, &analysis);
@@ -177,7 +176,7 @@ static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
     struct sgp_topology *topology;
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
     if (status == CTL_DONE)
-        status = read_topology(ctl, argv[0], &topology);
+        status = ctl_read_topology(ctl, argv[0], &topology);
     if (status != CTL_DONE)
         return status;
     if (ctl->json)

@@ -53,23 +53,6 @@ void notes_link_failed(
 
 /* ---- the core's notes ---- */
 
-static const char *const note_names[] = {
-    [SGP_NOTE_STATE] = "state",
-    [SGP_NOTE_ROUND] = "round",
-    [SGP_NOTE_JUMP] = "jump",
-    [SGP_NOTE_UP] = "up",
-    [SGP_NOTE_DOWN] = "down",
-    [SGP_NOTE_ABSENT] = "absent",
-    [SGP_NOTE_BACK] = "back",
-    [SGP_NOTE_RETURNED] = "share_returned",
-    [SGP_NOTE_REFUSED] = "refused",
-    [SGP_NOTE_MISMATCH] = "mismatch",
-    [SGP_NOTE_STARVING] = "starving",
-    [SGP_NOTE_DIVERGED] = "diverged",
-    [SGP_NOTE_ADOPTED] = "adopted",
-    [SGP_NOTE_DRAINED] = "drained",
-};
-
 static enum sgp_level level_of(enum sgp_note note)
 {
     switch (note) {
@@ -107,7 +90,7 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
             name_of(daemon, note->link.peer), why);
     sgp_log(&daemon->log->sink, level_of(note->note), "event=%s peer=%s direction=%s%s%s%s",
-        note_names[note->note], name_of(daemon, note->link.peer),
+        sgp_note_name(note->note), name_of(daemon, note->link.peer),
         direction_name(note->link.direction), *why ? " reason=\"" : "", why, *why ? "\"" : "");
 }
 
@@ -117,7 +100,7 @@ static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)
     sgp_node_status(daemon->node, &status);
     sgp_log(&daemon->log->sink, level_of(note->note),
         "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",
-        note_names[note->note], sgp_node_state_name(status.state), note->round, note->weight,
+        sgp_note_name(note->note), sgp_node_state_name(status.state), note->round, note->weight,
         status.weight_in_flight);
 }
 

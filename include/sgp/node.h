@@ -256,6 +256,7 @@ SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);
 SGP_API void sgp_node_link_status(
     const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status);
 
+SGP_API const char *sgp_note_name(enum sgp_note note); /* "share_returned"; static storage */
 SGP_API const char *sgp_waiting_name(enum sgp_waiting waiting); /* "share" */
 
 #endif

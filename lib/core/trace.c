@@ -39,23 +39,6 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_SCALE] = "scale",
 };
 
-static const char *const note_words[] = {
-    [SGP_NOTE_STATE] = "state",
-    [SGP_NOTE_ROUND] = "round",
-    [SGP_NOTE_JUMP] = "jump",
-    [SGP_NOTE_UP] = "up",
-    [SGP_NOTE_DOWN] = "down",
-    [SGP_NOTE_ABSENT] = "absent",
-    [SGP_NOTE_BACK] = "back",
-    [SGP_NOTE_RETURNED] = "returned",
-    [SGP_NOTE_REFUSED] = "refused",
-    [SGP_NOTE_MISMATCH] = "mismatch",
-    [SGP_NOTE_STARVING] = "starving",
-    [SGP_NOTE_DIVERGED] = "diverged",
-    [SGP_NOTE_ADOPTED] = "adopted",
-    [SGP_NOTE_DRAINED] = "drained",
-};
-
 /* A line under construction; once full it stays as it is. */
 struct text {
     char *at;
@@ -82,7 +65,7 @@ static void add_effect(
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     add(text, "%s", effect_words[effect->type]);
     if (effect->type == SGP_EFFECT_NOTE)
-        add(text, ":%s", note_words[effect->note]);
+        add(text, ":%s", sgp_note_name(effect->note));
     if (effect->type == SGP_EFFECT_SEND)
         add(text, ":%s", sgp_message_type_name(effect->message.type));
     bool on_link = effect->type <= SGP_EFFECT_RECEIVE;

@@ -63,6 +63,27 @@ const char *sgp_reason_text(enum sgp_reason reason)
     return WORD(words, reason);
 }
 
+const char *sgp_note_name(enum sgp_note note)
+{
+    static const char *const words[] = {
+        [SGP_NOTE_STATE] = "state",
+        [SGP_NOTE_ROUND] = "round",
+        [SGP_NOTE_JUMP] = "jump",
+        [SGP_NOTE_UP] = "up",
+        [SGP_NOTE_DOWN] = "down",
+        [SGP_NOTE_ABSENT] = "absent",
+        [SGP_NOTE_BACK] = "back",
+        [SGP_NOTE_RETURNED] = "share_returned",
+        [SGP_NOTE_REFUSED] = "refused",
+        [SGP_NOTE_MISMATCH] = "mismatch",
+        [SGP_NOTE_STARVING] = "starving",
+        [SGP_NOTE_DIVERGED] = "diverged",
+        [SGP_NOTE_ADOPTED] = "adopted",
+        [SGP_NOTE_DRAINED] = "drained",
+    };
+    return WORD(words, note);
+}
+
 const char *sgp_waiting_name(enum sgp_waiting waiting)
 {
     static const char *const words[] = {
