@@ -12,6 +12,7 @@ import tempfile
 try:
     import numpy
 except ImportError:
+    print("numpy is not installed")
     sys.exit(77)
 
 EXPECTED = {
