@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
+#define SGP_FED 0.99          /* of w_min: a node that has it again may starve anew */
 
 /* ---- buffers and credits (the target's side) ---- */
 
@@ -284,7 +285,8 @@ const struct sgp_core_link *sgp_core_cannot_give(
 /* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
  * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
  * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
- * healed fleet turning in a cycle of unequal weights for ever. */
+ * healed fleet turning in a cycle of unequal weights for ever. Weights that go up and down around the
+ * threshold are told of once. */
 static double part_to_give(struct sgp_node *node, double fractions)
 {
     double keep = fractions < 1 ? 1 - fractions : 0;
@@ -293,10 +295,12 @@ static double part_to_give(struct sgp_node *node, double fractions)
     if (wanted <= 0)
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
-    bool starving = part < 1;
-    if (starving && !node->starving)
+    node->starving = part < 1;
+    if (node->weight >= SGP_FED * node->config.weight_least)
+        node->starving_told = false;
+    if (node->starving && !node->starving_told)
         (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
-    node->starving = starving;
+    node->starving_told = node->starving_told || node->starving;
     return part < SGP_GIVE_LEAST ? 0 : part;
 }
 

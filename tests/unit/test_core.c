@@ -710,6 +710,50 @@ Test(core, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
     close_desk(&desk);
 }
 
+/* n0 gives 1/2 of what it has in round k and then gets `gain`; returns whether it told of starving. */
+static bool give_and_get(struct desk *desk, uint64_t k, double gain)
+{
+    grant(desk, 1, (sgp_round)k);
+    post_type(desk, SGP_EVENT_TRAINED);
+    bool told = find_note(desk, SGP_NOTE_STARVING) != NULL;
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    acknowledge(desk, 1, k + 1, SGP_REASON_NONE);
+    struct sgp_message share = share_of(k + 1, (sgp_round)k, (sgp_round)k + 1);
+    share.share.weight = gain;
+    say(desk, 1, SGP_IN, share);
+    deliver(desk, 1, 0);
+    const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
+    cr_assert_not_null(absorb);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+    return told;
+}
+
+/* With w_min 1 and 1/2 kept a node starves below 3/4. Above and below in turn: one line for people,
+ * until it has had its whole due again. */
+Test(core, a_node_that_starves_on_and_off_tells_of_it_once)
+{
+    static const double before[] = {1, 0.625, 0.875, 0.625, 0.875, 0.625, 1, 0.625, 0.875, 0.625};
+    static const bool told[] = {false, true, false, false, false, false, false, true, false, false};
+    enum { COUNT = sizeof(before) / sizeof(before[0]) };
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    for (uint64_t k = 0; k < COUNT; k++) {
+        cr_assert(eq(dbl, status_of(&desk).weight, before[k]));
+        bool starves = before[k] < 0.75;
+        double kept = starves ? 0.375 : before[k] / 2;
+        double next = k + 1 < COUNT ? before[k + 1] : 1;
+        cr_assert(eq(int, give_and_get(&desk, k, next - kept), told[k]), "round %d", (int)k);
+        cr_assert(eq(int, status_of(&desk).starving, starves), "status says how it is now");
+    }
+    close_desk(&desk);
+}
+
 Test(core, divergence_pauses_the_node)
 {
     struct desk desk;
