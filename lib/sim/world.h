@@ -1,8 +1,12 @@
 /* The inside of a simulation: its structures, and what its files ask of each other.
  *
- *   create.c   options, hosts, the first entries of the heap, the end
+ *   options.c  what is asked for, checked and copied
+ *   create.c   hosts, the first entries of the heap, the end
  *   sim.c      the run: one entry of the heap after another
- *   network.c  connections, messages and payloads under way, absences, cuts, resets
+ *   connection.c  connections, one per directed edge
+ *   send.c     what leaves a host: messages and payloads
+ *   arrive.c   what reaches one
+ *   weather.c  which faults are on now
  *   compute.c  each host's queue of jobs, and what they do to the parameters
  *   crash.c    processes that die and begin again
  *   check.c    the invariants: running sums after every event, the full count every round
@@ -219,16 +223,16 @@ void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_eve
 double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in flight */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 
-/* network.c */
+/* weather.c */
 sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
+/* Now, or when the network between two hosts is whole again. */
+sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t a, uint32_t b);
+
+/* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);
-void sgp_sim_send(
-    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
-void sgp_sim_hang_up(
-    void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
-void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
-void sgp_sim_network_entry(
-    struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
+/* An entry of the heap that speaks of the connection, which is kept until then. */
+void sgp_sim_network_push(struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t side,
+    struct sgp_sim_connection *connection);
 struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id);
 struct sgp_sim_link *sgp_sim_link_of(
     struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
@@ -236,6 +240,37 @@ void sgp_sim_network_finish(struct sgp_sim *sim);
 
 /* A host's process is gone: its connections break, and dialling it is refused. */
 void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
+void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
+/* The target's buffer is free again, and the rest of the payload goes nowhere. */
+void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection);
+/* What is under way is lost; who still has an end of it learns that at once. */
+void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection);
+/* Forget a connection that no end and no entry of the heap knows any more. */
+void sgp_sim_release(struct sgp_sim *sim, struct sgp_sim_connection *connection);
+
+/* send.c */
+void sgp_sim_send(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
+void sgp_sim_hang_up(
+    void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
+void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
+/* The first message of a pipe is due: see to its entry of the heap. */
+void sgp_sim_pipe_schedule(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);
+
+/* What follows a message: a share's payload; an estimate's, seen as a share of number 0 that gives
+ * nothing. */
+struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_message *message);
+
+/* arrive.c */
+void sgp_sim_network_entry(
+    struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
+
+/* options.c */
+int sgp_sim_check_options(const struct sgp_topology *topology,
+    const struct sgp_sim_options *options, struct sgp_error *error);
+int sgp_sim_copy_faults(struct sgp_sim *sim); /* what the options point to; 0 or -ENOMEM */
+void sgp_sim_free_faults(struct sgp_sim *sim);
 
 /* create.c */
 void sgp_sim_node_config(

@@ -1,0 +1,252 @@
+/* What reaches a host: messages in order, payloads in pieces, and news of its connections. */
+#include "sim/world.h"
+
+#include "sgp/kernels.h"
+#include "sgp/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static struct sgp_link link_at(const struct sgp_sim_connection *connection, uint32_t side)
+{
+    return (struct sgp_link){
+        .peer = connection->hosts[!side],
+        .direction = side == SGP_SIM_SOURCE ? SGP_OUT : SGP_IN,
+        .connection = connection->id,
+    };
+}
+
+/* The peer's process is stopped, or the network is cut: try again when that is over. A machine that
+ * is gone hears nothing ever again; behind a cut that never ends all is stuck until somebody hangs
+ * up. Returns whether the side can hear now. */
+static bool can_hear(struct sgp_sim *sim, struct sgp_sim_connection *connection,
+    enum sgp_sim_kind kind, uint32_t side)
+{
+    uint32_t host = connection->hosts[side];
+    sgp_time ready = sgp_sim_ready(sim, host);
+    if (ready == SGP_TIME_NEVER) {
+        connection->ends[side] = SGP_SIM_END_CLOSED;
+        return false;
+    }
+    if (kind == SGP_SIM_ARRIVAL || kind == SGP_SIM_PAYLOAD) {
+        sgp_time open = sgp_sim_passable(sim, host, connection->hosts[!side]);
+        ready = open > ready ? open : ready;
+    }
+    if (ready > sim->now && ready != SGP_TIME_NEVER)
+        sgp_sim_network_push(sim, ready, kind, side, connection);
+    return ready <= sim->now;
+}
+
+static void down(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side, int code)
+{
+    connection->ends[side] = SGP_SIM_END_CLOSED;
+    if (side == SGP_SIM_TARGET)
+        sgp_sim_drop_payload(sim, connection);
+    struct sgp_event event = {
+        .type = SGP_EVENT_DOWN, .link = link_at(connection, side), .code = code};
+    sgp_sim_post(sim, &sim->hosts[connection->hosts[side]], &event);
+}
+
+static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    uint32_t source = connection->hosts[SGP_SIM_SOURCE], target = connection->hosts[SGP_SIM_TARGET];
+    if (connection->broken || !can_hear(sim, connection, SGP_SIM_DIALLED, SGP_SIM_SOURCE))
+        return;
+    sgp_time open = sgp_sim_passable(sim, source, target);
+    if (sgp_sim_ready(sim, target) == SGP_TIME_NEVER) /* a stopped process's kernel would accept */
+        open = SGP_TIME_NEVER;
+    struct sgp_event event = {.type = SGP_EVENT_UP, .link = link_at(connection, SGP_SIM_SOURCE)};
+    if (open <= sim->now && sim->hosts[target].dead) {
+        event.type = SGP_EVENT_DOWN;
+        event.link.connection = 0;
+        event.code = -ECONNREFUSED;
+    } else if (open <= sim->now) {
+        connection->ends[SGP_SIM_SOURCE] = SGP_SIM_END_OPEN;
+    } else if (connection->give_up <= sim->now) {
+        event.type = SGP_EVENT_DOWN;
+        event.link.connection = 0;
+        event.code = -ETIMEDOUT;
+    } else {
+        sgp_time again = open < connection->give_up ? open : connection->give_up;
+        sgp_sim_network_push(sim, again, SGP_SIM_DIALLED, 0, connection);
+        return;
+    }
+    sgp_sim_post(sim, &sim->hosts[source], &event);
+}
+
+/* Names are the topology's own, so only a goodbye's text must be pointed to its copy. */
+static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sgp_wire_text *text)
+{
+    if (!sim->options.through_wire) {
+        if (flight->message.type == SGP_GOODBYE)
+            flight->message.goodbye.text = (const char *)flight->tail;
+        return true;
+    }
+    struct sgp_wire_header header;
+    struct sgp_error error = {0};
+    int status = sgp_wire_header_decode(flight->tail, &header, &error);
+    if (status == 0)
+        status = sgp_wire_body_decode(
+            &header, flight->tail + SGP_WIRE_HEADER_BYTES, text, &flight->message, &error);
+    if (status < 0)
+        sgp_sim_fail(sim, SGP_E_FRAME, "a frame cannot be decoded: %s", error.text);
+    return status == 0;
+}
+
+static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side,
+    struct sgp_sim_flight *flight)
+{
+    struct sgp_sim_host *host = &sim->hosts[connection->hosts[side]];
+    struct sgp_wire_text text;
+    if (flight->last) {
+        if (connection->ends[side] == SGP_SIM_END_OPEN)
+            down(sim, connection, side, SGP_E_CLOSED);
+        return;
+    }
+    if (!unpack(sim, flight, &text))
+        return;
+    const struct sgp_message *message = &flight->message;
+    struct sgp_event event = {.link = link_at(connection, side), .message = message};
+    if (message->type == SGP_HELLO && connection->ends[side] == SGP_SIM_END_NONE) {
+        connection->ends[side] = SGP_SIM_END_OPEN;
+        event.type = SGP_EVENT_UP;
+        sgp_sim_post(sim, host, &event);
+    }
+    if (connection->ends[side] != SGP_SIM_END_OPEN)
+        return;
+    if (message->type == SGP_CREDIT)
+        connection->credit = message->credit.round;
+    struct sgp_share cargo = sgp_sim_cargo(sim, message);
+    if (message->type == SGP_SHARE || message->type == SGP_ESTIMATE)
+        connection->share = cargo;
+    event.type = SGP_EVENT_MESSAGE;
+    sgp_sim_post(sim, host, &event);
+    if (cargo.payload_bytes > 0 && connection->payload) {
+        sgp_time first = sim->now + SGP_SIM_HEARD_NS, due = connection->payload_due;
+        sgp_time next = due < first ? due : first;
+        sgp_sim_network_push(
+            sim, next > sim->now ? next : sim->now, SGP_SIM_PAYLOAD, side, connection);
+    }
+}
+
+static void arrive(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side)
+{
+    struct sgp_sim_pipe *pipe = &connection->pipes[side];
+    pipe->scheduled = false;
+    if (!pipe->first || connection->broken)
+        return;
+    if (pipe->first->due > sim->now) {
+        sgp_sim_pipe_schedule(sim, connection, side);
+        return;
+    }
+    pipe->scheduled = true;
+    if (!can_hear(sim, connection, SGP_SIM_ARRIVAL, side))
+        return;
+    struct sgp_sim_flight *flight = pipe->first;
+    pipe->first = flight->next;
+    if (!pipe->first)
+        pipe->last = NULL;
+    pipe->scheduled = false;
+    sgp_sim_pipe_schedule(sim, connection, side);
+    deliver(sim, connection, side, flight);
+    free(flight);
+}
+
+/* The payload is whole: copy it to where the core wanted it, and judge it as the daemon does. */
+static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
+    struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
+    uint64_t dimension = sim->options.dimension;
+    const struct sgp_share *share = &connection->share;
+    float *received = target->received + connection->slot * dimension;
+    sgp_assert(connection->snapshot < source->snapshot_count &&
+               share->payload_bytes == share->slice.count * sizeof *received &&
+               share->slice.count <= dimension &&
+               share->slice.first <= dimension - share->slice.count);
+    memcpy(received, source->snapshots + connection->snapshot * dimension + share->slice.first,
+        share->payload_bytes);
+    if (XXH3_64bits(received, share->payload_bytes) != share->checksum) {
+        sgp_sim_fail(sim, SGP_E_STATE,
+            "%s changed snapshot %u while share %llu of it was under way",
+            sgp_sim_name(sim, source->index), connection->snapshot,
+            (unsigned long long)share->number);
+        return SGP_E_CHECKSUM;
+    }
+    return sgp_kernels_best()->finite(received, share->slice.count) ? 0 : SGP_E_NOT_FINITE;
+}
+
+static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    if (!connection->payload || connection->broken)
+        return;
+    if (!can_hear(sim, connection, SGP_SIM_PAYLOAD, SGP_SIM_TARGET))
+        return;
+    if (connection->ends[SGP_SIM_TARGET] != SGP_SIM_END_OPEN) {
+        sgp_sim_drop_payload(sim, connection);
+        return;
+    }
+    struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
+    struct sgp_event event = {.type = SGP_EVENT_HEARD, .link = link_at(connection, SGP_SIM_TARGET)};
+    if (sim->now < connection->payload_due) {
+        sgp_time next = sim->now + SGP_SIM_HEARD_NS;
+        next = next < connection->payload_due ? next : connection->payload_due;
+        sgp_sim_network_push(sim, next, SGP_SIM_PAYLOAD, SGP_SIM_TARGET, connection);
+        sgp_sim_post(sim, target, &event);
+        return;
+    }
+    uint32_t slot = connection->slot;
+    connection->payload = false;
+    connection->slot = SGP_SLOT_NONE;
+    if (slot == SGP_SLOT_NONE) /* refused at its announcement: the bytes go nowhere */
+        return;
+    connection->slot = slot;
+    event.type = SGP_EVENT_PAYLOAD;
+    event.code = fill(sim, connection);
+    connection->slot = SGP_SLOT_NONE;
+    struct sgp_sim_receive *receive = &target->receives[slot];
+    uint64_t accepted = sim->links[connection->links[SGP_SIM_TARGET]].accepted;
+    receive->state = SGP_SIM_RECEIVE_HELD;
+    sgp_sim_post(sim, target, &event);
+    if (sim->links[connection->links[SGP_SIM_TARGET]].accepted == accepted &&
+        receive->state == SGP_SIM_RECEIVE_HELD)
+        receive->state = SGP_SIM_RECEIVE_FREE;
+}
+
+static void reset(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    bool open = connection->ends[0] == SGP_SIM_END_OPEN || connection->ends[1] == SGP_SIM_END_OPEN;
+    if (connection->broken || !open)
+        return;
+    sim->summary.resets++;
+    sgp_sim_tear(sim, connection);
+}
+
+static void broken(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side)
+{
+    if (connection->ends[side] == SGP_SIM_END_OPEN &&
+        can_hear(sim, connection, SGP_SIM_BROKEN, side))
+        down(sim, connection, side, -ECONNRESET);
+}
+
+void sgp_sim_network_entry(
+    struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index)
+{
+    struct sgp_sim_connection *connection = sim->connections[index];
+    sgp_assert(connection && connection->references > 0);
+    connection->references--;
+    if (kind == SGP_SIM_DIALLED)
+        dialled(sim, connection);
+    else if (kind == SGP_SIM_ARRIVAL)
+        arrive(sim, connection, detail);
+    else if (kind == SGP_SIM_PAYLOAD)
+        payload(sim, connection);
+    else if (kind == SGP_SIM_RESET)
+        reset(sim, connection);
+    else
+        broken(sim, connection, detail);
+    sgp_sim_release(sim, connection);
+}

@@ -1,0 +1,162 @@
+/* Connections, one per directed edge: dialled, torn, forgotten.
+ *
+ * A connection behaves as TCP does: what is sent arrives in order or, when the connection breaks, not
+ * at all; a cut only delays; a stopped process leaves its bytes in the kernel. How it fails: both
+ * ends learn of a reset by DOWN, the other end learns of a hang-up after what was sent before. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct sgp_sim_link *sgp_sim_link_of(
+    struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction)
+{
+    struct sgp_sim_link *links = host->sim->links + host->link_first;
+    uint32_t low = direction == SGP_OUT ? 0 : host->out_count;
+    uint32_t high = direction == SGP_OUT ? host->out_count : host->link_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (links[middle].peer < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    sgp_assert(low < host->link_count && links[low].peer == peer);
+    return &links[low];
+}
+
+static int reserve_connection(struct sgp_sim *sim)
+{
+    if (sim->connection_free_count > 0 || sim->connection_count < sim->connection_capacity)
+        return 0;
+    uint32_t capacity = sim->connection_capacity ? 2 * sim->connection_capacity : 64;
+    void *connections = realloc(sim->connections, capacity * sizeof(void *));
+    if (!connections)
+        return -ENOMEM;
+    sim->connections = connections;
+    uint32_t *free_list = realloc(sim->connections_free, capacity * sizeof *free_list);
+    if (!free_list)
+        return -ENOMEM;
+    sim->connections_free = free_list;
+    sim->connection_capacity = capacity;
+    return 0;
+}
+
+void sgp_sim_network_push(struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t side,
+    struct sgp_sim_connection *connection)
+{
+    connection->references++;
+    sgp_sim_push(sim, time, kind, side, (uint32_t)connection->id);
+}
+
+void sgp_sim_dial(void *context, uint32_t peer)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_connection *connection = calloc(1, sizeof *connection);
+    if (!connection || reserve_connection(sim) < 0) {
+        free(connection);
+        sgp_sim_fail(sim, -ENOMEM, "out of memory");
+        return;
+    }
+    uint32_t index = sim->connection_free_count > 0
+                         ? sim->connections_free[--sim->connection_free_count]
+                         : sim->connection_count++;
+    sim->connections[index] = connection;
+    connection->id = ++sim->serial << 32 | index;
+    connection->hosts[SGP_SIM_SOURCE] = host->index;
+    connection->hosts[SGP_SIM_TARGET] = peer;
+    const struct sgp_sim_link *link = sgp_sim_link_of(host, peer, SGP_OUT);
+    connection->links[SGP_SIM_SOURCE] = (uint32_t)(link - sim->links);
+    connection->links[SGP_SIM_TARGET] = link->other;
+    connection->give_up = sim->now + SGP_SIM_CONNECT_NS + 2 * sim->options.latency_ns;
+    connection->slot = SGP_SLOT_NONE;
+    connection->credit = SGP_ROUND_NONE;
+    sim->summary.connections++;
+    sgp_sim_network_push(
+        sim, sim->now + 2 * sim->options.latency_ns, SGP_SIM_DIALLED, 0, connection);
+}
+
+struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id)
+{
+    uint32_t index = (uint32_t)id;
+    if (index >= sim->connection_count || !sim->connections[index])
+        return NULL;
+    return sim->connections[index]->id == id ? sim->connections[index] : NULL;
+}
+
+void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe)
+{
+    while (pipe->first) {
+        struct sgp_sim_flight *flight = pipe->first;
+        pipe->first = flight->next;
+        free(flight);
+    }
+    pipe->last = NULL;
+}
+
+void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    if (connection->slot != SGP_SLOT_NONE) {
+        struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
+        target->receives[connection->slot].state = SGP_SIM_RECEIVE_FREE;
+    }
+    connection->slot = SGP_SLOT_NONE;
+    connection->payload = false;
+}
+
+static void destroy(struct sgp_sim_connection *connection)
+{
+    sgp_sim_pipe_clear(&connection->pipes[0]);
+    sgp_sim_pipe_clear(&connection->pipes[1]);
+    free(connection);
+}
+
+void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    connection->broken = true;
+    sgp_sim_pipe_clear(&connection->pipes[0]);
+    sgp_sim_pipe_clear(&connection->pipes[1]);
+    sgp_sim_drop_payload(sim, connection);
+    for (uint32_t side = 0; side < 2; side++)
+        if (connection->ends[side] == SGP_SIM_END_OPEN)
+            sgp_sim_network_push(sim, sim->now, SGP_SIM_BROKEN, side, connection);
+}
+
+void sgp_sim_release(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    bool open = connection->ends[0] == SGP_SIM_END_OPEN || connection->ends[1] == SGP_SIM_END_OPEN;
+    if (open || connection->references > 0)
+        return;
+    uint32_t index = (uint32_t)connection->id;
+    sim->connections[index] = NULL;
+    sim->connections_free[sim->connection_free_count++] = index;
+    destroy(connection);
+}
+
+void sgp_sim_network_finish(struct sgp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->connection_count; i++)
+        if (sim->connections[i])
+            destroy(sim->connections[i]);
+    free(sim->connections);
+    free(sim->connections_free);
+}
+
+void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host)
+{
+    for (uint32_t i = 0; i < sim->connection_count; i++) {
+        struct sgp_sim_connection *connection = sim->connections[i];
+        if (!connection)
+            continue;
+        bool source = connection->hosts[SGP_SIM_SOURCE] == host;
+        bool target = connection->hosts[SGP_SIM_TARGET] == host &&
+                      connection->ends[SGP_SIM_SOURCE] != SGP_SIM_END_NONE;
+        if (!source && !target)
+            continue;
+        connection->ends[source ? SGP_SIM_SOURCE : SGP_SIM_TARGET] = SGP_SIM_END_CLOSED;
+        if (!connection->broken)
+            sgp_sim_tear(sim, connection);
+        sgp_sim_release(sim, connection);
+    }
+}

@@ -1,0 +1,198 @@
+/* What leaves a host: messages, the snapshots behind them, and the end of a connection. */
+#include "sim/world.h"
+
+#include "sgp/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sgp_time transfer_time(const struct sgp_sim *sim, uint64_t bytes)
+{
+    double bandwidth = sim->options.bandwidth;
+    return bandwidth > 0 ? (sgp_time)((double)bytes / bandwidth * (double)SGP_SECOND) : 0;
+}
+
+void sgp_sim_pipe_schedule(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side)
+{
+    struct sgp_sim_pipe *pipe = &connection->pipes[side];
+    if (pipe->scheduled || !pipe->first)
+        return;
+    pipe->scheduled = true;
+    sgp_time due = pipe->first->due > sim->now ? pipe->first->due : sim->now;
+    sgp_sim_network_push(sim, due, SGP_SIM_ARRIVAL, side, connection);
+}
+
+static void enqueue(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side,
+    struct sgp_sim_flight *flight, sgp_time due)
+{
+    struct sgp_sim_pipe *pipe = &connection->pipes[side];
+    flight->due = due > pipe->last_due ? due : pipe->last_due;
+    pipe->last_due = flight->due;
+    if (pipe->last)
+        pipe->last->next = flight;
+    else
+        pipe->first = flight;
+    pipe->last = flight;
+    sgp_sim_pipe_schedule(sim, connection, side);
+}
+
+/* A copy of the message that outlives the call: its frame, or itself with its text. */
+static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message *message)
+{
+    const void *tail = NULL;
+    size_t bytes = 0;
+    if (sim->options.through_wire) {
+        int status = sgp_wire_encode(message, sim->frame, SGP_WIRE_FRAME_MAX, &bytes);
+        if (status < 0)
+            sgp_sim_fail(sim, SGP_E_FRAME, "a %s cannot be encoded: %s",
+                sgp_message_type_name(message->type), sgp_strerror(status));
+        tail = sim->frame;
+    } else if (message->type == SGP_GOODBYE) {
+        tail = message->goodbye.text;
+        bytes = strlen(message->goodbye.text) + 1;
+    }
+    struct sgp_sim_flight *flight = calloc(1, sizeof *flight + bytes);
+    if (!flight) {
+        sgp_sim_fail(sim, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    flight->message = *message;
+    flight->tail_bytes = bytes;
+    if (bytes > 0)
+        memcpy(flight->tail, tail, bytes);
+    return flight;
+}
+
+/* A share was sent with its snapshot behind it: queue it on the source's network card. */
+static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection,
+    const struct sgp_share *share, uint32_t snapshot)
+{
+    struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
+    if (connection->payload)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s sends share %llu behind another that is still under way",
+            sgp_sim_name(sim, source->index), (unsigned long long)share->number);
+    uint64_t chunks = (share->payload_bytes + SGP_WIRE_CHUNK_MAX - 1) / SGP_WIRE_CHUNK_MAX;
+    uint64_t bytes = share->payload_bytes + chunks * SGP_WIRE_HEADER_BYTES;
+    sim->summary.bytes += bytes;
+    sgp_time begin = source->busy_until > sim->now ? source->busy_until : sim->now;
+    source->busy_until = begin + transfer_time(sim, SGP_SIM_MESSAGE_BYTES + bytes);
+    connection->payload = true;
+    connection->snapshot = snapshot;
+    connection->payload_sent = source->busy_until;
+    connection->payload_due = source->busy_until + sim->options.latency_ns;
+}
+
+/* A share needs a credit, which it uses up: one of its own round, unless the method leaves shares out
+ * and so keeps a credit from one plan to the next. */
+static void spend_credit(
+    struct sgp_sim *sim, struct sgp_sim_connection *connection, const struct sgp_share *share)
+{
+    bool strict = sim->options.method->when == SGP_WHEN_ALL_PROMISED;
+    if (connection->credit == SGP_ROUND_NONE || (strict && connection->credit != share->round))
+        sgp_sim_fail(sim, SGP_E_STATE, "%s sends %s share %llu of round %lld without a credit",
+            sgp_sim_name(sim, connection->hosts[SGP_SIM_SOURCE]),
+            sgp_sim_name(sim, connection->hosts[SGP_SIM_TARGET]), (unsigned long long)share->number,
+            (long long)share->round);
+    connection->credit = SGP_ROUND_NONE;
+}
+
+/* Chance may let a message break its connection at any moment until all of it has arrived. */
+static void maybe_break(struct sgp_sim *sim, struct sgp_sim_connection *connection, sgp_time until)
+{
+    if (sim->options.loss <= 0 || sgp_random_double(&sim->random) >= sim->options.loss)
+        return;
+    double span = (double)(until - sim->now);
+    sgp_time time = sim->now + (sgp_time)(span * sgp_random_double(&sim->random));
+    sgp_sim_network_push(sim, time, SGP_SIM_RESET, 0, connection);
+}
+
+struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_message *message)
+{
+    const struct sgp_estimate *estimate = &message->estimate;
+    if (message->type == SGP_SHARE)
+        return message->share;
+    if (message->type != SGP_ESTIMATE)
+        return (struct sgp_share){.number = 0};
+    return (struct sgp_share){.round = estimate->round,
+        .slice = {0, sim->options.dimension},
+        .payload_bytes = estimate->payload_bytes,
+        .checksum = estimate->checksum};
+}
+
+void sgp_sim_send(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
+    uint32_t side = link.direction == SGP_OUT ? SGP_SIM_SOURCE : SGP_SIM_TARGET;
+    if (!connection || connection->ends[side] != SGP_SIM_END_OPEN) {
+        sgp_sim_fail(sim, SGP_E_STATE, "%s sends a %s on a connection that is closed",
+            sgp_sim_name(sim, host->index), sgp_message_type_name(message->type));
+        return;
+    }
+    if (connection->broken) /* it will learn of that in a moment */
+        return;
+    struct sgp_sim_flight *flight = pack(sim, message);
+    if (!flight)
+        return;
+    sgp_time due = sim->now + transfer_time(sim, SGP_SIM_MESSAGE_BYTES) + sim->options.latency_ns;
+    sim->summary.messages++;
+    sim->summary.bytes += SGP_SIM_MESSAGE_BYTES;
+    enqueue(sim, connection, !side, flight, due);
+    if (message->type == SGP_SHARE)
+        spend_credit(sim, connection, &message->share);
+    struct sgp_share cargo = sgp_sim_cargo(sim, message);
+    if (cargo.payload_bytes > 0) {
+        send_payload(sim, connection, &cargo, snapshot);
+        due = connection->payload_due;
+    }
+    maybe_break(sim, connection, due);
+}
+
+void sgp_sim_hang_up(
+    void *context, struct sgp_link link, int code, const struct sgp_message *goodbye)
+{
+    (void)code;
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
+    uint32_t side = link.direction == SGP_OUT ? SGP_SIM_SOURCE : SGP_SIM_TARGET;
+    sgp_assert(connection && connection->ends[side] == SGP_SIM_END_OPEN);
+    connection->ends[side] = SGP_SIM_END_CLOSED;
+    sgp_sim_pipe_clear(&connection->pipes[side]);
+    bool whole = side == SGP_SIM_SOURCE && connection->payload_sent <= sim->now;
+    if (!whole) /* what has left the source completely still arrives, the rest does not */
+        sgp_sim_drop_payload(sim, connection);
+    if (connection->broken)
+        return;
+    sgp_time due = sim->now + sim->options.latency_ns;
+    if (connection->payload && connection->payload_due > due)
+        due = connection->payload_due;
+    struct sgp_sim_flight *words = pack(sim, goodbye), *end = pack(sim, goodbye);
+    if (!words || !end) {
+        free(words);
+        free(end);
+        return;
+    }
+    end->last = true;
+    enqueue(sim, connection, !side, words, due);
+    enqueue(sim, connection, !side, end, due);
+}
+
+void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
+    sgp_assert(connection && slot < host->receive_count);
+    struct sgp_sim_receive *receive = &host->receives[slot];
+    if (receive->state != SGP_SIM_RECEIVE_FREE)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s receives into slot %u, which is in use",
+            sgp_sim_name(sim, host->index), slot);
+    receive->state = SGP_SIM_RECEIVE_FILLING;
+    receive->share = connection->share;
+    connection->slot = slot;
+}
