@@ -16,8 +16,8 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "disagreement", "starving",
-    "jumps", "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology",
-    "incarnation", "version", "protocol", "schema"};
+    "hears_nobody", "unheard", "jumps", "last_error", "uptime_seconds", "algorithm", "parameters",
+    "memory_bytes", "topology", "incarnation", "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -58,6 +58,8 @@ static json_t *degraded(const json_t *status, const json_t *peers)
         add(reasons, "the node is %s", state);
     if (json_is_true(json_object_get(status, "starving")))
         add(reasons, "its weight is so low that it gives nothing");
+    if (json_is_true(json_object_get(status, "hears_nobody")))
+        add(reasons, "it hears nobody any more, and learns from its own rows alone");
     const json_t *waiting = json_object_get(status, "waiting");
     double seconds = json_number_value(json_object_get(waiting, "seconds"));
     if (seconds > WAITING_SECONDS_MAX && json_is_string(json_object_get(waiting, "peer")))
@@ -123,8 +125,8 @@ const struct ctl_command ctl_status_command = {.words = "status",
     .summary = "print what the daemon is doing",
     .help =
         "--check  also look at the neighbours, and end with 7 if the node is degraded: paused,\n"
-        "         draining, starving, waiting for more than 5 s, or with a neighbour that is\n"
-        "         absent or not connected. The reasons are printed last.\n",
+        "         draining, starving, hearing nobody, waiting for more than 5 s, or with a\n"
+        "         neighbour that is absent or not connected. The reasons are printed last.\n",
     .run = status};
 
 /* ---- peers ---- */
@@ -136,7 +138,7 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
     "shares_received", "shares_returned", "weight_owed", "bytes_sent", "bytes_received", "mismatch",
-    "last_error"};
+    "last_error", "absent_after_seconds"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

@@ -92,6 +92,7 @@ struct daemon {
     struct notify notify;
     char last_error[SGP_TEXT_BYTES];
     sgp_time wait_told; /* waiting_since of the wait last told */
+    bool deaf_told;     /* the log's last word is that nobody is heard */
     sgp_time row_told;  /* when a row of the history was last logged */
     bool measure_due;   /* an epoch ended: evaluate when this round is complete */
     bool changed;       /* x may have changed since the model was saved */
@@ -167,6 +168,12 @@ void notes_link_failed(
 void notes_error(struct daemon *daemon, const char *format, ...) SGP_PRINTF(2, 3);
 
 /* ---- inspect.c ---- */
+
+/* Whether a link is from a source that is not heard (not yet, or no longer). */
+bool inspect_unheard(const struct sgp_peer_status *peer);
+
+/* Whether a node that has begun hears none of the sources that its file names. */
+bool inspect_hears_nobody(const struct daemon *daemon);
 
 void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions);
 

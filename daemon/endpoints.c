@@ -18,11 +18,26 @@ static struct view_status ask_status(const struct control *control)
 
 /* Reading. */
 
+static json_t *unheard_sources(const struct view_actions *actions)
+{
+    json_t *names = json_array();
+    uint32_t count = actions->peer_count(actions->context);
+    for (uint32_t i = 0; i < count; i++) {
+        struct view_peer peer = {0};
+        actions->peer(actions->context, i, &peer);
+        if (peer.unheard)
+            json_array_append_new(names, json_string(peer.name));
+    }
+    return names;
+}
+
 static void serve_status(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
     struct view_status status = ask_status(request->control);
-    http_answer_json(request, render_status(&status, actions->topology(actions->context)));
+    json_t *root = render_status(&status, actions->topology(actions->context));
+    (void)json_object_set_new(root, "unheard", unheard_sources(actions));
+    http_answer_json(request, root);
 }
 
 static void serve_peers(struct request *request)

@@ -24,6 +24,24 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
     view->disagreement = figures_disagreement(figures, view->state == SGP_NODE_FINISHED);
 }
 
+bool inspect_unheard(const struct sgp_peer_status *peer)
+{
+    return peer->direction == SGP_IN && (peer->absent || peer->last_heard == SGP_TIME_NEVER);
+}
+
+bool inspect_hears_nobody(const struct daemon *daemon)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    bool hears = false;
+    for (uint32_t i = daemon->out_count; i < daemon->edge_count && !hears; i++) {
+        struct sgp_peer_status peer;
+        sgp_node_link_status(daemon->node, i, &peer);
+        hears = !inspect_unheard(&peer);
+    }
+    return status.state != SGP_NODE_JOINING && daemon->edge_count > daemon->out_count && !hears;
+}
+
 static void inspect_status(void *context, struct view_status *ret_status)
 {
     struct daemon *daemon = context;
@@ -46,6 +64,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .weight_minted = daemon->ledger.minted,
         .jumps = status.jumps,
         .starving = status.starving,
+        .hears_nobody = inspect_hears_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
         .waiting = status.waiting,
     };
@@ -78,6 +97,8 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .state = peer.state,
         .peer_state = peer.peer_state,
         .absent = peer.absent,
+        .unheard = inspect_unheard(&peer),
+        .absent_after_seconds = (double)peer.silence_bound / (double)SGP_SECOND,
         .round = peer.round,
         .lag_rounds = status.round - peer.round,
         .last_heard_seconds =

@@ -140,6 +140,36 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
 
 /* ---- STATUS=, and whom we wait for ---- */
 
+/* The names of the sources that are not heard, with commas; those that do not fit are left out. */
+static void name_unheard(const struct daemon *daemon, char text[SGP_TEXT_BYTES / 2])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = daemon->out_count; i < daemon->edge_count; i++) {
+        struct sgp_peer_status peer;
+        sgp_node_link_status(daemon->node, i, &peer);
+        const char *name = name_of(daemon, peer.peer);
+        if (!inspect_unheard(&peer) || used + strlen(name) + 2 > SGP_TEXT_BYTES / 2)
+            continue;
+        used += (size_t)snprintf(
+            text + used, SGP_TEXT_BYTES / 2 - used, "%s%s", used > 0 ? "," : "", name);
+    }
+}
+
+/* A node that gives and hears nobody learns nothing from the rest any more: that is said, once. */
+static int tell_deafness(struct daemon *daemon, char *text, size_t size)
+{
+    char names[SGP_TEXT_BYTES / 2];
+    bool deaf = inspect_hears_nobody(daemon);
+    name_unheard(daemon, names);
+    if (deaf && !daemon->deaf_told)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=hears_nobody unheard=%s", names);
+    else if (!deaf && daemon->deaf_told)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=hears_again");
+    daemon->deaf_told = deaf;
+    return deaf ? snprintf(text, size, "; hears nobody (%.200s)", names) : 0;
+}
+
 void notes_status_line(struct daemon *daemon)
 {
     struct sgp_node_status status;
@@ -147,6 +177,7 @@ void notes_status_line(struct daemon *daemon)
     char text[SGP_TEXT_BYTES];
     int used = snprintf(text, sizeof text, "%s, round %" PRId64 " of %" PRId64,
         sgp_node_state_name(status.state), status.round, status.rounds);
+    used += tell_deafness(daemon, text + used, sizeof text - (size_t)used);
     sgp_time waited = daemon_now() - status.waiting_since;
     bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= DAEMON_WAIT_NS;
     if (waits) {

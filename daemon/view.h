@@ -37,6 +37,7 @@ struct view_status {
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
     bool starving;
+    bool hears_nobody;         /* has sources, has begun, and none of them is heard */
     const char *topology_file; /* outlives the call */
     uint32_t phase;            /* index, of the current round */
     enum sgp_waiting waiting;
@@ -52,10 +53,12 @@ struct view_peer { /* one link */
     enum sgp_link_state state;
     enum sgp_node_state peer_state; /* 0 until first heard */
     bool absent;
-    sgp_round round;           /* SGP_ROUND_NONE until first heard: rendered as null */
-    int64_t lag_rounds;        /* own round - round; meaningful once round is known */
-    double last_heard_seconds; /* ago; NaN if never */
-    double rtt_ms;             /* NaN if unknown */
+    bool unheard;                /* a source that is not heard: not yet, or no longer */
+    double absent_after_seconds; /* of silence */
+    sgp_round round;             /* SGP_ROUND_NONE until first heard: rendered as null */
+    int64_t lag_rounds;          /* own round - round; meaningful once round is known */
+    double last_heard_seconds;   /* ago; NaN if never */
+    double rtt_ms;               /* NaN if unknown */
     uint64_t shares_sent;
     uint64_t shares_received;
     uint64_t shares_returned;

@@ -1,5 +1,6 @@
 """Faults on purpose: a neighbour killed, a line that breaks in mid-share, a process that stands still.
 Nobody waits for longer than the detection bound, and no share is counted twice or lost."""
+import math
 import signal
 import time
 
@@ -40,6 +41,33 @@ class Killed(FleetTest):
         for i in living:
             self.assertGreater(f.nodes[i].status()["test_accuracy"], 0.85)
         self.assertIn("event=absent peer=n3", f.nodes[0].log() + f.nodes[1].log())
+
+
+class Ring(FleetTest):
+    def test_the_one_behind_a_dead_node_names_itself_and_stays_finite(self):
+        """n4 gives and hears nobody: it says so, and the guard keeps its weight from melting away."""
+        ring = [[(i, (i + 1) % 8) for i in range(8)]]
+        f = self.fleet(8, phases=ring, options={"train.epochs": "100000"})
+        f.start()
+        for i in range(8):
+            f.wait_round(i, 30)
+        f.nodes[3].end(signal.SIGKILL)
+        f.wait_log(4, "event=hears_nobody unheard=n3")
+        living = [0, 1, 2, 4, 5, 6, 7]
+        for i in living:
+            f.wait_round(i, f.nodes[i].status()["round"] + 300)
+        for i in living:
+            status = f.nodes[i].status()
+            self.assertEqual(status["hears_nobody"], i == 4)
+            self.assertEqual(status["unheard"], ["n3"] if i == 4 else [])
+            self.assertGreater(status["weight"], 0.1)
+            evaluation = f.nodes[i].json("/v1/evaluate", "POST")
+            self.assertTrue(math.isfinite(evaluation["loss"]))
+            self.assertGreater(evaluation["accuracy"], 0.8)
+        f.nodes[3].start()
+        f.wait_log(4, "event=hears_again")
+        self.assertEqual(f.nodes[4].status()["unheard"], [])
+        self.assert_alive(f)
 
 
 class Reset(FleetTest):

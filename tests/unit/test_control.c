@@ -77,6 +77,7 @@ static void fake_status(void *context, struct view_status *status)
         .learning_rate = 0.05,
         .weight = 1,
         .weight_in_flight = 0.25,
+        .hears_nobody = true,
         .disagreement = 1e-3,
         .parameters = 8,
         .memory_bytes = 1024,
@@ -103,6 +104,8 @@ static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
         .peer_state = index == 0 ? SGP_NODE_TRAINING : 0,
         .round = index == 0 ? 16 : SGP_ROUND_NONE,
         .lag_rounds = 1,
+        .unheard = index == 1,
+        .absent_after_seconds = 3,
         .last_heard_seconds = index == 0 ? 0.5 : (double)NAN,
         .rtt_ms = index == 0 ? 2.0 : (double)NAN,
         .shares_sent = 7};
@@ -456,6 +459,11 @@ Test(control, status_has_every_field)
     expect_number(status, "weight_in_flight", 0.25);
     expect_null(status, "test_loss");
     expect_text(status, "last_error", "caf?");
+    cr_assert(eq(int, json_is_true(json_object_get(status, "hears_nobody")), 1));
+    const json_t *unheard = json_object_get(status, "unheard");
+    cr_assert(eq(sz, json_array_size(unheard), 1));
+    char *name = (char *)json_string_value(json_array_get(unheard, 0));
+    cr_assert(eq(str, name, "n1"));
     const json_t *topology = json_object_get(status, "topology");
     expect_text(topology, "file", "/etc/sgpd/fleet.dot");
     expect_number(topology, "nodes", 2);
@@ -484,6 +492,7 @@ Test(control, peers_have_every_field)
     expect_text(json_array_get(peers, 0), "direction", "out");
     expect_text(json_array_get(peers, 0), "state", "up");
     expect_number(json_array_get(peers, 0), "lag_rounds", 1);
+    expect_number(json_array_get(peers, 0), "absent_after_seconds", 3);
     expect_text(json_array_get(peers, 1), "direction", "in");
     expect_text(json_array_get(peers, 1), "state", "connecting");
     expect_null(json_array_get(peers, 1), "round");
