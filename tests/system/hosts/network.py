@@ -1,18 +1,11 @@
 #!/usr/bin/python3
-"""Fleets of several hosts: each node in a network namespace with an address of its own, on a cable to a
-bridge that can be cut, choked, or cut in one direction only. network.py SGPD [TEST...]
-
-Packets are dropped at the bridge, so that nobody is told: no reset, no refusal, only silence."""
+"""Hosts whose cables are cut, choked, or lose packets. network.py SGPD [TEST...]"""
 import json
-import os
-import sys
 import time
 
 import sandbox
 from sandbox import call
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import fleet
+from switch import Hosts, HostsOfIPv6, NetworkTest, fleet
 
 HOSTS = 4
 BOUND_SECONDS = 30  # the longest silence that is not yet absence
@@ -21,86 +14,8 @@ RATE = "1mbit" if fleet.LONG else "10mbit"
 ROOMY = {"model.layers": "dense 2000 relu, dense 2"}  # 18,002 parameters: 72 kB a share
 
 
-@sandbox.once
-def switch():
-    """The bridge and its hosts, in namespaces that end with this process."""
-    sandbox.need("ip", "nft", "tc", "nsenter")
-    sandbox.enter(sandbox.NETWORK | sandbox.MOUNTS)
-    # `ip netns` keeps its names here; nothing of it is to be seen outside.
-    os.makedirs("/run/netns", exist_ok=True)
-    sandbox.attempt("no tmpfs", "mount", "-t", "tmpfs", "sgpd-tests", "/run/netns")
-    sandbox.attempt("no bridge", "ip", "link", "add", "switch", "type", "bridge")
-    call("ip", "link", "set", "switch", "up")
-    for i in range(HOSTS):
-        plug(i)
-    sandbox.attempt("no nftables on bridges", "nft", "add table bridge cables; add chain bridge cables pass "
-                    "{ type filter hook forward priority 0; }")
-
-
-def plug(i):
-    call("ip", "netns", "add", f"h{i}")
-    sandbox.attempt("no veth", "ip", "link", "add", f"cable{i}", "type", "veth", "peer", "name", "eth0",
-                    "netns", f"h{i}")
-    call("ip", "link", "set", f"cable{i}", "master", "switch", "up")
-    inside = ("ip", "-n", f"h{i}")
-    call(*inside, "link", "set", "lo", "up")
-    call(*inside, "address", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
-    call(*inside, "address", "add", f"fd77::{i + 1}/64", "dev", "eth0", "nodad")
-    call(*inside, "link", "set", "eth0", "up")
-
-
-class Hosts(fleet.Fleet):
-    """A fleet whose nodes live on the hosts."""
-
-    ipv6 = False
-
-    def host(self, index):
-        return f"[fd77::{index + 1}]" if self.ipv6 else f"10.77.0.{index + 1}"
-
-    def command(self, node):
-        return ["ip", "netns", "exec", f"h{node.index}", *super().command(node)]
-
-
-class HostsOfIPv6(Hosts):
-    ipv6 = True
-
-
-class NetworkTest(fleet.FleetTest):
-    def setUp(self):
-        switch()
-        self.addCleanup(self.mend)
-
-    def fleet(self, kind=Hosts, **options):
-        f = kind(HOSTS, **options)
-        self.fleets = [f]
-        self.addCleanup(f.close)
-        return f
-
-    # The cables.
-
-    def cut(self, *rules):
-        """Drop what these rules match, at the bridge."""
-        for rule in rules:
-            call("nft", "add", "rule", "bridge", "cables", "pass", *rule.split(), "drop")
-
-    def mend(self):
-        call("nft", "flush", "chain", "bridge", "cables", "pass")
-
-    # The mass.
-
-    def pause(self, f):
-        for node in f.nodes:
-            node.get("/v1/pause", "POST")
-        f.wait_state("paused")
-        f.wait("everything to be acknowledged",
-               lambda: all(n.status()["weight_in_flight"] == 0 for n in f.nodes))
-
-    def resume(self, f):
-        for node in f.nodes:
-            node.get("/v1/resume", "POST")
-
-    def assert_mass(self, f):
-        self.assertLessEqual(abs(sum(n.status()["weight"] for n in f.nodes) - HOSTS), 1e-9)
+class FourHosts(NetworkTest):
+    hosts = HOSTS
 
     def assert_finished(self, f):
         for status in f.wait_state("finished", timeout=4 * fleet.PATIENCE):
@@ -109,7 +24,7 @@ class NetworkTest(fleet.FleetTest):
         self.assert_alive(f)
 
 
-class Addresses(NetworkTest):
+class Addresses(FourHosts):
     def check(self, kind):
         f = self.fleet(kind, options={"train.epochs": "40"})
         f.start()
@@ -127,7 +42,7 @@ class Addresses(NetworkTest):
         self.check(HostsOfIPv6)
 
 
-class Cuts(NetworkTest):
+class Cuts(FourHosts):
     """Each is longer than the silence that makes a neighbour absent."""
 
     OPTIONS = {**ROOMY, "train.epochs": "100000"}
@@ -196,8 +111,7 @@ class Cuts(NetworkTest):
     def test_a_switch_cut_in_halves(self):
         f = self.start()
         began = time.monotonic()
-        self.cut('iifname { "cable0", "cable1" } oifname { "cable2", "cable3" }',
-                 'iifname { "cable2", "cable3" } oifname { "cable0", "cable1" }')
+        self.cut_in_halves()
         for i in range(HOSTS):
             f.wait_log(i, "event=absent", 2 * BOUND_SECONDS)
         sandbox.tell("both halves know after %.1f s" % (time.monotonic() - began))
@@ -208,7 +122,7 @@ class Cuts(NetworkTest):
         self.check_mended(f)
 
 
-class Bad(NetworkTest):
+class Bad(FourHosts):
     def choke(self, device, *where):
         limit = ("rate", RATE, "burst", "16kb", "latency", "400ms")
         sandbox.attempt("no tbf", "tc", *where, "qdisc", "add", "dev", device, "root", "tbf", *limit)
