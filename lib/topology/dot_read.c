@@ -128,12 +128,18 @@ static void phase_name(const struct reader *r, uint32_t g, char name[SGP_NAME_BY
         (void)snprintf(name, SGP_NAME_BYTES, "phase%u", g);
 }
 
+/* Where a node first appears in a digraph. Searched when a message wants it, never before: a search
+ * reads the text up to there. */
+static uint32_t line_of(const struct reader *r, uint32_t g, const char *name)
+{
+    return sgp_scan_line(&r->text, g, name, NULL, 1);
+}
+
 static int add_member(struct reader *r, uint32_t g, Agnode_t *node, const char *address)
 {
     char *name = agnameof(node), host[SGP_ADDRESS_BYTES];
-    uint32_t line = sgp_scan_line(&r->text, g, name, NULL, 1);
     if (strlen(name) >= SGP_NAME_BYTES)
-        return fail_at(r, line, SGP_E_TOPOLOGY,
+        return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
             "node name \"%.20s...\" is too long; it may have %u bytes", name, SGP_NAME_BYTES - 1);
     struct sgp_topology_node entry = {{0}, {0}};
     (void)snprintf(entry.name, sizeof entry.name, "%s", name);
@@ -142,24 +148,25 @@ static int add_member(struct reader *r, uint32_t g, Agnode_t *node, const char *
         uint16_t port;
         int code = sgp_address_split(address, &reason, host, &port);
         if (code)
-            return fail_at(r, line, code, "node %s: %s", name, reason.text);
+            return fail_at(r, line_of(r, g, name), code, "node %s: %s", name, reason.text);
         int length = snprintf(entry.address, sizeof entry.address,
             strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
         if ((size_t)length >= sizeof entry.address)
-            return fail_at(r, line, SGP_E_TOPOLOGY, "node %s: its address is too long", name);
+            return fail_at(
+                r, line_of(r, g, name), SGP_E_TOPOLOGY, "node %s: its address is too long", name);
     }
     Agnode_t *known = agnode(r->fleet, name, 0);
     if (known) {
         const char *first = r->nodes[((struct member *)AGDATA(known))->index].address;
         if (strcmp(first, entry.address) == 0)
             return 0;
-        return fail_at(r, line, SGP_E_TOPOLOGY,
+        return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
             "node %s has the address %s here and %s before; give it once", name, entry.address,
             first);
     }
     if (r->node_count == SGP_NODES_MAX)
-        return fail_at(
-            r, line, SGP_E_LIMIT, "there are too many nodes; the limit is %u", SGP_NODES_MAX);
+        return fail_at(r, line_of(r, g, name), SGP_E_LIMIT,
+            "there are too many nodes; the limit is %u", SGP_NODES_MAX);
     static char record[] = "member";
     known = agnode(r->fleet, name, 1);
     struct member *member = agbindrec(known, record, sizeof *member, 1);
@@ -208,7 +215,7 @@ static int fail_unknown(struct reader *r, uint32_t g, const char *phase, const c
     for (uint32_t i = 0; i < r->node_count && i < SGP_DOT_NAMES_LISTED && length < sizeof list; i++)
         length += (size_t)snprintf(
             list + length, sizeof list - length, "%s%.24s", i ? ", " : "", r->nodes[i].name);
-    return fail_at(r, sgp_scan_line(&r->text, g, name, NULL, 1), SGP_E_TOPOLOGY,
+    return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
         "digraph %s: unknown node %.64s; nodes are those %s (%s%s)", phase, name,
         r->addressed ? "with an address" : "of the first digraph", list,
         r->node_count > SGP_DOT_NAMES_LISTED ? ", ..." : "");
