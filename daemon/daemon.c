@@ -155,7 +155,6 @@ static int take_all(struct sgp_pool *pool, uint32_t count, uint64_t floats)
 static int create_node(struct daemon *daemon, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
-    const struct sgp_node_needs *needs = &prepared->needs;
     struct sgp_node_config config;
     prepared_node_config(prepared, &config);
     int code = survive_open(daemon, &config, error);
@@ -165,9 +164,11 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     code = sgp_node_create(&config, &daemon->node);
     if (code < 0)
         return cannot(error, code, "the node cannot be made");
-    daemon->effects.items = calloc(needs->effects, sizeof *daemon->effects.items);
-    daemon->effects.capacity = needs->effects;
-    daemon->incoming = calloc(needs->receives, sizeof *daemon->incoming);
+    struct sgp_node_needs needs;
+    sgp_node_counts(daemon->node, &needs);
+    daemon->effects.items = calloc(needs.effects, sizeof *daemon->effects.items);
+    daemon->effects.capacity = needs.effects;
+    daemon->incoming = calloc(needs.receives, sizeof *daemon->incoming);
     daemon->driver = (struct sgp_driver){.node = daemon->node,
         .verbs = &daemon_verbs,
         .context = daemon,
@@ -178,9 +179,9 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     if (code == 0)
         code = tasks_init(daemon);
     if (code == 0)
-        code = take_all(&daemon->snapshots, needs->snapshots, prepared->parameters);
+        code = take_all(&daemon->snapshots, needs.snapshots, prepared->parameters);
     if (code == 0)
-        code = take_all(&daemon->receives, needs->receives, prepared->parameters);
+        code = take_all(&daemon->receives, needs.receives, prepared->parameters);
     return code < 0 ? cannot(error, code, "the buffers cannot be made") : 0;
 }
 

@@ -143,7 +143,8 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
         spoil(ledger, path, "damaged (no part of it has a matching checksum)");
         return 0;
     }
-    if (!reserve(&ledger->record, slot->link_count))
+    /* Edges that the topology has no more stay links: what is owed over them is settled. */
+    if (!reserve(&ledger->record, ledger->record.link_capacity + slot->link_count))
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     decode(ledger, slot);
     ledger->found = sgp_record_is_sound(&ledger->record, ledger->topology->node_count) &&

@@ -29,7 +29,8 @@ struct ledger {
     size_t map_bytes, slot_bytes;
 };
 
-/* Read DIRECTORY/ledger of node `self`, if any, and make one for `link_capacity` links. Returns 0 also
+/* Read DIRECTORY/ledger of node `self`, if any, and make one for `link_capacity` links and those that
+ * were found in it. Returns 0 also
  * if it is absent or damaged; SGP_E_STATE if it is another node's; -errno; -ENOMEM. On failure nothing
  * is left open. */
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,

@@ -43,4 +43,8 @@ struct sgp_driver {
 /* Perform one event. */
 SGP_API void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event);
 
+/* Change the topology (sgp/node.h: sgp_node_reload) and perform what that asks for: the record is
+ * committed with the new indices, and then the verbs are called with the former ones. */
+SGP_API void sgp_driver_reload(struct sgp_driver *driver, sgp_time now, struct sgp_reload *reload);
+
 #endif

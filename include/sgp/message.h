@@ -81,6 +81,7 @@ enum sgp_reason {
     SGP_REASON_REPLACED, /* a newer connection of the same source */
     SGP_REASON_LEAVING,  /* the sender stops */
     SGP_REASON_METHOD,   /* another algorithm */
+    SGP_REASON_TOPOLOGY, /* by the sender's new topology the edge is gone, or the address another */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };

@@ -174,31 +174,60 @@ struct sgp_effects {
     uint32_t capacity;
 };
 
-/* What a node needs of its performer, from topology and method. */
+/* What a node needs of its performer, from topology and method, or as it is. */
 struct sgp_node_needs {
     uint32_t snapshots; /* snapshot slots: 2, and one per out-neighbour that may become unreachable;
                            slots are taken lowest first, so those beyond 2 stay untouched in peace */
     uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one; for a
                            method that overlaps, one for every in-neighbour, and one */
     uint32_t effects;   /* most effects of one step */
-    uint32_t links;     /* of a record */
+    uint32_t links;     /* and entries of a record */
 };
 /* Returns 0 or -ENOMEM. */
 SGP_API int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, struct sgp_node_needs *ret_needs);
 
-struct sgp_node; /* opaque: lib/core/core.h */
+struct sgp_node;   /* opaque: lib/core/core.h */
+struct sgp_reload; /* opaque: lib/core/reload.c */
 
 /* Create a node in state joining; it does nothing before SGP_EVENT_START. The config is copied, the
  * topology borrowed. Returns 0, -EINVAL for a config out of range, -ENOMEM. */
 SGP_API int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_node);
 SGP_API void sgp_node_destroy(struct sgp_node *node); /* NULL is fine */
 
+/* What a node needs as it is: more than its topology says if its record or a former topology named
+ * links that are no edges any more. */
+SGP_API void sgp_node_counts(const struct sgp_node *node, struct sgp_node_needs *ret_needs);
+
 /* One step. Cannot fail: an operating error is an event, a peer's error becomes HANG_UP.
- * effects->capacity must be at least needs.effects. Events of a connection already gone are
+ * effects->capacity must be at least sgp_node_counts' effects. Events of a connection already gone are
  * ignored. Effects must be performed in order, before the next step of this node. */
 SGP_API void sgp_node_step(
     struct sgp_node *node, const struct sgp_event *event, struct sgp_effects *effects);
+
+/* Another topology for a running node, in two parts, so that the second cannot fail. Its links are then
+ * the edges of the new file, and those of the former to peers that it still names (`retired`: nothing
+ * is given over them any more, what is owed is settled, and an edge that returns goes on with its
+ * numbers). Round, weight and jobs under way stay; the performer's slots keep their numbers. */
+struct sgp_node_change {
+    const struct sgp_topology *topology; /* borrowed; sealed; must outlive the node */
+    uint32_t self;                       /* the node's index in it; the name must be the same */
+    double weight_least;                 /* of sgp_topology_weight_least */
+};
+/* Allocate everything. *ret_needs is what the performer must then have, never fewer slots than now.
+ * Returns 0; -EINVAL for a change out of range, or another node's; -ENOMEM. No step of the node may
+ * come between this and the next. */
+SGP_API int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_node_change *change,
+    struct sgp_node_needs *ret_needs, struct sgp_reload **ret_reload);
+SGP_API void sgp_reload_cancel(struct sgp_reload *reload); /* NULL is fine */
+
+/* Do it, and end `reload`. The effects speak of peers by their FORMER indices: a peer that the new file
+ * does not name is hung up on, what it is owed taken back, what it gave absorbed; one with another
+ * address is hung up on. Dials under way are void: the performer forgets them, and peers are dialled
+ * anew. Whatever else the performer keeps by peer or by link it carries over to the new indices when
+ * the effects are performed, and posts a TICK. */
+SGP_API void sgp_node_reload(
+    struct sgp_node *node, sgp_time now, struct sgp_reload *reload, struct sgp_effects *effects);
 
 /* When to send SGP_EVENT_TICK at the latest if nothing happens before; SGP_TIME_NEVER when idle. */
 SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);
@@ -237,6 +266,7 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     uint32_t peer;
     enum sgp_direction direction;
     enum sgp_link_state state;
+    bool retired; /* an edge of a former topology, kept for what is still to be settled */
     bool absent;
     enum sgp_node_state peer_state; /* 0 until first heard */
     sgp_round round;                /* of the peer, SGP_ROUND_NONE until heard */

@@ -1,6 +1,8 @@
 /* The inside of the node: its structures, and what its files ask of each other.
  *
  *   node.c    create, step (an event to its handler), deadline
+ *   layout.c  which links and how many buffers under a topology
+ *   reload.c  another topology, in the middle of everything
  *   link.c    dialling, greeting, liveness, pulses
  *   share.c   credits, giving, accepting, settling, returning, absorbing
  *   record.c  what survives the process, and a node made from it
@@ -51,6 +53,7 @@ struct sgp_core_link {
     uint32_t intervals;  /* in the present window */
     bool absent;
     bool trained;           /* it has been seen training: if it joins again, it has restarted */
+    bool retired;           /* no edge of the file any more */
     struct sgp_pulse pulse; /* the latest; state 0 before the first */
     bool mismatch;
     int last_error;
@@ -110,6 +113,15 @@ struct sgp_seeking {
     struct sgp_estimate incoming;
 };
 
+/* The arrays of a node. */
+struct sgp_layout {
+    uint32_t link_count, out_count;
+    struct sgp_core_link *links;
+    uint32_t snapshot_count, receive_count;
+    uint32_t *snapshot_users;
+    struct sgp_receive *receives;
+};
+
 struct sgp_node {
     struct sgp_node_config config;
     struct sgp_random random;
@@ -149,6 +161,24 @@ struct sgp_node {
     struct sgp_handing handing;
     struct sgp_seeking seeking;
 };
+
+/* layout.c */
+enum {                /* of a peer */
+    SGP_MARK_OUT = 1, /* an edge of the file leads to it */
+    SGP_MARK_IN = 2,
+    SGP_MARK_KEPT_OUT = 4, /* a link of a former file did */
+    SGP_MARK_KEPT_IN = 8,
+    SGP_MARK_OWES = 16, /* on that, a snapshot is owed */
+};
+/* Make the arrays of node `self`: links for the edges of the file and for what `marks` (one for each
+ * node, by peer) keeps, all of them down, and no fewer snapshots and receives than `least`. 0 or
+ * -ENOMEM. */
+int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, unsigned char *marks, const struct sgp_node_needs *least,
+    struct sgp_layout *ret_layout);
+void sgp_core_layout_finish(struct sgp_layout *layout);
+void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_needs *ret_needs);
+void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
 
 /* node.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
@@ -200,6 +230,7 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_grant(struct sgp_node *node);
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round);
+void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 void sgp_core_send_owed(struct sgp_node *node);
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */
 const struct sgp_core_link *sgp_core_cannot_give(

@@ -3,6 +3,8 @@
 
 #include "core/trace.h"
 
+#include <inttypes.h>
+
 static void perform(const struct sgp_driver *driver, const struct sgp_effect *effect)
 {
     const struct sgp_driver_verbs *verbs = driver->verbs;
@@ -44,6 +46,14 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
     }
 }
 
+static void carry_out(struct sgp_driver *driver)
+{
+    if (driver->verbs->commit != NULL && sgp_node_record_changed(driver->node))
+        driver->verbs->commit(driver->context, driver->node);
+    for (uint32_t i = 0; i < driver->effects->count; i++)
+        perform(driver, &driver->effects->items[i]);
+}
+
 void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event)
 {
     sgp_assert(!driver->stepping); /* a verb must not post */
@@ -54,9 +64,17 @@ void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event)
         sgp_trace_line(line, sizeof(line), driver, event);
         sgp_log(driver->sink, SGP_LEVEL_TRACE, "%s", line);
     }
-    if (driver->verbs->commit != NULL && sgp_node_record_changed(driver->node))
-        driver->verbs->commit(driver->context, driver->node);
-    for (uint32_t i = 0; i < driver->effects->count; i++)
-        perform(driver, &driver->effects->items[i]);
+    carry_out(driver);
+    driver->stepping = false;
+}
+
+void sgp_driver_reload(struct sgp_driver *driver, sgp_time now, struct sgp_reload *reload)
+{
+    sgp_assert(!driver->stepping);
+    driver->stepping = true;
+    sgp_node_reload(driver->node, now, reload, driver->effects);
+    sgp_log(driver->sink, SGP_LEVEL_TRACE, "t=%" PRId64 " node=%s event=reload effects=%" PRIu32,
+        now, driver->name, driver->effects->count);
+    carry_out(driver);
     driver->stepping = false;
 }

@@ -65,7 +65,7 @@ bool sgp_core_seeks(struct sgp_node *node)
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
         bool lives = sgp_core_living(link);
-        all = all && link->heard != SGP_TIME_NEVER;
+        all = all && (link->heard != SGP_TIME_NEVER || link->retired);
         living = living || lives;
         ahead = ahead || (lives && link->pulse.round >
                                        node->round + node->config.topology->rounds_per_cycle);

@@ -77,6 +77,7 @@ void sgp_node_link_status(
         .peer = link->peer,
         .direction = link->direction,
         .state = link->state,
+        .retired = link->retired,
         .absent = link->absent,
         .peer_state = link->pulse.state,
         .round = heard ? link->pulse.round : SGP_ROUND_NONE,

@@ -276,6 +276,8 @@ void sgp_core_goodbye(
     /* The peer would not have this share, and says so by ending the connection. */
     if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
+    if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
+        link->heard = SGP_TIME_NEVER;
     bool passing =
         reason == SGP_REASON_ABSENT || reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
     if (!passing) /* dialling again at once would not change its mind */
@@ -396,7 +398,14 @@ void sgp_core_welcome(
 /* A finished node goes on dialling: who comes back wants to hear of the end, and of the model. */
 static bool wants_connection(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return !node->drained || link->owed.exists;
+    return (!node->drained && !link->retired) || link->owed.exists;
+}
+
+/* An edge that is gone from the file and over which nothing is left to settle. */
+static bool is_over(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->retired && link->direction == SGP_OUT && link->connection != 0 &&
+           !link->owed.exists && !link->asks && node->handing.peer != link->peer;
 }
 
 /* When silence on this link becomes absence. */
@@ -429,6 +438,10 @@ void sgp_core_watch(struct sgp_node *node)
         struct sgp_core_link *link = &node->links[i];
         if (absent_at(node, link) <= node->now)
             fall_silent(node, link);
+        if (is_over(node, link)) {
+            sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
+            link->heard = SGP_TIME_NEVER;
+        }
         if (link->redial <= node->now && wants_connection(node, link)) {
             struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_DIAL);
             effect->link = (struct sgp_link){.peer = link->peer, .direction = SGP_OUT};

@@ -5,75 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what a node needs ---- */
-
-enum { MARK_OUT = 1, MARK_IN = 2 };
-
-/* Mark every node that shares an edge with `self` in any phase; count the links each way. */
-static void mark_peers(const struct sgp_topology *topology, uint32_t self, unsigned char *marks,
-    uint32_t *ret_out, uint32_t *ret_in)
-{
-    *ret_out = *ret_in = 0;
-    for (uint32_t p = 0; p < topology->phase_count; p++) {
-        const struct sgp_phase *phase = &topology->phases[p];
-        uint32_t count;
-        const struct sgp_edge *edges = sgp_phase_out(phase, self, &count);
-        for (uint32_t e = 0; e < count; e++) {
-            *ret_out += (marks[edges[e].target] & MARK_OUT) == 0;
-            marks[edges[e].target] |= MARK_OUT;
-        }
-        edges = sgp_phase_in(phase, self, &count);
-        for (uint32_t e = 0; e < count; e++) {
-            *ret_in += (marks[edges[e].source] & MARK_IN) == 0;
-            marks[edges[e].source] |= MARK_IN;
-        }
-    }
-}
-
-/* The most shares awaited in two successive rounds, the seam of the cycle included. */
-static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint32_t self)
-{
-    uint32_t most = 0;
-    for (uint32_t p = 0; p < topology->phase_count; p++) {
-        const struct sgp_phase *phase = &topology->phases[p];
-        uint32_t after = p + 1 < topology->phase_count
-                             ? p + 1
-                             : sgp_topology_phase_index(topology, topology->prelude_rounds);
-        uint32_t here, next;
-        (void)sgp_phase_in(phase, self, &here);
-        (void)sgp_phase_in(&topology->phases[after], self, &next);
-        if (phase->rounds > 1 && here > next)
-            next = here;
-        if (here + next > most)
-            most = here + next;
-    }
-    return most;
-}
-
-static void needs_of(const struct sgp_topology *topology, uint32_t self,
-    const struct sgp_method *method, uint32_t out, uint32_t in, struct sgp_node_needs *ret_needs)
-{
-    uint32_t awaited = awaited_in_two_rounds(topology, self);
-    bool one_each = method->when != SGP_WHEN_ALL_PROMISED && in > awaited;
-    ret_needs->snapshots = 2 + out;
-    ret_needs->receives = (one_each ? in : awaited) + 1;
-    ret_needs->effects = 16 + 8 * (out + in) + 2 * ret_needs->receives;
-    ret_needs->links = out + in;
-}
-
-int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
-    const struct sgp_method *method, struct sgp_node_needs *ret_needs)
-{
-    unsigned char *marks = calloc(topology->node_count, 1);
-    if (marks == NULL)
-        return -ENOMEM;
-    uint32_t out, in;
-    mark_peers(topology, self, marks, &out, &in);
-    free(marks);
-    needs_of(topology, self, method, out, in, ret_needs);
-    return 0;
-}
-
 /* ---- life ---- */
 
 static bool config_is_sound(const struct sgp_node_config *config)
@@ -89,50 +20,46 @@ static bool config_is_sound(const struct sgp_node_config *config)
                    sgp_record_is_sound(config->record, config->topology->node_count)));
 }
 
-static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direction direction)
+/* Mark the links on record; false if one leads to the node itself. */
+static bool mark_record(const struct sgp_node_config *config, unsigned char *marks)
 {
-    link->peer = peer;
-    link->direction = direction;
-    link->state = SGP_LINK_DOWN;
-    link->redial = SGP_TIME_NEVER;
-    link->backoff = SGP_DIAL_MIN_NS;
-    link->heard = SGP_TIME_NEVER;
-    link->credit = link->announced = link->promise = SGP_ROUND_NONE;
-    link->plan = link->plan_from = SGP_ROUND_NONE;
-    link->slot = SGP_SLOT_NONE;
+    const struct sgp_record *record = config->record;
+    for (uint32_t i = 0; record != NULL && i < record->link_count; i++) {
+        if (record->links[i].peer == config->self)
+            return false;
+        marks[record->links[i].peer] |= record->links[i].out ? SGP_MARK_KEPT_OUT : SGP_MARK_KEPT_IN;
+    }
+    return true;
+}
+
+static int lay_out(struct sgp_node *node, const struct sgp_node_config *config)
+{
+    unsigned char *marks = calloc(config->topology->node_count, 1);
+    if (marks == NULL)
+        return -ENOMEM;
+    struct sgp_layout layout = {.links = NULL};
+    int code = mark_record(config, marks)
+                   ? sgp_core_lay_out(config->topology, config->self, config->method, marks,
+                         &(struct sgp_node_needs){.links = 0}, &layout)
+                   : -EINVAL;
+    free(marks);
+    if (code == 0)
+        sgp_core_swap_layout(node, &layout);
+    return code;
 }
 
 int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_node)
 {
     if (!config_is_sound(config))
         return -EINVAL;
-    const struct sgp_topology *topology = config->topology;
-    unsigned char *marks = calloc(topology->node_count, 1);
     struct sgp_node *node = calloc(1, sizeof(*node));
-    if (marks == NULL || node == NULL)
-        goto no_memory;
-    uint32_t in;
-    mark_peers(topology, config->self, marks, &node->out_count, &in);
-    node->link_count = node->out_count + in;
-    struct sgp_node_needs needs;
-    needs_of(topology, config->self, config->method, node->out_count, in, &needs);
-    node->snapshot_count = needs.snapshots;
-    node->receive_count = needs.receives;
-    node->links = calloc(node->link_count + 1u, sizeof(*node->links));
-    node->snapshot_users = calloc(needs.snapshots, sizeof(*node->snapshot_users));
-    node->receives = calloc(needs.receives, sizeof(*node->receives));
-    if (node->links == NULL || node->snapshot_users == NULL || node->receives == NULL)
-        goto no_memory;
-
-    struct sgp_core_link *out = node->links;
-    struct sgp_core_link *into = node->links + node->out_count;
-    for (uint32_t i = 0; i < topology->node_count; i++) {
-        if (marks[i] & MARK_OUT)
-            init_link(out++, i, SGP_OUT);
-        if (marks[i] & MARK_IN)
-            init_link(into++, i, SGP_IN);
+    if (node == NULL)
+        return -ENOMEM;
+    int code = lay_out(node, config);
+    if (code < 0) {
+        sgp_node_destroy(node);
+        return code;
     }
-    free(marks);
     node->config = *config;
     node->config.fingerprint.method = config->method->number;
     sgp_random_init(&node->random, config->seed, config->self);
@@ -153,20 +80,15 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->config.record = NULL; /* borrowed for the call */
     *ret_node = node;
     return 0;
-
-no_memory:
-    free(marks);
-    sgp_node_destroy(node);
-    return -ENOMEM;
 }
 
 void sgp_node_destroy(struct sgp_node *node)
 {
     if (node == NULL)
         return;
-    free(node->links);
-    free(node->snapshot_users);
-    free(node->receives);
+    struct sgp_layout layout = {.links = NULL};
+    sgp_core_swap_layout(node, &layout);
+    sgp_core_layout_finish(&layout);
     free(node);
 }
 

@@ -65,10 +65,6 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 static void restore_link(struct sgp_node *node, const struct sgp_record_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
-    if (link == NULL) { /* an edge of another topology: nobody is left to settle with */
-        node->weight += from->owed_weight;
-        return;
-    }
     link->lineage = from->lineage;
     link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
     if (!from->out) {

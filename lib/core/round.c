@@ -77,7 +77,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
     *ret_missing = SGP_SLOT_NONE;
     for (uint32_t i = 0; i < node->link_count && *ret_missing == SGP_SLOT_NONE; i++)
-        if (node->links[i].heard == SGP_TIME_NEVER)
+        if (node->links[i].heard == SGP_TIME_NEVER && !node->links[i].retired)
             *ret_missing = node->links[i].peer;
     if (*ret_missing == SGP_SLOT_NONE || next_round(node, 0) > 0)
         return true;

@@ -196,6 +196,25 @@ static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *
     return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
 }
 
+static void absorb(struct sgp_node *node, struct sgp_receive *receive)
+{
+    receive->state = SGP_RECEIVE_ABSORBING;
+    node->weight += receive->share.weight;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
+    effect->link.peer = receive->peer;
+    effect->slot = (uint32_t)(receive - node->receives);
+    effect->factor = receive->share.fraction;
+    effect->slice = receive->share.slice;
+    effect->round = receive->share.round;
+}
+
+void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
+{
+    for (uint32_t i = 0; i < node->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_HELD && node->receives[i].peer == peer)
+            absorb(node, &node->receives[i]);
+}
+
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
 {
     for (;;) {
@@ -208,14 +227,7 @@ void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
         }
         if (first == NULL)
             return;
-        first->state = SGP_RECEIVE_ABSORBING;
-        node->weight += first->share.weight;
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
-        effect->link.peer = first->peer;
-        effect->slot = (uint32_t)(first - node->receives);
-        effect->factor = first->share.fraction;
-        effect->slice = first->share.slice;
-        effect->round = first->share.round;
+        absorb(node, first);
     }
 }
 

@@ -1,0 +1,181 @@
+/* Which links a node has under a topology, and how many buffers. The edges of the file are its links,
+ * and so are those of a former file to peers that this one still names (`retired`): nothing is given
+ * over them any more, but what is owed is settled, and numbers go on if the edge comes back. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Mark every node that shares an edge with `self` in any phase; count the links each way. */
+static void mark_edges(const struct sgp_topology *topology, uint32_t self, unsigned char *marks,
+    uint32_t *ret_out, uint32_t *ret_in)
+{
+    *ret_out = *ret_in = 0;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        uint32_t count;
+        const struct sgp_edge *edges = sgp_phase_out(phase, self, &count);
+        for (uint32_t e = 0; e < count; e++) {
+            *ret_out += (marks[edges[e].target] & SGP_MARK_OUT) == 0;
+            marks[edges[e].target] |= SGP_MARK_OUT;
+        }
+        edges = sgp_phase_in(phase, self, &count);
+        for (uint32_t e = 0; e < count; e++) {
+            *ret_in += (marks[edges[e].source] & SGP_MARK_IN) == 0;
+            marks[edges[e].source] |= SGP_MARK_IN;
+        }
+    }
+}
+
+/* The most shares awaited in two successive rounds, the seam of the cycle included. */
+static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint32_t self)
+{
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        uint32_t after = p + 1 < topology->phase_count
+                             ? p + 1
+                             : sgp_topology_phase_index(topology, topology->prelude_rounds);
+        uint32_t here, next;
+        (void)sgp_phase_in(phase, self, &here);
+        (void)sgp_phase_in(&topology->phases[after], self, &next);
+        if (phase->rounds > 1 && here > next)
+            next = here;
+        if (here + next > most)
+            most = here + next;
+    }
+    return most;
+}
+
+static uint32_t effects_most(uint32_t links, uint32_t receives)
+{
+    return 16 + 8 * links + 2 * receives;
+}
+
+/* The needs of the file's own edges. */
+static void needs_of(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, uint32_t out, uint32_t in, struct sgp_node_needs *ret_needs)
+{
+    uint32_t awaited = awaited_in_two_rounds(topology, self);
+    bool one_each = method->when != SGP_WHEN_ALL_PROMISED && in > awaited;
+    ret_needs->snapshots = 2 + out;
+    ret_needs->receives = (one_each ? in : awaited) + 1;
+    ret_needs->links = out + in;
+    ret_needs->effects = effects_most(ret_needs->links, ret_needs->receives);
+}
+
+int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, struct sgp_node_needs *ret_needs)
+{
+    unsigned char *marks = calloc(topology->node_count, 1);
+    if (marks == NULL)
+        return -ENOMEM;
+    uint32_t out, in;
+    mark_edges(topology, self, marks, &out, &in);
+    free(marks);
+    needs_of(topology, self, method, out, in, ret_needs);
+    return 0;
+}
+
+static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direction direction)
+{
+    link->peer = peer;
+    link->direction = direction;
+    link->state = SGP_LINK_DOWN;
+    link->redial = SGP_TIME_NEVER;
+    link->backoff = SGP_DIAL_MIN_NS;
+    link->heard = SGP_TIME_NEVER;
+    link->credit = link->announced = link->promise = SGP_ROUND_NONE;
+    link->plan = link->plan_from = SGP_ROUND_NONE;
+    link->slot = SGP_SLOT_NONE;
+}
+
+static void init_links(struct sgp_layout *layout, const unsigned char *marks, uint32_t node_count)
+{
+    struct sgp_core_link *out = layout->links;
+    struct sgp_core_link *into = layout->links + layout->out_count;
+    for (uint32_t i = 0; i < node_count; i++) {
+        if (marks[i] & (SGP_MARK_OUT | SGP_MARK_KEPT_OUT)) {
+            init_link(out, i, SGP_OUT);
+            (out++)->retired = (marks[i] & SGP_MARK_OUT) == 0;
+        }
+        if (marks[i] & (SGP_MARK_IN | SGP_MARK_KEPT_IN)) {
+            init_link(into, i, SGP_IN);
+            (into++)->retired = (marks[i] & SGP_MARK_IN) == 0;
+        }
+    }
+}
+
+int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
+    const struct sgp_method *method, unsigned char *marks, const struct sgp_node_needs *least,
+    struct sgp_layout *ret_layout)
+{
+    uint32_t out, in;
+    mark_edges(topology, self, marks, &out, &in);
+    struct sgp_node_needs needs;
+    needs_of(topology, self, method, out, in, &needs);
+    struct sgp_layout layout = {
+        .receive_count = needs.receives > least->receives ? needs.receives : least->receives};
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        bool leaves = (marks[i] & (SGP_MARK_OUT | SGP_MARK_KEPT_OUT)) != 0;
+        bool enters = (marks[i] & (SGP_MARK_IN | SGP_MARK_KEPT_IN)) != 0;
+        layout.out_count += leaves;
+        layout.link_count += (uint32_t)leaves + enters;
+        needs.snapshots += (marks[i] & (SGP_MARK_OUT | SGP_MARK_OWES)) == SGP_MARK_OWES;
+    }
+    layout.snapshot_count = needs.snapshots > least->snapshots ? needs.snapshots : least->snapshots;
+    layout.links = calloc(layout.link_count + 1u, sizeof(*layout.links));
+    layout.snapshot_users = calloc(layout.snapshot_count, sizeof(*layout.snapshot_users));
+    layout.receives = calloc(layout.receive_count, sizeof(*layout.receives));
+    if (layout.links == NULL || layout.snapshot_users == NULL || layout.receives == NULL) {
+        sgp_core_layout_finish(&layout);
+        return -ENOMEM;
+    }
+    init_links(&layout, marks, topology->node_count);
+    *ret_layout = layout;
+    return 0;
+}
+
+void sgp_core_layout_finish(struct sgp_layout *layout)
+{
+    free(layout->links);
+    free(layout->snapshot_users);
+    free(layout->receives);
+}
+
+void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
+{
+    struct sgp_layout former = {
+        .links = node->links,
+        .link_count = node->link_count,
+        .out_count = node->out_count,
+        .snapshot_users = node->snapshot_users,
+        .snapshot_count = node->snapshot_count,
+        .receives = node->receives,
+        .receive_count = node->receive_count,
+    };
+    node->links = layout->links;
+    node->link_count = layout->link_count;
+    node->out_count = layout->out_count;
+    node->snapshot_users = layout->snapshot_users;
+    node->snapshot_count = layout->snapshot_count;
+    node->receives = layout->receives;
+    node->receive_count = layout->receive_count;
+    *layout = former;
+}
+
+void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_needs *ret_needs)
+{
+    *ret_needs = (struct sgp_node_needs){.snapshots = layout->snapshot_count,
+        .receives = layout->receive_count,
+        .links = layout->link_count,
+        .effects = effects_most(layout->link_count, layout->receive_count)};
+}
+
+void sgp_node_counts(const struct sgp_node *node, struct sgp_node_needs *ret_needs)
+{
+    struct sgp_layout layout = {.link_count = node->link_count,
+        .snapshot_count = node->snapshot_count,
+        .receive_count = node->receive_count};
+    sgp_core_layout_needs(&layout, ret_needs);
+}

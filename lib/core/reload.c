@@ -1,0 +1,183 @@
+/* Another topology for a node that runs. What can fail, the memory, comes first (sgp_reload_prepare);
+ * then every link that survives moves with all that it knows to its place in the new arrays, and the
+ * peers that are gone are settled with as well as one can. Nothing else of the node changes, so a
+ * round goes on wherever it stands: plans are made again from the new file, and a changed promise is
+ * announced at once. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sgp_reload {
+    struct sgp_node_change change;
+    uint32_t *index; /* by node of the former file: its index in the new one, or SGP_SLOT_NONE */
+    struct sgp_layout layout;
+};
+
+/* ---- what can fail ---- */
+
+static bool is_sound(const struct sgp_node *node, const struct sgp_node_change *change)
+{
+    const struct sgp_topology *topology = change->topology;
+    return topology != NULL && change->self < topology->node_count && change->weight_least >= 0 &&
+           change->weight_least <= SGP_NODES_MAX &&
+           strcmp(topology->nodes[change->self].name,
+               node->config.topology->nodes[node->config.self].name) == 0;
+}
+
+static void find_nodes(
+    const struct sgp_topology *former, const struct sgp_topology *topology, uint32_t *index)
+{
+    for (uint32_t i = 0; i < former->node_count; i++) {
+        int64_t found = sgp_topology_find(topology, former->nodes[i].name);
+        index[i] = found < 0 ? SGP_SLOT_NONE : (uint32_t)found;
+    }
+}
+
+static void mark_links(const struct sgp_node *node, const uint32_t *index, unsigned char *marks)
+{
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        uint32_t peer = index[link->peer];
+        if (peer == SGP_SLOT_NONE)
+            continue;
+        marks[peer] |= link->direction == SGP_OUT ? SGP_MARK_KEPT_OUT : SGP_MARK_KEPT_IN;
+        if (link->owed.exists && link->owed.slot != SGP_SLOT_NONE)
+            marks[peer] |= SGP_MARK_OWES;
+    }
+}
+
+int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_node_change *change,
+    struct sgp_node_needs *ret_needs, struct sgp_reload **ret_reload)
+{
+    if (!is_sound(node, change))
+        return -EINVAL;
+    const struct sgp_topology *former = node->config.topology;
+    struct sgp_reload *reload = calloc(1, sizeof(*reload));
+    unsigned char *marks = calloc(change->topology->node_count, 1);
+    uint32_t *index = calloc(former->node_count, sizeof(*index));
+    int code = reload != NULL && marks != NULL && index != NULL ? 0 : -ENOMEM;
+    if (code == 0) {
+        find_nodes(former, change->topology, index);
+        mark_links(node, index, marks);
+        struct sgp_node_needs least;
+        sgp_node_counts(node, &least);
+        code = sgp_core_lay_out(
+            change->topology, change->self, node->config.method, marks, &least, &reload->layout);
+    }
+    free(marks);
+    if (code < 0) {
+        free(index);
+        free(reload);
+        return code;
+    }
+    reload->change = *change;
+    reload->index = index;
+    sgp_core_layout_needs(&reload->layout, ret_needs);
+    *ret_reload = reload;
+    return 0;
+}
+
+void sgp_reload_cancel(struct sgp_reload *reload)
+{
+    if (reload == NULL)
+        return;
+    sgp_core_layout_finish(&reload->layout);
+    free(reload->index);
+    free(reload);
+}
+
+/* ---- what cannot ---- */
+
+/* The file does not name this peer any more: nobody is left to settle with. What it has accepted
+ * without our knowing goes with it, as its own mass does. */
+static void part_with(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->connection != 0)
+        sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
+    if (link->owed.exists)
+        sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
+    if (link->direction == SGP_IN)
+        sgp_core_absorb_from(node, link->peer);
+}
+
+static void settle_former(struct sgp_node *node, const struct sgp_reload *reload)
+{
+    const struct sgp_topology_node *former = node->config.topology->nodes;
+    const struct sgp_topology_node *now = reload->change.topology->nodes;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        uint32_t peer = reload->index[link->peer];
+        if (peer == SGP_SLOT_NONE)
+            part_with(node, link);
+        else if (link->direction == SGP_OUT && link->connection != 0 &&
+                 strcmp(former[link->peer].address, now[peer].address) != 0)
+            sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
+    }
+}
+
+/* Put a link that survives into its place among those of the new file. */
+static void move_link(struct sgp_node *node, const struct sgp_core_link *from, uint32_t peer)
+{
+    struct sgp_core_link *link = sgp_core_find(node, peer, from->direction);
+    bool retired = link->retired;
+    *link = *from;
+    link->peer = peer;
+    link->retired = retired;
+    link->plan = link->plan_from = SGP_ROUND_NONE;
+    if (link->slot != SGP_SLOT_NONE)
+        node->receives[link->slot].peer = peer;
+}
+
+static void move_links(
+    struct sgp_node *node, const struct sgp_layout *former, const uint32_t *index)
+{
+    for (uint32_t i = 0; i < former->link_count; i++)
+        if (index[former->links[i].peer] != SGP_SLOT_NONE)
+            move_link(node, &former->links[i], index[former->links[i].peer]);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        if (link->state != SGP_LINK_DOWN)
+            continue;
+        link->redial = node->now;
+        link->backoff = SGP_DIAL_MIN_NS;
+    }
+}
+
+static void move_slots(
+    struct sgp_node *node, const struct sgp_layout *former, const uint32_t *index)
+{
+    memcpy(node->snapshot_users, former->snapshot_users,
+        former->snapshot_count * sizeof(*former->snapshot_users));
+    memcpy(node->receives, former->receives, former->receive_count * sizeof(*former->receives));
+    for (uint32_t i = 0; i < former->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_HELD) /* what is granted moves with its link */
+            node->receives[i].peer = index[node->receives[i].peer];
+    if (node->handing.peer != SGP_SLOT_NONE)
+        node->handing.peer = index[node->handing.peer];
+    if (node->seeking.asked != SGP_SLOT_NONE)
+        node->seeking.asked = index[node->seeking.asked];
+}
+
+void sgp_node_reload(
+    struct sgp_node *node, sgp_time now, struct sgp_reload *reload, struct sgp_effects *effects)
+{
+    sgp_assert(now >= node->now);
+    node->now = now;
+    node->effects = effects;
+    effects->count = 0;
+    settle_former(node, reload);
+    node->effects = NULL;
+    node->config.topology = reload->change.topology;
+    node->config.self = reload->change.self;
+    node->config.weight_least = reload->change.weight_least;
+    node->config.fingerprint.topology = reload->change.topology->digest;
+    sgp_core_swap_layout(node, &reload->layout);
+    move_slots(node, &reload->layout, reload->index);
+    move_links(node, &reload->layout, reload->index);
+    node->changed = true; /* everybody hears the new promises */
+    node->again = true;
+    node->unrecorded = true;
+    sgp_reload_cancel(reload);
+}
