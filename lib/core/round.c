@@ -89,11 +89,14 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 
 /* ---- the end ---- */
 
+/* Whether nothing is owed to anybody who could still acknowledge it. One who took its leave will not:
+ * what it is owed is on record, and settled when both are back. */
 static bool settled(const struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
-        if (link->owed.exists && !link->absent && link->heard != SGP_TIME_NEVER)
+        bool left = link->state == SGP_LINK_DOWN && link->last_reason == SGP_REASON_LEAVING;
+        if (link->owed.exists && !link->absent && link->heard != SGP_TIME_NEVER && !left)
             return false;
     }
     return true;

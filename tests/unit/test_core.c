@@ -785,6 +785,25 @@ Test(core, stopping_waits_for_acknowledgements_but_not_for_ever)
     close_desk(&desk);
 }
 
+Test(core, stopping_does_not_wait_for_one_that_has_left)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    post_type(&desk, SGP_EVENT_STOP);
+    struct sgp_pulse leaving = pulse_at(0, SGP_ROUND_NONE);
+    leaving.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = leaving});
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED), "it is there, and may acknowledge");
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = leaving,
+            .goodbye = {.reason = SGP_REASON_LEAVING, .text = ""}});
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert(gt(dbl, status_of(&desk).weight_in_flight, 0), "owed, and on record");
+    close_desk(&desk);
+}
+
 Test(core, messages_that_cannot_come_now_end_the_connection)
 {
     struct desk desk;
