@@ -244,8 +244,8 @@ static enum ctl_exit read_algorithm(
         return CTL_DONE;
     const struct sgp_method *method = sgp_method_find(option->value);
     if (method == NULL)
-        return ctl_fail(
-            ctl, CTL_USAGE, "--algorithm %s is none of sgp, osgp, agp and dpsgd", option->value);
+        return ctl_fail(ctl, CTL_USAGE,
+            "--algorithm %s is none of sgp, osgp, agp, dpsgd and adpsgd", option->value);
     options->method = method;
     return CTL_DONE;
 }
@@ -294,12 +294,11 @@ static enum ctl_exit read_options(
     return status;
 }
 
-/* A method with Metropolis weights gets them here, as in the daemon. */
+/* What the method makes of the topology, as in the daemon. */
 static enum ctl_exit suit_topology(struct simulation *simulation, const char *path)
 {
     struct sgp_error error = {0};
-    if (!simulation->options.method->symmetric ||
-        sgp_topology_metropolis(simulation->topology, &error) == 0)
+    if (sgp_method_suit(simulation->options.method, simulation->topology, &error) == 0)
         return CTL_DONE;
     return ctl_fail(simulation->ctl, CTL_INVALID, "%s: %s", path, error.text);
 }
@@ -391,7 +390,7 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "  --learning-rate E     train quadratics with random minima; 0, the default, only "
         "averages\n"
         "                        random vectors\n"
-        "  --algorithm NAME      sgp, osgp, agp or dpsgd, as in sgpd.conf(5) (sgp)\n"
+        "  --algorithm NAME      sgp, osgp, agp, dpsgd or adpsgd, as in sgpd.conf(5) (sgp)\n"
         "  --overlap N           osgp: rounds that a share may be late (1)\n"
         "  --backup-neighbours N go on while so many shares are awaited (0)\n"
         "  --local-steps N       steps in a round (1)\n"

@@ -88,7 +88,7 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     p->method = sgp_method_find(methods[config->algorithm - 1]);
     sgp_assert(p->method);
     struct sgp_error why = {0};
-    if (p->method->symmetric && (code = sgp_topology_metropolis(p->topology, &why)) < 0)
+    if ((code = sgp_method_suit(p->method, p->topology, &why)) < 0)
         return sgp_fail(error, code, "%s: %s", config->topology, why.text);
     const struct sgp_topology *topology = p->topology;
     int64_t self = sgp_topology_find(topology, config->name);

@@ -113,6 +113,7 @@ struct sgp_share {
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
     uint64_t checksum;      /* XXH3-64 of the payload */
+    bool asks; /* the source hopes for a share of the target's mass, as it was before this one */
 };
 
 struct sgp_ack {

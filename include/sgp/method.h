@@ -3,10 +3,14 @@
 #ifndef SGP_METHOD_H
 #define SGP_METHOD_H
 
-#include "sgp/types.h"
+#include "sgp/topology.h"
 
-enum sgp_what { SGP_WHAT_PARAMETERS = 1 };     /* x, with its weight */
-enum sgp_whom { SGP_WHOM_OUT_NEIGHBOURS = 1 }; /* of the round, in the topology file */
+enum sgp_what { SGP_WHAT_PARAMETERS = 1 }; /* x, with its weight */
+
+enum sgp_whom {
+    SGP_WHOM_OUT_NEIGHBOURS = 1, /* of the round, in the topology file */
+    SGP_WHOM_ONE_BY_LOT,         /* of any round, who then answers; in training only */
+};
 
 enum sgp_when {
     SGP_WHEN_ALL_PROMISED = 1, /* for every live promise of the round */
@@ -19,6 +23,12 @@ enum sgp_how {
     SGP_HOW_AS_THEY_COME,
 };
 
+enum sgp_wants { /* of the topology */
+    SGP_WANTS_ANY = 1,
+    SGP_WANTS_SYMMETRIC, /* symmetric and doubly stochastic in every phase */
+    SGP_WANTS_REVERSES,  /* every edge has its reverse, in whatever phase */
+};
+
 struct sgp_method {
     const char *name; /* as in `[train] algorithm` */
     uint32_t number;  /* travels in the fingerprint; from 1 */
@@ -27,17 +37,23 @@ struct sgp_method {
     enum sgp_when when;
     enum sgp_how how;
     bool publishes_first; /* before the round's steps instead of after them */
-    bool symmetric;       /* wants a symmetric, doubly stochastic topology */
+    enum sgp_wants wants;
 };
 
 /* The preset of a name, or NULL:
  *   sgp    Stochastic Gradient Push (Assran et al., ICML 2019, Algorithm 1)
  *   osgp   the same with overlap: shares travel while the next rounds train (Algorithm 2)
  *   agp    asynchronous gradient push (Assran and Rabbat, IEEE TAC 2020)
- *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1) */
+ *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1)
+ *   adpsgd asynchronous decentralised parallel SGD (Lian et al., ICML 2018), as shares */
 SGP_API const struct sgp_method *sgp_method_find(const char *name);
 
-#define SGP_METHOD_NAMES "sgp", "osgp", "agp", "dpsgd"
+#define SGP_METHOD_NAMES "sgp", "osgp", "agp", "dpsgd", "adpsgd"
+
+/* See to it that a sealed topology, not shared yet, is what the method wants; dpsgd gives its edges
+ * Metropolis weights. Returns 0, or SGP_E_TOPOLOGY with the edge that is in the way and a remedy. */
+SGP_API int sgp_method_suit(
+    const struct sgp_method *method, struct sgp_topology *topology, struct sgp_error *error);
 
 /* Rounds of overlap beyond this are refused: a share that old says little about its sender. */
 #define SGP_OVERLAP_MAX 64u

@@ -72,6 +72,10 @@ SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fin
  * stays: it is the file's. Returns 0 or SGP_E_TOPOLOGY with digraph, edge or node, and a remedy. */
 SGP_API int sgp_topology_metropolis(struct sgp_topology *topology, struct sgp_error *error);
 
+/* Whether each edge has its reverse, in the same phase or in another, whatever the fractions: then any
+ * neighbour can answer. Returns 0, or SGP_E_TOPOLOGY with digraph and edge, and a remedy. */
+SGP_API int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error);
+
 /* The phase of a round (round >= 0), and its index. */
 SGP_API uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round);
 SGP_API const struct sgp_phase *sgp_topology_phase(

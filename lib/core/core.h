@@ -4,7 +4,8 @@
  *   layout.c  which links and how many buffers under a topology
  *   reload.c  another topology, in the middle of everything
  *   link.c    dialling, greeting, liveness, pulses
- *   share.c   credits, giving, accepting, settling, returning, absorbing
+ *   gift.c    to whom this turn's mass goes, and how much
+ *   share.c   credits, accepting, absorbing, sending, settling, returning
  *   record.c  what survives the process, and a node made from it
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   round.c   the stages of a round, start, pause, end
@@ -71,6 +72,7 @@ struct sgp_core_link {
     sgp_round announced; /* the promise last stated */
     uint64_t number;     /* of the last share given */
     uint32_t left_out;   /* turns in a row without a share, for want of a credit */
+    bool answer_due;     /* the peer gave us a share that asks for one of ours */
     struct sgp_owed owed;
 
     /* IN */
@@ -79,6 +81,13 @@ struct sgp_core_link {
     uint32_t slot;     /* granted, or being filled; NONE if neither */
     bool filling;      /* `incoming` was announced and its payload is under way */
     struct sgp_share incoming;
+};
+
+/* What goes to one neighbour in this turn. */
+struct sgp_gift {
+    struct sgp_core_link *link;
+    double fraction; /* of this node's mass before the turn */
+    bool asks;
 };
 
 enum sgp_receive_state {
@@ -120,6 +129,7 @@ struct sgp_layout {
     uint32_t snapshot_count, receive_count;
     uint32_t *snapshot_users;
     struct sgp_receive *receives;
+    struct sgp_gift *gifts; /* room for every out-link */
 };
 
 struct sgp_node {
@@ -152,7 +162,9 @@ struct sgp_node {
     uint32_t snapshot_count, receive_count;
     uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
-    uint32_t publish_slot; /* of the PUBLISH job under way */
+    uint32_t gift_count;
+    struct sgp_gift *gifts; /* of this turn */
+    uint32_t publish_slot;  /* of the PUBLISH job under way */
 
     bool recorded;   /* made from a record */
     bool restored;   /* comes back to a fleet, and has not begun its first round since */
@@ -232,11 +244,20 @@ void sgp_core_grant(struct sgp_node *node);
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 void sgp_core_send_owed(struct sgp_node *node);
+bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
+double sgp_core_owed(const struct sgp_node *node);
+double sgp_core_held(const struct sgp_node *node);
+
+/* gift.c */
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */
 const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting);
-double sgp_core_owed(const struct sgp_node *node);
-double sgp_core_held(const struct sgp_node *node);
+bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
+void sgp_core_asked(struct sgp_node *node, uint32_t peer);
+bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
+bool sgp_core_is_kept(
+    struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
+void sgp_core_forget_answers(struct sgp_node *node);
 
 /* record.c */
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record);

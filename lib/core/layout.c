@@ -127,7 +127,9 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     layout.links = calloc(layout.link_count + 1u, sizeof(*layout.links));
     layout.snapshot_users = calloc(layout.snapshot_count, sizeof(*layout.snapshot_users));
     layout.receives = calloc(layout.receive_count, sizeof(*layout.receives));
-    if (layout.links == NULL || layout.snapshot_users == NULL || layout.receives == NULL) {
+    layout.gifts = calloc(layout.out_count + 1u, sizeof(*layout.gifts));
+    if (layout.links == NULL || layout.snapshot_users == NULL || layout.receives == NULL ||
+        layout.gifts == NULL) {
         sgp_core_layout_finish(&layout);
         return -ENOMEM;
     }
@@ -141,6 +143,7 @@ void sgp_core_layout_finish(struct sgp_layout *layout)
     free(layout->links);
     free(layout->snapshot_users);
     free(layout->receives);
+    free(layout->gifts);
 }
 
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
@@ -153,6 +156,7 @@ void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
         .snapshot_count = node->snapshot_count,
         .receives = node->receives,
         .receive_count = node->receive_count,
+        .gifts = node->gifts,
     };
     node->links = layout->links;
     node->link_count = layout->link_count;
@@ -161,6 +165,7 @@ void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
     node->snapshot_count = layout->snapshot_count;
     node->receives = layout->receives;
     node->receive_count = layout->receive_count;
+    node->gifts = layout->gifts;
     *layout = former;
 }
 

@@ -129,7 +129,8 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 
 /* ---- saying ---- */
 
-/* The next round in which we give on this link. A share that is owed and not sent comes first. */
+/* The next round in which we give on this link. A share that is owed and not sent comes first. One
+ * who chooses may choose this neighbour in its very next turn. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->owed.exists && !link->owed.sent)
@@ -137,6 +138,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     if (!sgp_core_active(node))
         return SGP_ROUND_NONE;
     sgp_round from = node->round + (node->gave ? 1 : 0);
+    if (sgp_core_chooses(node, from))
+        return link->retired ? SGP_ROUND_NONE : from;
     bool still_next = link->plan_from != SGP_ROUND_NONE && from >= link->plan_from &&
                       (link->plan == SGP_ROUND_NONE || from <= link->plan);
     if (!still_next) {

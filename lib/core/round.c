@@ -220,9 +220,14 @@ static void begin(struct sgp_node *node)
         train_or_enter(node, SGP_STAGE_CREDIT);
 }
 
+static bool in_order(const struct sgp_node *node)
+{
+    return node->config.method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
+}
+
 static void complete(struct sgp_node *node)
 {
-    sgp_core_absorb_until(node, node->round);
+    sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
     take_round(node, node->round + 1);
     enter(node, SGP_STAGE_BEGIN);
@@ -283,8 +288,8 @@ static void join(struct sgp_node *node)
 /* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */
 void sgp_core_advance(struct sgp_node *node)
 {
-    bool in_order = node->config.method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
-    bool hold = in_order && sgp_core_active(node); /* what belongs to this round and later */
+    bool hold = in_order(node) && sgp_core_active(node); /* what belongs to this round and later */
+    sgp_core_forget_answers(node);
     sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
     if (node->state == SGP_NODE_DRAINING)
         drain(node);

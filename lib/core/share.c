@@ -1,4 +1,4 @@
-/* Shares: giving mass away, accepting it, getting it back.
+/* Shares: buffers and credits, accepting, absorbing, sending what gift.c gave, getting it back.
  *
  * A share leaves `weight` when it is given, is owed while nobody has acknowledged it, and enters the
  * target's weight when the target accepts it: whole, its checksum right, all of it finite. Whatever
@@ -7,14 +7,11 @@
 
 #include <math.h>
 
-#define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
-#define SGP_FED 0.99          /* of w_min: a node that has it again may starve anew */
-
 /* ---- buffers and credits (the target's side) ---- */
 
 /* Whether a credit of round `granted` covers a share of `round`. A node that has just jumped may still
  * hold one of the round that it left; where every link has its own buffer, that does not matter. */
-static bool covers(const struct sgp_node *node, sgp_round granted, sgp_round round)
+bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round)
 {
     return granted != SGP_ROUND_NONE && (sgp_core_has_own_buffers(node) || granted == round);
 }
@@ -40,7 +37,8 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
     link->slot = SGP_SLOT_NONE;
 }
 
-/* The in-link with the lowest promise that has no buffer yet. */
+/* The in-link with the lowest promise that has no buffer yet. One whose share is held until it has its
+ * answer keeps that buffer instead: so there are always enough for all. */
 static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL;
@@ -49,7 +47,8 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
         struct sgp_core_link *link = &node->links[i];
         bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
                      link->promise != SGP_ROUND_NONE && link->promise <= horizon &&
-                     !sgp_core_rejoining(link); /* it would keep a buffer that others need */
+                     !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
+                     !sgp_core_answer_due(node, link->peer);
         if (wants && (first == NULL || link->promise < first->promise))
             first = link;
     }
@@ -128,7 +127,7 @@ void sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
     bool covered = link->slot != SGP_SLOT_NONE && !link->filling &&
-                   covers(node, node->receives[link->slot].share.round, share->round);
+                   sgp_core_covers(node, node->receives[link->slot].share.round, share->round);
     if (!covered) {
         sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
         return;
@@ -183,6 +182,8 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         link->accepted = link->incoming.number;
         node->unrecorded = true;
         link->shares_received++;
+        if (link->incoming.asks)
+            sgp_core_asked(node, link->peer);
         acknowledge(node, link, SGP_REASON_NONE);
     }
     sgp_core_take_promise(node, link);
@@ -222,7 +223,8 @@ void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
         for (uint32_t i = 0; i < node->receive_count; i++) {
             struct sgp_receive *receive = &node->receives[i];
             bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round;
-            if (due && (first == NULL || comes_before(receive, first)))
+            if (due && !sgp_core_is_kept(node, receive) &&
+                (first == NULL || comes_before(receive, first)))
                 first = receive;
         }
         if (first == NULL)
@@ -240,7 +242,7 @@ double sgp_core_held(const struct sgp_node *node)
     return held;
 }
 
-/* ---- giving (the source's side) ---- */
+/* ---- what is owed (the source's side) ---- */
 
 double sgp_core_owed(const struct sgp_node *node)
 {
@@ -251,154 +253,6 @@ double sgp_core_owed(const struct sgp_node *node)
     return owed;
 }
 
-static uint32_t unused_snapshot(const struct sgp_node *node)
-{
-    for (uint32_t i = 0; i < node->snapshot_count; i++)
-        if (node->snapshot_users[i] == 0)
-            return i;
-    return SGP_SLOT_NONE;
-}
-
-static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32_t *ret_count)
-{
-    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
-    return sgp_phase_out(phase, node->config.self, ret_count);
-}
-
-static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    return !link->owed.exists && link->state == SGP_LINK_UP &&
-           covers(node, link->credit, node->round);
-}
-
-/* Whether this round's share may be left out for want of a credit; its fraction then stays. */
-static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
-    return own_pace || (sgp_round)link->left_out < sgp_core_overlap(node);
-}
-
-/* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
-const struct sgp_core_link *sgp_core_cannot_give(
-    struct sgp_node *node, enum sgp_waiting *ret_waiting)
-{
-    uint32_t count;
-    const struct sgp_edge *edges = edges_of_round(node, &count);
-    for (uint32_t e = 0; e < count; e++) {
-        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        if (!sgp_core_peer_active(link) || is_ready(node, link) || may_leave_out(node, link))
-            continue;
-        *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
-        return link;
-    }
-    return NULL;
-}
-
-/* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
- * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
- * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
- * healed fleet turning in a cycle of unequal weights for ever. Weights that go up and down around the
- * threshold are told of once. */
-static double part_to_give(struct sgp_node *node, double fractions)
-{
-    double keep = fractions < 1 ? 1 - fractions : 0;
-    double spare = node->weight - SGP_STARVING * node->config.weight_least * keep;
-    double wanted = node->weight * fractions;
-    if (wanted <= 0)
-        return 0;
-    double part = spare >= wanted ? 1 : spare / wanted;
-    node->starving = part < 1;
-    if (node->weight >= SGP_FED * node->config.weight_least)
-        node->starving_told = false;
-    if (node->starving && !node->starving_told)
-        (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
-    node->starving_told = node->starving_told || node->starving;
-    return part < SGP_GIVE_LEAST ? 0 : part;
-}
-
-/* The out-link that will get a share for this edge now, or NULL: its target is away, or not ready. */
-static struct sgp_core_link *recipient(struct sgp_node *node, const struct sgp_edge *edge)
-{
-    struct sgp_core_link *link = sgp_core_find(node, edge->target, SGP_OUT);
-    return sgp_core_peer_active(link) && is_ready(node, link) ? link : NULL;
-}
-
-/* What would be given; counts the turns of those left out. */
-static double present_fractions(struct sgp_node *node, const struct sgp_edge *edges, uint32_t count)
-{
-    double fractions = 0;
-    for (uint32_t e = 0; e < count; e++) {
-        bool present = recipient(node, &edges[e]) != NULL;
-        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        link->left_out = present ? 0 : link->left_out + 1;
-        fractions += present ? edges[e].fraction : 0;
-    }
-    return fractions;
-}
-
-static void owe(struct sgp_node *node, struct sgp_core_link *link, double fraction, double weight,
-    uint32_t slot)
-{
-    struct sgp_slice whole = {.first = 0, .count = node->config.parameters};
-    link->owed = (struct sgp_owed){
-        .exists = true,
-        .publishing = slot != SGP_SLOT_NONE,
-        .slot = slot,
-        .share =
-            {
-                .number = ++link->number,
-                .round = node->round,
-                .fraction = fraction,
-                .weight = weight,
-                .slice = whole,
-                .payload_bytes = slot != SGP_SLOT_NONE ? 4 * whole.count : 0,
-            },
-    };
-    link->shares_sent++;
-    node->unrecorded = true;
-    if (slot != SGP_SLOT_NONE)
-        node->snapshot_users[slot]++;
-}
-
-/* Give to every out-neighbour of the round that is present and ready; the fraction of another stays. What is kept
- * is computed from the float32 fractions that the targets will use, so that the numerators of a
- * column add up as the weights do. Returns false while somebody or something must be waited for. */
-bool sgp_core_give(struct sgp_node *node)
-{
-    enum sgp_waiting waiting;
-    uint32_t slot = unused_snapshot(node);
-    if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)
-        return false;
-    uint32_t count, targets = 0;
-    const struct sgp_edge *edges = edges_of_round(node, &count);
-    double fractions = present_fractions(node, edges, count);
-    double part = part_to_give(node, fractions);
-    double weight = node->weight, given = 0, keep = 1;
-    for (uint32_t e = 0; e < count; e++) {
-        struct sgp_core_link *link = recipient(node, &edges[e]);
-        if (link == NULL)
-            continue;
-        double fraction = part * edges[e].fraction;
-        owe(node, link, fraction, fraction * weight, part > 0 ? slot : SGP_SLOT_NONE);
-        given += fraction * weight;
-        keep -= (double)(float)fraction;
-        targets++;
-    }
-    node->gave = true;
-    node->unrecorded = true;
-    if (targets == 0 || part <= 0)
-        return true;
-    bool all =
-        part * fractions >= 1 - 1e-12; /* rounding must not leave a speck of weight without mass */
-    node->weight = all ? 0 : weight - given;
-    node->snapshot_users[slot]++;
-    node->publish_slot = slot;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
-    effect->slot = slot;
-    effect->factor = all ? 0 : keep;
-    return true;
-}
-
 /* Send what is owed, ready and covered by a credit: fresh shares and those of a lost connection. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
@@ -407,7 +261,7 @@ void sgp_core_send_owed(struct sgp_node *node)
         bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
                      link->state == SGP_LINK_UP &&
-                     covers(node, link->credit, link->owed.share.round) && !handing;
+                     sgp_core_covers(node, link->credit, link->owed.share.round) && !handing;
         if (!ready)
             continue;
         link->owed.sent = true;

@@ -1,7 +1,5 @@
-/* Words for the core's enumerations, and its one table of methods. */
+/* Words for the core's enumerations. */
 #include "core/core.h"
-
-#include <string.h>
 
 #define WORD(words, value)                                                                         \
     ((size_t)(value) < sizeof(words) / sizeof((words)[0]) && (words)[value] != NULL                \
@@ -97,22 +95,4 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_ESTIMATE] = "estimate",
     };
     return WORD(words, waiting);
-}
-
-const struct sgp_method *sgp_method_find(const char *name)
-{
-    static const struct sgp_method methods[] = {
-        {"sgp", 1, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
-            SGP_HOW_IN_ORDER_OF_SOURCE, .publishes_first = false, .symmetric = false},
-        {"osgp", 2, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_OVERDUE,
-            SGP_HOW_AS_THEY_COME, .publishes_first = false, .symmetric = false},
-        {"agp", 3, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_NEVER,
-            SGP_HOW_AS_THEY_COME, .publishes_first = false, .symmetric = false},
-        {"dpsgd", 4, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
-            SGP_HOW_IN_ORDER_OF_SOURCE, .publishes_first = true, .symmetric = true},
-    };
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-        if (strcmp(methods[i].name, name) == 0)
-            return &methods[i];
-    return NULL;
 }

@@ -63,12 +63,12 @@ static const struct sgp_driver_verbs verbs = {
 };
 
 /* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
- * giving leaves it what its sparsest phase keeps. */
-static double guard_of(const struct sgp_topology *topology, uint32_t node, double weight_least)
+ * giving leaves it what its sparsest phase keeps, or half where it chooses itself. */
+static double guard_of(const struct sgp_sim *sim, uint32_t node, double weight_least)
 {
-    double keep = 1;
-    for (uint32_t p = 0; p < topology->phase_count; p++)
-        keep = fmin(keep, sgp_phase_keep(&topology->phases[p], node));
+    double keep = sim->options.method->whom == SGP_WHOM_ONE_BY_LOT ? 0.5 : 1;
+    for (uint32_t p = 0; p < sim->topology->phase_count; p++)
+        keep = fmin(keep, sgp_phase_keep(&sim->topology->phases[p], node));
     return SGP_STARVING * weight_least * keep;
 }
 
@@ -101,7 +101,7 @@ static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double we
     host->lineage = sgp_random_next(lineages) | 1;
     host->weight_least = weight_least;
     sgp_sim_node_config(sim, host, &config);
-    host->guard = guard_of(sim->topology, host->index, weight_least);
+    host->guard = guard_of(sim, host->index, weight_least);
     return sgp_node_create(&config, &host->node);
 }
 

@@ -143,6 +143,14 @@ static int skip(struct reader *reader, size_t count, const char *type, struct sg
     return 0;
 }
 
+/* How many fields the first peers of this version sent. */
+static size_t count_first(const struct sgp_field *fields, size_t count)
+{
+    while (count > 0 && fields[count - 1].later)
+        count--;
+    return count;
+}
+
 int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
     struct sgp_wire_text *text, struct sgp_message *ret_message, struct sgp_error *error)
 {
@@ -157,10 +165,12 @@ int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *bo
         return sgp_fail(error, SGP_E_FRAME, "%s frame: the body's checksum does not match", type);
     struct reader reader = {.bytes = body, .count = header->body_bytes};
     int32_t announced = read_array(&reader);
-    if (announced < (int32_t)(pulse_count + count) || announced > (int32_t)FIELDS_MAX)
+    size_t least = pulse_count + count_first(fields, count);
+    if (announced < (int32_t)least || announced > (int32_t)FIELDS_MAX)
         return sgp_fail(error, SGP_E_FRAME,
-            "%s frame: the body is not an array of %zu to %u fields", type, pulse_count + count,
-            FIELDS_MAX);
+            "%s frame: the body is not an array of %zu to %u fields", type, least, FIELDS_MAX);
+    if ((size_t)announced < pulse_count + count)
+        count = (size_t)announced - pulse_count;
     int code = unpack(&reader, pulse, pulse_count, text, &message, error);
     if (code == 0)
         code = unpack(&reader, fields, count, text, &message, error);

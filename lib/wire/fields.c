@@ -22,6 +22,10 @@
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_BOOL, PLACE(member)                                       \
     }
+#define LATER_BOOL(label, member)                                                                  \
+    {                                                                                              \
+        .name = label, .kind = SGP_FIELD_BOOL, PLACE(member), .later = true                        \
+    }
 #define REAL(label, member, high)                                                                  \
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_REAL, PLACE(member), .most = high                         \
@@ -86,6 +90,7 @@ static const struct sgp_field share_fields[] = {
     U64("count", share.slice.count, 0, SGP_PARAMETERS_MAX),
     U64("payload_bytes", share.payload_bytes, 0, 4 * SGP_PARAMETERS_MAX),
     U64("checksum", share.checksum, 0, UINT64_MAX),
+    LATER_BOOL("asks", share.asks),
 };
 
 static const struct sgp_field ack_fields[] = {

@@ -28,6 +28,8 @@ struct sgp_field {
     uint16_t text;   /* TEXT: in struct sgp_wire_text */
     uint64_t least;
     uint64_t most; /* REAL: 0 = any finite value, else the limit */
+    bool later;    /* added within this version: a peer that is older leaves it out, which means 0;
+                      only fields of the same kind follow */
 };
 
 /* The fields of a type, after those of the pulse; NULL for a type that is not a message's. */

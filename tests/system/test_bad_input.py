@@ -227,7 +227,7 @@ class Configuration(BadInput):
 
     def test_bad_choice(self):
         self.configure("epochs = 3", "epochs = 3\nalgorithm = magic", ":8: [train] algorithm: \"magic\" "
-                       "does not exist; choose one of sgp|osgp|agp|dpsgd")
+                       "does not exist; choose one of sgp|osgp|agp|dpsgd|adpsgd")
 
     def test_no_line_of_a_configuration(self):
         self.configure("epochs = 3", "epochs three", ":7: not understood; a line is `[section]`, `key = "

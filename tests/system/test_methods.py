@@ -6,7 +6,7 @@ import fleet
 from fleet import FleetTest
 
 RING = [[(i, (i + d) % 4) for i in range(4) for d in (1, 3)]]
-METHODS = ("sgp", "osgp", "agp", "dpsgd")
+METHODS = ("sgp", "osgp", "agp", "dpsgd", "adpsgd")
 
 
 class Methods(FleetTest):
@@ -54,6 +54,13 @@ class Methods(FleetTest):
                                 capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 6)
         self.assertIn("edge n0 -> n1 has no reverse of the same fraction", result.stderr)
+
+    def test_adpsgd_refuses_an_edge_without_reverse_beforehand(self):
+        f = self.fleet(3, phases=[[(0, 1), (1, 2)], [(1, 0)]], options={"train.algorithm": "adpsgd"})
+        result = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[0].configuration],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 6)
+        self.assertIn("edge n1 -> n2 has no reverse in any digraph of the file", result.stderr)
 
 
 def add_case(algorithm, case):

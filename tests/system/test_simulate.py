@@ -121,6 +121,15 @@ def test_a_file_that_is_no_topology_ends_with_six():
     assert err.startswith("sgpctl: -:"), err
 
 
+def test_adpsgd_runs_on_an_odd_ring_and_wants_every_reverse():
+    rounds, summary = simulate("bidirectional-ring", 7, "--algorithm", "adpsgd", "--rounds", 300, "--jitter", 0.9)
+    assert all(abs(row["total_weight"] - 7) < 1e-11 for row in rounds), rounds[-1]
+    assert summary["disagreement"] < 0.05 and summary["mass_error"] < 1e-11, summary
+    ring = ctl("topology", "generate", "ring", 4)[0]
+    err = ctl("simulate", "-", "--algorithm", "adpsgd", text=ring, status=6)[1]
+    assert "edge n0 -> n1 has no reverse in any digraph of the file" in err, err
+
+
 def test_a_fleet_that_can_never_start_says_why_and_how_to_see_it_again():
     text = ctl("topology", "generate", "ring", 4)[0]
     out = ctl("--json", "simulate", "-", "--absent", "n3:0", text=text, status=1)[0]

@@ -436,3 +436,26 @@ Test(metropolis, what_cannot_be_symmetric_is_refused)
         "topology, such as bidirectional-ring, or choose sgp"));
     sgp_topology_destroy(topology);
 }
+
+/* a <-> b in one digraph; b -> c in one and c -> b in another, by other fractions. */
+Test(reverses, every_edge_may_have_its_reverse_in_another_digraph)
+{
+    static const struct sgp_topology_node names[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+    static const struct sgp_edge first[] = {{0, 1, 0.5}, {1, 0, 0.25}, {1, 2, 0.25}};
+    static const struct sgp_edge second[] = {{2, 1, 1}};
+    struct sgp_error error = {0};
+    for (uint32_t phases = 1; phases <= 2; phases++) {
+        struct sgp_topology *topology;
+        cr_assert(zero(int, sgp_topology_create(names, 3, NULL, &topology)));
+        cr_assert(zero(int, sgp_topology_add_phase(topology, "p", 1, false, first, 3, NULL)));
+        if (phases == 2)
+            cr_assert(zero(int, sgp_topology_add_phase(topology, "q", 1, false, second, 1, NULL)));
+        cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+        cr_assert(
+            eq(int, sgp_topology_reverses(topology, &error), phases == 2 ? 0 : SGP_E_TOPOLOGY));
+        sgp_topology_destroy(topology);
+    }
+    cr_assert(eq(str, error.text,
+        "digraph p: edge b -> c has no reverse in any digraph of the file; this method wants every "
+        "neighbour to answer: add c -> b, or choose agp"));
+}

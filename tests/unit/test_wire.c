@@ -110,7 +110,8 @@ static struct sgp_message sample(int which)
                 .weight = 1.0 / 3,
                 .slice = {.first = 2, .count = 3},
                 .payload_bytes = 12,
-                .checksum = 99}};
+                .checksum = 99,
+                .asks = true}};
     case 10:
         return (struct sgp_message){.type = SGP_ACK,
             .pulse = quiet,
@@ -217,6 +218,7 @@ Test(wire, values_survive_exactly)
     cr_assert(eq(u64, back.share.slice.count, 3));
     cr_assert(eq(u64, back.share.payload_bytes, 12));
     cr_assert(eq(u64, back.share.checksum, 99));
+    cr_assert(back.share.asks);
 
     message = sample(0);
     encode(&message, frame);
@@ -284,10 +286,11 @@ static const struct {
              .weight = 0.75,
              .slice = {.count = 535818},
              .payload_bytes = 2143272,
-             .checksum = 0xfedcba9876543210}},
-        "9d534750010005002f0000000000000000000000000000002bd2f9a5290672e7"
-        "9e02c205060ac00305cb3fe0000000000000cb3fe800000000000000ce00082d"
-        "0ace0020b428cffedcba9876543210"},
+             .checksum = 0xfedcba9876543210,
+             .asks = true}},
+        "9d53475001000500300000000000000000000000000000005da0633234247338"
+        "9f02c205060ac00305cb3fe0000000000000cb3fe800000000000000ce00082d"
+        "0ace0020b428cffedcba9876543210c3"},
     {{.type = SGP_ACK, .pulse = QUIET, .ack = {.number = 3, .reason = SGP_REASON_NOT_FINITE}},
         "9d53475001000600090000000000000000000000000000000a406f0653c99155"
         "9802c205060ac00302"},
@@ -526,6 +529,24 @@ Test(wire, extra_fields_are_skipped_and_trailing_bytes_are_not)
         "beat frame: 2 bytes follow the last field"));
     cr_assert(eq(str, BEAT(0x97, 2, 0xc2, 5, 6, 10, 0xc0, 0x90),
         "beat frame: an extra field is cut off or not a scalar"));
+}
+
+/* What was added within version 1 may be missing; nothing else may. */
+Test(wire, a_share_of_an_older_peer_asks_for_nothing)
+{
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    struct sgp_message message = sample(9), back;
+    size_t count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
+    uint8_t *body = frame + SGP_WIRE_HEADER_BYTES;
+    cr_assert(eq(u8, body[0], 0x9f), "15 fields, the last of them `asks`");
+    body[0]--;
+    cr_assert(zero(int, decode_body(SGP_SHARE, body, count - 1, &back, NULL)));
+    cr_assert(not(back.share.asks));
+    cr_assert(eq(u64, back.share.checksum, 99));
+    struct sgp_error error = {0};
+    body[0]--;
+    cr_assert(eq(int, decode_body(SGP_SHARE, body, count - 2, &back, &error), SGP_E_FRAME));
+    cr_assert(eq(str, error.text, "share frame: the body is not an array of 14 to 64 fields"));
 }
 
 static bool name_travels(const char *name)

@@ -1,0 +1,270 @@
+/* Gifts: to whom a node gives in this turn, how much of its mass, and what that leaves it.
+ *
+ * Where the file says whom, the gifts of a turn are the edges of its round. A method that chooses for
+ * itself (AD-PSGD: Lian, Zhang, Zhang and Liu, ICML 2018) answers those who have asked since its last
+ * turn, each with half of what is left; when nobody has, it gives half to one neighbour by lot, and
+ * asks. What a share that asks brought is absorbed after its answer was published, so that both ends
+ * give half of what they had before they met; when no answer can be given, at once. An answer that
+ * is never given costs nothing: all mass is somewhere, and only the exchange was one-sided. */
+#include "core/core.h"
+
+#define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
+#define SGP_FED 0.99          /* of w_min: a node that has it again may starve anew */
+#define SGP_HALF 0.5          /* what one who chooses gives */
+
+/* ---- choosing and being asked ---- */
+
+bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
+{
+    bool early = node->stop != SGP_ROUND_NONE && round >= node->stop;
+    return node->config.method->whom == SGP_WHOM_ONE_BY_LOT && round < node->config.rounds &&
+           !early;
+}
+
+/* A share that asks was accepted. Without an edge back nobody can be answered. */
+void sgp_core_asked(struct sgp_node *node, uint32_t peer)
+{
+    struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
+    if (back != NULL)
+        back->answer_due = true;
+}
+
+bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)
+{
+    const struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
+    return back != NULL && back->answer_due;
+}
+
+bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive)
+{
+    return receive->state == SGP_RECEIVE_HELD && receive->share.asks &&
+           sgp_core_answer_due(node, receive->peer);
+}
+
+/* Only a node that trains has turns in which it answers; nothing is kept waiting for another's. */
+void sgp_core_forget_answers(struct sgp_node *node)
+{
+    if (node->state == SGP_NODE_TRAINING && !node->paused && node->weight > 0 &&
+        sgp_core_chooses(node, node->round))
+        return;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        node->links[i].answer_due = false;
+}
+
+/* ---- whom ---- */
+
+static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32_t *ret_count)
+{
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
+    return sgp_phase_out(phase, node->config.self, ret_count);
+}
+
+static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return !link->owed.exists && link->state == SGP_LINK_UP &&
+           sgp_core_covers(node, link->credit, node->round);
+}
+
+/* Whether this round's share may be left out for want of a credit; its fraction then stays. */
+static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
+    return own_pace || (sgp_round)link->left_out < sgp_core_overlap(node);
+}
+
+/* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
+const struct sgp_core_link *sgp_core_cannot_give(
+    struct sgp_node *node, enum sgp_waiting *ret_waiting)
+{
+    uint32_t count;
+    const struct sgp_edge *edges = edges_of_round(node, &count);
+    for (uint32_t e = 0; e < count && !sgp_core_chooses(node, node->round); e++) {
+        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
+        if (!sgp_core_peer_active(link) || is_ready(node, link) || may_leave_out(node, link))
+            continue;
+        *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
+        return link;
+    }
+    return NULL;
+}
+
+static bool can_get(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_peer_active(link) && !link->retired && is_ready(node, link);
+}
+
+static void add(struct sgp_node *node, struct sgp_core_link *link, double fraction, bool asks)
+{
+    node->gifts[node->gift_count++] =
+        (struct sgp_gift){.link = link, .fraction = fraction, .asks = asks};
+}
+
+/* The edges of the round whose targets are present and ready; the fraction of another stays. */
+static void take_edges(struct sgp_node *node)
+{
+    uint32_t count;
+    const struct sgp_edge *edges = edges_of_round(node, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
+        bool present = can_get(node, link);
+        link->left_out = present ? 0 : link->left_out + 1;
+        if (present)
+            add(node, link, edges[e].fraction, false);
+    }
+}
+
+/* Each gets half of what those before it have left. */
+static void take_answers(struct sgp_node *node)
+{
+    double fraction = 1;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        if (link->answer_due && can_get(node, link))
+            add(node, link, fraction *= SGP_HALF, false);
+    }
+}
+
+/* Only one that trains has a next turn in which to answer. */
+static bool can_be_asked(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->pulse.state == SGP_NODE_TRAINING && can_get(node, link);
+}
+
+static void draw_one(struct sgp_node *node)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        count += can_be_asked(node, &node->links[i]);
+    if (count == 0)
+        return;
+    uint64_t drawn = sgp_random_below(&node->random, count);
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (can_be_asked(node, &node->links[i]) && drawn-- == 0)
+            add(node, &node->links[i], SGP_HALF, true);
+}
+
+/* All are answered now, or in vain; returns the weight that waited for it. */
+static double answer_all(struct sgp_node *node)
+{
+    double coming = 0;
+    for (uint32_t i = 0; i < node->receive_count; i++) {
+        const struct sgp_receive *receive = &node->receives[i];
+        coming += sgp_core_is_kept(node, receive) ? receive->share.weight : 0;
+    }
+    for (uint32_t i = 0; i < node->out_count; i++)
+        node->links[i].answer_due = false;
+    return coming;
+}
+
+/* Make the list of this turn's gifts; returns what comes in before the next step is taken. */
+static double choose(struct sgp_node *node)
+{
+    node->gift_count = 0;
+    if (!sgp_core_chooses(node, node->round)) {
+        take_edges(node);
+        return 0;
+    }
+    take_answers(node);
+    if (node->gift_count == 0)
+        draw_one(node);
+    return answer_all(node);
+}
+
+/* ---- how much ---- */
+
+/* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
+ * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
+ * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
+ * healed fleet turning in a cycle of unequal weights for ever. Weights that go up and down around the
+ * threshold are told of once. */
+static double part_to_give(struct sgp_node *node, double fractions, double coming)
+{
+    bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
+    double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
+    double spare = node->weight + coming - SGP_STARVING * node->config.weight_least * keep;
+    double wanted = node->weight * fractions;
+    if (wanted <= 0)
+        return 0;
+    double part = spare >= wanted ? 1 : spare / wanted;
+    node->starving = part < 1;
+    if (node->weight >= SGP_FED * node->config.weight_least)
+        node->starving_told = false;
+    if (node->starving && !node->starving_told)
+        (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
+    node->starving_told = node->starving_told || node->starving;
+    return part < SGP_GIVE_LEAST ? 0 : part;
+}
+
+static uint32_t unused_snapshot(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->snapshot_count; i++)
+        if (node->snapshot_users[i] == 0)
+            return i;
+    return SGP_SLOT_NONE;
+}
+
+static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part, uint32_t slot)
+{
+    struct sgp_slice whole = {.first = 0, .count = node->config.parameters};
+    double fraction = part * gift->fraction;
+    gift->link->owed = (struct sgp_owed){
+        .exists = true,
+        .publishing = slot != SGP_SLOT_NONE,
+        .slot = slot,
+        .share =
+            {
+                .number = ++gift->link->number,
+                .round = node->round,
+                .fraction = fraction,
+                .weight = fraction * node->weight,
+                .slice = whole,
+                .payload_bytes = slot != SGP_SLOT_NONE ? 4 * whole.count : 0,
+                .asks = gift->asks,
+            },
+    };
+    gift->link->shares_sent++;
+    node->unrecorded = true;
+    if (slot != SGP_SLOT_NONE)
+        node->snapshot_users[slot]++;
+}
+
+/* Take one snapshot for all gifts, and what they carry off this node's mass. What is kept is computed
+ * from the float32 fractions that the targets will use, so that the numerators of a column add up as
+ * the weights do. */
+static void publish(struct sgp_node *node, double part, double fractions, uint32_t slot)
+{
+    double given = 0, keep = 1;
+    for (uint32_t i = 0; i < node->gift_count; i++) {
+        double fraction = part * node->gifts[i].fraction;
+        given += fraction * node->weight;
+        keep -= (double)(float)fraction;
+    }
+    /* rounding must not leave a speck of weight without mass */
+    bool all = part * fractions >= 1 - 1e-12;
+    node->weight = all ? 0 : node->weight - given;
+    node->snapshot_users[slot]++;
+    node->publish_slot = slot;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+    effect->slot = slot;
+    effect->factor = all ? 0 : keep;
+}
+
+/* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
+bool sgp_core_give(struct sgp_node *node)
+{
+    enum sgp_waiting waiting;
+    uint32_t slot = unused_snapshot(node);
+    if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)
+        return false;
+    double coming = choose(node), fractions = 0;
+    for (uint32_t i = 0; i < node->gift_count; i++)
+        fractions += node->gifts[i].fraction;
+    double part = part_to_give(node, fractions, coming);
+    for (uint32_t i = 0; i < node->gift_count; i++)
+        owe(node, &node->gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
+    node->gave = true;
+    node->unrecorded = true;
+    if (node->gift_count > 0 && part > 0)
+        publish(node, part, fractions, slot);
+    return true;
+}

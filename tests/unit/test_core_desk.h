@@ -1,0 +1,245 @@
+/* What the core's suites share: one real node whose peers are played by the test. Plain functions, one
+ * desk a test. */
+#ifndef TEST_CORE_DESK_H
+#define TEST_CORE_DESK_H
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sgp/driver.h"
+#include "sgp/node.h"
+
+#define PARAMETERS 10
+#define PAYLOAD (4u * PARAMETERS)
+
+static const struct sgp_fingerprint prints = {.shape = 1,
+    .loss = 2,
+    .classes = 3,
+    .scaling = 4,
+    .method = 1,
+    .topology = 5,
+    .learning_rate = 0.1,
+    .batch = 32};
+
+/* One node under test, and what its last step asked for. */
+struct desk {
+    struct sgp_fingerprint peers; /* what all of them say of their model */
+    struct sgp_topology *topology;
+    struct sgp_node *node;
+    struct sgp_effects effects;
+    struct sgp_effect items[256];
+    sgp_time now;
+    uint64_t connections;
+    uint64_t link_of[8][3]; /* connection by peer and direction */
+};
+
+static __attribute__((unused)) struct sgp_topology *topology_of(
+    uint32_t nodes, uint32_t phases, const struct sgp_edge *const *edges, const uint32_t *counts)
+{
+    struct sgp_topology_node names[8] = {0};
+    for (uint32_t i = 0; i < nodes; i++) {
+        names[i].name[0] = 'n';
+        names[i].name[1] = (char)('0' + i);
+    }
+    struct sgp_topology *topology = NULL;
+    cr_assert(eq(int, sgp_topology_create(names, nodes, NULL, &topology), 0));
+    for (uint32_t p = 0; p < phases; p++)
+        cr_assert(eq(int,
+            sgp_topology_add_phase(topology, "phase", 1, false, edges[p], counts[p], NULL), 0));
+    cr_assert(eq(int, sgp_topology_seal(topology, NULL), 0));
+    return topology;
+}
+
+/* Two nodes that give to each other in every round. */
+static __attribute__((unused)) struct sgp_topology *pair(void)
+{
+    static const struct sgp_edge both[] = {
+        {0, 1, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {both};
+    const uint32_t counts[] = {2};
+    return topology_of(2, 1, edges, counts);
+}
+
+static __attribute__((unused)) struct sgp_node_config config_of(const struct sgp_topology *topology)
+{
+    return (struct sgp_node_config){
+        .topology = topology,
+        .self = 0,
+        .method = sgp_method_find("sgp"),
+        .lineage = 77,
+        .seed = 1,
+        .parameters = PARAMETERS,
+        .fingerprint = prints,
+        .rounds = 100,
+        .local_steps = 1,
+        .final_cycles = 2,
+        .start = SGP_START_ALL,
+        .weight_least = 0.5,
+    };
+}
+
+static __attribute__((unused)) void open_desk(
+    struct desk *desk, struct sgp_topology *topology, struct sgp_node_config config)
+{
+    memset(desk, 0, sizeof(*desk));
+    desk->topology = topology;
+    desk->peers = prints;
+    desk->effects = (struct sgp_effects){.items = desk->items, .capacity = 256};
+    desk->now = SGP_SECOND;
+    cr_assert(eq(int, sgp_node_create(&config, &desk->node), 0));
+}
+
+static __attribute__((unused)) void close_desk(struct desk *desk)
+{
+    sgp_node_destroy(desk->node);
+    sgp_topology_destroy(desk->topology);
+}
+
+static __attribute__((unused)) void post(struct desk *desk, struct sgp_event event)
+{
+    event.now = desk->now;
+    sgp_node_step(desk->node, &event, &desk->effects);
+}
+
+static __attribute__((unused)) void post_type(struct desk *desk, enum sgp_event_type type)
+{
+    post(desk, (struct sgp_event){.type = type});
+}
+
+static __attribute__((unused)) struct sgp_link link_to(
+    struct desk *desk, uint32_t peer, enum sgp_direction direction)
+{
+    return (struct sgp_link){peer, direction, desk->link_of[peer][direction]};
+}
+
+static __attribute__((unused)) const struct sgp_effect *find(
+    const struct desk *desk, enum sgp_effect_type type)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == type)
+            return &desk->items[i];
+    return NULL;
+}
+
+static __attribute__((unused)) const struct sgp_effect *find_sent(
+    const struct desk *desk, enum sgp_message_type type, uint32_t peer)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++) {
+        const struct sgp_effect *effect = &desk->items[i];
+        if (effect->type == SGP_EFFECT_SEND && effect->message.type == type &&
+            effect->link.peer == peer)
+            return effect;
+    }
+    return NULL;
+}
+
+static __attribute__((unused)) const struct sgp_effect *find_note(
+    const struct desk *desk, enum sgp_note note)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == SGP_EFFECT_NOTE && desk->items[i].note == note)
+            return &desk->items[i];
+    return NULL;
+}
+
+static __attribute__((unused)) struct sgp_pulse pulse_at(sgp_round round, sgp_round next)
+{
+    return (struct sgp_pulse){.state = SGP_NODE_TRAINING,
+        .round = round,
+        .next_round = next,
+        .ends = 100,
+        .stop = SGP_ROUND_NONE};
+}
+
+static __attribute__((unused)) void say(
+    struct desk *desk, uint32_t peer, enum sgp_direction direction, struct sgp_message message)
+{
+    post(desk, (struct sgp_event){.type = SGP_EVENT_MESSAGE,
+                   .link = link_to(desk, peer, direction),
+                   .message = &message});
+}
+
+static __attribute__((unused)) void come_up(
+    struct desk *desk, uint32_t peer, enum sgp_direction direction)
+{
+    desk->link_of[peer][direction] = ++desk->connections;
+    post(desk, (struct sgp_event){.type = SGP_EVENT_UP, .link = link_to(desk, peer, direction)});
+}
+
+static __attribute__((unused)) void greet_in(
+    struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage)
+{
+    come_up(desk, peer, SGP_IN);
+    const char *names[] = {"n0", "n1", "n2", "n3"};
+    say(desk, peer, SGP_IN,
+        (struct sgp_message){.type = SGP_HELLO,
+            .pulse = pulse,
+            .hello = {.source = names[peer],
+                .target = "n0",
+                .lineage = lineage,
+                .parameters = PARAMETERS,
+                .fingerprint = desk->peers}});
+}
+
+static __attribute__((unused)) void greet_out(
+    struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage, uint64_t accepted)
+{
+    come_up(desk, peer, SGP_OUT);
+    const char *names[] = {"n0", "n1", "n2", "n3"};
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_WELCOME,
+            .pulse = pulse,
+            .welcome = {.target = names[peer],
+                .lineage = lineage,
+                .accepted = accepted,
+                .fingerprint = desk->peers}});
+}
+
+static __attribute__((unused)) void grant(struct desk *desk, uint32_t peer, sgp_round round)
+{
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_CREDIT,
+            .pulse = pulse_at(round, SGP_ROUND_NONE),
+            .credit = {.round = round}});
+}
+
+static __attribute__((unused)) void acknowledge(
+    struct desk *desk, uint32_t peer, uint64_t number, enum sgp_reason reason)
+{
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_ACK,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .ack = {.number = number, .reason = reason}});
+}
+
+static __attribute__((unused)) struct sgp_message share_of(
+    uint64_t number, sgp_round round, sgp_round next)
+{
+    return (struct sgp_message){.type = SGP_SHARE,
+        .pulse = pulse_at(round, next),
+        .share = {.number = number,
+            .round = round,
+            .fraction = 0.5,
+            .weight = 0.5,
+            .slice = {0, PARAMETERS},
+            .payload_bytes = PAYLOAD}};
+}
+
+static __attribute__((unused)) void deliver(struct desk *desk, uint32_t peer, int code)
+{
+    post(desk, (struct sgp_event){
+                   .type = SGP_EVENT_PAYLOAD, .link = link_to(desk, peer, SGP_IN), .code = code});
+}
+
+static __attribute__((unused)) struct sgp_node_status status_of(const struct desk *desk)
+{
+    struct sgp_node_status status;
+    sgp_node_status(desk->node, &status);
+    return status;
+}
+
+#endif
