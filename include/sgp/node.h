@@ -22,7 +22,8 @@
  * hears. If its parameters are not those of the record (`seeks`), it stays joining, and nobody waits
  * for it, until an in-neighbour has handed it an estimate: ASK sets a buffer aside, ESTIMATE brings
  * the neighbour's x and w, ADOPT makes them x = w_own * x / w. When nobody can, it goes on with what
- * its performer had.
+ * its performer had. A node without a past does the same if it finds its neighbours far ahead (more
+ * rounds than nodes and a cycle): its own first parameters would set a fleet back that has trained.
  *
  * Thread: one; the caller's. */
 #ifndef SGP_NODE_H

@@ -53,8 +53,8 @@ struct sgp_core_link {
     sgp_time longest[2]; /* longest silence of the present and the previous window of 32 */
     uint32_t intervals;  /* in the present window */
     bool absent;
-    bool trained;           /* it has been seen training: if it joins again, it has restarted */
-    bool retired;           /* no edge of the file any more */
+    bool trained; /* it was seen training, or far behind: if it joins, nobody waits for it */
+    bool retired; /* no edge of the file any more */
     struct sgp_pulse pulse; /* the latest; state 0 before the first */
     bool mismatch;
     int last_error;
@@ -167,7 +167,7 @@ struct sgp_node {
     uint32_t publish_slot;  /* of the PUBLISH job under way */
 
     bool recorded;   /* made from a record */
-    bool restored;   /* comes back to a fleet, and has not begun its first round since */
+    bool restored;   /* comes to a fleet under way, back or new, and has not begun a round there */
     bool trained;    /* in this round already */
     bool unrecorded; /* this step changed what a record holds */
     struct sgp_handing handing;
@@ -284,6 +284,7 @@ void sgp_core_enough(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
+sgp_round sgp_core_far_ahead(const struct sgp_node *node); /* rounds that cannot be chance */
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
 
 #endif

@@ -57,6 +57,19 @@ void sgp_core_seek(struct sgp_node *node)
     }
 }
 
+/* A node without a past has nothing worth mixing into a fleet that has trained: as long as an
+ * in-neighbour may still come that could be asked, its patience does not begin to run. */
+static bool may_yet_ask(const struct sgp_node *node)
+{
+    bool may = false;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        if (sgp_core_living(&node->links[i]))
+            return false;
+        may = may || !node->links[i].retired;
+    }
+    return may && !node->recorded && !node->config.seeks;
+}
+
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
  * unless the fleet is more than a cycle ahead. */
 bool sgp_core_seeks(struct sgp_node *node)
@@ -76,6 +89,8 @@ bool sgp_core_seeks(struct sgp_node *node)
     }
     if (!node->seeking.wants)
         return false;
+    if (node->seeking.until == SGP_TIME_NEVER && living && may_yet_ask(node))
+        return true;
     if (node->seeking.until == SGP_TIME_NEVER)
         node->seeking.until = node->now + SGP_SEEK_NS;
     bool hopeless = (all && !living) || node->now >= node->seeking.until;

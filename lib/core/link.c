@@ -35,8 +35,8 @@ static bool state_is_active(enum sgp_node_state state)
     return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
 }
 
-/* A peer that joins for the second time has restarted: it catches up by itself, and the fleet does
- * not stand still for it. */
+/* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
+ * it catches up by itself, and the fleet does not stand still for it. */
 bool sgp_core_rejoining(const struct sgp_core_link *link)
 {
     return link->pulse.state == SGP_NODE_JOINING && link->trained;
@@ -97,7 +97,8 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
     if (pulse == NULL)
         return;
     link->pulse = *pulse;
-    if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING)
+    bool late = node->round > pulse->round + sgp_core_far_ahead(node);
+    if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
         link->trained = true;
     if (pulse->ends > node->ends)
         node->ends = pulse->ends;

@@ -18,7 +18,7 @@ static void become(struct sgp_node *node, enum sgp_node_state state)
 
 /* ---- start ---- */
 
-static sgp_round far_ahead(const struct sgp_node *node)
+sgp_round sgp_core_far_ahead(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     return (sgp_round)topology->node_count + topology->rounds_per_cycle;
@@ -44,7 +44,7 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
     if (sgp_core_at_own_pace(node))
         return next;
     sgp_round furthest = furthest_from(node, next);
-    return furthest > next + far_ahead(node) ? furthest : next;
+    return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
 }
 
 static void take_round(struct sgp_node *node, sgp_round next)
@@ -147,7 +147,7 @@ void sgp_core_drain(struct sgp_node *node)
 void sgp_core_enough(struct sgp_node *node)
 {
     /* everybody has heard of it by then, though this node may be behind */
-    sgp_round stop = furthest_from(node, node->round) + far_ahead(node);
+    sgp_round stop = furthest_from(node, node->round) + sgp_core_far_ahead(node);
     if (node->stop == SGP_ROUND_NONE || stop < node->stop)
         node->stop = stop;
 }
@@ -267,9 +267,21 @@ static bool may_work(const struct sgp_node *node)
     return node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING;
 }
 
+/* Neighbours that live so many rounds ahead did not begin together with this node. */
+static bool comes_late(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->link_count; i++)
+        if (sgp_core_living(&node->links[i]) &&
+            node->links[i].pulse.round > node->round + sgp_core_far_ahead(node))
+            return true;
+    return false;
+}
+
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
+    if (comes_late(node)) /* also one without a past goes where the fleet is, with its model */
+        node->restored = true;
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
     if (node->restored)
