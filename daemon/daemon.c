@@ -182,7 +182,10 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
         code = take_all(&daemon->snapshots, needs.snapshots, prepared->parameters);
     if (code == 0)
         code = take_all(&daemon->receives, needs.receives, prepared->parameters);
-    return code < 0 ? cannot(error, code, "the buffers cannot be made") : 0;
+    if (code < 0)
+        return cannot(error, code, "the buffers cannot be made");
+    survive_restore(daemon);
+    return 0;
 }
 
 static void listener_pulse(void *context, struct sgp_pulse *ret_pulse)
@@ -265,6 +268,7 @@ static void free_all(struct daemon *daemon)
     free(daemon->incoming);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
+    free(daemon->found.memory);
     ledger_close(&daemon->ledger);
     history_close(&daemon->history);
 }

@@ -28,6 +28,7 @@
 #include "worker.h"
 
 #include "sgp/buffer.h"
+#include "sgp/checkpoint.h"
 #include "sgp/driver.h"
 
 #define DAEMON_CHORES_MAX 16u           /* jobs for onlookers at one time: -EBUSY beyond */
@@ -41,6 +42,14 @@ struct edge {
 };
 
 struct task; /* a job with its arguments: task.h */
+
+/* The checkpoint that an earlier process left, while the daemon starts. */
+struct survive_found {
+    struct sgp_checkpoint checkpoint;
+    float *memory; /* of its vectors; NULL: none that can be used */
+    bool any;      /* a file was there */
+    bool exact;    /* it and the ledger describe one moment */
+};
 
 struct daemon {
     uv_loop_t loop;
@@ -84,6 +93,7 @@ struct daemon {
     uv_signal_t signals[2];
 
     struct ledger ledger;
+    struct survive_found found;
     uv_timer_t checkpoint_timer;
     bool checkpointing; /* one is being written */
 
@@ -140,6 +150,8 @@ void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_rece
 /* Open the ledger, read the last checkpoint, and decide with what lineage, weight and parameters the
  * node goes on: completes *config and puts the parameters into the learner. */
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
+/* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
+void survive_restore(struct daemon *daemon);
 void survive_start_timer(struct daemon *daemon);
 /* Write a checkpoint of this place in the queue of jobs: 0, -EBUSY or SGP_E_STATE. */
 int survive_checkpoint(struct daemon *daemon);

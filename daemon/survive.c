@@ -9,8 +9,6 @@
  * thread, but for run_checkpoint. */
 #include "task.h"
 
-#include "sgp/checkpoint.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,12 +18,6 @@
 
 #define PATH_BYTES 4096u
 
-struct found { /* a checkpoint, if there is one */
-    struct sgp_checkpoint checkpoint;
-    float *memory; /* NULL: none that can be used */
-    bool any;      /* a file was there */
-};
-
 static void path_of(const struct daemon *daemon, const char *suffix, char path[PATH_BYTES])
 {
     (void)snprintf(path, PATH_BYTES, "%s/checkpoint%s", daemon->config->state_directory, suffix);
@@ -34,7 +26,7 @@ static void path_of(const struct daemon *daemon, const char *suffix, char path[P
 /* ---- reading ---- */
 
 /* The last checkpoint, or the one before it. */
-static void find_checkpoint(struct daemon *daemon, struct found *found)
+static void find_checkpoint(struct daemon *daemon, struct survive_found *found)
 {
     static const char *const suffixes[] = {"", ".1"};
     const struct prepared *prepared = daemon->prepared;
@@ -50,7 +42,7 @@ static void find_checkpoint(struct daemon *daemon, struct found *found)
     }
 }
 
-static bool is_exact(const struct daemon *daemon, const struct found *found)
+static bool is_exact(const struct daemon *daemon, const struct survive_found *found)
 {
     const struct ledger *ledger = &daemon->ledger;
     const struct sgp_checkpoint *checkpoint = &found->checkpoint;
@@ -63,7 +55,7 @@ static bool is_exact(const struct daemon *daemon, const struct found *found)
 
 /* The estimate of a spent checkpoint, at weight 1; and a position in the data that suits the round,
  * since schedules follow the position. */
-static void resume_roughly(struct daemon *daemon, struct found *found)
+static void resume_roughly(struct daemon *daemon, struct survive_found *found)
 {
     const struct sgp_checkpoint *checkpoint = &found->checkpoint;
     struct sgp_learner_state state = {.steps = 0};
@@ -78,7 +70,24 @@ static void resume_roughly(struct daemon *daemon, struct found *found)
     sgp_learner_resume(daemon->prepared->learner, &state);
 }
 
-static void tell(const struct daemon *daemon, const struct found *found, bool exact)
+/* Tell the core in which snapshot slots survive_restore will put what was owed at that moment. */
+static void plan_snapshots(struct daemon *daemon)
+{
+    const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
+    struct sgp_record *record = &daemon->ledger.record;
+    for (uint32_t j = 0; j < checkpoint->snapshot_count; j++) {
+        for (uint32_t i = 0; i < record->link_count; i++) {
+            struct sgp_record_link *link = &record->links[i];
+            bool its = link->owes && link->owed_round == checkpoint->snapshots[j].round &&
+                       link->owed_fraction > 0 && j < daemon->prepared->needs.snapshots;
+            link->owed_kept = link->owed_kept || its;
+            if (its)
+                link->owed_slot = j;
+        }
+    }
+}
+
+static void tell(const struct daemon *daemon, const struct survive_found *found)
 {
     const struct ledger *ledger = &daemon->ledger;
     const struct sgp_sink *sink = &daemon->log->sink;
@@ -93,7 +102,7 @@ static void tell(const struct daemon *daemon, const struct found *found, bool ex
     if (ledger->found)
         sgp_log(sink, SGP_LEVEL_INFO, "event=restored round=%" PRId64 " weight=%.17g parameters=%s",
             ledger->record.round, ledger->record.weight,
-            exact                   ? "exact"
+            found->exact            ? "exact"
             : found->memory != NULL ? "checkpoint"
                                     : "none");
     else if (ledger->minted > 0)
@@ -121,25 +130,37 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
         code = draw(&config->seed, error);
     if (code < 0)
         return code;
-    struct found found = {.memory = NULL};
-    find_checkpoint(daemon, &found);
-    bool exact = is_exact(daemon, &found);
-    if (!exact && found.memory != NULL && !(found.checkpoint.weight > 0)) {
-        free(found.memory); /* mass without weight has no estimate */
-        found.memory = NULL;
+    struct survive_found *found = &daemon->found;
+    find_checkpoint(daemon, found);
+    found->exact = is_exact(daemon, found);
+    if (!found->exact && found->memory != NULL && !(found->checkpoint.weight > 0)) {
+        free(found->memory); /* mass without weight has no estimate */
+        found->memory = NULL;
     }
-    if (!ledger->found && (ledger->damaged || found.any))
+    if (!ledger->found && (ledger->damaged || found->any))
         ledger->minted += 1;
     config->record = ledger->found ? &ledger->record : NULL;
     config->lineage = ledger->found ? ledger->record.lineage : config->seed;
-    config->seeks = !exact && (ledger->found || ledger->minted > 0);
-    if (exact)
-        sgp_learner_resume(prepared->learner, &found.checkpoint.state);
-    else
-        resume_roughly(daemon, &found);
-    tell(daemon, &found, exact);
-    free(found.memory);
+    config->seeks = !found->exact && (ledger->found || ledger->minted > 0);
+    if (found->exact) {
+        sgp_learner_resume(prepared->learner, &found->checkpoint.state);
+        plan_snapshots(daemon);
+    } else {
+        resume_roughly(daemon, found);
+    }
+    tell(daemon, found);
     return 0;
+}
+
+void survive_restore(struct daemon *daemon)
+{
+    const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
+    for (uint32_t j = 0; daemon->found.exact && j < checkpoint->snapshot_count; j++)
+        if (j < daemon->snapshots.buffer_count)
+            memcpy(sgp_pool_data(&daemon->snapshots, j), checkpoint->snapshots[j].values,
+                checkpoint->parameters * sizeof(float));
+    free(daemon->found.memory);
+    daemon->found.memory = NULL;
 }
 
 /* ---- writing ---- */
@@ -150,14 +171,8 @@ static void run_checkpoint(struct job *job)
     const struct daemon *daemon = task->daemon;
     char path[PATH_BYTES];
     path_of(daemon, "", path);
-    struct sgp_checkpoint checkpoint = {.parameters = daemon->prepared->parameters,
-        .shape = daemon->prepared->fingerprint.shape,
-        .lineage = daemon->lineage,
-        .sequence = task->sequence,
-        .round = task->round,
-        .weight = task->weight};
-    sgp_learner_state(daemon->prepared->learner, &checkpoint.state);
-    task->code = sgp_checkpoint_write(path, &checkpoint, &task->error);
+    sgp_learner_state(daemon->prepared->learner, &task->checkpoint.state);
+    task->code = sgp_checkpoint_write(path, &task->checkpoint, &task->error);
 }
 
 static void done_checkpoint(struct job *job, bool cancelled)
@@ -170,9 +185,27 @@ static void done_checkpoint(struct job *job, bool cancelled)
     if (task.code < 0)
         notes_error(daemon, "the checkpoint was not written: %s", task.error.text);
     else if (!cancelled)
-        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64, task.round);
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64,
+            task.checkpoint.round);
     if (!cancelled)
         daemon_settle(daemon);
+}
+
+/* What is owed, for a checkpoint that may be the last: while training, the ledger moves on at once and
+ * the snapshots would be written for nothing. The slots stay as they are at this place of the queue. */
+static void keep_snapshots(const struct daemon *daemon, struct sgp_checkpoint *checkpoint)
+{
+    const struct sgp_record *record = &daemon->ledger.record;
+    for (uint32_t i = 0; i < record->link_count; i++) {
+        const struct sgp_record_link *link = &record->links[i];
+        bool fresh = link->owed_kept && checkpoint->snapshot_count < SGP_CHECKPOINT_SNAPSHOTS_MAX;
+        for (uint32_t j = 0; j < checkpoint->snapshot_count; j++)
+            fresh = fresh && checkpoint->snapshots[j].round != link->owed_round;
+        if (fresh)
+            checkpoint->snapshots[checkpoint->snapshot_count++] =
+                (struct sgp_checkpoint_snapshot){.round = link->owed_round,
+                    .values = sgp_pool_data(&daemon->snapshots, link->owed_slot)};
+    }
 }
 
 int survive_checkpoint(struct daemon *daemon)
@@ -185,9 +218,14 @@ int survive_checkpoint(struct daemon *daemon)
         return -EBUSY;
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    task->round = status.round;
-    task->weight = status.weight_estimate;
-    task->sequence = daemon->ledger.sequence;
+    task->checkpoint = (struct sgp_checkpoint){.parameters = daemon->prepared->parameters,
+        .shape = daemon->prepared->fingerprint.shape,
+        .lineage = daemon->lineage,
+        .sequence = daemon->ledger.sequence,
+        .round = status.round,
+        .weight = status.weight_estimate};
+    if (status.state == SGP_NODE_PAUSED || status.state == SGP_NODE_DRAINING)
+        keep_snapshots(daemon, &task->checkpoint);
     daemon->checkpointing = true;
     daemon->saves++;
     worker_push(&daemon->worker, &task->job);

@@ -39,7 +39,7 @@ struct task {
     const float *features;
     uint64_t rows;
     struct save *save;
-    uint64_t sequence; /* of the ledger, for a checkpoint */
+    struct sgp_checkpoint checkpoint;
     struct sgp_error error;
 };
 

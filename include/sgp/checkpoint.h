@@ -1,6 +1,7 @@
 /* Checkpoints: all that a node's training is, in one file, replaced at once and never half.
  *
- *     header (128 bytes) | x, float32 | velocity, float32, or nothing | XXH3-64 of all before
+ *     header (128 bytes) | x, float32 | velocity, float32, or nothing | snapshots, float32 |
+ *     XXH3-64 of all before
  *
  * Little-endian. The file before the last is kept beside it as PATH.1, so a checkpoint that is damaged
  * costs what was learnt since the one before and no more.
@@ -12,6 +13,14 @@
 
 #include "sgp/learner.h"
 
+#define SGP_CHECKPOINT_SNAPSHOTS_MAX 4u
+
+/* The content of the shares that were given in a round and are owed still. */
+struct sgp_checkpoint_snapshot {
+    sgp_round round;
+    const float *values; /* `parameters` of them */
+};
+
 struct sgp_checkpoint {
     uint64_t parameters;
     uint64_t shape;    /* digest of the model, sgp_model_shape_digest */
@@ -20,6 +29,8 @@ struct sgp_checkpoint {
     sgp_round round;
     double weight; /* w of x; > 0 or the estimate is unknown, finite */
     struct sgp_learner_state state;
+    uint32_t snapshot_count; /* at most SGP_CHECKPOINT_SNAPSHOTS_MAX */
+    struct sgp_checkpoint_snapshot snapshots[SGP_CHECKPOINT_SNAPSHOTS_MAX];
 };
 
 /* Write to PATH; what stood there becomes PATH.1. Returns 0, or -errno with *error. */

@@ -6,6 +6,9 @@
  * (the driver's verb `commit`) may be killed anywhere: a share is on record at its target before the
  * acknowledgement leaves, and at its source before the share does.
  *
+ * What is owed comes home at a restart if the target never saw it: to the bit if the snapshot was kept,
+ * else by weight alone, at the node's own estimate.
+ *
  * Thread: the node's. */
 #ifndef SGP_RECORD_H
 #define SGP_RECORD_H
@@ -23,6 +26,9 @@ struct sgp_record_link { /* one directed edge, in or out */
     sgp_round owed_round;
     double owed_fraction; /* in [0, 1] */
     double owed_weight;   /* >= 0 */
+    bool owed_kept;       /* snapshot slot `owed_slot` holds the content of that share; of a record
+                             that a node is made from, only if its performer has put it there */
+    uint32_t owed_slot;
 };
 
 struct sgp_record {

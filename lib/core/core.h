@@ -33,7 +33,7 @@ struct sgp_owed {
     bool exists;
     bool sent;       /* on the present connection */
     bool publishing; /* its snapshot is still being made */
-    bool lost;       /* of a former process: its snapshot is gone, it can only be taken back */
+    bool lost;       /* of a former process: it is not sent again, only settled or taken back */
     uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
     struct sgp_share share;
 };

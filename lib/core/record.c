@@ -26,6 +26,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_round = owes ? link->owed.share.round : 0,
             .owed_fraction = owes ? link->owed.share.fraction : 0,
             .owed_weight = owes ? link->owed.share.weight : 0,
+            .owed_kept = owes && link->owed.slot != SGP_SLOT_NONE,
+            .owed_slot = owes ? link->owed.slot : SGP_SLOT_NONE,
         };
     }
 }
@@ -75,12 +77,17 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     link->owed = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,
-        .slot = SGP_SLOT_NONE,
+        .slot = from->owed_kept ? from->owed_slot : SGP_SLOT_NONE,
         .share = {.number = from->number,
             .round = from->owed_round,
             .fraction = from->owed_fraction,
-            .weight = from->owed_weight},
+            .weight = from->owed_weight,
+            .slice = {.first = 0, .count = node->config.parameters}},
     };
+    if (!from->owed_kept)
+        return;
+    sgp_assert(from->owes && from->owed_slot < node->snapshot_count);
+    node->snapshot_users[from->owed_slot]++;
 }
 
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)

@@ -54,6 +54,8 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         config.lineage = sgp_random_next(&sim->random) | 1;
     else
         config.record = &host->record;
+    for (uint32_t i = 0; i < host->record.link_count; i++)
+        host->record.links[i].owed_kept = false; /* snapshots died with the process */
     config.seeks = true;
     int status = sgp_node_create(&config, &node);
     if (status < 0)

@@ -17,11 +17,12 @@ struct header {
     uint32_t has_velocity;
     uint64_t parameters, shape, lineage, sequence, round, steps;
     double weight;
-    uint64_t reserved[7];
+    uint64_t snapshot_count, snapshot_rounds[SGP_CHECKPOINT_SNAPSHOTS_MAX];
+    uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct header) == 128, "as sgp/checkpoint.h says");
 
-#define VERSION 1u
+#define VERSION 2u
 static const char magic[8] = {'S', 'G', 'P', 'C', 'H', 'E', 'C', 'K'};
 
 struct output {
@@ -67,13 +68,18 @@ int sgp_checkpoint_write(
         .sequence = checkpoint->sequence,
         .round = (uint64_t)checkpoint->round,
         .steps = state->steps,
-        .weight = checkpoint->weight};
+        .weight = checkpoint->weight,
+        .snapshot_count = checkpoint->snapshot_count};
     memcpy(header.magic, magic, sizeof magic);
+    for (uint32_t i = 0; i < checkpoint->snapshot_count; i++)
+        header.snapshot_rounds[i] = (uint64_t)checkpoint->snapshots[i].round;
     size_t bytes = checkpoint->parameters * sizeof(float);
     put(&output, &header, sizeof header);
     put(&output, state->x, bytes);
     if (state->velocity)
         put(&output, state->velocity, bytes);
+    for (uint32_t i = 0; i < checkpoint->snapshot_count; i++)
+        put(&output, checkpoint->snapshots[i].values, bytes);
     uint64_t digest = XXH3_64bits_digest(output.hash);
     sgp_atomic_write(&output.file, &digest, sizeof digest);
     (void)XXH3_freeState(output.hash);
@@ -94,8 +100,12 @@ static const char *wrong(const struct header *header, uint64_t parameters, uint6
     if (header->parameters != parameters || header->shape != shape)
         return "a checkpoint of another model";
     if (header->has_velocity > 1 || header->round >= (uint64_t)SGP_ROUND_MAX ||
-        !isfinite(header->weight) || header->weight < 0)
+        !isfinite(header->weight) || header->weight < 0 ||
+        header->snapshot_count > SGP_CHECKPOINT_SNAPSHOTS_MAX)
         return "a value of the checkpoint is out of range";
+    for (uint64_t i = 0; i < header->snapshot_count; i++)
+        if (header->snapshot_rounds[i] >= (uint64_t)SGP_ROUND_MAX)
+            return "a round of the checkpoint is out of range";
     return NULL;
 }
 
@@ -128,7 +138,8 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     const char *what = wrong(&header, parameters, shape);
     if (what)
         return damaged(error, path, what);
-    size_t count = parameters * (1 + header.has_velocity);
+    uint64_t first = 1 + header.has_velocity; /* of the snapshots */
+    size_t count = parameters * (first + header.snapshot_count);
     float *vectors = malloc(count * sizeof *vectors);
     if (!vectors)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
@@ -145,7 +156,12 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
         .weight = header.weight,
         .state = {.steps = header.steps,
             .x = vectors,
-            .velocity = header.has_velocity ? vectors + parameters : NULL}};
+            .velocity = header.has_velocity ? vectors + parameters : NULL},
+        .snapshot_count = (uint32_t)header.snapshot_count};
+    for (uint64_t i = 0; i < header.snapshot_count; i++)
+        ret_checkpoint->snapshots[i] =
+            (struct sgp_checkpoint_snapshot){.round = (sgp_round)header.snapshot_rounds[i],
+                .values = vectors + (first + i) * parameters};
     *ret_memory = vectors;
     return 0;
 }

@@ -6,12 +6,30 @@ to the number of nodes, however often and whenever nodes were killed.
 import os
 import random
 import signal
+import struct
 import time
 
 import fleet
 from fleet import FleetTest
 
 OPTIONS = {"train.epochs": "1000000"}
+
+
+def read_checkpoint(path):
+    """The vectors of a checkpoint, as include/sgp/checkpoint.h lays them out: x, and the snapshots."""
+    with open(path, "rb") as file:
+        data = file.read()
+    velocity, count = struct.unpack_from("<IQ", data, 12)
+    snapshots, = struct.unpack_from("<Q", data, 72)
+    vectors = [struct.unpack_from("<%df" % count, data, 128 + 4 * count * i)
+               for i in range(1 + velocity + snapshots)]
+    return vectors[0], vectors[1 + velocity:]
+
+
+def read_model(data):
+    """All values of a safetensors file."""
+    header, = struct.unpack_from("<Q", data)
+    return struct.unpack("<%df" % ((len(data) - 8 - header) // 4), data[8 + header:])
 
 
 class Restarts(FleetTest):
@@ -88,6 +106,37 @@ class Restarts(FleetTest):
         self.assertLessEqual(abs(self.weights(f) - 4), 1e-9)
         for node in f.nodes:
             self.assertIn("parameters=exact", node.log())
+
+    def test_what_was_owed_at_a_clean_stop_comes_home_exactly(self):
+        f = self.fleet(2, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        f.nodes[1].kill(signal.SIGSTOP)
+        owing = lambda: (f.nodes[0].status() or {"weight_in_flight": 0})
+        f.wait("a share in flight for good", lambda: owing()["weight_in_flight"] > 0 and
+               "event=absent" in f.nodes[0].log())
+        f.nodes[0].get("/v1/pause", "POST")
+        f.wait_state("paused", [0])
+        before = f.nodes[0].status()
+        f.nodes[1].end(signal.SIGKILL)
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+
+        x, snapshots = read_checkpoint(os.path.join(f.nodes[0].directory, "checkpoint"))
+        self.assertEqual(len(snapshots), 1)
+        total = before["weight"] + before["weight_in_flight"]
+        expected = [(a + b / 2) / total for a, b in zip(x, snapshots[0])]
+
+        f.start([0])
+        f.wait("a status", f.nodes[0].status)
+        f.nodes[0].get("/v1/pause", "POST")  # or it would train on at once
+        os.rename(f.nodes[1].directory, f.nodes[1].directory + ".lost")  # and with it the share
+        f.start([1])
+        f.wait_log(0, "event=share_returned")
+        found = read_model(f.nodes[0].get("/v1/model")[1])
+        self.assertEqual(len(found), len(expected))
+        for a, b in zip(sorted(found), sorted(expected)):
+            self.assertAlmostEqual(a, b, delta=1e-6 * max(1, abs(b)))
+        self.assertAlmostEqual(f.nodes[0].status()["weight"], total, delta=1e-12)
 
     def test_each_restarted_in_turn_under_training(self):
         f = self.fleet(4, options=OPTIONS)

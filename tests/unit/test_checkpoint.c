@@ -73,6 +73,27 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
     cr_assert(back.state.velocity == NULL);
 }
 
+Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
+{
+    struct sgp_error error = {0};
+    const float snapshots[2][3] = {{7, 8, -0.0F}, {1e-45F, 9, 10}};
+    struct sgp_checkpoint back, checkpoint = {.parameters = 3,
+                                    .shape = 99,
+                                    .state = {.x = x, .velocity = velocity},
+                                    .snapshot_count = 2,
+                                    .snapshots = {{41, snapshots[0]}, {0, snapshots[1]}}};
+    cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
+    float *memory;
+    cr_assert(zero(int, sgp_checkpoint_read(path, 3, 99, &error, &back, &memory)));
+    cr_assert(eq(u32, back.snapshot_count, 2));
+    cr_assert(eq(i64, back.snapshots[0].round, 41));
+    cr_assert(eq(i64, back.snapshots[1].round, 0));
+    for (int i = 0; i < 2; i++)
+        cr_assert(zero(int, memcmp(back.snapshots[i].values, snapshots[i], sizeof snapshots[i])));
+    cr_assert(zero(int, memcmp(back.state.velocity, velocity, sizeof velocity)));
+    free(memory);
+}
+
 Test(checkpoint, the_one_before_is_kept)
 {
     struct sgp_checkpoint back;

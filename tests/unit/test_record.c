@@ -98,16 +98,23 @@ static void greet(struct sgp_node *node, uint64_t lineage, uint64_t accepted)
     post(node, SGP_EVENT_MESSAGE, SGP_OUT, &welcome);
 }
 
-static struct sgp_node *restored(bool seeks)
+static struct sgp_node *restored_with(bool seeks, bool kept)
 {
     struct sgp_record_link links[2];
     struct sgp_record record = owing(links);
+    links[0].owed_kept = kept;
+    links[0].owed_slot = 1;
     struct sgp_node_config config = config_of(&record, seeks);
     struct sgp_node *node;
     cr_assert(zero(int, sgp_node_create(&config, &node)));
     struct sgp_event start = {.type = SGP_EVENT_START};
     sgp_node_step(node, &start, &effects);
     return node;
+}
+
+static struct sgp_node *restored(bool seeks)
+{
+    return restored_with(seeks, false);
 }
 
 static struct sgp_node_status status_of(const struct sgp_node *node)
@@ -169,6 +176,28 @@ Test(record, what_the_target_never_saw_comes_home_and_x_follows_w)
     cr_assert(eq(dbl, status_of(node).weight_in_flight, 0));
     cr_assert(find(SGP_EFFECT_SCALE) != NULL);
     cr_assert(epsilon_eq(dbl, find(SGP_EFFECT_SCALE)->factor, 1 / 0.75, 1e-15));
+    sgp_node_destroy(node);
+}
+
+Test(record, what_the_target_never_saw_comes_home_to_the_bit_if_its_snapshot_was_kept)
+{
+    struct sgp_node *node = restored_with(false, true);
+    greet(node, 11, 4);
+    cr_assert(eq(dbl, status_of(node).weight, 1));
+    cr_assert(find(SGP_EFFECT_SCALE) == NULL);
+    const struct sgp_effect *effect = find(SGP_EFFECT_RESTORE);
+    cr_assert(effect != NULL);
+    cr_assert(eq(u32, effect->slot, 1));
+    cr_assert(eq(dbl, effect->factor, 0.5));
+    cr_assert(eq(u64, effect->slice.count, 4));
+    struct sgp_event done = {.type = SGP_EVENT_RESTORED, .now = 1, .slot = 1};
+    sgp_node_step(node, &done, &effects);
+    sgp_node_destroy(node);
+
+    node = restored_with(false, true);
+    greet(node, 11, 5);
+    cr_assert(find(SGP_EFFECT_RESTORE) == NULL, "it was accepted");
+    cr_assert(eq(dbl, status_of(node).weight, 0.75));
     sgp_node_destroy(node);
 }
 
