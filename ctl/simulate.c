@@ -14,6 +14,7 @@
 
 #define STREAM_VECTORS ((uint64_t)4 << 32) /* of the seed; see lib/sim */
 #define BANDWIDTH_MAX 1e15
+#define TAIL_MAX 100 /* times a step's time, unless told */
 #define FINAL_CYCLES_MAX 1000000u
 #define REPLAY_BYTES (SGP_TEXT_BYTES / 2)
 
@@ -59,7 +60,7 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
     double error = 0;
     for (uint32_t i = 0; i < simulation->topology->node_count; i++) {
         bool gone = false;
-        for (uint32_t a = 0; a < simulation->faults.absence_count; a++) {
+        for (uint32_t a = 0; a < simulation->faults.counts[CTL_ABSENT]; a++) {
             const struct sgp_sim_absence *absence = &simulation->faults.absences[a];
             gone |= absence->node == i && absence->to == SGP_TIME_NEVER && absence->from <= now;
         }
@@ -134,11 +135,12 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
     char digest[17];
     sgp_sim_summary(sim, &s);
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, s.digest);
-    json_t *faults =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "connections", (json_int_t)s.connections,
-            "resets", (json_int_t)s.resets, "absences", (json_int_t)s.absences, "jumps",
-            (json_int_t)s.jumps, "shares_empty", (json_int_t)s.shares_empty, "shares_refused",
-            (json_int_t)s.shares_refused, "diverged", (json_int_t)s.diverged);
+    json_t *faults = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "connections",
+        (json_int_t)s.connections, "resets", (json_int_t)s.resets, "absences",
+        (json_int_t)s.absences, "jumps", (json_int_t)s.jumps, "shares_empty",
+        (json_int_t)s.shares_empty, "shares_refused", (json_int_t)s.shares_refused, "diverged",
+        (json_int_t)s.diverged, "half_opened", (json_int_t)s.half_opened, "crashes",
+        (json_int_t)s.crashes, "adopted", (json_int_t)s.adopted);
     json_t *json =
         json_pack("{s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:o, s:o}", "nodes",
             (json_int_t)simulation->topology->node_count, "finished", (json_int_t)s.finished,
@@ -197,6 +199,8 @@ enum {
     COMPUTE,
     JITTER,
     LOSS,
+    TAIL,
+    CHECKPOINT,
     LEARNING_RATE,
     ALGORITHM,
     OVERLAP,
@@ -235,6 +239,26 @@ static enum ctl_exit read_bandwidth(
             option->name, option->value);
     *ret_bandwidth = value;
     return CTL_DONE;
+}
+
+/* SHAPE or SHAPE:GREATEST of a Pareto distribution. */
+static enum ctl_exit read_tail(
+    struct ctl *ctl, const struct ctl_option *option, struct sgp_sim_options *options)
+{
+    char shape[64];
+    if (!option->given)
+        return CTL_DONE;
+    size_t length = strcspn(option->value, ":");
+    const char *greatest = option->value[length] == ':' ? option->value + length + 1 : NULL;
+    options->compute_tail_max = TAIL_MAX;
+    (void)snprintf(
+        shape, sizeof shape, "%.*s", (int)(length < sizeof shape ? length : 0), option->value);
+    if (ctl_text_real(shape, &options->compute_tail) && options->compute_tail > 0 &&
+        (!greatest || ctl_text_real(greatest, &options->compute_tail_max)) &&
+        options->compute_tail_max >= 1)
+        return CTL_DONE;
+    return ctl_usage(
+        ctl, "--tail is SHAPE or SHAPE:GREATEST such as 1.5:50, not '%s'", option->value);
 }
 
 static enum ctl_exit read_algorithm(
@@ -278,6 +302,10 @@ static enum ctl_exit read_options(
         status = ctl_option_real(ctl, &given[JITTER], 0, 0.99, &options->compute_jitter);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &given[LOSS], 0, 0.99, &options->loss);
+    if (status == CTL_DONE)
+        status = read_tail(ctl, &given[TAIL], options);
+    if (status == CTL_DONE)
+        status = read_time(ctl, &given[CHECKPOINT], &options->checkpoint_ns);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &given[LEARNING_RATE], 0, 1e6, &simulation->learning_rate);
     if (status == CTL_DONE)
@@ -334,6 +362,8 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
         [COMPUTE] = {.name = "--compute"},
         [JITTER] = {.name = "--jitter"},
         [LOSS] = {.name = "--loss"},
+        [TAIL] = {.name = "--tail"},
+        [CHECKPOINT] = {.name = "--checkpoint"},
         [LEARNING_RATE] = {.name = "--learning-rate"},
         [ALGORITHM] = {.name = "--algorithm"},
         [OVERLAP] = {.name = "--overlap"},
@@ -397,9 +427,18 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "  --final-cycles N      cycles of averaging after the last round (2 when training, else "
         "0)\n"
         "  --loss P              a message breaks its connection with this chance (0)\n"
+        "  --tail SHAPE[:MAX]    each training job takes a Pareto draw times as long, at most MAX "
+        "(100)\n"
+        "  --checkpoint T        write the parameters down at this pace, for those who crash\n"
         "  --absent NODE:FROM:TO a node is stopped in this span; without :TO it is gone for good\n"
-        "  --cut NODE,...:FROM:TO    nothing passes between these nodes and the others\n"
+        "  --crash NODE:FROM:TO[:forgets]    killed, and started again from its ledger, or "
+        "without\n"
+        "  --clock NODE:AT:LEAP  its clock leaps ahead; a negative LEAP stands still for so long\n"
+        "  --cut NODE,...:FROM:TO[:out|:in]  nothing passes between these nodes and the others\n"
+        "  --clog SOURCE,TARGET:FROM:TO      what one sends the other is held, in order\n"
+        "  --swizzle NODE:FROM:TO    half of its edges are clogged one by one, then released\n"
+        "  --half-open LOSER,KEEPER:AT       one loses its connections with the other, unsaid\n"
         "  --through-wire        encode and decode every message\n"
         "\n"
-        "--straggler, --absent and --cut may be given more than once. See docs/SIMULATOR.md.\n",
+        "Those with a NODE may be given more than once. See docs/SIMULATOR.md.\n",
     .run = simulate};

@@ -1,5 +1,4 @@
-/* What can be made to go wrong in `sgpctl simulate`: stragglers, absences and cuts, each option as
- * often as wanted. */
+/* What can be made to go wrong in `sgpctl simulate`: each of these options as often as wanted. */
 #ifndef CTL_SIMULATE_FAULTS_H
 #define CTL_SIMULATE_FAULTS_H
 
@@ -8,17 +7,33 @@
 
 #define CTL_FAULTS_MAX 256u /* of each kind on one line */
 
+enum ctl_fault {
+    CTL_STRAGGLER,
+    CTL_ABSENT,
+    CTL_CUT,
+    CTL_CLOG,
+    CTL_SWIZZLE,
+    CTL_HALF_OPEN,
+    CTL_CRASH,
+    CTL_CLOCK,
+    CTL_FAULT_KINDS
+};
+
 struct ctl_faults {
     struct sgp_sim_straggler stragglers[CTL_FAULTS_MAX];
     struct sgp_sim_absence absences[CTL_FAULTS_MAX];
     struct sgp_sim_cut cuts[CTL_FAULTS_MAX];
-    uint32_t *cut_nodes[CTL_FAULTS_MAX]; /* owned */
-    uint32_t straggler_count, absence_count, cut_count;
-    const char *texts[3][CTL_FAULTS_MAX]; /* as they stand on the line */
-    uint32_t text_counts[3];
+    struct sgp_sim_clog clogs[CTL_FAULTS_MAX];
+    struct sgp_sim_swizzle swizzles[CTL_FAULTS_MAX];
+    struct sgp_sim_half_open half_opens[CTL_FAULTS_MAX];
+    struct sgp_sim_crash crashes[CTL_FAULTS_MAX];
+    struct sgp_sim_clock clocks[CTL_FAULTS_MAX];
+    uint32_t *cut_nodes[CTL_FAULTS_MAX];                /* owned */
+    const char *texts[CTL_FAULT_KINDS][CTL_FAULTS_MAX]; /* as they stand on the line */
+    uint32_t counts[CTL_FAULT_KINDS];
 };
 
-/* Take --straggler, --absent and --cut out of argv[0..*argc). */
+/* Take them out of argv[0..*argc). */
 enum ctl_exit ctl_faults_take(struct ctl *ctl, int *argc, char **argv, struct ctl_faults *faults);
 
 /* Understand them, with the names of a topology, and point the options at them. */

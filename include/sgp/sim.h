@@ -21,7 +21,8 @@
 
 #define SGP_SIM_MESSAGE_BYTES 128u /* what a message without payload counts on a link */
 #define SGP_SIM_DIMENSION_MAX 16777216u
-#define SGP_SIM_FAULTS_MAX 65536u                /* absences, cuts and crashes, each */
+#define SGP_SIM_FAULTS_MAX 65536u                /* of each kind */
+#define SGP_SIM_TIME_MAX (SGP_TIME_NEVER / 4)    /* of a fault that names a time or a length */
 #define SGP_SIM_CONNECT_NS (3 * SGP_SECOND)      /* dialling into a void gives up after this */
 #define SGP_SIM_HEARD_NS (100 * SGP_MILLISECOND) /* pace of SGP_EVENT_HEARD in a long payload */
 #define SGP_SIM_STALL_NS (600 * SGP_SECOND)      /* nobody advanced for this long: a failure */
@@ -44,6 +45,12 @@ struct sgp_sim_absence {
     sgp_time to;
 };
 
+enum sgp_sim_way {
+    SGP_SIM_BOTH_WAYS = 0,
+    SGP_SIM_OUTWARD, /* only what the nodes send to the others is held */
+    SGP_SIM_INWARD,  /* only what the others send to them */
+};
+
 /* While from <= time < to nothing passes between `nodes` and all the others. What is under way
  * arrives after `to`, as TCP would send it again, unless an end hung up before. */
 struct sgp_sim_cut {
@@ -51,10 +58,44 @@ struct sgp_sim_cut {
     uint32_t node_count;
     sgp_time from;
     sgp_time to;
+    enum sgp_sim_way way;
+};
+
+/* A cut of one line: what `source` sends to `target` while from <= time < to is held, and arrives
+ * after that in its order. */
+struct sgp_sim_clog {
+    uint32_t source;
+    uint32_t target;
+    sgp_time from;
+    sgp_time to;
+};
+
+/* A random half of a node's edges are clogged, one after another in the first half of the span, and
+ * released in another order in the second. */
+struct sgp_sim_swizzle {
+    uint32_t node;
+    sgp_time from;
+    sgp_time to; /* not NEVER */
+};
+
+/* At `at` one node loses its end of every connection with another, which goes on thinking that they
+ * stand: nothing arrives there any more, and nobody says so. */
+struct sgp_sim_half_open {
+    uint32_t loser;
+    uint32_t keeper;
+    sgp_time at;
+};
+
+/* A node's clock, which its events carry, leaps ahead at `at`, or stands still from then on for as long. */
+struct sgp_sim_clock {
+    uint32_t node;
+    sgp_time at;
+    sgp_time leap; /* > 0: ahead by so much; < 0: it stands still for so long, and stays behind */
 };
 
 /* A process that is killed at `at` and started again at `back`. All that it leaves is its record
- * (sgp/record.h), and if it `forgets`, not even that: then it begins anew with weight 1. */
+ * (sgp/record.h) and its checkpoint, if the options have it write any; and if it `forgets`, not even
+ * that: then it begins anew with weight 1. A node that has drained is started again too. */
 struct sgp_sim_crash {
     uint32_t node;
     sgp_time at;
@@ -86,7 +127,9 @@ struct sgp_sim_summary {
     uint64_t shares_refused; /* by their target */
     uint64_t connections;    /* that were dialled */
     uint64_t resets;         /* connections broken by `loss` */
+    uint64_t half_opened;    /* connections of which one end was lost */
     uint64_t crashes;
+    uint64_t exact;          /* crashes after which a checkpoint was as good as new */
     uint64_t adopted;        /* estimates taken from a neighbour after a crash */
     uint64_t absences;       /* times that a node took a peer for absent */
     uint64_t jumps;          /* times that a node took a round far ahead */
@@ -109,14 +152,18 @@ struct sgp_sim_options {
     uint32_t backup_neighbours;      /* as in struct sgp_node_config */
     uint32_t local_steps;
     uint32_t final_cycles;
-    uint32_t start;        /* as in struct sgp_node_config */
-    uint64_t dimension;    /* d: 1 .. SGP_SIM_DIMENSION_MAX */
-    sgp_time latency_ns;   /* one way, >= 0 */
-    double bandwidth;      /* bytes per second out of a node; 0 = without limit */
-    sgp_time compute_ns;   /* of one local step, >= 0 */
-    double compute_jitter; /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
-    double loss;           /* 0 <= . < 1: a message breaks its connection with this chance */
-    bool through_wire;     /* encode and decode every message */
+    uint32_t start;          /* as in struct sgp_node_config */
+    uint64_t dimension;      /* d: 1 .. SGP_SIM_DIMENSION_MAX */
+    sgp_time latency_ns;     /* one way, >= 0 */
+    double bandwidth;        /* bytes per second out of a node; 0 = without limit */
+    sgp_time compute_ns;     /* of one local step, >= 0 */
+    double compute_jitter;   /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
+    double compute_tail;     /* > 0: and a Pareto draw of this shape times as long, at least 1, */
+    double compute_tail_max; /* at most this much (>= 1); 0: no tail */
+    sgp_time checkpoint_ns;  /* every node writes its parameters down at this pace, and when it has
+                               drained; 0: never */
+    double loss;             /* 0 <= . < 1: a message breaks its connection with this chance */
+    bool through_wire;       /* encode and decode every message */
     const struct sgp_sim_straggler *stragglers;
     uint32_t straggler_count;
     const struct sgp_sim_absence *absences;
@@ -125,6 +172,14 @@ struct sgp_sim_options {
     uint32_t cut_count;
     const struct sgp_sim_crash *crashes;
     uint32_t crash_count;
+    const struct sgp_sim_clog *clogs;
+    uint32_t clog_count;
+    const struct sgp_sim_swizzle *swizzles;
+    uint32_t swizzle_count;
+    const struct sgp_sim_half_open *half_opens;
+    uint32_t half_open_count;
+    const struct sgp_sim_clock *clocks;
+    uint32_t clock_count;
     const struct sgp_sink *sink; /* gets the drivers' TRACE lines; may be NULL */
 
     void *context; /* handed to the callbacks */

@@ -31,7 +31,7 @@ static bool can_hear(struct sgp_sim *sim, struct sgp_sim_connection *connection,
         return false;
     }
     if (kind == SGP_SIM_ARRIVAL || kind == SGP_SIM_PAYLOAD) {
-        sgp_time open = sgp_sim_passable(sim, host, connection->hosts[!side]);
+        sgp_time open = sgp_sim_passable(sim, connection->hosts[!side], host);
         ready = open > ready ? open : ready;
     }
     if (ready > sim->now && ready != SGP_TIME_NEVER)
@@ -56,6 +56,8 @@ static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     if (connection->broken || !can_hear(sim, connection, SGP_SIM_DIALLED, SGP_SIM_SOURCE))
         return;
     sgp_time open = sgp_sim_passable(sim, source, target);
+    sgp_time answer = sgp_sim_passable(sim, target, source);
+    open = answer > open ? answer : open;
     if (sgp_sim_ready(sim, target) == SGP_TIME_NEVER) /* a stopped process's kernel would accept */
         open = SGP_TIME_NEVER;
     struct sgp_event event = {.type = SGP_EVENT_UP, .link = link_at(connection, SGP_SIM_SOURCE)};

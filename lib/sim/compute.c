@@ -3,6 +3,7 @@
 #include "sim/world.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
@@ -14,6 +15,10 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     double time = (double)options->compute_ns * (double)job->steps * host->compute_factor;
     if (options->compute_jitter > 0)
         time *= 1 + options->compute_jitter * (2 * sgp_random_double(&host->random) - 1);
+    if (options->compute_tail > 0) {
+        double tail = pow(1 - sgp_random_double(&host->random), -1 / options->compute_tail);
+        time *= fmin(tail, options->compute_tail_max);
+    }
     return (sgp_time)time;
 }
 
@@ -23,7 +28,7 @@ static void begin_first(struct sgp_sim_host *host)
     sgp_sim_push(host->sim, time, SGP_SIM_JOB, host->life, host->index);
 }
 
-static void append(struct sgp_sim_host *host, struct sgp_sim_job job)
+void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job)
 {
     struct sgp_sim_job *copy = malloc(sizeof *copy);
     if (!copy) {
@@ -52,16 +57,18 @@ void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps
             sgp_sim_name(sim, host->index), (long long)round, weight, host->guard);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
-    append(host, (struct sgp_sim_job){
-                     .work = SGP_SIM_TRAIN, .round = round, .weight = weight, .steps = steps});
+    sgp_sim_append(
+        host, (struct sgp_sim_job){
+                  .work = SGP_SIM_TRAIN, .round = round, .weight = weight, .steps = steps});
 }
 
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(snapshot < host->snapshot_count);
-    append(host, (struct sgp_sim_job){
-                     .work = SGP_SIM_PUBLISH, .round = round, .slot = snapshot, .factor = keep});
+    sgp_sim_append(
+        host, (struct sgp_sim_job){
+                  .work = SGP_SIM_PUBLISH, .round = round, .slot = snapshot, .factor = keep});
 }
 
 void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
@@ -75,15 +82,16 @@ void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_sl
             "%s absorbs slot %u, which holds another share or none",
             sgp_sim_name(host->sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_TAKEN;
-    append(host, (struct sgp_sim_job){
-                     .work = SGP_SIM_ABSORB, .slot = slot, .factor = fraction, .slice = slice});
+    sgp_sim_append(
+        host, (struct sgp_sim_job){
+                  .work = SGP_SIM_ABSORB, .slot = slot, .factor = fraction, .slice = slice});
 }
 
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(snapshot < host->snapshot_count);
-    append(
+    sgp_sim_append(
         host, (struct sgp_sim_job){
                   .work = SGP_SIM_RESTORE, .slot = snapshot, .factor = fraction, .slice = slice});
 }
@@ -97,17 +105,19 @@ void sgp_sim_adopt(void *context, uint32_t slot, double factor)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s adopts slot %u, which holds no estimate",
             sgp_sim_name(host->sim, host->index), slot);
     host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
-    append(host, (struct sgp_sim_job){.work = SGP_SIM_ADOPT, .slot = slot, .factor = factor});
+    sgp_sim_append(
+        host, (struct sgp_sim_job){.work = SGP_SIM_ADOPT, .slot = slot, .factor = factor});
 }
 
 void sgp_sim_scale(void *context, double factor)
 {
-    append(context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor});
+    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor});
 }
 
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 {
-    append(host, (struct sgp_sim_job){.work = SGP_SIM_MEASURE, .round = round, .weight = weight});
+    sgp_sim_append(
+        host, (struct sgp_sim_job){.work = SGP_SIM_MEASURE, .round = round, .weight = weight});
 }
 
 /* ---- what the jobs do ---- */
@@ -186,6 +196,8 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
         host->job_last = NULL;
     if (job->work == SGP_SIM_MEASURE) {
         sgp_sim_rows_leave(host->sim, host, job->round, job->weight);
+    } else if (job->work == SGP_SIM_CHECKPOINTED) {
+        sgp_sim_checkpointed(host, job);
     } else {
         struct sgp_event event = {.type = SGP_EVENT_TICK};
         work(host, job, &event);

@@ -112,12 +112,18 @@ static void destroy(struct sgp_sim_connection *connection)
     free(connection);
 }
 
-void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+/* What is under way is lost, and whatever is sent from now on. */
+static void sever(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     connection->broken = true;
     sgp_sim_pipe_clear(&connection->pipes[0]);
     sgp_sim_pipe_clear(&connection->pipes[1]);
     sgp_sim_drop_payload(sim, connection);
+}
+
+void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    sever(sim, connection);
     for (uint32_t side = 0; side < 2; side++)
         if (connection->ends[side] == SGP_SIM_END_OPEN)
             sgp_sim_network_push(sim, sim->now, SGP_SIM_BROKEN, side, connection);
@@ -132,6 +138,24 @@ void sgp_sim_release(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sim->connections[index] = NULL;
     sim->connections_free[sim->connection_free_count++] = index;
     destroy(connection);
+}
+
+void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open)
+{
+    for (uint32_t i = 0; i < sim->connection_count; i++) {
+        struct sgp_sim_connection *connection = sim->connections[i];
+        if (!connection || connection->broken)
+            continue;
+        uint32_t side =
+            connection->hosts[SGP_SIM_SOURCE] == half_open->loser ? SGP_SIM_SOURCE : SGP_SIM_TARGET;
+        bool between = connection->hosts[side] == half_open->loser &&
+                       connection->hosts[!side] == half_open->keeper;
+        if (!between || connection->ends[side] != SGP_SIM_END_OPEN)
+            continue;
+        sever(sim, connection);
+        sgp_sim_network_push(sim, sim->now, SGP_SIM_BROKEN, side, connection);
+        sim->summary.half_opened++;
+    }
 }
 
 void sgp_sim_network_finish(struct sgp_sim *sim)

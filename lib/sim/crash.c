@@ -22,12 +22,57 @@ void sgp_sim_commit(void *context, const struct sgp_node *node)
 {
     struct sgp_sim_host *host = context;
     sgp_node_record(node, &host->record);
+    host->sequence++;
 }
+
+/* ---- checkpoints ---- */
+
+void sgp_sim_checkpoint(struct sgp_sim_host *host)
+{
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_CHECKPOINTED,
+                             .round = status.round,
+                             .weight = status.weight_estimate,
+                             .sequence = host->sequence});
+}
+
+void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
+    host->trainer->methods->estimate(host->trainer, 1.0, checkpoint->x);
+    checkpoint->written = true;
+    checkpoint->lineage = host->lineage;
+    checkpoint->sequence = job->sequence;
+    checkpoint->round = job->round;
+    checkpoint->weight = job->weight;
+}
+
+/* Whether it describes the same moment as the record, as in daemon/survive.c. */
+static bool is_exact(const struct sgp_sim_host *host)
+{
+    const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
+    return checkpoint->written && checkpoint->sequence == host->sequence &&
+           checkpoint->lineage == host->record.lineage && checkpoint->round == host->record.round &&
+           checkpoint->weight == host->record.weight;
+}
+
+/* Parameters to begin anew with: those of the checkpoint, or its estimate at weight 1. */
+static void resume(const struct sgp_sim_host *host, struct sgp_trainer *trainer, bool exact)
+{
+    const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
+    if (exact)
+        trainer->methods->adopt(trainer, checkpoint->x, 1);
+    else if (checkpoint->written && checkpoint->weight > 0)
+        trainer->methods->adopt(trainer, checkpoint->x, 1 / checkpoint->weight);
+}
+
+/* ---- death and birth ---- */
 
 void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
 {
     struct sgp_sim_host *host = &sim->hosts[crash->node];
-    if (host->gone || host->dead || host->drained)
+    if (host->gone || host->dead)
         return;
     sgp_sim_check_strike(sim, host);
     sgp_sim_network_die(sim, host->index);
@@ -36,10 +81,13 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         host->outstanding[i] = 0;
     memset(host->receives, 0, host->receive_count * sizeof *host->receives);
     host->tick_at = SGP_TIME_NEVER;
+    bool left = host->diverged || host->drained;
     host->dead = true;
-    host->diverged = false;
+    host->diverged = host->drained = false;
     host->life++;
     sim->summary.crashes++;
+    if (left)
+        sgp_sim_rows_recount(sim);
     sgp_sim_push(sim, crash->back, SGP_SIM_REBIRTH, 0, (uint32_t)(crash - sim->options.crashes));
 }
 
@@ -56,7 +104,10 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         config.record = &host->record;
     for (uint32_t i = 0; i < host->record.link_count; i++)
         host->record.links[i].owed_kept = false; /* snapshots died with the process */
-    config.seeks = true;
+    bool exact = !crash->forgets && is_exact(host);
+    if (crash->forgets)
+        host->checkpoint.written = false;
+    config.seeks = !exact;
     int status = sgp_node_create(&config, &node);
     if (status < 0)
         return status;
@@ -65,6 +116,8 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         sgp_node_destroy(node);
         return status;
     }
+    resume(host, trainer, exact);
+    sim->summary.exact += exact;
     sgp_node_destroy(host->node);
     host->trainer->methods->destroy(host->trainer);
     host->node = host->driver.node = node;

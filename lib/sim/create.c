@@ -39,6 +39,8 @@ static void note(void *context, const struct sgp_effect *effect)
         break;
     case SGP_NOTE_DRAINED:
         host->drained = true;
+        if (sim->options.checkpoint_ns > 0)
+            sgp_sim_checkpoint(host);
         break;
     default:
         break;
@@ -122,8 +124,10 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     host->record.links = calloc(needs.links + 1u, sizeof *host->record.links);
     if (needs.effects > sim->effects.capacity)
         sim->effects.capacity = needs.effects;
+    if (sim->options.checkpoint_ns > 0)
+        host->checkpoint.x = calloc(dimension, sizeof *host->checkpoint.x);
     bool complete = host->snapshots && host->outstanding && host->received && host->receives &&
-                    host->record.links;
+                    host->record.links && (host->checkpoint.x || sim->options.checkpoint_ns == 0);
     return complete ? 0 : -ENOMEM;
 }
 
@@ -221,6 +225,8 @@ static sgp_time stall_of(const struct sgp_sim *sim)
         slowest = fmax(slowest, sim->hosts[i].compute_factor);
         links = fmax(links, sim->hosts[i].out_count);
     }
+    if (options->compute_tail > 0)
+        slowest *= options->compute_tail_max;
     double job = (double)options->compute_ns * options->local_steps * slowest;
     double transfer = 0;
     if (options->bandwidth > 0)
@@ -231,28 +237,14 @@ static sgp_time stall_of(const struct sgp_sim *sim)
     return (sgp_time)fmin(stall, 0x1p61);
 }
 
-static void schedule_start(struct sgp_sim *sim)
+static int schedule_start(struct sgp_sim *sim)
 {
     for (uint32_t i = 0; i < sim->host_count; i++)
         sgp_sim_push(sim, 0, SGP_SIM_START, 0, i);
-    for (uint32_t i = 0; i < sim->options.absence_count; i++) {
-        const struct sgp_sim_absence *absence = &sim->options.absences[i];
-        if (absence->to == SGP_TIME_NEVER)
-            sgp_sim_push(sim, absence->from, SGP_SIM_GONE, 0, absence->node);
-        else if (absence->to > sim->faults_end)
-            sim->faults_end = absence->to;
-    }
-    for (uint32_t i = 0; i < sim->options.crash_count; i++) {
-        const struct sgp_sim_crash *crash = &sim->options.crashes[i];
-        sgp_sim_push(sim, crash->at, SGP_SIM_CRASH, 0, i);
-        if (crash->back > sim->faults_end)
-            sim->faults_end = crash->back;
-    }
-    for (uint32_t i = 0; i < sim->options.cut_count; i++) {
-        sgp_time to = sim->options.cuts[i].to;
-        if (to != SGP_TIME_NEVER && to > sim->faults_end)
-            sim->faults_end = to;
-    }
+    int status = sgp_sim_schedule_faults(sim);
+    sim->faults_end = sgp_sim_faults_end(sim);
+    sim->stall_ns = stall_of(sim);
+    return status;
 }
 
 int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_options *options,
@@ -283,12 +275,12 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
         status = create_hosts(sim);
     if (status == 0)
         status = sgp_sim_check_init(sim);
+    if (status == 0)
+        status = schedule_start(sim);
     if (status < 0) {
         sgp_sim_destroy(sim);
         return sgp_fail(error, status, "%s", sgp_strerror(status));
     }
-    sim->stall_ns = stall_of(sim);
-    schedule_start(sim);
     *ret_sim = sim;
     return 0;
 }
@@ -308,6 +300,7 @@ static void finish_host(struct sgp_sim_host *host)
     free(host->received);
     free(host->receives);
     free(host->record.links);
+    free(host->checkpoint.x);
 }
 
 void sgp_sim_destroy(struct sgp_sim *sim)

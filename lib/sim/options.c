@@ -22,38 +22,84 @@ void sgp_sim_options_init(struct sgp_sim_options *options)
     };
 }
 
-static int check_faults(const struct sgp_topology *topology, const struct sgp_sim_options *options,
+/* ---- what is out of range ---- */
+
+static bool is_span(sgp_time from, sgp_time to)
+{
+    return from >= 0 && to > from;
+}
+
+static int check_counts(const struct sgp_topology *topology, const struct sgp_sim_options *options,
     struct sgp_error *error)
 {
-    if (options->absence_count > SGP_SIM_FAULTS_MAX || options->cut_count > SGP_SIM_FAULTS_MAX ||
-        options->crash_count > SGP_SIM_FAULTS_MAX ||
-        options->straggler_count > topology->node_count)
-        return sgp_fail(error, -EINVAL, "too many faults; at most %u", SGP_SIM_FAULTS_MAX);
+    const uint32_t counts[] = {options->absence_count, options->cut_count, options->crash_count,
+        options->clog_count, options->swizzle_count, options->half_open_count,
+        options->clock_count};
+    bool many = options->straggler_count > topology->node_count;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        many = many || counts[i] > SGP_SIM_FAULTS_MAX;
+    return many ? sgp_fail(error, -EINVAL, "too many faults; at most %u", SGP_SIM_FAULTS_MAX) : 0;
+}
+
+/* Of processes: stragglers, absences, crashes and clocks. */
+static int check_processes(
+    uint32_t nodes, const struct sgp_sim_options *options, struct sgp_error *error)
+{
     for (uint32_t i = 0; i < options->straggler_count; i++) {
         const struct sgp_sim_straggler *straggler = &options->stragglers[i];
-        if (straggler->node >= topology->node_count || !isfinite(straggler->factor) ||
-            straggler->factor <= 0)
+        if (straggler->node >= nodes || !isfinite(straggler->factor) || straggler->factor <= 0)
             return sgp_fail(error, -EINVAL, "a straggler's factor must be above 0");
     }
     for (uint32_t i = 0; i < options->absence_count; i++) {
         const struct sgp_sim_absence *absence = &options->absences[i];
-        if (absence->node >= topology->node_count || absence->from < 0 ||
-            absence->to <= absence->from)
+        if (absence->node >= nodes || !is_span(absence->from, absence->to))
             return sgp_fail(error, -EINVAL, "an absence must end after it begins");
     }
     for (uint32_t i = 0; i < options->crash_count; i++) {
         const struct sgp_sim_crash *crash = &options->crashes[i];
-        if (crash->node >= topology->node_count || crash->at < 0 || crash->back <= crash->at ||
+        if (crash->node >= nodes || !is_span(crash->at, crash->back) ||
             crash->back == SGP_TIME_NEVER)
             return sgp_fail(error, -EINVAL, "a node must be started again after it crashed");
     }
+    for (uint32_t i = 0; i < options->clock_count; i++) {
+        const struct sgp_sim_clock *clock = &options->clocks[i];
+        if (clock->node >= nodes || clock->at < 0 || clock->leap == 0 ||
+            clock->at > SGP_SIM_TIME_MAX || llabs(clock->leap) > SGP_SIM_TIME_MAX)
+            return sgp_fail(error, -EINVAL, "a clock must leap or stand still for some time");
+    }
+    return 0;
+}
+
+/* Of the network: cuts, clogs, swizzles and links that stand at one end. */
+static int check_network(
+    uint32_t nodes, const struct sgp_sim_options *options, struct sgp_error *error)
+{
     for (uint32_t i = 0; i < options->cut_count; i++) {
         const struct sgp_sim_cut *cut = &options->cuts[i];
-        if (cut->from < 0 || cut->to <= cut->from)
+        if (!is_span(cut->from, cut->to) || cut->way > SGP_SIM_INWARD)
             return sgp_fail(error, -EINVAL, "a cut must end after it begins");
         for (uint32_t j = 0; j < cut->node_count; j++)
-            if (cut->nodes[j] >= topology->node_count)
+            if (cut->nodes[j] >= nodes)
                 return sgp_fail(error, -EINVAL, "a cut names a node that does not exist");
+    }
+    for (uint32_t i = 0; i < options->clog_count; i++) {
+        const struct sgp_sim_clog *clog = &options->clogs[i];
+        if (clog->source >= nodes || clog->target >= nodes || clog->source == clog->target ||
+            !is_span(clog->from, clog->to))
+            return sgp_fail(
+                error, -EINVAL, "a clog is between two nodes and must end after it begins");
+    }
+    for (uint32_t i = 0; i < options->swizzle_count; i++) {
+        const struct sgp_sim_swizzle *swizzle = &options->swizzles[i];
+        if (swizzle->node >= nodes || !is_span(swizzle->from, swizzle->to) ||
+            swizzle->to == SGP_TIME_NEVER)
+            return sgp_fail(error, -EINVAL, "a swizzle must end after it begins");
+    }
+    for (uint32_t i = 0; i < options->half_open_count; i++) {
+        const struct sgp_sim_half_open *half = &options->half_opens[i];
+        if (half->loser >= nodes || half->keeper >= nodes || half->loser == half->keeper ||
+            half->at < 0)
+            return sgp_fail(error, -EINVAL, "a half-open link is between two nodes");
     }
     return 0;
 }
@@ -79,43 +125,72 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
         return sgp_fail(error, -EINVAL, "the jitter must be at least 0 and below 1");
     if (!(options->loss >= 0 && options->loss < 1))
         return sgp_fail(error, -EINVAL, "the loss must be at least 0 and below 1");
-    return check_faults(topology, options, error);
+    bool tail = options->compute_tail > 0;
+    if (!isfinite(options->compute_tail) || options->compute_tail < 0 ||
+        (tail && !(options->compute_tail_max >= 1 && isfinite(options->compute_tail_max))))
+        return sgp_fail(
+            error, -EINVAL, "a tail has a shape above 0 and a greatest factor of at least 1");
+    if (options->checkpoint_ns < 0)
+        return sgp_fail(error, -EINVAL, "the time between checkpoints must not be negative");
+    int status = check_counts(topology, options, error);
+    if (status == 0)
+        status = check_processes(topology->node_count, options, error);
+    return status == 0 ? check_network(topology->node_count, options, error) : status;
+}
+
+/* ---- a copy ---- */
+
+/* Never NULL but without memory. */
+static void *copy(const void *items, uint32_t count, size_t size)
+{
+    void *memory = malloc(count * size + 1);
+    if (memory && count > 0)
+        memcpy(memory, items, count * size);
+    return memory;
+}
+
+/* Which nodes are inside of each cut; the cuts' own lists are the caller's. */
+static int draw_cuts(struct sgp_sim *sim, struct sgp_sim_cut *cuts)
+{
+    sim->cut_sides = calloc(sim->options.cut_count + 1u, sizeof *sim->cut_sides);
+    for (uint32_t i = 0; i < sim->options.cut_count; i++) {
+        unsigned char *inside = sim->cut_sides ? calloc(sim->host_count, 1) : NULL;
+        if (!inside)
+            return -ENOMEM;
+        sim->cut_sides[i] = inside;
+        for (uint32_t j = 0; j < cuts[i].node_count; j++)
+            inside[cuts[i].nodes[j]] = 1;
+        cuts[i].nodes = NULL;
+    }
+    return sim->cut_sides ? 0 : -ENOMEM;
 }
 
 int sgp_sim_copy_faults(struct sgp_sim *sim)
 {
     struct sgp_sim_options *options = &sim->options;
-    size_t bytes = options->absence_count * sizeof *options->absences;
-    struct sgp_sim_absence *absences = malloc(bytes + 1);
-    struct sgp_sim_cut *cuts = calloc(options->cut_count + 1u, sizeof *cuts);
-    struct sgp_sim_crash *crashes = calloc(options->crash_count + 1u, sizeof *crashes);
-    if (crashes && options->crash_count > 0)
-        memcpy(crashes, options->crashes, options->crash_count * sizeof *crashes);
-    sim->cut_sides = calloc(options->cut_count + 1u, sizeof *sim->cut_sides);
-    if (absences && bytes > 0)
-        memcpy(absences, options->absences, bytes);
-    for (uint32_t i = 0; i < options->cut_count && cuts && sim->cut_sides; i++) {
-        cuts[i] = options->cuts[i];
-        sim->cut_sides[i] = calloc(sim->host_count, 1);
-        for (uint32_t j = 0; j < cuts[i].node_count && sim->cut_sides[i]; j++)
-            sim->cut_sides[i][cuts[i].nodes[j]] = 1;
-        cuts[i].nodes = NULL;
-    }
-    options->absences = absences;
+    struct sgp_sim_cut *cuts = copy(options->cuts, options->cut_count, sizeof *cuts);
     options->cuts = cuts;
-    options->crashes = crashes;
-    bool complete = absences && cuts && crashes && sim->cut_sides;
-    for (uint32_t i = 0; i < options->cut_count && complete; i++)
-        complete = sim->cut_sides[i] != NULL;
-    return complete ? 0 : -ENOMEM;
+#define COPY(items, count) items = copy(items, count, sizeof *(items))
+    COPY(options->absences, options->absence_count);
+    COPY(options->crashes, options->crash_count);
+    COPY(options->clogs, options->clog_count);
+    COPY(options->swizzles, options->swizzle_count);
+    COPY(options->half_opens, options->half_open_count);
+    COPY(options->clocks, options->clock_count);
+#undef COPY
+    bool complete = cuts && options->absences && options->crashes && options->clogs &&
+                    options->swizzles && options->half_opens && options->clocks;
+    return complete ? draw_cuts(sim, cuts) : -ENOMEM;
 }
 
 void sgp_sim_free_faults(struct sgp_sim *sim)
 {
-    for (uint32_t i = 0; i < sim->options.cut_count && sim->cut_sides; i++)
+    const struct sgp_sim_options *options = &sim->options;
+    const void *const copies[] = {options->absences, options->cuts, options->crashes,
+        options->clogs, options->swizzles, options->half_opens, options->clocks};
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        free((void *)(uintptr_t)copies[i]);
+    for (uint32_t i = 0; i < options->cut_count && sim->cut_sides; i++)
         free(sim->cut_sides[i]);
-    free((void *)(uintptr_t)sim->options.absences);
-    free((void *)(uintptr_t)sim->options.cuts);
-    free((void *)(uintptr_t)sim->options.crashes);
     free(sim->cut_sides);
 }

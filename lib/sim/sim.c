@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-#define TICKS_MAX 10000u /* in a row, without time passing or a round completed */
+#define STALL_HOPS_MAX 6u /* of a chain of those who wait, told */
+#define TICKS_MAX 10000u  /* in a row, without time passing or a round completed */
 
 /* ---- small things ---- */
 
@@ -82,11 +83,18 @@ static void schedule_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_ti
     sgp_sim_push(sim, host->tick_at, SGP_SIM_TICK, 0, host->index);
 }
 
+/* When the core's deadline comes, if the host's clock keeps time until then. */
+static sgp_time when_due(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    sgp_time deadline = sgp_node_deadline(host->node);
+    return deadline == SGP_TIME_NEVER ? deadline : deadline - sgp_sim_clock(sim, host) + sim->now;
+}
+
 void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event)
 {
     sgp_assert(!host->dead);
     bool left_before = host->diverged || host->drained;
-    event->now = sim->now;
+    event->now = sgp_sim_clock(sim, host);
     sim->summary.events++;
     sgp_driver_post(&host->driver, event);
     struct sgp_node_status status;
@@ -96,7 +104,7 @@ void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_eve
     count_done(sim, host, status.state);
     if ((host->diverged || host->drained) && !left_before)
         sgp_sim_rows_recount(sim);
-    schedule_tick(sim, host, sgp_node_deadline(host->node));
+    schedule_tick(sim, host, when_due(sim, host));
 }
 
 static void tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
@@ -104,7 +112,7 @@ static void tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
     if (time != host->tick_at) /* an earlier one took its place */
         return;
     host->tick_at = SGP_TIME_NEVER;
-    sgp_time deadline = sgp_node_deadline(host->node);
+    sgp_time deadline = when_due(sim, host);
     sgp_time ready = sgp_sim_ready(sim, host->index);
     deadline = deadline > ready ? deadline : ready;
     if (deadline > sim->now) {
@@ -120,6 +128,16 @@ static void tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
     sgp_sim_post(sim, host, &event);
 }
 
+static void checkpoint(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time ready)
+{
+    if (ready == SGP_TIME_NEVER)
+        return;
+    if (!host->dead && ready <= sim->now)
+        sgp_sim_checkpoint(host);
+    sgp_time next = sim->now + sim->options.checkpoint_ns;
+    sgp_sim_push(sim, ready > next ? ready : next, SGP_SIM_CHECKPOINT, 0, host->index);
+}
+
 /* An entry that is about a host's own process waits until that runs. */
 static void host_entry(
     struct sgp_sim *sim, const struct sgp_heap_entry *entry, enum sgp_sim_kind kind, uint32_t index)
@@ -129,6 +147,11 @@ static void host_entry(
     sgp_time ready = sgp_sim_ready(sim, index);
     if (kind == SGP_SIM_TICK) {
         tick(sim, host, entry->time);
+    } else if (kind == SGP_SIM_LEAP) {
+        if (!host->dead)
+            schedule_tick(sim, host, sim->now);
+    } else if (kind == SGP_SIM_CHECKPOINT) {
+        checkpoint(sim, host, ready);
     } else if (kind == SGP_SIM_GONE) {
         host->gone = true;
         count_done(sim, host, SGP_NODE_FINISHED);
@@ -164,6 +187,8 @@ static void step(struct sgp_sim *sim)
     sim->now = entry.time;
     if (kind >= SGP_SIM_DIALLED)
         sgp_sim_network_entry(sim, kind, detail, index);
+    else if (kind == SGP_SIM_HALF_OPEN)
+        sgp_sim_half_open(sim, &sim->options.half_opens[index]);
     else if (kind == SGP_SIM_CRASH)
         sgp_sim_die(sim, &sim->options.crashes[index]);
     else if (kind == SGP_SIM_REBIRTH)
@@ -172,25 +197,57 @@ static void step(struct sgp_sim *sim)
         host_entry(sim, &entry, kind, index);
 }
 
-/* Blame whoever has waited longest: the others wait for it, or for those who wait for it. */
-static void fail_stalled(struct sgp_sim *sim)
+/* Who has waited longest of those who are not done; NONE if nobody is left. */
+static uint32_t find_stalled(const struct sgp_sim *sim)
 {
-    struct sgp_node_status worst = {.waiting_since = SGP_TIME_NEVER};
-    uint32_t index = 0;
+    sgp_time since = SGP_TIME_NEVER;
+    uint32_t worst = SGP_SLOT_NONE;
     for (uint32_t i = 0; i < sim->host_count; i++) {
         struct sgp_node_status status;
         sgp_node_status(sim->hosts[i].node, &status);
-        if (sim->hosts[i].done || status.waiting_since >= worst.waiting_since)
+        if (sim->hosts[i].done || (worst != SGP_SLOT_NONE && status.waiting_since >= since))
             continue;
-        worst = status;
-        index = i;
+        since = status.waiting_since;
+        worst = i;
     }
-    bool peer = worst.waiting_peer != SGP_SLOT_NONE;
-    sgp_sim_fail(sim, SGP_E_STATE,
-        "nobody advances any more: %s, %s in round %lld, waits for %s%s%s",
-        sgp_sim_name(sim, index), sgp_node_state_name(worst.state), (long long)worst.round,
-        sgp_waiting_name(worst.waiting), peer ? " of " : "",
-        peer ? sgp_sim_name(sim, worst.waiting_peer) : "");
+    return worst;
+}
+
+/* "NAME, STATE in round K, waits for WHAT": returns whom it waits for, NONE if that is nobody. */
+static uint32_t tell_waiting(
+    const struct sgp_sim *sim, uint32_t index, char *text, size_t size, size_t *used)
+{
+    const struct sgp_sim_host *host = &sim->hosts[index];
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    bool waits = !host->gone && !host->dead && status.waiting != SGP_WAITING_NOTHING;
+    const char *state = host->gone   ? "gone"
+                        : host->dead ? "killed"
+                                     : sgp_node_state_name(status.state);
+    int bytes = snprintf(text + *used, size - *used, "%s, %s in round %lld%s%s",
+        sgp_sim_name(sim, index), state, (long long)status.round, waits ? ", waits for " : "",
+        waits ? sgp_waiting_name(status.waiting) : "");
+    *used = bytes < 0 || (size_t)bytes >= size - *used ? size - 1 : *used + (size_t)bytes;
+    return waits ? status.waiting_peer : SGP_SLOT_NONE;
+}
+
+/* Blame whoever has waited longest, and follow whom it waits for: to one who waits for nobody, or
+ * round a circle. */
+static void fail_stalled(struct sgp_sim *sim)
+{
+    char text[SGP_TEXT_BYTES] = "";
+    size_t used = 0;
+    uint32_t first = find_stalled(sim), at = first;
+    for (uint32_t hop = 1; at != SGP_SLOT_NONE; hop++) {
+        at = tell_waiting(sim, at, text, sizeof text - SGP_NAME_BYTES, &used);
+        bool known = at == first || hop == STALL_HOPS_MAX;
+        if (at != SGP_SLOT_NONE)
+            used += (size_t)snprintf(
+                text + used, sizeof text - used, " of %s", known ? sgp_sim_name(sim, at) : "");
+        if (known)
+            break;
+    }
+    sgp_sim_fail(sim, SGP_E_STATE, "nobody advances any more: %s", text);
 }
 
 static bool is_stalled(const struct sgp_sim *sim, sgp_time next)

@@ -24,18 +24,21 @@
 /* ---- entries of the heap: kind | detail << 8 | index << 16 ---- */
 
 enum sgp_sim_kind {
-    SGP_SIM_START = 1, /* index: host */
-    SGP_SIM_TICK,      /* host */
-    SGP_SIM_JOB,       /* host; detail: its life; the first of its queue is done */
-    SGP_SIM_COMMAND,   /* host; detail: the event's type */
-    SGP_SIM_GONE,      /* host */
-    SGP_SIM_CRASH,     /* crash */
-    SGP_SIM_REBIRTH,   /* crash */
-    SGP_SIM_DIALLED,   /* connection */
-    SGP_SIM_ARRIVAL,   /* connection; detail: the side that hears */
-    SGP_SIM_PAYLOAD,   /* connection; more of it, or all, is at the target */
-    SGP_SIM_RESET,     /* connection; it breaks now */
-    SGP_SIM_BROKEN,    /* connection; detail: the side that learns of it */
+    SGP_SIM_START = 1,  /* index: host */
+    SGP_SIM_TICK,       /* host */
+    SGP_SIM_JOB,        /* host; detail: its life; the first of its queue is done */
+    SGP_SIM_COMMAND,    /* host; detail: the event's type */
+    SGP_SIM_GONE,       /* host */
+    SGP_SIM_CRASH,      /* crash */
+    SGP_SIM_REBIRTH,    /* crash */
+    SGP_SIM_CHECKPOINT, /* host */
+    SGP_SIM_LEAP,       /* host; its clock has leapt: what it waited for may be due */
+    SGP_SIM_HALF_OPEN,  /* half-open link of the options */
+    SGP_SIM_DIALLED,    /* connection */
+    SGP_SIM_ARRIVAL,    /* connection; detail: the side that hears */
+    SGP_SIM_PAYLOAD,    /* connection; more of it, or all, is at the target */
+    SGP_SIM_RESET,      /* connection; it breaks now */
+    SGP_SIM_BROKEN,     /* connection; detail: the side that learns of it */
 };
 
 /* ---- compute ---- */
@@ -47,7 +50,8 @@ enum sgp_sim_work {
     SGP_SIM_RESTORE,
     SGP_SIM_ADOPT,
     SGP_SIM_SCALE,
-    SGP_SIM_MEASURE, /* our own: the round is complete once all before it is done */
+    SGP_SIM_CHECKPOINTED, /* our own: parameters are written down */
+    SGP_SIM_MEASURE,      /* our own: the round is complete once all before it is done */
 };
 
 struct sgp_sim_job {
@@ -59,6 +63,7 @@ struct sgp_sim_job {
     double weight;
     double factor;
     struct sgp_slice slice;
+    uint64_t sequence; /* of the record, for a checkpoint */
 };
 
 enum sgp_sim_receive_state {
@@ -74,6 +79,14 @@ struct sgp_sim_receive {
 };
 
 /* ---- one machine ---- */
+
+struct sgp_sim_checkpoint {
+    float *x; /* `dimension` values; NULL: the options want none */
+    bool written;
+    uint64_t lineage, sequence;
+    sgp_round round;
+    double weight;
+};
 
 struct sgp_sim_host {
     struct sgp_sim *sim;
@@ -104,7 +117,10 @@ struct sgp_sim_host {
     uint64_t lineage;
     double weight_least;
     struct sgp_record record; /* as last committed; owns its links */
-    sgp_round left;           /* one past the last round that it completed */
+    uint64_t sequence;        /* how often it was committed */
+    struct sgp_sim_checkpoint checkpoint;
+    sgp_time clock; /* as its process has last seen it */
+    sgp_round left; /* one past the last round that it completed */
 
     double weight, weight_in_flight; /* as last seen */
     double guard;                    /* the least weight at which it may ever train */
@@ -146,8 +162,8 @@ struct sgp_sim_connection {
     uint32_t hosts[2];
     uint32_t links[2];   /* of sim->links */
     uint32_t references; /* entries of the heap that speak of it */
-    bool broken;
-    sgp_time give_up; /* dialling */
+    bool broken;         /* nothing passes any more; an end may not know */
+    sgp_time give_up;    /* dialling */
     enum sgp_sim_end ends[2];
     struct sgp_sim_pipe pipes[2];
     sgp_round credit; /* the latest that has come to the source, NONE once used */
@@ -225,8 +241,14 @@ const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 
 /* weather.c */
 sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
-/* Now, or when the network between two hosts is whole again. */
-sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t a, uint32_t b);
+/* Now, or when what one host sends another gets through again. */
+sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t source, uint32_t target);
+/* What a host's clock shows now; never less than before. */
+sgp_time sgp_sim_clock(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* Turn swizzles into clogs, and put what begins at a time of its own into the heap. 0 or -ENOMEM. */
+int sgp_sim_schedule_faults(struct sgp_sim *sim);
+/* The latest end of a fault that ends. */
+sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
 /* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);
@@ -243,6 +265,7 @@ void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
 void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
 /* The target's buffer is free again, and the rest of the payload goes nowhere. */
 void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection);
+void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open);
 /* What is under way is lost; who still has an end of it learns that at once. */
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection);
 /* Forget a connection that no end and no entry of the heap knows any more. */
@@ -278,6 +301,8 @@ void sgp_sim_node_config(
 
 /* crash.c */
 void sgp_sim_commit(void *context, const struct sgp_node *node);
+void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
+void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
 void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 
@@ -288,6 +313,7 @@ void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_sl
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
 void sgp_sim_scale(void *context, double factor);
+void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
 void sgp_sim_job_done(struct sgp_sim_host *host);
 

@@ -76,6 +76,21 @@ def test_faults_happen_and_nothing_is_lost():
     assert summary["disagreement"] < 1e-4, summary
 
 
+def test_every_fault_of_the_command_line_happens():
+    _, summary = simulate("one-peer-exponential", 8, "--rounds", 2000, "--cut", "n0:1s:6s:out",
+                          "--cut", "n1:1s:6s:in", "--clog", "n2,n3:1s:8s", "--swizzle", "n4:2s:9s",
+                          "--half-open", "n5,n6:1s", "--crash", "n6:3s:5s", "--clock", "n7:4s:60s",
+                          "--clock=n7:6s:-2s", "--tail", "2:20", "--checkpoint", "1s")
+    assert abs(summary["total_weight"] - 8) < 1e-11 and summary["finished"] == 8, summary
+    assert summary["crashes"] == 1 and summary["half_opened"] == 1, summary
+    assert summary["disagreement"] < 1e-4, summary
+
+
+def test_a_node_that_forgets_changes_the_total():
+    _, summary = simulate("star", 4, "--rounds", 800, "--crash", "n0:1s:2s:forgets")
+    assert summary["finished"] == 4 and summary["total_weight"] != 4, summary
+
+
 def test_a_machine_that_is_gone_for_good_is_left_behind():
     rounds, summary = simulate("complete", 4, "--rounds", 600, "--absent", "n3:1s")
     assert summary["finished"] == 3 and abs(summary["total_weight"] - 4) < 1e-12, summary
@@ -112,6 +127,16 @@ def test_refusals_say_what_would_be_right():
     assert refused("--absent", "n1:5s:4s") == ("--absent is NODE:FROM or NODE:FROM:TO with times "
                                                "such as 1.5s and FROM before TO, not 'n1:5s:4s'")
     assert refused("--cut", "n1,x:1:2") == "'x' is not a node of the topology"
+    assert refused("--cut", "n1:1:2:up").startswith("--cut is NODE,NODE,...:FROM, ...:FROM:TO or ")
+    assert refused("--clog", "n1,n1:1:2") == "'n1,n1' names one node twice"
+    assert refused("--clog", "n1:1:2") == "'' is not a node of the topology"
+    assert refused("--swizzle", "n1:1").startswith("--swizzle is NODE:FROM:TO with times ")
+    assert refused("--half-open", "n1,n2") == \
+        "--half-open is LOSER,KEEPER:AT with a time such as 1.5s, not 'n1,n2'"
+    assert refused("--crash", "n1:1:2:3:4").startswith("--crash is NODE:FROM:TO or ")
+    assert refused("--crash", "n1:1:2:dies").startswith("--crash is NODE:FROM:TO or ")
+    assert refused("--clock", "n1:1:0").startswith("--clock is NODE:AT:LEAP with times ")
+    assert refused("--tail", "0") == "--tail is SHAPE or SHAPE:GREATEST such as 1.5:50, not '0'"
     assert refused("--cut") == "--cut needs a value"
     assert refused("--wind", 3) == "unknown option '--wind'"
 

@@ -1,0 +1,222 @@
+/* Each fault of the simulator by itself: that it does what it says, that what must survive it does, and
+ * that it ends. */
+#include "test_sim_fleet.h"
+
+#include <errno.h>
+
+static struct fleet *eight(void)
+{
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        fleet->start[i][0] = (float)(i * i);
+    fleet->options.rounds = 1500; /* at 11 ms: all faults below end before training does */
+    fleet->options.final_cycles = 20;
+    return fleet;
+}
+
+/* Nothing lost, everybody there, all of one mind: on what is true of every fault here. */
+static struct sgp_sim_summary run_through(struct fleet *fleet)
+{
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, fleet->topology->node_count));
+    cr_assert(epsilon_eq(dbl, summary.weight, fleet->topology->node_count, 1e-11));
+    cr_assert(eq(dbl, summary.weight_in_flight, 0));
+    cr_assert(lt(dbl, summary.disagreement, 1e-3));
+    return summary;
+}
+
+Test(faults, a_cut_of_one_direction_is_seen_by_those_who_hear_nothing)
+{
+    static const uint32_t one[] = {3};
+    uint32_t absent[2];
+    for (int run = 0; run < 2; run++) {
+        struct sgp_sim_cut cut = {one, 1, SGP_SECOND, 9 * SGP_SECOND, SGP_SIM_OUTWARD};
+        cut.way = run == 0 ? SGP_SIM_OUTWARD : SGP_SIM_INWARD;
+        struct fleet *fleet = eight();
+        fleet->options.cuts = &cut;
+        fleet->options.cut_count = 1;
+        absent[run] = (uint32_t)run_through(fleet).absences;
+        fleet_destroy(fleet);
+    }
+    /* three targets and three sources of n3: those who are still heard find nobody absent, but a
+       connection needs both directions, so in the end nobody has one */
+    cr_assert(ge(u32, absent[0], 3));
+    cr_assert(ge(u32, absent[1], 3));
+}
+
+Test(faults, a_clog_holds_one_link_and_keeps_the_order)
+{
+    struct sgp_sim_clog clog = {0, 1, SGP_SECOND, 2 * SGP_SECOND};
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    fleet->options.rounds = 200; /* 2.2 s without it */
+    fleet->options.clogs = &clog;
+    fleet->options.clog_count = 1;
+    fleet->start[0][0] = 1;
+    fleet->options.final_cycles = 20;
+    struct sgp_sim_summary summary = run_through(fleet);
+    cr_assert(eq(u64, summary.absences, 0), "a second of silence is no absence");
+    cr_assert(eq(u64, summary.connections, 4), "and breaks nothing");
+    sgp_time longest = 0;
+    for (uint32_t k = 1; k < fleet->row_count; k++)
+        if (fleet->rows[k].time - fleet->rows[k - 1].time > longest)
+            longest = fleet->rows[k].time - fleet->rows[k - 1].time;
+    cr_assert(ge(i64, longest, SGP_SECOND - 20 * SGP_MILLISECOND), "all waited for it");
+    fleet_destroy(fleet);
+}
+
+Test(faults, a_swizzle_is_drawn_from_the_seed)
+{
+    uint64_t digests[3];
+    for (uint64_t run = 0; run < 3; run++) {
+        struct sgp_sim_swizzle swizzle = {2, SGP_SECOND, 10 * SGP_SECOND};
+        struct fleet *fleet = eight();
+        fleet->options.seed = run == 2 ? 2 : 1;
+        fleet->options.swizzles = &swizzle;
+        fleet->options.swizzle_count = 1;
+        struct sgp_sim_summary summary = run_through(fleet);
+        cr_assert(ge(u64, summary.absences, 1));
+        digests[run] = summary.digest;
+        fleet_destroy(fleet);
+    }
+    cr_assert(eq(u64, digests[0], digests[1]));
+    cr_assert(ne(u64, digests[0], digests[2]));
+}
+
+Test(faults, who_keeps_a_connection_that_is_lost_finds_out_by_silence_or_by_the_next)
+{
+    const struct sgp_sim_half_open half[] = {{1, 0, SGP_SECOND}, {2, 6, 2 * SGP_SECOND}};
+    struct fleet *fleet = eight();
+    fleet->options.half_opens = half;
+    fleet->options.half_open_count = 2;
+    struct sgp_sim_summary summary = run_through(fleet);
+    cr_assert(eq(u64, summary.half_opened, 3)); /* 0 -> 1 at its target; 2 -> 6 and 6 -> 2 */
+    cr_assert(ge(u64, summary.connections, 26));
+    cr_assert(lt(i64, summary.time, 30 * SGP_SECOND));
+    fleet_destroy(fleet);
+}
+
+Test(faults, a_clock_that_leaps_or_stands_still_costs_a_reconnect_at_most)
+{
+    const struct sgp_sim_clock clocks[] = {{1, SGP_SECOND, 3600 * SGP_SECOND},
+        {4, 2 * SGP_SECOND, -5 * SGP_SECOND}, {4, 9 * SGP_SECOND, 40 * SGP_SECOND},
+        {6, 3 * SGP_SECOND, -4 * SGP_SECOND}, {6, 4 * SGP_SECOND, -4 * SGP_SECOND}};
+    struct fleet *fleet = eight();
+    fleet->options.clocks = clocks;
+    fleet->options.clock_count = 5;
+    struct sgp_sim_summary summary = run_through(fleet);
+    cr_assert(ge(u64, summary.absences, 1), "after an hour everybody seems to have been silent");
+    cr_assert(lt(i64, summary.time, 60 * SGP_SECOND));
+    fleet_destroy(fleet);
+}
+
+/* With shape 1.1 a job in a hundred takes over 65 times as long. */
+Test(faults, a_heavy_tail_slows_rounds_and_its_cap_bounds_them)
+{
+    sgp_time time[2];
+    for (int run = 0; run < 2; run++) {
+        struct fleet *fleet = fleet_generate("complete", 8, 0);
+        fleet->options.rounds = 200;
+        fleet->options.compute_tail = 1.1;
+        fleet->options.compute_tail_max = run == 0 ? 1 : 50;
+        time[run] = run_through(fleet).time;
+        fleet_destroy(fleet);
+    }
+    cr_assert(lt(i64, time[0], 4 * SGP_SECOND));
+    cr_assert(gt(i64, time[1], 200 * 50 * SGP_MILLISECOND));
+    cr_assert(lt(i64, time[1], 200 * 520 * SGP_MILLISECOND));
+}
+
+/* ---- checkpoints ---- */
+
+/* A node that is told to stop writes one when all is settled: it goes on from there to the bit. */
+Test(checkpoints, after_a_clean_end_nothing_was_forgotten)
+{
+    struct sgp_sim_crash crash = {.node = 3, .at = 5 * SGP_SECOND, .back = 6 * SGP_SECOND};
+    struct fleet *fleet = eight();
+    fleet->options.checkpoint_ns = 3600 * SGP_SECOND;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_command(fleet->sim, SGP_SECOND, 3, SGP_EVENT_STOP), 0));
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, 5 * SGP_SECOND - 1, &fleet->error), 0));
+    uint64_t before =
+        sgp_sim_trainer(fleet->sim, 3)->methods->digest(sgp_sim_trainer(fleet->sim, 3));
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_DRAINED], 1));
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, 6 * SGP_SECOND, &fleet->error), 0));
+    uint64_t after =
+        sgp_sim_trainer(fleet->sim, 3)->methods->digest(sgp_sim_trainer(fleet->sim, 3));
+    cr_assert(eq(u64, before, after));
+    cr_assert(eq(u64, fleet_summary(fleet).exact, 1));
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), 0), "%s",
+        fleet->error.text);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 8));
+    cr_assert(epsilon_eq(dbl, summary.weight, 8, 1e-11));
+    cr_assert(lt(dbl, summary.disagreement, 1e-3));
+    fleet_destroy(fleet);
+}
+
+/* In the middle of training the record has moved on since: the checkpoint is an estimate, and one
+ * whose record is lost as well begins with what its neighbours have. */
+Test(checkpoints, a_spent_one_is_a_guess)
+{
+    const struct sgp_sim_crash crashes[] = {
+        {.node = 3, .at = 2 * SGP_SECOND + 5 * SGP_MILLISECOND, .back = 3 * SGP_SECOND},
+        {.node = 5, .at = 4 * SGP_SECOND, .back = 5 * SGP_SECOND, .forgets = true}};
+    struct fleet *fleet = eight();
+    fleet->options.checkpoint_ns = SGP_SECOND;
+    fleet->options.crashes = crashes;
+    fleet->options.crash_count = 2;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 8));
+    cr_assert(eq(u64, summary.crashes, 2));
+    cr_assert(eq(u64, summary.exact, 0));
+    cr_assert(eq(u64, summary.adopted, 2));
+    fleet_destroy(fleet);
+}
+
+/* ---- what nobody can get out of ---- */
+
+Test(stall, who_waits_for_whom_is_told_to_the_end)
+{
+    struct sgp_sim_absence never = {3, 0, SGP_TIME_NEVER};
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    fleet->options.absences = &never;
+    fleet->options.absence_count = 1;
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), SGP_E_STATE));
+    cr_assert(strstr(fleet->error.text,
+                  ": n0, joining in round 0, waits for hello of n3, gone in round 0") != NULL,
+        "%s", fleet->error.text);
+    fleet_destroy(fleet);
+}
+
+Test(options, faults_out_of_range_are_refused_with_the_reason)
+{
+    const struct sgp_sim_clog clog = {1, 1, 0, 1};
+    const struct sgp_sim_swizzle swizzle = {0, 1, SGP_TIME_NEVER};
+    const struct sgp_sim_half_open half = {0, 9, 1};
+    const struct sgp_sim_clock clock = {0, 1, 0};
+    const char *const texts[] = {"a clog is between two nodes and must end after it begins",
+        "a swizzle must end after it begins", "a half-open link is between two nodes",
+        "a clock must leap or stand still for some time",
+        "a tail has a shape above 0 and a greatest factor of at least 1"};
+    for (int i = 0; i < 5; i++) {
+        struct fleet *fleet = fleet_generate("ring", 3, 0);
+        fleet->options.clogs = &clog;
+        fleet->options.clog_count = i == 0;
+        fleet->options.swizzles = &swizzle;
+        fleet->options.swizzle_count = i == 1;
+        fleet->options.half_opens = &half;
+        fleet->options.half_open_count = i == 2;
+        fleet->options.clocks = &clock;
+        fleet->options.clock_count = i == 3;
+        fleet->options.compute_tail = i == 4;
+        cr_assert(eq(int,
+            sgp_sim_create(fleet->topology, &fleet->options, &fleet->error, &fleet->sim), -EINVAL));
+        cr_assert(eq(str, fleet->error.text, (char *)(uintptr_t)texts[i]));
+        fleet_destroy(fleet);
+    }
+}
