@@ -1,0 +1,111 @@
+"""One round of each contender that `round` and `peer` let take turns, all along the one-peer exponential
+graph over loopback: plain sockets, the daemon's links, whole daemons, and gloo.
+
+Each function runs a fleet once and returns the means over its counted rounds: at least `seconds` (of the
+slowest node) and `cpu_seconds` (of the average node).
+"""
+import json
+import os
+import struct
+import sys
+import time
+
+import figures
+
+sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
+import fleet as fleets  # noqa: E402  the fleets of the system tests
+
+PATIENCE = 240.0
+ROWS = 4
+SIZES = {4096: "4 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB", 100 << 20: "100 MiB"}
+# Rows of the weights, bias included, by the outputs of a single layer: exactly so many bytes.
+SHAPES = {4096: (32, 32), 1 << 20: (512, 512), 16 << 20: (2048, 2048), 100 << 20: (5120, 5120)}
+
+
+def rounds_of(size, nodes, quick=False):
+    """How many rounds to count, so that a run takes about a second, and to leave uncounted before."""
+    count = {4096: 2000, 1 << 20: 400, 16 << 20: 40, 100 << 20: 8}[size] * 2 // nodes
+    return max(count // (2 if quick else 1), 3), max(count // 10, 2)
+
+
+def program(options, name):
+    return os.path.join(options.build, "bench", name)
+
+
+def sockets(options, nodes, size):
+    """Plain blocking sockets."""
+    return figures.run(program(options, "exchange"), nodes, size, *rounds_of(size, nodes, options.quick))
+
+
+def links(options, nodes, size):
+    """The daemon's links without rounds, training and absorbing."""
+    return figures.run(program(options, "transport"), nodes, size, *rounds_of(size, nodes, options.quick))
+
+
+def gloo(options, nodes, size, kind):
+    """PyTorch's gloo: `kind` is ring (isend and irecv along the same edges) or allreduce."""
+    torch_python()
+    return figures.run("/usr/bin/python3", os.path.join(figures.ROOT, "bench/gloo_rounds.py"), kind, nodes,
+                       size, *rounds_of(size, nodes, options.quick), OMP_NUM_THREADS="1",
+                       GLOO_SOCKET_IFNAME="lo")
+
+
+def torch_python():
+    """Debian's PyTorch, or a reason to skip."""
+    if not os.path.exists(figures.TORCH):
+        raise figures.Skip("Debian's python3-torch is not installed: apt-get install python3-torch")
+
+
+def write_images(directory, features):
+    """A few random rows of so many bytes, and their labels, as IDX."""
+    rows, labels = (os.path.join(directory, name) for name in ("rows.idx", "labels.idx"))
+    with open(rows, "wb") as file:
+        file.write(struct.pack(">IIII", 0x803, ROWS, 1, features) + os.urandom(ROWS * features))
+    with open(labels, "wb") as file:
+        file.write(struct.pack(">II", 0x801, ROWS) + bytes(i % 2 for i in range(ROWS)))
+    return rows, labels
+
+
+class IdleFleet(fleets.Fleet):
+    """Daemons with a stopwatch in the place of training; each prints its figures."""
+
+    def __init__(self, program_path, nodes, size, rounds, warmup):
+        inputs, outputs = SHAPES[size]
+        self.program, self.counts = program_path, [str(rounds), str(warmup)]
+        super().__init__(nodes)
+        rows, labels = write_images(self.directory, inputs - 1)
+        for i in range(nodes):
+            self.write_configuration(i, {
+                "train.epochs": None, "train.rounds": "1G", "train.batch": "1",
+                "model.layers": f"dense {outputs}",
+                "data.train": rows, "data.labels": labels, "data.label": None, "data.classes": None,
+                "data.holdout": None, "data.shards": "none", "optimizer.kind": "sgd",
+                "train.checkpoint_seconds": "0", "log.level": "warning"}, {})
+
+    def command(self, node):
+        return [self.program, "-c", node.configuration, *self.counts]
+
+    def figures(self):
+        """What every node prints, in the order of the fleet."""
+        end = time.monotonic() + PATIENCE
+        results = [None] * self.n
+        while None in results:
+            for i, node in enumerate(self.nodes):
+                lines = [line for line in node.log().splitlines() if line.startswith('{"seconds"')]
+                results[i] = json.loads(lines[0]) if lines else None
+                if node.process.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError(self.logs())
+            time.sleep(0.1)
+        return results
+
+
+def daemons(options, nodes, size):
+    """Whole daemons: publish, send, receive, absorb, and all that goes with it; no training."""
+    fleet = IdleFleet(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick))
+    try:
+        fleet.start()
+        results = fleet.figures()
+    finally:
+        fleet.close()
+    mean = {key: sum(result[key] for result in results) / nodes for key in results[0]}
+    return {**mean, "seconds": max(result["seconds"] for result in results)}

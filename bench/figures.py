@@ -1,0 +1,83 @@
+"""What the benchmarks share: taking turns, medians with their spread, and one JSON line a measurement.
+
+A measurement is {"bench", "case", "value", "unit", "low", "high", "runs"} and, against a baseline,
+{"baseline", "baseline_value", "ratio", "ratio_low", "ratio_high"}. Values are medians; low and high are
+the extremes. The ratio says how many times as fast as the baseline, and is the median of the ratios of
+neighbouring runs, so that it holds although a shared machine is faster now and slower then.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DATA = "/usr/share/datasets/fashion-mnist"
+TORCH = "/usr/lib/python3/dist-packages/torch"  # of Debian's python3-torch
+DOWN_IS_GOOD = ("s", "ms", "us")  # units of which less is faster
+
+
+class Skip(Exception):
+    """A benchmark cannot run here; its text says why."""
+
+
+def arguments(description):
+    """The command line of every benchmark: BUILD [--quick] [--full] [--runs N]."""
+    parser = argparse.ArgumentParser(description=description.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("build", nargs="?", default=os.path.join(ROOT, "build"), help="the build folder")
+    parser.add_argument("--quick", action="store_true", help="few cases, three runs: not for quoting")
+    parser.add_argument("--full", action="store_true", help="also the cases that take many minutes")
+    parser.add_argument("--runs", type=int, help="runs of each contender (5; 3 with --quick)")
+    options = parser.parse_args()
+    options.runs = options.runs or (3 if options.quick else 5)
+    options.build = os.path.abspath(options.build)
+    return options
+
+
+def run(*command, timeout=300, **variables):
+    """The last line that a program prints, which is one JSON object."""
+    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=False,
+                            timeout=timeout, env={**os.environ, **variables})
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {result.returncode}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def alternate(runs, contenders):
+    """Run {name: function} in turn, A B C A B C ...; returns {name: [result of each run]}."""
+    results = {name: [] for name in contenders}
+    for number in range(runs):
+        order = list(contenders.items())
+        for name, function in order if number % 2 == 0 else order[::-1]:
+            results[name].append(function())
+    return results
+
+
+def ratios(unit, values, baseline_values):
+    """How many times as fast as the baseline, run by run."""
+    if unit in DOWN_IS_GOOD:
+        return [other / own for own, other in zip(values, baseline_values)]
+    return [own / other for own, other in zip(values, baseline_values)]
+
+
+def tell(bench, case, unit, values, baseline=None, baseline_values=None, **more):
+    """Print one measurement; `values` and `baseline_values` are those of alternating runs."""
+    line = {"bench": bench, "case": case, "value": statistics.median(values), "unit": unit,
+            "low": min(values), "high": max(values), "runs": len(values),
+            "baseline": None, "baseline_value": None, "ratio": None}
+    if baseline is not None:
+        by_run = ratios(unit, values, baseline_values)
+        line.update(baseline=baseline, baseline_value=statistics.median(baseline_values),
+                    ratio=statistics.median(by_run), ratio_low=min(by_run), ratio_high=max(by_run))
+    print(json.dumps({**line, **more}), flush=True)
+
+
+def main(bench, function, description):
+    """Run a benchmark; one that cannot run here says so in a line of its own, and is no failure."""
+    options = arguments(description)
+    try:
+        function(options)
+    except Skip as reason:
+        print(json.dumps({"bench": bench, "skipped": str(reason)}), flush=True)
+    sys.exit(0)

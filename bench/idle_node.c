@@ -1,0 +1,129 @@
+/* sgpd with a stopwatch in the place of training: `sgpd_idle -c FILE ROUNDS WARMUP`.
+ *
+ * Everything else is the daemon: its links, its core, its ledger, its compute thread, publishing,
+ * absorbing, measuring disagreement. After WARMUP rounds and ROUNDS more it prints one JSON object
+ * of what a counted round took, and goes on until it is killed, so that its neighbours are not alone.
+ * Thread: the three functions of the trainer are the compute thread's. */
+#include "daemon.h"
+#include "stopwatch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct counts {                       /* of the process, or between two moments of it */
+    double bytes_read, bytes_written; /* through system calls, sockets above all */
+    double publish_seconds, absorb_seconds;
+    double bytes_copied; /* into snapshots */
+};
+
+static struct sgp_trainer_methods idle;
+static const struct sgp_trainer_methods *real;
+static uint64_t rounds, warmup, trained;
+static struct stopwatch start;
+static struct counts now, then;
+
+static void count_io(struct counts *counts)
+{
+    FILE *file = fopen("/proc/self/io", "re");
+    if (file == NULL ||
+        fscanf(file, "rchar: %lf wchar: %lf", &counts->bytes_read, &counts->bytes_written) != 2)
+        abort();
+    (void)fclose(file);
+}
+
+static double memory_peak(void)
+{
+    struct rusage used;
+    (void)getrusage(RUSAGE_SELF, &used);
+    return (double)used.ru_maxrss * 1024;
+}
+
+static void print(const struct sgp_trainer *trainer)
+{
+    struct stopwatch taken = stopwatch_since(start, rounds);
+    double n = (double)rounds;
+    count_io(&now);
+    (void)printf("{\"seconds\": %.9g, \"cpu_seconds\": %.9g, \"bytes_read\": %.9g, "
+                 "\"bytes_written\": %.9g, \"bytes_copied\": %.9g, \"publish_seconds\": %.9g, "
+                 "\"absorb_seconds\": %.9g, \"memory_bytes\": %.9g, \"bytes\": %.9g}\n",
+        taken.seconds, taken.cpu_seconds, (now.bytes_read - then.bytes_read) / n,
+        (now.bytes_written - then.bytes_written) / n, (now.bytes_copied - then.bytes_copied) / n,
+        (now.publish_seconds - then.publish_seconds) / n,
+        (now.absorb_seconds - then.absorb_seconds) / n, memory_peak(),
+        (double)trainer->parameters * sizeof(float));
+    (void)fflush(stdout);
+}
+
+/* Called once a round: a step that takes no time and changes nothing. */
+static int idle_train(
+    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training)
+{
+    (void)weight;
+    if (trained == warmup) {
+        count_io(&now);
+        then = now;
+        start = stopwatch_now();
+    } else if (trained == warmup + rounds) {
+        print(trainer);
+    }
+    trained++;
+    *ret_training = (struct sgp_training){.samples = steps};
+    return 0;
+}
+
+static void timed_publish(struct sgp_trainer *trainer, float *snapshot, float keep)
+{
+    struct stopwatch begin = stopwatch_now();
+    real->publish(trainer, snapshot, keep);
+    now.publish_seconds += stopwatch_since(begin, 1).seconds;
+    now.bytes_copied += (double)trainer->parameters * sizeof(float);
+}
+
+static void timed_absorb(
+    struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count)
+{
+    struct stopwatch begin = stopwatch_now();
+    real->absorb(trainer, share, fraction, first, count);
+    now.absorb_seconds += stopwatch_since(begin, 1).seconds;
+}
+
+static int run(const struct config *config)
+{
+    struct sgp_error error = {0};
+    struct prepared prepared;
+    struct log log;
+    if (prepare(config, &error, &prepared) < 0) {
+        (void)fprintf(stderr, "sgpd_idle: %s\n", error.text);
+        return 1;
+    }
+    real = prepared.trainer->methods;
+    idle = *real;
+    idle.train = idle_train;
+    idle.publish = timed_publish;
+    idle.absorb = timed_absorb;
+    prepared.trainer->methods = &idle;
+    log_init(&log, config->log_level, config->name);
+    int status = daemon_run(config, &prepared, &log);
+    prepared_finish(&prepared);
+    return status;
+}
+
+int main(int count, char **arguments)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    if (count != 5 || strcmp(arguments[1], "-c") != 0) {
+        (void)fprintf(stderr, "Usage: %s -c FILE ROUNDS WARMUP\n", arguments[0]);
+        return 2;
+    }
+    rounds = strtoull(arguments[3], NULL, 10);
+    warmup = strtoull(arguments[4], NULL, 10);
+    if (rounds == 0 || config_load(arguments[2], &error, &config) < 0) {
+        (void)fprintf(stderr, "sgpd_idle: %s\n", error.text);
+        return 1;
+    }
+    int status = run(&config);
+    config_finish(&config);
+    return status;
+}

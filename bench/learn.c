@@ -1,0 +1,61 @@
+/* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA`, with LAYERS as
+ * in a configuration and DATA the folder of Fashion-MNIST. Nesterov's rule with weight decay, as in the
+ * demo. Prints one JSON object. */
+#include "sgp/learner.h"
+#include "stopwatch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WARMUP_STEPS 30u
+#define STEPS_AT_ONCE 10u
+
+static int measure(struct sgp_trainer *trainer, double seconds)
+{
+    struct sgp_training training;
+    uint64_t rows = 0;
+    if (trainer->methods->train(trainer, 1.0, WARMUP_STEPS, &training) < 0)
+        return 1;
+    struct stopwatch start = stopwatch_now();
+    do {
+        if (trainer->methods->train(trainer, 1.0, STEPS_AT_ONCE, &training) < 0)
+            return 1;
+        rows += training.samples;
+    } while (stopwatch_since(start, 1).seconds < seconds);
+    (void)printf("{\"rows\": %.6g, \"loss\": %.6g}\n", 1.0 / stopwatch_since(start, rows).seconds,
+        training.loss);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count != 6) {
+        (void)fprintf(stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA\n", arguments[0]);
+        return 2;
+    }
+    char rows[4096], labels[4096];
+    (void)snprintf(rows, sizeof rows, "%s/train-images-idx3-ubyte.gz", arguments[5]);
+    (void)snprintf(labels, sizeof labels, "%s/train-labels-idx1-ubyte.gz", arguments[5]);
+    struct sgp_error error = {0};
+    struct sgp_dataset *data = NULL;
+    struct sgp_learner *learner = NULL;
+    struct sgp_learner_settings settings = {
+        .optimizer = {.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 1e-4},
+        .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.01},
+        .batch = (uint32_t)strtoul(arguments[2], NULL, 10),
+        .threads = (uint32_t)strtoul(arguments[3], NULL, 10),
+        .seed = 1};
+    int code = sgp_dataset_read_idx(rows, labels, NULL, 0, &error, &data);
+    if (code == 0)
+        code = sgp_model_init(
+            &settings.model, arguments[1], SGP_LOSS_CROSS_ENTROPY, data->features, &error);
+    settings.train = data;
+    if (code == 0)
+        code = sgp_learner_create(&settings, &error, &learner);
+    if (code < 0)
+        (void)fprintf(stderr, "learn: %s\n", error.text);
+    int status = code < 0 ? 1 : measure(sgp_learner_trainer(learner), strtod(arguments[4], NULL));
+    sgp_learner_destroy(learner);
+    sgp_dataset_destroy(data);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* Connected processes for the benchmarks of transport; see ring.h. Fails: says what, and ends. */
+#include "ring.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NODES_MAX (1u << RING_HOPS_MAX)
+#define SECONDS_MAX 300u
+
+void ring_fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+float *ring_memory(const struct ring_node *node, uint32_t buffers)
+{
+    size_t floats = node->bytes / sizeof(float) * buffers;
+    float *memory = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+    if (memory == NULL)
+        ring_fail("memory");
+    for (size_t i = 0; i < floats; i++)
+        memory[i] = (float)(i % 1000) * 0.001f;
+    return memory;
+}
+
+static void without_delay(int descriptor)
+{
+    int on = 1;
+    if (descriptor < 0 || setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
+        ring_fail("socket");
+}
+
+/* One connection over loopback: *ret_source writes, *ret_target reads. */
+static void connect_pair(int listener, int *ret_source, int *ret_target)
+{
+    struct sockaddr_in address;
+    socklen_t bytes = sizeof address;
+    *ret_source = socket(AF_INET, SOCK_STREAM, 0);
+    if (getsockname(listener, (struct sockaddr *)&address, &bytes) < 0 ||
+        connect(*ret_source, (struct sockaddr *)&address, bytes) < 0)
+        ring_fail("connect");
+    *ret_target = accept(listener, NULL, NULL);
+    without_delay(*ret_source);
+    without_delay(*ret_target);
+}
+
+static void connect_all(struct ring_node *nodes, uint32_t count)
+{
+    struct sockaddr_in loopback = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, (struct sockaddr *)&loopback, sizeof loopback) < 0 ||
+        listen(listener, 1) < 0)
+        ring_fail("listen");
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t h = 0; h < nodes[i].hops; h++)
+            connect_pair(listener, &nodes[i].out[h], &nodes[(i + (1u << h)) % count].in[h]);
+    (void)close(listener);
+}
+
+static void close_node(const struct ring_node *node)
+{
+    for (uint32_t h = 0; h < node->hops; h++) {
+        (void)close(node->out[h]);
+        (void)close(node->in[h]);
+    }
+}
+
+/* In the child: only its own sockets stay open, so that a death is seen by the others. */
+static _Noreturn void be_node(
+    const struct ring_node *nodes, uint32_t count, uint32_t self, ring_run run, int result)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)alarm(SECONDS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        if (i != self)
+            close_node(&nodes[i]);
+    struct stopwatch taken = run(&nodes[self]);
+    _exit(write(result, &taken, sizeof taken) == sizeof taken ? 0 : 1);
+}
+
+static bool parse(int count, char **arguments, struct ring_node *ret_node, uint32_t *ret_nodes)
+{
+    unsigned long long values[4];
+    if (count != 5)
+        return false;
+    for (int i = 0; i < 4; i++)
+        values[i] = strtoull(arguments[i + 1], NULL, 10);
+    if (values[0] < 2 || values[0] > NODES_MAX || values[1] == 0 || values[1] % 4 != 0 ||
+        values[2] == 0)
+        return false;
+    *ret_nodes = (uint32_t)values[0];
+    *ret_node = (struct ring_node){.bytes = values[1], .rounds = values[2], .warmup = values[3]};
+    while (1u << ret_node->hops < *ret_nodes)
+        ret_node->hops++;
+    return true;
+}
+
+int ring_main(int count, char **arguments, ring_run run)
+{
+    static struct ring_node nodes[NODES_MAX];
+    struct ring_node model;
+    uint32_t node_count;
+    int results[2];
+    if (!parse(count, arguments, &model, &node_count)) {
+        (void)fprintf(stderr, "Usage: %s NODES BYTES ROUNDS WARMUP\n", arguments[0]);
+        return 2;
+    }
+    for (uint32_t i = 0; i < node_count; i++)
+        nodes[i] = model;
+    connect_all(nodes, node_count);
+    if (pipe(results) < 0)
+        ring_fail("pipe");
+    for (uint32_t i = 0; i < node_count; i++) {
+        pid_t child = fork();
+        if (child < 0)
+            ring_fail("fork");
+        if (child == 0)
+            be_node(nodes, node_count, i, run, results[1]);
+    }
+    (void)close(results[1]);
+    for (uint32_t i = 0; i < node_count; i++)
+        close_node(&nodes[i]);
+    struct stopwatch slowest = {0};
+    for (uint32_t i = 0; i < node_count; i++) {
+        struct stopwatch taken;
+        if (read(results[0], &taken, sizeof taken) != sizeof taken) {
+            (void)fprintf(stderr, "%s: a node failed\n", arguments[0]);
+            return 1;
+        }
+        slowest.seconds = taken.seconds > slowest.seconds ? taken.seconds : slowest.seconds;
+        slowest.cpu_seconds += taken.cpu_seconds / node_count;
+    }
+    while (wait(NULL) > 0) {
+    }
+    (void)printf(
+        "{\"seconds\": %.9g, \"cpu_seconds\": %.9g}\n", slowest.seconds, slowest.cpu_seconds);
+    return 0;
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+"""One gossip round: the daemon's links alone, and whole daemons that publish, send, receive and absorb,
+each beside plain sockets that exchange the same bytes in the same pattern.
+
+Bandwidth is that of one node in one direction. Copies are of a share's bytes: those that the daemon makes
+itself, and those of system calls between the process and the kernel, counted by the kernel.
+"""
+import figures
+from contenders import SIZES, daemons, links, sockets
+
+
+def tell_pair(case, size, results, key):
+    milliseconds = [result["seconds"] * 1e3 for result in results[key]]
+    base = [result["seconds"] * 1e3 for result in results["sockets"]]
+    bandwidth = size / (sorted(milliseconds)[len(milliseconds) // 2] / 1e3) / 1e9
+    cpu = sorted(result["cpu_seconds"] for result in results[key])[len(milliseconds) // 2]
+    figures.tell("round", case, "ms", milliseconds, "plain sockets", base, gigabytes_per_second=bandwidth,
+                 cpu_ns_per_byte=cpu / size * 1e9)
+
+
+def tell_costs(case, size, results):
+    """Where a round of the daemon goes: the steps of the compute thread, and copies of the bytes."""
+    for key, name in (("publish_seconds", "publish"), ("absorb_seconds", "absorb")):
+        figures.tell("round", f"{case}: {name}", "ms", [result[key] * 1e3 for result in results])
+    figures.tell("round", f"{case}: copies of a byte", "copies", [
+        (result["bytes_copied"] + result["bytes_read"] + result["bytes_written"]) / size for result in results])
+    figures.tell("round", f"{case}: peak memory", "MiB", [
+        result["memory_bytes"] / (1 << 20) for result in results])
+
+
+def measure(options):
+    for nodes in (2, 4) if options.quick else (2, 4, 8):
+        for size, name in list(SIZES.items())[:3 if options.quick else 4]:
+            contenders = {"sockets": lambda: sockets(options, nodes, size),
+                          "links": lambda: links(options, nodes, size),
+                          "daemons": lambda: daemons(options, nodes, size)}
+            results = figures.alternate(options.runs, contenders)
+            case = f"{nodes} nodes, {name}"
+            tell_pair(f"{case}, links alone", size, results, "links")
+            tell_pair(f"{case}, whole daemons", size, results, "daemons")
+            if size > 4096:
+                tell_costs(case, size, results["daemons"])
+
+
+figures.main("round", measure, __doc__)
