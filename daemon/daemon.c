@@ -169,13 +169,16 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     daemon->effects.items = calloc(needs.effects, sizeof *daemon->effects.items);
     daemon->effects.capacity = needs.effects;
     daemon->incoming = calloc(needs.receives, sizeof *daemon->incoming);
+    daemon->publish_hash = XXH3_createState();
     daemon->driver = (struct sgp_driver){.node = daemon->node,
         .verbs = &daemon_verbs,
         .context = daemon,
         .sink = &daemon->log->sink,
         .name = daemon->config->name,
         .effects = &daemon->effects};
-    code = daemon->effects.items == NULL || daemon->incoming == NULL ? -ENOMEM : edges_init(daemon);
+    bool whole =
+        daemon->effects.items != NULL && daemon->incoming != NULL && daemon->publish_hash != NULL;
+    code = whole ? edges_init(daemon) : -ENOMEM;
     if (code == 0)
         code = tasks_init(daemon);
     if (code == 0)
@@ -266,6 +269,7 @@ static void free_all(struct daemon *daemon)
     tasks_finish(daemon);
     edges_finish(daemon);
     free(daemon->incoming);
+    (void)XXH3_freeState(daemon->publish_hash);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
     free(daemon->found.memory);

@@ -31,7 +31,10 @@
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
 
+#include <xxhash.h>
+
 #define DAEMON_CHORES_MAX 16u           /* jobs for onlookers at one time: -EBUSY beyond */
+#define DAEMON_OUTSIZED 0x1p20          /* times our largest parameter, at least 1: refused */
 #define DAEMON_WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
 
 /* A link of the core, over all its connections. */
@@ -71,6 +74,7 @@ struct daemon {
     uint32_t own_slot; /* SGP_SLOT_NONE before the first */
     sgp_round own_round;
     double own_weight;
+    double own_largest; /* magnitude in that estimate; 0 before the first */
 
     struct edge *edges; /* in the order of sgp_node_link_status */
     uint32_t edge_count;
@@ -80,7 +84,8 @@ struct daemon {
     struct link *failed_links; /* DOWN is still to be posted */
 
     struct worker worker;
-    struct task *tasks; /* a fixed number, in a free list */
+    XXH3_state_t *publish_hash; /* the compute thread's */
+    struct task *tasks;         /* a fixed number, in a free list */
     struct task *free_tasks;
     uint32_t chores; /* jobs for onlookers under way */
 

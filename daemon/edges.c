@@ -6,6 +6,7 @@
 #include "daemon.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,14 +79,27 @@ void edges_close(struct daemon *daemon)
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
-    if (message->type == SGP_SHARE)
+    if (message->type == SGP_SHARE) {
         link->share = message->share;
+        link->unit = message->share.weight / message->share.fraction;
+    } else if (message->type == SGP_ESTIMATE) {
+        link->unit = message->estimate.weight;
+    }
     daemon_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = message});
 }
 
+/* A payload that is whole may still be nonsense: values that no training like ours comes to. */
+static int judge(const struct daemon *daemon, const struct link *link, int code)
+{
+    double theirs = (double)link->largest / link->unit;
+    double bound = DAEMON_OUTSIZED * fmax(1, daemon->own_largest);
+    return code == 0 && link->largest > 0 && !(theirs <= bound) ? SGP_E_OUTSIZED : code;
+}
+
 static void on_payload(struct link *link, int code)
 {
+    code = judge(link->context, link, code);
     daemon_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link->id, .code = code});
 }

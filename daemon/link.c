@@ -184,7 +184,7 @@ void link_receive(struct link *link, float *into)
     link->into = into;
     link->received = 0;
     link->checked = 0;
-    link->finite = true;
+    link->largest = 0;
     (void)XXH3_64bits_reset(link->hash);
 }
 
@@ -240,7 +240,7 @@ static void finish_payload(struct link *link)
     int code = 0;
     if (XXH3_64bits_digest(link->hash) != link->checksum)
         code = SGP_E_CHECKSUM;
-    else if (!link->finite)
+    else if (!isfinite(link->largest))
         code = SGP_E_NOT_FINITE;
     link->into = NULL;
     link->events->payload(link, code);
@@ -254,8 +254,8 @@ static void take_payload(struct link *link, size_t bytes)
     link->received += bytes;
     link->chunk -= (uint32_t)bytes;
     uint64_t whole = link->received / sizeof(float) - link->checked / sizeof(float);
-    link->finite = link->finite &&
-                   sgp_kernels_best()->finite(link->into + link->checked / sizeof(float), whole);
+    float most = sgp_kernels_best()->largest(link->into + link->checked / sizeof(float), whole);
+    link->largest = most > link->largest ? most : link->largest;
     link->checked += whole * sizeof(float);
     if (link->chunk == 0)
         link->phase = LINK_HEADER;

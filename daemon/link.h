@@ -32,7 +32,8 @@ struct link_events {
     /* A message of valid form; borrowed. After a SHARE or ESTIMATE with payload the owner must have called
      * link_receive or closed the link when this returns. */
     void (*message)(struct link *link, const struct sgp_message *message);
-    /* The payload announced last is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. */
+    /* The payload announced last is complete: 0, SGP_E_CHECKSUM or SGP_E_NOT_FINITE. link->largest
+     * is the largest magnitude in it. */
     void (*payload)(struct link *link, int code);
     /* Bytes of a payload came; at most every LINK_HEARD_NS. */
     void (*heard)(struct link *link);
@@ -54,6 +55,7 @@ struct link {
     struct link *next;  /* in a list of the owner's */
     struct link *next_failed;
     struct sgp_share share; /* announced last on it */
+    double unit;            /* the w of the sender's estimate in the payload announced last */
     int failure;            /* code given to `failed` */
 
     /* For reading by the owner. */
@@ -62,6 +64,7 @@ struct link {
     sgp_time opened; /* uv_hrtime of link_start */
     char remote[64]; /* numeric address and port of the peer, after link_start */
     bool closing;
+    float largest; /* magnitude in the payload that comes, as far as it has come */
 
     /* Private from here on. */
     uv_tcp_t tcp;
@@ -76,9 +79,8 @@ struct link {
     float *into;       /* where the payload goes; NULL while none is expected */
     uint64_t expected; /* bytes of the payload */
     uint64_t received; /* of these */
-    uint64_t checked;  /* of these, known to be finite or not: a multiple of 4 */
+    uint64_t checked;  /* of these, looked at: a multiple of 4 */
     uint32_t chunk;    /* bytes left of the present chunk */
-    bool finite;
     uint64_t checksum;
     XXH3_state_t *hash;
     sgp_time heard;

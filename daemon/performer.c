@@ -8,7 +8,8 @@
 #include "sgp/kernels.h"
 
 #include <math.h>
-#include <xxhash.h>
+
+#define SURVEY_VALUES ((uint64_t)8192) /* stay in the cache between two looks at them */
 
 static struct task *must_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
@@ -104,16 +105,34 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
     worker_push(&daemon->worker, &task->job);
 }
 
+/* What others and we want to know of a snapshot, in one pass over memory. */
+static void survey(struct task *task)
+{
+    const uint64_t count = task->trainer->parameters;
+    XXH3_state_t *hash = task->daemon->publish_hash;
+    (void)XXH3_64bits_reset(hash);
+    for (uint64_t at = 0; at < count; at += SURVEY_VALUES) {
+        uint64_t values = count - at < SURVEY_VALUES ? count - at : SURVEY_VALUES;
+        (void)XXH3_64bits_update(hash, task->vector + at, values * sizeof(float));
+        task->largest =
+            fmaxf(task->largest, sgp_kernels_best()->largest(task->vector + at, values));
+    }
+    task->checksum = XXH3_64bits_digest(hash);
+}
+
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
     task->trainer->methods->publish(task->trainer, task->vector, (float)task->factor);
-    task->checksum = XXH3_64bits(task->vector, task->trainer->parameters * sizeof(float));
+    survey(task);
 }
 
 static void done_publish(struct job *job, bool cancelled)
 {
-    post_done((struct task *)job, SGP_EVENT_PUBLISHED, cancelled);
+    struct task *task = (struct task *)job;
+    if (task->factor < 1) /* else a copy for another node */
+        task->daemon->own_largest = (double)task->largest / task->own_weight;
+    post_done(task, SGP_EVENT_PUBLISHED, cancelled);
 }
 
 static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
@@ -131,6 +150,7 @@ static void verb_publish(void *context, sgp_round round, uint32_t snapshot, doub
     task->slot = snapshot;
     task->vector = sgp_pool_data(&daemon->snapshots, snapshot);
     task->factor = keep;
+    task->own_weight = daemon->weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }

@@ -26,6 +26,7 @@ struct task {
 
     int code;
     uint64_t checksum;
+    float largest;
     double distance;
     struct sgp_training training;
     struct sgp_evaluation evaluation;

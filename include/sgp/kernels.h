@@ -24,8 +24,8 @@ struct sgp_kernels {
     void (*absorb)(float *x, const float *share, float fraction, size_t count);
     /* estimate[i] = x[i] / weight, divided in float64 and rounded once: the nearest float32 */
     void (*estimate)(float *estimate, const float *x, double weight, size_t count);
-    /* Whether no value is a NaN or an infinity. Branch-free inside. */
-    bool (*finite)(const float *values, size_t count);
+    /* The largest magnitude, 0 of no values; infinite if any value is a NaN or an infinity. */
+    float (*largest)(const float *values, size_t count);
     /* *ret_difference = sum (a[i]*a_scale - b[i]*b_scale)^2 and *ret_norm = sum (b[i]*b_scale)^2,
      * in float64. The sums run in SGP_KERNELS_LANES lanes, value i in lane i modulo that, which are
      * then added pairwise. */

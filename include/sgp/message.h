@@ -82,6 +82,7 @@ enum sgp_reason {
     SGP_REASON_LEAVING,  /* the sender stops */
     SGP_REASON_METHOD,   /* another algorithm */
     SGP_REASON_TOPOLOGY, /* by the sender's new topology the edge is gone, or the address another */
+    SGP_REASON_OUTSIZED, /* the payload is finite, and out of all proportion to the target's own */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };

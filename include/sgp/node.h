@@ -94,8 +94,8 @@ enum sgp_event_type {
                             been identified by its hello (IN; the hello follows as MESSAGE) */
     SGP_EVENT_DOWN,      /* link: gone, or could not be dialled (connection 0); code says why */
     SGP_EVENT_MESSAGE, /* link, message: whole and of valid form. A share's payload is yet to come */
-    SGP_EVENT_PAYLOAD,   /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE, or
-                            SGP_E_CHECKSUM */
+    SGP_EVENT_PAYLOAD,   /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE,
+                            SGP_E_OUTSIZED (finite, and absurd), or SGP_E_CHECKSUM */
     SGP_EVENT_HEARD,     /* link: bytes of a payload came; a sign of life, at most one per 100 ms */
     SGP_EVENT_TRAINED,   /* the TRAIN job is done; code is 0 or SGP_E_DIVERGED */
     SGP_EVENT_PUBLISHED, /* the PUBLISH job is done; checksum of the snapshot */

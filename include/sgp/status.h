@@ -29,7 +29,8 @@
     X(STATE, -1015, "not possible in this state")                                                  \
     X(FILE, -1016, "the file is damaged or of another kind")                                       \
     X(DIVERGED, -1017, "training diverged: the loss or the model is not finite")                   \
-    X(CLOSED, -1018, "the connection was closed")
+    X(CLOSED, -1018, "the connection was closed")                                                  \
+    X(OUTSIZED, -1019, "a value is out of all proportion to ours")
 
 enum {
 #define X(name, number, text) SGP_E_##name = number,

@@ -62,7 +62,7 @@ struct sgp_core_link {
     uint64_t lineage; /* of the peer */
     uint64_t shares_sent, shares_received, shares_returned;
 
-    bool barren; /* IN: its estimate was not finite */
+    bool barren; /* IN: its estimate was refused */
     bool asks;   /* OUT: the peer wants our estimate */
 
     /* OUT */

@@ -173,7 +173,8 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
     struct sgp_receive *receive = &node->receives[link->slot];
     if (code != 0) {
         sgp_core_unreserve(node, link);
-        acknowledge(node, link, SGP_REASON_NOT_FINITE);
+        acknowledge(
+            node, link, code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE);
     } else {
         bool empty = link->incoming.payload_bytes == 0;
         receive->share = link->incoming;

@@ -57,6 +57,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_METHOD] =
             "the algorithms differ ([train] algorithm must be the same on every node)",
         [SGP_REASON_TOPOLOGY] = "the topology file has changed",
+        [SGP_REASON_OUTSIZED] = "a value of the share is out of all proportion to the target's",
         [SGP_REASON_FORGOT] = "one end restarted and has no trace of it",
     };
     return WORD(words, reason);

@@ -5,6 +5,7 @@
 #include "sgp/wire.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -178,7 +179,8 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
             (unsigned long long)share->number);
         return SGP_E_CHECKSUM;
     }
-    return sgp_kernels_best()->finite(received, share->slice.count) ? 0 : SGP_E_NOT_FINITE;
+    return isfinite(sgp_kernels_best()->largest(received, share->slice.count)) ? 0
+                                                                               : SGP_E_NOT_FINITE;
 }
 
 static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)

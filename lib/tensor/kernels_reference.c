@@ -24,12 +24,14 @@ static void estimate(float *z, const float *x, double weight, size_t count)
         z[i] = (float)((double)x[i] / weight);
 }
 
-static bool finite_all(const float *values, size_t count)
+static float largest(const float *values, size_t count)
 {
-    bool all = true;
-    for (size_t i = 0; i < count; i++)
-        all &= isfinite(values[i]) != 0;
-    return all;
+    float most = 0;
+    for (size_t i = 0; i < count; i++) {
+        float magnitude = isfinite(values[i]) ? fabsf(values[i]) : INFINITY;
+        most = magnitude > most ? magnitude : most;
+    }
+    return most;
 }
 
 static double fold(double lanes[SGP_KERNELS_LANES])
@@ -116,7 +118,7 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .publish = publish,
     .absorb = absorb,
     .estimate = estimate,
-    .finite = finite_all,
+    .largest = largest,
     .distance = distance,
     .sgd = sgd,
     .momentum = momentum,

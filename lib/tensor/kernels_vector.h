@@ -51,17 +51,20 @@ static void estimate(float *z, const float *x, double weight, size_t count)
     reference->estimate(z + whole, x + whole, weight, count - whole);
 }
 
-static bool finite_all(const float *values, size_t count)
+/* Without their sign, floats are in the order of their bits, and NaNs come after infinity. */
+static float largest(const float *values, size_t count)
 {
     size_t whole = WHOLE(count);
-    const int32_t exponent = 0x7f800000; /* all ones in a NaN or an infinity, in nothing else */
-    integers bad = {0};
-    for (size_t i = 0; i < whole; i += FLOATS)
-        bad |= (*(const integers *)(values + i) & exponent) == exponent;
-    int32_t any = 0;
-    for (size_t i = 0; i < FLOATS; i++)
-        any |= bad[i];
-    return any == 0 && reference->finite(values + whole, count - whole);
+    integers most = {0};
+    for (size_t i = 0; i < whole; i += FLOATS) {
+        integers magnitude = *(const integers *)(values + i) & 0x7fffffff;
+        integers above = magnitude > most;
+        most = (magnitude & above) | (most & ~above);
+    }
+    float lanes[FLOATS + 1];
+    memcpy(lanes, &most, sizeof most);
+    lanes[FLOATS] = reference->largest(values + whole, count - whole);
+    return reference->largest(lanes, FLOATS + 1);
 }
 
 static double fold(double lanes[SGP_KERNELS_LANES])
@@ -198,7 +201,7 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .publish = publish,
     .absorb = absorb,
     .estimate = estimate,
-    .finite = finite_all,
+    .largest = largest,
     .distance = distance,
     .sgd = sgd,
     .momentum = momentum,

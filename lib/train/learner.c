@@ -74,7 +74,7 @@ static int step(struct sgp_learner *learner, double weight, struct sgp_training 
     if (!isfinite(loss))
         return SGP_E_DIVERGED;
     sgp_network_backward(network, learner->gradient, x, weight, rows);
-    if (!learner->vector.kernels->finite(learner->gradient, settings->model.parameters))
+    if (!isfinite(learner->vector.kernels->largest(learner->gradient, settings->model.parameters)))
         return SGP_E_DIVERGED;
     double middle = ((double)learner->steps + 0.5) / (double)steps_per_epoch;
     training->learning_rate = sgp_schedule_rate(&settings->schedule, middle);

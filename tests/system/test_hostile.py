@@ -126,6 +126,18 @@ class Hostile(Trio):
         self.assertIn("NaN", self.node.status()["last_error"])
         self.assert_goes_on()
 
+    def test_values_out_of_all_proportion_are_refused_returned_counted_and_named(self):
+        n2, round_ = self.credited()
+        self.share(n2, round_, payload := struct.pack("<%df" % self.parameters,
+                                                      *[0.0] * (self.parameters - 1), -1e30))
+        n2.chunk(payload)
+        self.assertEqual(n2.receive(peer.ACK)[1], [1, 18])
+        n2.close()
+        shown = self.node.peer("n2", "in")
+        self.assertEqual((shown["shares_received"], shown["shares_returned"]), (0, 1))
+        self.assertIn("out of all proportion", self.node.status()["last_error"])
+        self.assert_goes_on()
+
     def test_a_payload_that_was_damaged_ends_the_connection(self):
         n2, round_ = self.credited()
         payload = bytes(4 * self.parameters)
