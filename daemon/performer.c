@@ -5,6 +5,8 @@
  * nothing but their task, the trainer and the vectors named in the task. */
 #include "task.h"
 
+#include "checksum.h"
+
 #include "sgp/kernels.h"
 
 #include <math.h>
