@@ -148,7 +148,7 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     decode(ledger, slot);
     ledger->found = sgp_record_is_sound(&ledger->record, ledger->topology->node_count) &&
-                    ledger->minted >= 0 && ledger->minted <= ledger->topology->node_count;
+                    ledger->minted >= 0 && ledger->minted <= SGP_NODES_MAX;
     if (!ledger->found)
         spoil(ledger, path, "a value of it is out of range");
     return 0;

@@ -45,6 +45,10 @@ struct sgp_fingerprint {
     uint32_t batch;
 };
 
+/* A weight above so many times the number of nodes is absurd. Sound ones can exceed that number a
+ * little: where a restart without a ledger has minted some, or a topology has shrunk. */
+#define SGP_WEIGHT_PER_NODE 4.0
+
 /* A contiguous piece of the parameter vector. */
 struct sgp_slice {
     uint64_t first;

@@ -109,7 +109,7 @@ void sgp_core_estimate(
         return;
     }
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
-                 estimate->weight <= (double)node->config.topology->node_count &&
+                 estimate->weight <= SGP_WEIGHT_PER_NODE * node->config.topology->node_count &&
                  estimate->round >= 0 && estimate->round <= link->pulse.round &&
                  estimate->payload_bytes == 4 * node->config.parameters;
     if (!sound) {

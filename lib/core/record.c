@@ -41,7 +41,7 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
 {
     bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
                 link->owed_fraction >= 0 && link->owed_fraction <= 1 && link->owed_weight >= 0 &&
-                link->owed_weight <= (double)node_count;
+                link->owed_weight <= SGP_WEIGHT_PER_NODE * node_count;
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0;
     return link->peer < node_count &&
            (link->owes ? link->out && link->number > 0 && owed : nothing);
@@ -50,7 +50,7 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
 bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
-        !(record->weight >= 0 && record->weight <= (double)node_count) ||
+        !(record->weight >= 0 && record->weight <= SGP_WEIGHT_PER_NODE * node_count) ||
         record->link_count > record->link_capacity)
         return false;
     for (uint32_t i = 0; i < record->link_count; i++) {

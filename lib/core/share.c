@@ -114,7 +114,7 @@ static bool share_is_sound(
     bool empty = share->fraction == 0;
     bool amount = isfinite(share->fraction) && share->fraction >= 0 && share->fraction <= 1 &&
                   isfinite(share->weight) && share->weight >= 0 &&
-                  share->weight <= (double)node->config.topology->node_count &&
+                  share->weight <= SGP_WEIGHT_PER_NODE * node->config.topology->node_count &&
                   (!empty || share->weight == 0);
     bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
                  share->slice.first <= node->config.parameters - share->slice.count &&

@@ -130,7 +130,7 @@ class Source(Trio):
     def test_shares_that_cannot_be(self):
         wire = "share frame: "
         for changes, reason in (
-                ({"weight": 4.0}, REASONS[3]),
+                ({"weight": 12.5}, REASONS[3]),
                 ({"first": 1}, REASONS[3]),
                 ({"count": self.parameters + 1, "payload_bytes": 4 * self.parameters + 4}, REASONS[3]),
                 ({"round": 0}, "a share without a credit"),

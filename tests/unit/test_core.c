@@ -103,7 +103,7 @@ Test(core, a_share_out_of_range_ends_the_connection)
     for (size_t i = 0; i < 7; i++)
         bad[i] = share_of(1, 0, 1);
     bad[0].share.weight = (double)NAN;
-    bad[1].share.weight = 3;
+    bad[1].share.weight = 2 * SGP_WEIGHT_PER_NODE + 0.5;
     bad[2].share.fraction = 1.5;
     bad[3].share.slice.count = PARAMETERS + 1;
     bad[4].share.slice.first = 1;
