@@ -1,4 +1,4 @@
-/* Orders to the daemon: pause, resume, stop, checkpoint; and evaluate, which it answers with figures. */
+/* Orders to the daemon: pause, resume, stop, checkpoint, reload; and evaluate, which it answers with figures. */
 #include "ctl.h"
 
 static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *path, bool patient)
@@ -37,6 +37,11 @@ static enum ctl_exit checkpoint(struct ctl *ctl, int argc, char **argv)
     return post(ctl, argc, argv, "/v1/checkpoint", false);
 }
 
+static enum ctl_exit reload(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/reload", true);
+}
+
 static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
 {
     return post(ctl, argc, argv, "/v1/evaluate", true);
@@ -65,6 +70,16 @@ const struct ctl_command ctl_checkpoint_command = {.words = "checkpoint",
     .summary = "write a checkpoint to the state directory",
     .help = "The order is given, not awaited. For root and the daemon's own user.\n",
     .run = checkpoint};
+
+const struct ctl_command ctl_reload_command = {.words = "reload",
+    .synopsis = "",
+    .summary = "read the topology file again and go on with it, without a pause",
+    .help =
+        "All or nothing: a file that is not valid is refused with its fault (exit status 6), and "
+        "the\n"
+        "former one is kept. Prints what has changed. One node after the other, in any order; the\n"
+        "configuration file is not read again. For root and the daemon's own user.\n",
+    .run = reload};
 
 const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
     .synopsis = "",

@@ -1,7 +1,7 @@
 /* Talks to the daemon: HTTP over its Unix socket, by libcurl.
  *
  * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, a socket that may not be opened and
- * an answer 403 are CTL_NOT_PERMITTED, silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED
+ * an answer 403 are CTL_NOT_PERMITTED, an answer 422 is CTL_INVALID, silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED
  * with the daemon's own words. */
 #include "ctl.h"
 
@@ -160,7 +160,8 @@ static enum ctl_exit refused(
         (void)snprintf(text, sizeof text, "the daemon answered %ld to %s %s", code, request->method,
             request->path);
     json_decref(root);
-    return complain(ctl, request, code == 403 ? CTL_NOT_PERMITTED : CTL_FAILED, text);
+    enum ctl_exit status = code == 403 ? CTL_NOT_PERMITTED : code == 422 ? CTL_INVALID : CTL_FAILED;
+    return complain(ctl, request, status, text);
 }
 
 static CURLcode perform(const struct ctl_request *request, const char *path,

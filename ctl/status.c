@@ -72,6 +72,8 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     json_array_foreach((json_t *)peers, index, peer)
     {
         const char *link = text_of(peer, "state");
+        if (json_is_true(json_object_get(peer, "retired"))) /* nobody expects anything of it */
+            continue;
         if (json_is_true(json_object_get(peer, "absent")))
             add(reasons, "%s (%s) is absent", text_of(peer, "name"), text_of(peer, "direction"));
         else if (strcmp(link, "up") != 0)
@@ -138,7 +140,7 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
     "shares_received", "shares_returned", "weight_owed", "bytes_sent", "bytes_received", "mismatch",
-    "last_error", "absent_after_seconds"};
+    "last_error", "absent_after_seconds", "retired"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

@@ -27,7 +27,7 @@ static void end(struct daemon *daemon)
     if (daemon->control != NULL)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);
-    dialer_close(&daemon->dialer);
+    dialer_give_up(&daemon->dialer);
     edges_close(daemon);
     uv_close((uv_handle_t *)&daemon->tick, NULL);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
@@ -87,8 +87,9 @@ void daemon_settle(struct daemon *daemon)
     while (daemon->failed_links != NULL) {
         struct link *link = daemon->failed_links;
         daemon->failed_links = link->next_failed;
-        step(daemon,
-            (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link->id, .code = link->failure});
+        if (link->id.peer != SGP_SLOT_NONE) /* else a peer that a reload has done away with */
+            step(daemon, (struct sgp_event){
+                             .type = SGP_EVENT_DOWN, .link = link->id, .code = link->failure});
     }
     if (work_is_done(daemon))
         daemon_stop(daemon);
@@ -116,6 +117,15 @@ static void on_signal(uv_signal_t *signal, int number)
         end(daemon);
     else
         daemon_stop(daemon);
+}
+
+/* Nobody waits for an answer: reload_topology has written to the journal. */
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    (void)number;
+    struct view_reload reload;
+    struct sgp_error error = {0};
+    (void)reload_topology(signal->data, &reload, &error);
 }
 
 static void on_second(uv_timer_t *timer)
@@ -180,7 +190,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
         daemon->effects.items != NULL && daemon->incoming != NULL && daemon->publish_hash != NULL;
     code = whole ? edges_init(daemon) : -ENOMEM;
     if (code == 0)
-        code = tasks_init(daemon);
+        code = tasks_reserve(daemon, &needs);
     if (code == 0)
         code = take_all(&daemon->snapshots, needs.snapshots, prepared->parameters);
     if (code == 0)
@@ -226,7 +236,10 @@ static int open_sockets(struct daemon *daemon, struct sgp_error *error)
 
 static void start_timers(struct daemon *daemon)
 {
-    const int numbers[] = {SIGTERM, SIGINT};
+    const struct {
+        int number;
+        void (*act)(uv_signal_t *signal, int number);
+    } signals[] = {{SIGTERM, on_signal}, {SIGINT, on_signal}, {SIGHUP, on_hangup}};
     (void)uv_timer_init(&daemon->loop, &daemon->tick);
     (void)uv_timer_init(&daemon->loop, &daemon->second);
     (void)uv_timer_init(&daemon->loop, &daemon->watchdog);
@@ -238,10 +251,10 @@ static void start_timers(struct daemon *daemon)
     uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
     if (pace > 0)
         (void)uv_timer_start(&daemon->watchdog, on_watchdog, pace, pace);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         (void)uv_signal_init(&daemon->loop, &daemon->signals[i]);
         daemon->signals[i].data = daemon;
-        (void)uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+        (void)uv_signal_start(&daemon->signals[i], signals[i].act, signals[i].number);
     }
 }
 

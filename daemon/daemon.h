@@ -4,6 +4,7 @@
  *   daemon.c    life: open, the loop, timers, signals, the end
  *   performer.c the core's effects carried out, and what comes of them posted back
  *   edges.c     which connection belongs to which edge of the topology
+ *   reload.c    another topology file, without a pause
  *   survive.c   the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c    jobs that the core knows nothing of: evaluate, predict, save
  *   notes.c     lines for people: the log, STATUS=, whom we wait for
@@ -44,7 +45,8 @@ struct edge {
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none */
 };
 
-struct task; /* a job with its arguments: task.h */
+struct task;       /* a job with its arguments: task.h */
+struct task_block; /* and many of them */
 
 /* The checkpoint that an earlier process left, while the daemon starts. */
 struct survive_found {
@@ -77,6 +79,7 @@ struct daemon {
     double own_largest; /* magnitude in that estimate; 0 before the first */
 
     struct edge *edges; /* in the order of sgp_node_link_status */
+    struct edge gone;   /* whose peer the topology does not name any more: connections that close */
     uint32_t edge_count;
     uint32_t out_count;
     uint32_t *peers; /* by edge; out-edges by peer, then in-edges by peer */
@@ -85,7 +88,8 @@ struct daemon {
 
     struct worker worker;
     XXH3_state_t *publish_hash; /* the compute thread's */
-    struct task *tasks;         /* a fixed number, in a free list */
+    struct task_block *task_blocks;
+    uint32_t task_count;
     struct task *free_tasks;
     uint32_t chores; /* jobs for onlookers under way */
 
@@ -95,7 +99,7 @@ struct daemon {
     uv_timer_t tick;   /* the core's deadline */
     uv_timer_t second; /* STATUS=, whom we wait for */
     uv_timer_t watchdog;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
 
     struct ledger ledger;
     struct survive_found found;
@@ -143,12 +147,22 @@ extern const struct sgp_driver_verbs daemon_verbs;
 
 int edges_init(struct daemon *daemon);
 void edges_finish(struct daemon *daemon);
+/* Lay out the edges of the core's links of now in these arrays (one element for each link, all zero),
+ * and carry connections and figures over from the former ones, by name; frees those. */
+void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
+    const struct sgp_topology *topology, struct edge *edges, uint32_t *peers);
 struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
 struct link *edges_link(struct daemon *daemon, const struct sgp_link *id);
 void edges_on_hello(void *context, struct link *link, const struct sgp_message *hello);
 void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code);
 void edges_close(struct daemon *daemon);
 void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received);
+
+/* ---- reload.c ---- */
+
+/* Read the topology file again and go on with it: all or nothing. Returns 0, or why the former one was
+ * kept: SGP_E_STATE when the node ends, -ENOMEM, else the file's fault, with one line in *error. */
+int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struct sgp_error *error);
 
 /* ---- survive.c ---- */
 

@@ -201,7 +201,7 @@ void dialer_dial(struct dialer *dialer, uint32_t peer, const char *address)
     }
 }
 
-void dialer_close(struct dialer *dialer)
+void dialer_give_up(struct dialer *dialer)
 {
     while (dialer->dials != NULL) {
         struct dial *dial = dialer->dials;

@@ -26,7 +26,8 @@ void dialer_init(struct dialer *dialer, uv_loop_t *loop, void *context,
 /* Dial HOST:PORT. `dialled` follows, never from within this call. */
 void dialer_dial(struct dialer *dialer, uint32_t peer, const char *address);
 
-/* Give up all dials; `dialled` is not called for them. The loop has to see the handles through. */
-void dialer_close(struct dialer *dialer);
+/* Give up all dials under way; `dialled` is not called for them. The loop has to see the handles
+ * through. */
+void dialer_give_up(struct dialer *dialer);
 
 #endif

@@ -11,21 +11,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void lay_out(struct daemon *daemon, struct edge *edges, uint32_t *peers)
+{
+    daemon->edges = edges;
+    daemon->peers = peers;
+    daemon->edge_count = sgp_node_link_count(daemon->node);
+    daemon->out_count = 0;
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(daemon->node, i, &status);
+        peers[i] = status.peer;
+        daemon->out_count += status.direction == SGP_OUT;
+    }
+}
+
 int edges_init(struct daemon *daemon)
 {
     uint32_t count = sgp_node_link_count(daemon->node);
-    daemon->edges = calloc(count + 1, sizeof *daemon->edges); /* + 1: a node alone has none */
-    daemon->peers = calloc(count + 1, sizeof *daemon->peers);
-    if (daemon->edges == NULL || daemon->peers == NULL)
+    struct edge *edges = calloc(count + 1, sizeof *edges); /* + 1: a node alone has none */
+    uint32_t *peers = calloc(count + 1, sizeof *peers);
+    if (edges == NULL || peers == NULL) {
+        free(edges);
+        free(peers);
         return -ENOMEM;
-    daemon->edge_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        struct sgp_peer_status status;
-        sgp_node_link_status(daemon->node, i, &status);
-        daemon->peers[i] = status.peer;
-        daemon->out_count += status.direction == SGP_OUT;
     }
+    lay_out(daemon, edges, peers);
     return 0;
+}
+
+/* Give what is known of an edge, and its connections, to another. */
+static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
+{
+    struct link **last = &to->links; /* nothing is there but with those that are gone */
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = from->links;
+    for (struct link *link = from->links; link != NULL; link = link->next)
+        link->id.peer = peer;
+    to->bytes_sent += from->bytes_sent;
+    to->bytes_received += from->bytes_received;
+    memcpy(to->error, from->error, sizeof to->error);
+}
+
+void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
+    const struct sgp_topology *topology, struct edge *edges, uint32_t *peers)
+{
+    struct edge *former_edges = daemon->edges;
+    uint32_t *former_peers = daemon->peers;
+    uint32_t former_count = daemon->edge_count, former_out = daemon->out_count;
+    lay_out(daemon, edges, peers);
+    for (uint32_t i = 0; i < former_count; i++) {
+        int64_t peer = sgp_topology_find(topology, former->nodes[former_peers[i]].name);
+        uint32_t index = peer < 0 ? SGP_SLOT_NONE : (uint32_t)peer;
+        struct edge *edge = edges_find(daemon, index, i < former_out ? SGP_OUT : SGP_IN);
+        move_edge(&former_edges[i], edge, index);
+    }
+    free(former_edges);
+    free(former_peers);
 }
 
 void edges_finish(struct daemon *daemon)
@@ -36,6 +78,8 @@ void edges_finish(struct daemon *daemon)
 
 struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction)
 {
+    if (peer == SGP_SLOT_NONE)
+        return &daemon->gone;
     uint32_t low = direction == SGP_OUT ? 0 : daemon->out_count;
     uint32_t end = direction == SGP_OUT ? daemon->out_count : daemon->edge_count;
     for (uint32_t high = end; low < high;) {
@@ -72,7 +116,7 @@ void edges_close(struct daemon *daemon)
 {
     for (uint32_t i = 0; i < daemon->edge_count; i++)
         for (struct link *link = daemon->edges[i].links; link != NULL; link = link->next)
-            link_close(link, NULL);
+            link_close(link, NULL); /* those that are gone close already */
 }
 
 /* ---- what happens on a connection ---- */

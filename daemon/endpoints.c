@@ -116,6 +116,20 @@ static void serve_stop(struct request *request)
     obey(request, request->control->actions.stop);
 }
 
+static void serve_reload(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    struct view_reload reload;
+    struct sgp_error error = {0};
+    int code = actions->reload(actions->context, &reload, &error);
+    if (code == 0)
+        http_answer_json(request, render_reload(&reload));
+    else if (code == SGP_E_STATE || code == -ENOMEM)
+        http_fail_code(request, code);
+    else
+        http_fail(request, MHD_HTTP_UNPROCESSABLE_CONTENT, "%s", error.text);
+}
+
 /* Jobs. */
 
 static void destroy_job(struct job *job)
@@ -265,6 +279,7 @@ const struct endpoint endpoints[] = {
     {"POST", "/v1/pause", true, false, serve_pause},
     {"POST", "/v1/resume", true, false, serve_resume},
     {"POST", "/v1/checkpoint", true, false, serve_checkpoint},
+    {"POST", "/v1/reload", true, false, serve_reload},
     {"POST", "/v1/stop", true, false, serve_stop},
 };
 const size_t endpoint_count = sizeof endpoints / sizeof endpoints[0];

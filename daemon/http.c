@@ -58,6 +58,8 @@ static const char *code_word(unsigned status)
         return "conflict";
     case MHD_HTTP_CONTENT_TOO_LARGE:
         return "too_large";
+    case MHD_HTTP_UNPROCESSABLE_CONTENT:
+        return "invalid_file";
     case MHD_HTTP_SERVICE_UNAVAILABLE:
         return "busy";
     default:

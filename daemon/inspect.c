@@ -26,20 +26,22 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
 
 bool inspect_unheard(const struct sgp_peer_status *peer)
 {
-    return peer->direction == SGP_IN && (peer->absent || peer->last_heard == SGP_TIME_NEVER);
+    return peer->direction == SGP_IN && !peer->retired &&
+           (peer->absent || peer->last_heard == SGP_TIME_NEVER);
 }
 
 bool inspect_hears_nobody(const struct daemon *daemon)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    bool hears = false;
+    bool has_sources = false, hears = false;
     for (uint32_t i = daemon->out_count; i < daemon->edge_count && !hears; i++) {
         struct sgp_peer_status peer;
         sgp_node_link_status(daemon->node, i, &peer);
-        hears = !inspect_unheard(&peer);
+        has_sources = has_sources || !peer.retired;
+        hears = !peer.absent && peer.last_heard != SGP_TIME_NEVER;
     }
-    return status.state != SGP_NODE_JOINING && daemon->edge_count > daemon->out_count && !hears;
+    return status.state != SGP_NODE_JOINING && has_sources && !hears;
 }
 
 static void inspect_status(void *context, struct view_status *ret_status)
@@ -96,6 +98,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .direction = peer.direction,
         .state = peer.state,
         .peer_state = peer.peer_state,
+        .retired = peer.retired,
         .absent = peer.absent,
         .unheard = inspect_unheard(&peer),
         .absent_after_seconds = (double)peer.silence_bound / (double)SGP_SECOND,
@@ -157,6 +160,11 @@ static int inspect_resume(void *context)
     return order(context, SGP_EVENT_RESUME);
 }
 
+static int inspect_reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
+{
+    return reload_topology(context, ret_reload, error);
+}
+
 static int inspect_checkpoint(void *context)
 {
     return survive_checkpoint(context);
@@ -185,6 +193,7 @@ void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions)
         .resume = inspect_resume,
         .stop = inspect_stop,
         .checkpoint = inspect_checkpoint,
+        .reload = inspect_reload,
         .evaluate = chores_evaluate,
         .estimate = chores_estimate,
         .predict = chores_predict,

@@ -232,9 +232,9 @@ static int map(struct ledger *ledger, int fd)
 }
 
 /* A new file under a temporary name, with what was found in the old one, then in its place. */
-static int replace(
-    struct ledger *ledger, const char *path, const char *name, struct sgp_error *error)
+static int replace(struct ledger *ledger, struct sgp_error *error)
 {
+    const char *path = ledger->path;
     char temporary[PATH_BYTES + 8];
     (void)snprintf(temporary, sizeof temporary, "%s.new", path);
     int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -247,9 +247,9 @@ static int replace(
         struct file_header header = {
             .version = VERSION, .link_capacity = ledger->record.link_capacity};
         memcpy(header.magic, magic, sizeof magic);
-        (void)snprintf(header.name, sizeof header.name, "%s", name);
+        memcpy(header.name, ledger->name, sizeof header.name);
         memcpy(ledger->map, &header, sizeof header);
-        if (ledger->found)
+        if (ledger->sequence > 0)
             write_slot(ledger, ledger->sequence);
         code = fsync(fd) < 0 || rename(temporary, path) < 0 ? -errno : 0;
     }
@@ -262,19 +262,48 @@ static int replace(
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error)
 {
-    char path[PATH_BYTES];
     const char *name = topology->nodes[self].name;
+    size_t path_bytes = strlen(directory) + sizeof "/ledger";
     *ledger = (struct ledger){.topology = topology};
-    if (snprintf(path, sizeof path, "%s/ledger", directory) >= (int)sizeof path)
+    if (path_bytes > PATH_BYTES)
         return sgp_fail(error, -ENAMETOOLONG, "%s: the path is too long", directory);
+    (void)snprintf(ledger->name, sizeof ledger->name, "%s", name);
+    ledger->path = malloc(path_bytes);
     ledger->record.link_capacity = link_capacity;
     ledger->record.links = calloc(link_capacity + 1u, sizeof *ledger->record.links);
-    int code = ledger->record.links == NULL ? sgp_fail(error, -ENOMEM, "%s: out of memory", path)
-                                            : read_file(ledger, path, name, error);
+    int code = 0;
+    if (ledger->path == NULL || ledger->record.links == NULL) {
+        code = sgp_fail(error, -ENOMEM, "%s/ledger: out of memory", directory);
+    } else {
+        (void)snprintf(ledger->path, path_bytes, "%s/ledger", directory);
+        code = read_file(ledger, ledger->path, name, error);
+    }
     if (code == 0)
-        code = replace(ledger, path, name, error);
+        code = replace(ledger, error);
     if (code < 0)
         ledger_close(ledger);
+    return code;
+}
+
+int ledger_grow(struct ledger *ledger, uint32_t link_capacity, struct sgp_error *error)
+{
+    struct ledger former = *ledger;
+    if (link_capacity <= former.record.link_capacity)
+        return 0;
+    if (!reserve(&ledger->record, link_capacity))
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", ledger->path);
+    ledger->map = NULL;
+    int code = replace(ledger, error);
+    unsigned char *unused = code == 0 ? former.map : ledger->map;
+    size_t unused_bytes = code == 0 ? former.map_bytes : ledger->map_bytes;
+    if (unused != NULL)
+        (void)munmap(unused, unused_bytes);
+    if (code < 0) { /* the larger array may stay */
+        ledger->record.link_capacity = former.record.link_capacity;
+        ledger->map = former.map;
+        ledger->map_bytes = former.map_bytes;
+        ledger->slot_bytes = former.slot_bytes;
+    }
     return code;
 }
 
@@ -289,6 +318,8 @@ void ledger_close(struct ledger *ledger)
     if (ledger->map != NULL)
         (void)munmap(ledger->map, ledger->map_bytes);
     free(ledger->record.links);
+    free(ledger->path);
     ledger->map = NULL;
     ledger->record.links = NULL;
+    ledger->path = NULL;
 }

@@ -24,7 +24,9 @@ struct ledger {
     bool damaged;             /* there was one that cannot be used; `reason` says why */
     double orphaned; /* weight owed to nodes that the topology no longer names: taken back */
     struct sgp_error reason;
-    const struct sgp_topology *topology; /* borrowed */
+    const struct sgp_topology *topology; /* borrowed; of the node that commits */
+    char *path;
+    char name[SGP_NAME_BYTES]; /* of the node */
     unsigned char *map;
     size_t map_bytes, slot_bytes;
 };
@@ -35,6 +37,10 @@ struct ledger {
  * is left open. */
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error);
+
+/* Make room for `link_capacity` links, with what was committed last. Returns 0, also if there is room;
+ * -errno or -ENOMEM, and all is as it was. */
+int ledger_grow(struct ledger *ledger, uint32_t link_capacity, struct sgp_error *error);
 
 /* Store what must survive of the node. */
 void ledger_commit(struct ledger *ledger, const struct sgp_node *node);

@@ -9,7 +9,7 @@
 
 static const char *name_of(const struct daemon *daemon, uint32_t peer)
 {
-    return daemon->prepared->topology->nodes[peer].name;
+    return peer != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[peer].name : "a former node";
 }
 
 static const char *direction_name(enum sgp_direction direction)

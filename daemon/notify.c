@@ -5,10 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 
 void notify_ready(void)
 {
     (void)sd_notify(0, "READY=1");
+}
+
+void notify_reloading(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+        (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }
 
 void notify_status(struct notify *notify, const char *text)

@@ -14,6 +14,9 @@ struct notify {
 /* READY=1: the sockets listen and the configuration is good. */
 void notify_ready(void);
 
+/* RELOADING=1 with the time; READY=1 must follow. */
+void notify_reloading(void);
+
 /* STATUS=text, if it differs from the last one. */
 void notify_status(struct notify *notify, const char *text);
 

@@ -17,7 +17,7 @@ static struct task *must_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
 {
     struct task *task = task_take(daemon, run, done);
-    sgp_assert(task != NULL); /* the core has a bounded number of jobs under way: tasks_init */
+    sgp_assert(task != NULL); /* the core has a bounded number of jobs under way: tasks_reserve */
     return task;
 }
 

@@ -345,6 +345,8 @@ static uint64_t rows_bytes(const struct sgp_dataset *dataset)
 
 static void sum_memory(struct prepared *p)
 {
+    p->term_count = 0;
+    p->memory_bytes = 0;
     uint64_t vector = p->parameters * sizeof(float);
     uint64_t units = p->model.inputs;
     for (uint32_t i = 0; i < p->model.layer_count; i++)
@@ -377,6 +379,35 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
     sum_memory(&p);
     *ret_prepared = p;
     return 0;
+}
+
+int prepare_place(
+    const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
+{
+    struct prepared p = {.config = config};
+    int code = prepare_topology(&p, error);
+    if (code < 0) {
+        prepared_finish(&p);
+        return code;
+    }
+    *ret_prepared = p;
+    return 0;
+}
+
+void prepared_swap_place(
+    struct prepared *p, struct prepared *place, const struct sgp_node_needs *needs)
+{
+    struct sgp_topology *former = p->topology;
+    p->topology = place->topology;
+    place->topology = former;
+    p->self = place->self;
+    p->analysis = place->analysis;
+    p->weight_least = place->weight_least;
+    p->needs = *needs;
+    p->fingerprint.topology = p->topology->digest;
+    p->warning_count = place->warning_count;
+    memcpy(p->warnings, place->warnings, sizeof p->warnings);
+    sum_memory(p);
 }
 
 void prepared_finish(struct prepared *p)

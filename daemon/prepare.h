@@ -60,6 +60,15 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 
 void prepared_finish(struct prepared *prepared);
 
+/* The first part of `prepare` alone, the topology and the node's place in it, for a reload: the fields
+ * from `topology` to `analysis`, needs, weight_least and warnings. Ended by prepared_finish. */
+int prepare_place(
+    const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
+
+/* Exchange that part, and sum the memory up again with these needs. */
+void prepared_swap_place(
+    struct prepared *prepared, struct prepared *place, const struct sgp_node_needs *needs);
+
 /* Everything in sgp_node_config but lineage and seed, which are the caller's to draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
 

@@ -105,11 +105,21 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
     return root;
 }
 
+json_t *render_reload(const struct view_reload *reload)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "digest",
+        identity(reload->digest), "nodes", count(reload->nodes), "phases", count(reload->phases),
+        "nodes_added", count(reload->nodes_added), "nodes_removed", count(reload->nodes_removed),
+        "addresses_changed", count(reload->addresses_changed), "phases_changed",
+        count(reload->phases_changed), "edges_added", count(reload->edges_added), "edges_removed",
+        count(reload->edges_removed), "fractions_changed", count(reload->fractions_changed));
+}
+
 json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:b, s:o}",
+                     "s:o, s:o, s:b, s:b, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -120,8 +130,8 @@ json_t *render_peer(const struct view_peer *peer)
         "shares_sent", count(peer->shares_sent), "shares_received", count(peer->shares_received),
         "shares_returned", count(peer->shares_returned), "weight_owed",
         real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
-        count(peer->bytes_received), "mismatch", (int)peer->mismatch, "last_error",
-        text_or_null(peer->last_error));
+        count(peer->bytes_received), "mismatch", (int)peer->mismatch, "retired", (int)peer->retired,
+        "last_error", text_or_null(peer->last_error));
 }
 
 static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)

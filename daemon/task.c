@@ -8,24 +8,37 @@
  * and one to spare. SCALE comes at most once for each out-link and once at the start. */
 #define TASKS_OF_ROUND 11u
 
-int tasks_init(struct daemon *daemon)
+struct task_block { /* made at once */
+    struct task_block *next;
+    struct task tasks[];
+};
+
+int tasks_reserve(struct daemon *daemon, const struct sgp_node_needs *needs)
 {
-    uint32_t count = TASKS_OF_ROUND + daemon->prepared->needs.receives + 2 * daemon->out_count +
-                     DAEMON_CHORES_MAX;
-    daemon->tasks = calloc(count, sizeof *daemon->tasks);
-    if (daemon->tasks == NULL)
+    uint32_t count = TASKS_OF_ROUND + needs->receives + 2 * needs->links + DAEMON_CHORES_MAX;
+    if (count <= daemon->task_count)
+        return 0;
+    uint32_t more = count - daemon->task_count;
+    struct task_block *block = calloc(1, sizeof *block + more * sizeof block->tasks[0]);
+    if (block == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        daemon->tasks[i].daemon = daemon;
-        task_give(&daemon->tasks[i]);
+    block->next = daemon->task_blocks;
+    daemon->task_blocks = block;
+    daemon->task_count = count;
+    for (uint32_t i = 0; i < more; i++) {
+        block->tasks[i].daemon = daemon;
+        task_give(&block->tasks[i]);
     }
     return 0;
 }
 
 void tasks_finish(struct daemon *daemon)
 {
-    free(daemon->tasks);
-    daemon->tasks = NULL;
+    while (daemon->task_blocks != NULL) {
+        struct task_block *block = daemon->task_blocks;
+        daemon->task_blocks = block->next;
+        free(block);
+    }
     daemon->free_tasks = NULL;
 }
 

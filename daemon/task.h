@@ -1,5 +1,5 @@
-/* A job of the compute thread with its arguments and results. A fixed number is made at the start: as
- * many as the core can have under way, and DAEMON_CHORES_MAX for onlookers.
+/* A job of the compute thread with its arguments and results. They are made beforehand: as many as
+ * the core can have under way, and DAEMON_CHORES_MAX for onlookers.
  *
  * Thread: take and give on the loop thread; in between the fields belong to whoever has the job. */
 #ifndef SGPD_TASK_H
@@ -44,8 +44,8 @@ struct task {
     struct sgp_error error;
 };
 
-/* Make them all. Returns 0 or -ENOMEM. */
-int tasks_init(struct daemon *daemon);
+/* Make as many as a node of these needs can have under way. Returns 0 or -ENOMEM. */
+int tasks_reserve(struct daemon *daemon, const struct sgp_node_needs *needs);
 void tasks_finish(struct daemon *daemon);
 
 /* A clean task, or NULL if all are in use. */

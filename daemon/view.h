@@ -47,6 +47,7 @@ struct view_status {
 };
 
 struct view_peer { /* one link */
+    bool retired;  /* no edge of the topology any more; kept for what may be left to settle */
     char name[SGP_NAME_BYTES];
     char address[SGP_ADDRESS_BYTES];
     enum sgp_direction direction;
@@ -84,6 +85,15 @@ struct view_history_row {
     uint64_t bytes_received;
 };
 
+/* What a reload changed, counted; an edge is one of a phase, and phases are compared in their order. */
+struct view_reload {
+    uint64_t digest; /* of the topology now */
+    uint32_t nodes, phases;
+    uint32_t nodes_added, nodes_removed, addresses_changed;
+    uint32_t phases_changed; /* that came, went, or hold for another time */
+    uint64_t edges_added, edges_removed, fractions_changed;
+};
+
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
  * the call that asked, also when the daemon stops before the job was done (code -ECANCELED).
  * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL. */
@@ -110,6 +120,9 @@ struct view_actions {
     int (*resume)(void *context);
     int (*stop)(void *context);
     int (*checkpoint)(void *context); /* begin to write one */
+    /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's, told
+     * in *error in one line. */
+    int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument);
     int (*estimate)(void *context, view_estimated done, void *argument);
     /* features: rows x inputs, as the model takes them; stay valid until `done`. outputs: rows x

@@ -22,18 +22,24 @@ SGP_API int sgp_vector_create(uint64_t count, float **ret_vector);
 SGP_API void sgp_vector_destroy(float *vector); /* NULL is fine */
 
 struct sgp_pool {
-    uint32_t buffer_count; /* fixed at init */
+    uint32_t buffer_count; /* grows, never shrinks */
     uint32_t free_count;   /* buffers that sgp_pool_take can still give out */
     uint64_t floats;       /* usable floats in each buffer */
     uint64_t stride;       /* floats from one buffer to the next */
-    float *memory;         /* buffer_count * stride floats */
-    uint32_t *references;  /* per buffer; 0 = free */
-    uint32_t *free;        /* a stack of the free indices */
+    float **data;          /* per buffer */
+    uint32_t *block_first; /* of each piece of memory: its first buffer */
+    uint32_t block_count;
+    uint32_t *references; /* per buffer; 0 = free */
+    uint32_t *free;       /* a stack of the free indices */
 };
 
 /* Allocate and touch `buffer_count` (1..SGP_BUFFERS_MAX) buffers of `floats` (>= 1) zeros each.
  * Returns 0, SGP_E_LIMIT or -ENOMEM; on failure *pool is all zero. */
 SGP_API int sgp_pool_init(struct sgp_pool *pool, uint32_t buffer_count, uint64_t floats);
+
+/* Add buffers until there are `buffer_count`; those that are there stay where they are. Returns 0 (also
+ * if there are as many), SGP_E_LIMIT or -ENOMEM; on failure nothing has changed. */
+SGP_API int sgp_pool_grow(struct sgp_pool *pool, uint32_t buffer_count);
 
 /* Free the memory, whoever still holds buffers of it. An all-zero pool is fine. */
 SGP_API void sgp_pool_finish(struct sgp_pool *pool);

@@ -25,9 +25,11 @@ static bool mark_record(const struct sgp_node_config *config, unsigned char *mar
 {
     const struct sgp_record *record = config->record;
     for (uint32_t i = 0; record != NULL && i < record->link_count; i++) {
-        if (record->links[i].peer == config->self)
+        const struct sgp_record_link *link = &record->links[i];
+        if (link->peer == config->self)
             return false;
-        marks[record->links[i].peer] |= record->links[i].out ? SGP_MARK_KEPT_OUT : SGP_MARK_KEPT_IN;
+        marks[link->peer] |= link->out ? SGP_MARK_KEPT_OUT : SGP_MARK_KEPT_IN;
+        marks[link->peer] |= link->owed_kept ? SGP_MARK_OWES : 0;
     }
     return true;
 }

@@ -31,41 +31,63 @@ void sgp_vector_destroy(float *vector)
     free(vector);
 }
 
+/* An array of `count` elements in the place of one of fewer; false: no memory, and it is as it was. */
+static bool extend(void *array, size_t count, size_t element_bytes)
+{
+    void *memory = realloc(*(void **)array, count * element_bytes);
+    if (memory)
+        memcpy(array, &memory, sizeof memory);
+    return memory != NULL;
+}
+
+int sgp_pool_grow(struct sgp_pool *pool, uint32_t buffer_count)
+{
+    if (buffer_count <= pool->buffer_count)
+        return 0;
+    if (buffer_count > SGP_BUFFERS_MAX || pool->floats > SGP_POOL_FLOATS_MAX / buffer_count)
+        return SGP_E_LIMIT;
+    bool room = extend(&pool->data, buffer_count, sizeof *pool->data) &&
+                extend(&pool->references, buffer_count, sizeof *pool->references) &&
+                extend(&pool->free, buffer_count, sizeof *pool->free) &&
+                extend(&pool->block_first, pool->block_count + 1u, sizeof *pool->block_first);
+    if (!room)
+        return -ENOMEM;
+    uint32_t first = pool->buffer_count, more = buffer_count - first;
+    float *memory = NULL;
+    int status = sgp_vector_create(pool->stride * more, &memory);
+    if (status < 0)
+        return status;
+    memmove(pool->free + more, pool->free, pool->free_count * sizeof *pool->free);
+    for (uint32_t i = 0; i < more; i++) {
+        pool->data[first + i] = memory + i * pool->stride;
+        pool->references[first + i] = 0;
+        pool->free[i] = buffer_count - 1 - i;
+    }
+    pool->block_first[pool->block_count++] = first;
+    pool->free_count += more;
+    pool->buffer_count = buffer_count;
+    return 0;
+}
+
 int sgp_pool_init(struct sgp_pool *pool, uint32_t buffer_count, uint64_t floats)
 {
     *pool = (struct sgp_pool){0};
-    if (buffer_count == 0 || buffer_count > SGP_BUFFERS_MAX)
+    if (buffer_count == 0 || floats == 0 || floats > SGP_POOL_FLOATS_MAX)
         return SGP_E_LIMIT;
-    if (floats == 0 || floats > SGP_POOL_FLOATS_MAX / buffer_count)
-        return SGP_E_LIMIT;
-    uint64_t stride = round_up(floats);
-    float *memory = NULL;
-    int status = sgp_vector_create(stride * buffer_count, &memory);
+    pool->floats = floats;
+    pool->stride = round_up(floats);
+    int status = sgp_pool_grow(pool, buffer_count);
     if (status < 0)
-        return status;
-    uint32_t *references = calloc(buffer_count, sizeof *references);
-    uint32_t *unused = calloc(buffer_count, sizeof *unused);
-    if (!references || !unused) {
-        free(references);
-        free(unused);
-        sgp_vector_destroy(memory);
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < buffer_count; i++)
-        unused[i] = buffer_count - 1 - i;
-    *pool = (struct sgp_pool){.buffer_count = buffer_count,
-        .free_count = buffer_count,
-        .floats = floats,
-        .stride = stride,
-        .memory = memory,
-        .references = references,
-        .free = unused};
-    return 0;
+        sgp_pool_finish(pool);
+    return status;
 }
 
 void sgp_pool_finish(struct sgp_pool *pool)
 {
-    sgp_vector_destroy(pool->memory);
+    for (uint32_t i = 0; i < pool->block_count; i++)
+        sgp_vector_destroy(pool->data[pool->block_first[i]]);
+    free(pool->data);
+    free(pool->block_first);
     free(pool->references);
     free(pool->free);
     *pool = (struct sgp_pool){0};
@@ -101,5 +123,5 @@ float *sgp_pool_data(const struct sgp_pool *pool, uint32_t buffer)
 {
     sgp_assert(buffer < pool->buffer_count);
     sgp_assert(pool->references[buffer] > 0);
-    return pool->memory + buffer * pool->stride;
+    return pool->data[buffer];
 }

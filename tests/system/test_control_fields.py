@@ -35,6 +35,7 @@ PEER = {
     "shares_returned": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
+    "retired": bool,
 }
 HISTORY = {
     "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,
@@ -43,7 +44,7 @@ HISTORY = {
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/model",
          "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/pause",
-         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/stop"]
+         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop"]
 
 
 def read_safetensors(content):

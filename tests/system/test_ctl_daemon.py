@@ -34,7 +34,7 @@ PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": 
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
         "last_heard_seconds": 0.25, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
         "shares_returned": 0, "weight_owed": 0.5, "bytes_sent": 4096, "bytes_received": 128,
-        "mismatch": False, "last_error": None, "absent_after_seconds": 3.0}
+        "mismatch": False, "last_error": None, "absent_after_seconds": 3.0, "retired": False}
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -150,7 +150,7 @@ def test_peers_as_tabs_have_every_field():
     lines = ask({"GET /v1/peers": [PEER, {**PEER, "name": "n2"}]}, "peers")[0].splitlines()
     assert lines[0].split("\t") == list(PEER) and len(lines) == 3, lines
     assert lines[1].split("\t") == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                    "0.25", "-", "7", "0", "0", "0.5", "4096", "128", "no", "-", "3"]
+                                    "0.25", "-", "7", "0", "0", "0.5", "4096", "128", "no", "-", "3", "no"]
     assert json.loads(ask({"GET /v1/peers": [PEER]}, "peers", "--json")[0]) == [PEER]
 
 
@@ -180,7 +180,7 @@ def test_metrics_pass_through_or_become_an_object():
 
 
 def test_orders_are_posted_without_a_body():
-    for order in ("pause", "resume", "stop", "checkpoint", "evaluate"):
+    for order in ("pause", "resume", "stop", "checkpoint", "reload", "evaluate"):
         with daemon({f"POST /v1/{order}": {"state": "training"}}) as (path, requests):
             assert run("-s", path, order)[0] == "state training\n"
             assert [(what, body) for what, _, body in requests] == [(f"POST /v1/{order}", b"")]
@@ -192,6 +192,8 @@ def test_refusals_have_the_daemons_words_and_their_status():
     out, err = ask({"POST /v1/stop": answer}, "stop", "--json", status=4)
     assert err == "" and json.loads(out) == {"error": {
         "exit_status": 4, "code": "not_permitted", "message": "for root alone"}}
+    answer = (422, {"error": {"status": 422, "code": "invalid_file", "message": "f.dot:3: syntax error"}})
+    assert ask({"POST /v1/reload": answer}, "reload", status=6)[1] == "sgpctl: f.dot:3: syntax error\n"
     assert ask({"GET /v1/status": (409, b"<html>")}, "status", status=1)[1] == \
         "sgpctl: the daemon answered 409 to GET /v1/status\n"
     assert ask({"GET /v1/status": b"{"}, "status", status=1)[1] == \

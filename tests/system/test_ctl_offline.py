@@ -213,7 +213,7 @@ def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop",
-            "checkpoint", "evaluate", "predict", "export", "topology check", "topology show",
+            "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
             "topology generate", "simulate"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")

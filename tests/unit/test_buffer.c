@@ -52,7 +52,31 @@ Test(buffer, pool_is_bounded_and_its_buffers_are_disjoint)
         for (size_t j = 0; j < 33; j++)
             cr_assert(eq(flt, sgp_pool_data(&pool, i)[j], (float)i));
     sgp_pool_finish(&pool);
-    cr_assert(eq(ptr, pool.memory, NULL));
+    cr_assert(eq(ptr, pool.data, NULL));
+}
+
+Test(buffer, a_pool_grows_and_what_is_in_it_stays_where_it_is)
+{
+    struct sgp_pool pool;
+    cr_assert(eq(int, sgp_pool_init(&pool, 2, 33), 0));
+    cr_assert(eq(u32, sgp_pool_take(&pool), 0));
+    float *first = sgp_pool_data(&pool, 0);
+    first[32] = 7;
+    cr_assert(eq(int, sgp_pool_grow(&pool, 2), 0));
+    cr_assert(eq(int, sgp_pool_grow(&pool, 1), 0));
+    cr_assert(eq(u32, pool.buffer_count, 2));
+    cr_assert(eq(int, sgp_pool_grow(&pool, SGP_BUFFERS_MAX + 1), SGP_E_LIMIT));
+    cr_assert(eq(u32, pool.buffer_count, 2));
+    cr_assert(eq(int, sgp_pool_grow(&pool, 5), 0));
+    cr_assert(eq(ptr, sgp_pool_data(&pool, 0), first));
+    cr_assert(eq(flt, first[32], 7));
+    for (uint32_t i = 1; i < 5; i++) { /* the lowest first, as in a fresh pool */
+        cr_assert(eq(u32, sgp_pool_take(&pool), i));
+        cr_assert(eq(u64, (uintptr_t)sgp_pool_data(&pool, i) % SGP_BUFFER_ALIGNMENT, 0));
+        cr_assert(zero(flt, sgp_pool_data(&pool, i)[32]));
+    }
+    cr_assert(eq(u32, sgp_pool_take(&pool), SGP_BUFFER_NONE));
+    sgp_pool_finish(&pool);
 }
 
 Test(buffer, the_last_reference_frees)

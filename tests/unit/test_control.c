@@ -157,6 +157,16 @@ static int fake_stop(void *context)
     return fake_order(context, SGP_NODE_DRAINING);
 }
 
+static int fake_reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
+{
+    struct fake *fake = context;
+    if (fake->order_code < 0)
+        return sgp_fail(error, fake->order_code, "/etc/sgpd/fleet.dot:3: syntax error");
+    *ret_reload = (struct view_reload){
+        .digest = 0xabc, .nodes = 8, .phases = 3, .nodes_added = 2, .edges_added = 5};
+    return 0;
+}
+
 static int add_job(struct fake *fake, struct fake_job job)
 {
     fake->jobs[fake->job_count++] = job;
@@ -227,6 +237,7 @@ static const struct view_actions fake_actions = {.status = fake_status,
     .pause = fake_pause,
     .resume = fake_resume,
     .stop = fake_stop,
+    .reload = fake_reload,
     .evaluate = fake_evaluate,
     .estimate = fake_estimate,
     .predict = fake_predict};
@@ -544,7 +555,7 @@ Test(control, metrics_are_prometheus_text)
 Test(control, unknown_paths_and_methods)
 {
     struct fixture *f = start();
-    expect_error(ask(f, "GET", "/v1/reload", ""), 404, "not_found", "there is no GET /v1/reload");
+    expect_error(ask(f, "GET", "/v1/secret", ""), 404, "not_found", "there is no GET /v1/secret");
     expect_error(ask(f, "DELETE", "/v1/status", ""), 405, "method_not_allowed",
         "DELETE is not for /v1/status");
     json_t *root = parse_answer(ask(f, "GET", "/", ""), 404);
@@ -619,6 +630,23 @@ Test(control, orders)
     cr_assert(eq(u32, f->fake.orders, 3));
     f->fake.order_code = SGP_E_STATE;
     expect_error(ask(f, "POST", "/v1/pause", ""), 409, "conflict", "not possible in this state");
+    finish(f);
+}
+
+Test(control, reload_says_what_has_changed_or_what_is_wrong_with_the_file)
+{
+    struct fixture *f = start();
+    json_t *answer = parse_answer(ask(f, "POST", "/v1/reload", ""), 200);
+    expect_text(answer, "digest", "0000000000000abc");
+    cr_assert(eq(i64, json_integer_value(json_object_get(answer, "nodes_added")), 2));
+    cr_assert(eq(i64, json_integer_value(json_object_get(answer, "edges_added")), 5));
+    cr_assert(eq(sz, json_object_size(answer), 10));
+    json_decref(answer);
+    f->fake.order_code = SGP_E_TOPOLOGY;
+    expect_error(ask(f, "POST", "/v1/reload", ""), 422, "invalid_file",
+        "/etc/sgpd/fleet.dot:3: syntax error");
+    f->fake.order_code = SGP_E_STATE;
+    expect_error(ask(f, "POST", "/v1/reload", ""), 409, "conflict", "not possible in this state");
     finish(f);
 }
 

@@ -100,6 +100,48 @@ Test(ledger, what_was_committed_is_found)
     }
 }
 
+Test(ledger, it_grows_with_what_is_in_it)
+{
+    struct ledger ledger = opened();
+    struct sgp_error error = {0};
+    ledger_commit(&ledger, node);
+    ledger_commit(&ledger, node);
+    size_t size = size_of_file();
+    cr_assert(zero(int, ledger_grow(&ledger, 4, &error)));
+    cr_assert(eq(sz, size_of_file(), size));
+    cr_assert(zero(int, ledger_grow(&ledger, 9, &error)), "%s", error.text);
+    cr_assert(gt(sz, size_of_file(), size));
+    cr_assert(eq(u32, ledger.record.link_capacity, 9));
+    struct ledger other = opened(); /* as one that is started after a crash would */
+    cr_assert(other.found);
+    cr_assert(eq(u64, other.sequence, 2));
+    cr_assert(eq(u32, other.record.link_count, 4));
+    ledger_close(&other);
+    ledger_commit(&ledger, node);
+    cr_assert(eq(u64, ledger.sequence, 3));
+    ledger_close(&ledger);
+}
+
+Test(ledger, what_cannot_grow_stays_as_it_was)
+{
+    struct ledger ledger = opened();
+    struct sgp_error error = {0};
+    ledger_commit(&ledger, node);
+    char blocked[80];
+    (void)snprintf(blocked, sizeof blocked, "%s.new", path);
+    cr_assert(zero(int, mkdir(blocked, 0700)));
+    cr_assert(lt(int, ledger_grow(&ledger, 9, &error), 0));
+    cr_assert(strstr(error.text, "cannot be written") != NULL);
+    cr_assert(eq(u32, ledger.record.link_capacity, 4));
+    ledger_commit(&ledger, node);
+    cr_assert(zero(int, rmdir(blocked)));
+    ledger_close(&ledger);
+    ledger = opened();
+    cr_assert(ledger.found);
+    cr_assert(eq(u64, ledger.sequence, 2));
+    ledger_close(&ledger);
+}
+
 Test(ledger, a_torn_slot_leaves_the_one_before)
 {
     (void)commit_and_vanish();

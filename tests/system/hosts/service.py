@@ -237,6 +237,33 @@ class Restart(Service):
         self.assertEqual(self.status("n1")["state"], "paused")
 
 
+class Reload(Service):
+    BACK = TOPOLOGY + "digraph back { n0 -> n2; n2 -> n1; n1 -> n0; }\n"
+
+    def digest(self, name):
+        return self.status(name)["topology"]["digest"]
+
+    def test_another_topology_and_then_a_bad_one(self):
+        self.addCleanup(self.host.write, "/etc/sgpd/fleet.dot", TOPOLOGY)
+        self.train()
+        pids = [self.show(name, "MainPID") for name in NAMES]
+        before = self.digest("n0")
+        self.host.write("/etc/sgpd/fleet.dot", self.BACK)
+        self.host.run("systemctl", "reload", *(f"sgpd@{name}" for name in NAMES))
+        self.assertEqual(len({self.digest(name) for name in NAMES} - {before}), 1)
+        self.assertIn("change=phase_added phase=back rounds=1", self.journal("-u", "sgpd@n0"))
+        self.assert_trains()
+        after = self.digest("n0")
+        self.host.write("/etc/sgpd/fleet.dot", "digraph ring {\n  n0 -> \n")
+        failed = self.run_("systemctl", "reload", "sgpd@n0")
+        self.assertNotEqual(failed.returncode, 0, failed.stdout)
+        self.assertIn("/etc/sgpd/fleet.dot:", self.journal("-u", "sgpd@n0"))
+        self.assertEqual(self.digest("n0"), after)
+        self.assertEqual(self.show("n0", "ActiveState"), "active")
+        self.assert_trains()
+        self.assertEqual([self.show(name, "MainPID") for name in NAMES], pids)
+
+
 class Stop(Service):
     def test_stop_writes_the_model(self):
         self.train()

@@ -1,0 +1,16 @@
+/* What differs between two topologies, for people: one line of the log each, and how many. Names decide
+ * which node is which, and their order which phase. Pure but for the log. Thread: the loop thread. */
+#ifndef SGPD_CHANGES_H
+#define SGPD_CHANGES_H
+
+#include "view.h"
+
+#include "sgp/sink.h"
+
+#define CHANGES_LINES_MAX 50u /* further ones are counted */
+
+/* Log every change as `event=topology change=...`, and count them all. */
+void changes_tell(const struct sgp_topology *former, const struct sgp_topology *topology,
+    const struct sgp_sink *sink, struct view_reload *ret_reload);
+
+#endif

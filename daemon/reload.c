@@ -1,0 +1,158 @@
+/* Another topology file for a node that runs. Everything that can fail comes first: the file is read
+ * and checked as at the start, and all memory that the new topology wants beyond what is there is
+ * taken. What follows cannot fail: the core changes, its effects are carried out while its peers still
+ * have their former indices, and then everything that is kept by peer moves to the new ones.
+ *
+ * The file is read, checked and analysed on the loop thread: as long as that takes (milliseconds for
+ * hundreds of nodes) nothing is sent or accepted, while the compute thread goes on.
+ *
+ * Fails: a file that is not valid, or is not for this node; no memory. The former topology is then kept,
+ * and at worst some buffers are more than are needed. Thread: the loop thread. */
+#include "changes.h"
+#include "task.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reload {            /* what is ready before the point of no return */
+    struct prepared place; /* after it, the former one */
+    struct sgp_node_needs needs;
+    struct sgp_reload *core;
+    struct edge *edges;
+    uint32_t *peers;
+};
+
+static void discard(struct reload *reload)
+{
+    prepared_finish(&reload->place);
+    sgp_reload_cancel(reload->core);
+    free(reload->edges);
+    free(reload->peers);
+}
+
+/* ---- what can fail ---- */
+
+static bool extend_effects(struct daemon *daemon, uint32_t capacity)
+{
+    if (capacity <= daemon->effects.capacity)
+        return true;
+    void *items = realloc(daemon->effects.items, capacity * sizeof *daemon->effects.items);
+    if (items == NULL)
+        return false;
+    daemon->effects.items = items;
+    daemon->effects.capacity = capacity;
+    return true;
+}
+
+static bool extend_incoming(struct daemon *daemon, uint32_t count)
+{
+    void *incoming = realloc(daemon->incoming, count * sizeof *daemon->incoming);
+    if (incoming != NULL)
+        daemon->incoming = incoming; /* read only after it was written */
+    return incoming != NULL;
+}
+
+static int grow_pool(struct sgp_pool *pool, uint32_t count)
+{
+    int code = sgp_pool_grow(pool, count);
+    while (code == 0 && pool->free_count > 0)
+        (void)sgp_pool_take(pool);
+    return code;
+}
+
+static int take_memory(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
+{
+    const struct sgp_node_needs *needs = &reload->needs;
+    reload->edges = calloc(needs->links + 1u, sizeof *reload->edges);
+    reload->peers = calloc(needs->links + 1u, sizeof *reload->peers);
+    int code = reload->edges != NULL && reload->peers != NULL ? 0 : -ENOMEM;
+    if (code == 0 &&
+        !(extend_effects(daemon, needs->effects) && extend_incoming(daemon, needs->receives)))
+        code = -ENOMEM;
+    if (code == 0)
+        code = tasks_reserve(daemon, needs);
+    if (code == 0)
+        code = grow_pool(&daemon->snapshots, needs->snapshots);
+    if (code == 0)
+        code = grow_pool(&daemon->receives, needs->receives);
+    if (code < 0)
+        return sgp_fail(
+            error, code, "the buffers of the new topology cannot be made: %s", sgp_strerror(code));
+    return ledger_grow(&daemon->ledger, needs->links, error);
+}
+
+static int read_place(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
+{
+    int code = prepare_place(daemon->config, error, &reload->place);
+    if (code != SGP_E_UNKNOWN_NODE)
+        return code;
+    const struct sgp_error why = *error;
+    *error = (struct sgp_error){0}; /* the first error is kept */
+    return sgp_fail(error, code, "%.430s; to retire this node, use sgpctl leave", why.text);
+}
+
+static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
+{
+    int code = read_place(daemon, reload, error);
+    if (code < 0)
+        return code;
+    const struct sgp_node_change change = {.topology = reload->place.topology,
+        .self = reload->place.self,
+        .weight_least = reload->place.weight_least};
+    code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %s", daemon->config->topology, sgp_strerror(code));
+    return take_memory(daemon, reload, error);
+}
+
+/* ---- what cannot ---- */
+
+static void change(struct daemon *daemon, struct reload *reload)
+{
+    struct prepared *prepared = daemon->prepared;
+    const struct sgp_topology *former = prepared->topology, *topology = reload->place.topology;
+    dialer_give_up(&daemon->dialer);
+    daemon->ledger.topology = topology; /* the record is committed with the new indices */
+    sgp_driver_reload(&daemon->driver, daemon_now(), reload->core);
+    reload->core = NULL;
+    edges_remap(daemon, former, topology, reload->edges, reload->peers);
+    reload->edges = NULL;
+    reload->peers = NULL;
+    daemon->figures.topology = topology;
+    prepared_swap_place(prepared, &reload->place, &reload->needs);
+}
+
+static void tell(struct daemon *daemon, const struct reload *reload, struct view_reload *ret_reload)
+{
+    const struct prepared *prepared = daemon->prepared;
+    changes_tell(reload->place.topology, prepared->topology, &daemon->log->sink, ret_reload);
+    for (uint32_t i = 0; i < prepared->warning_count; i++)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"",
+            prepared->warnings[i]);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO,
+        "event=reloaded digest=%016" PRIx64 " nodes=%" PRIu32 " phases=%" PRIu32,
+        ret_reload->digest, ret_reload->nodes, ret_reload->phases);
+}
+
+int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struct sgp_error *error)
+{
+    if (daemon->stopping || daemon->ending)
+        return sgp_fail(error, SGP_E_STATE, "the node ends");
+    struct reload reload = {.core = NULL};
+    notify_reloading();
+    int code = make_ready(daemon, &reload, error);
+    if (code == 0) {
+        change(daemon, &reload);
+        tell(daemon, &reload, ret_reload);
+    } else {
+        notes_error(daemon, "reload: %s; the former topology is kept", error->text);
+    }
+    discard(&reload);
+    notify_ready();
+    if (code == 0)
+        daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
+    return code;
+}
