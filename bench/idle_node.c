@@ -72,20 +72,21 @@ static int idle_train(
     return 0;
 }
 
-static void timed_publish(struct sgp_trainer *trainer, float *snapshot, float keep)
+static void timed_publish(
+    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count)
 {
-    struct stopwatch begin = stopwatch_now();
-    real->publish(trainer, snapshot, keep);
-    now.publish_seconds += stopwatch_since(begin, 1).seconds;
-    now.bytes_copied += (double)trainer->parameters * sizeof(float);
+    double begin = stopwatch_seconds();
+    real->publish(trainer, snapshot, keep, first, count);
+    now.publish_seconds += stopwatch_seconds() - begin;
+    now.bytes_copied += (double)count * sizeof(float);
 }
 
 static void timed_absorb(
     struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count)
 {
-    struct stopwatch begin = stopwatch_now();
+    double begin = stopwatch_seconds();
     real->absorb(trainer, share, fraction, first, count);
-    now.absorb_seconds += stopwatch_since(begin, 1).seconds;
+    now.absorb_seconds += stopwatch_seconds() - begin;
 }
 
 static int run(const struct config *config)

@@ -11,7 +11,13 @@
 
 #include <math.h>
 
-#define SURVEY_VALUES ((uint64_t)8192) /* stay in the cache between two looks at them */
+#define BLOCK_VALUES ((uint64_t)8192) /* stay in the cache from one look at them to the next */
+
+/* Values in the block that begins at `at`, of `count`. */
+static uint64_t block_after(uint64_t at, uint64_t count)
+{
+    return count - at < BLOCK_VALUES ? count - at : BLOCK_VALUES;
+}
 
 static struct task *must_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
@@ -107,26 +113,21 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
     worker_push(&daemon->worker, &task->job);
 }
 
-/* What others and we want to know of a snapshot, in one pass over memory. */
-static void survey(struct task *task)
-{
-    const uint64_t count = task->trainer->parameters;
-    XXH3_state_t *hash = task->daemon->publish_hash;
-    (void)XXH3_64bits_reset(hash);
-    for (uint64_t at = 0; at < count; at += SURVEY_VALUES) {
-        uint64_t values = count - at < SURVEY_VALUES ? count - at : SURVEY_VALUES;
-        (void)XXH3_64bits_update(hash, task->vector + at, values * sizeof(float));
-        task->largest =
-            fmaxf(task->largest, sgp_kernels_best()->largest(task->vector + at, values));
-    }
-    task->checksum = XXH3_64bits_digest(hash);
-}
-
+/* The snapshot, and what others and we want to know of it: one pass over memory, a block at a time. */
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->trainer->methods->publish(task->trainer, task->vector, (float)task->factor);
-    survey(task);
+    struct sgp_trainer *trainer = task->trainer;
+    XXH3_state_t *hash = task->daemon->publish_hash;
+    (void)XXH3_64bits_reset(hash);
+    for (uint64_t at = 0, count; at < trainer->parameters; at += count) {
+        count = block_after(at, trainer->parameters);
+        float *block = task->vector + at;
+        trainer->methods->publish(trainer, block, (float)task->factor, at, count);
+        (void)XXH3_64bits_update(hash, block, count * sizeof *block);
+        task->largest = fmaxf(task->largest, sgp_kernels_best()->largest(block, count));
+    }
+    task->checksum = XXH3_64bits_digest(hash);
 }
 
 static void done_publish(struct job *job, bool cancelled)
@@ -157,14 +158,27 @@ static void verb_publish(void *context, sgp_round round, uint32_t snapshot, doub
     worker_push(&daemon->worker, &task->job);
 }
 
+/* How far the share's estimate is from our own when we published, then x += fraction * share: one pass over
+ * the share, a block at a time. */
 static void run_absorb(struct job *job)
 {
     struct task *task = (struct task *)job;
-    if (task->own != NULL)
-        task->distance = sgp_relative_difference(task->vector, task->their_weight,
-            task->own + task->slice.first, task->own_weight, task->slice.count);
-    task->trainer->methods->absorb(
-        task->trainer, task->vector, (float)task->factor, task->slice.first, task->slice.count);
+    const struct sgp_slice slice = task->slice;
+    double difference = 0, norm = 0;
+    for (uint64_t at = 0, count; at < slice.count; at += count) {
+        count = block_after(at, slice.count);
+        const float *block = task->vector + at;
+        double block_difference = 0, block_norm = 0;
+        if (task->own != NULL)
+            sgp_kernels_best()->distance(&block_difference, &block_norm, block,
+                1.0 / task->their_weight, task->own + slice.first + at, 1.0 / task->own_weight,
+                count);
+        difference += block_difference;
+        norm += block_norm;
+        task->trainer->methods->absorb(
+            task->trainer, block, (float)task->factor, slice.first + at, count);
+    }
+    task->distance = sgp_relative_difference(difference, norm);
 }
 
 static void done_absorb(struct job *job, bool cancelled)

@@ -69,9 +69,8 @@ SGP_API const struct sgp_kernels *sgp_kernels_best(void);
  * ret_twins[0..count) and returns count. */
 SGP_API size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX]);
 
-/* |a/a_weight - b/b_weight| / |b/b_weight| (Euclidean norms): the disagreement between two nodes'
- * estimates. 0 if both are 0, infinite if only b is. */
-SGP_API double sgp_relative_difference(
-    const float *a, double a_weight, const float *b, double b_weight, size_t count);
+/* sqrt(difference) / sqrt(norm), of sums of what `distance` gave: the disagreement |z_a - z_b| / |z_b| of two
+ * nodes' estimates. 0 if difference is 0, infinite if only norm is. */
+SGP_API double sgp_relative_difference(double difference, double norm);
 
 #endif

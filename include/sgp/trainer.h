@@ -32,8 +32,10 @@ struct sgp_trainer_methods {
      * finite: then x is left as it was before the failing step. */
     int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps,
         struct sgp_training *ret_training);
-    /* Copy x into snapshot[0..parameters), then x *= keep (what is not given away), in one pass. */
-    void (*publish)(struct sgp_trainer *trainer, float *snapshot, float keep);
+    /* snapshot[i] = x[first + i] for i < count, then x[first + i] *= keep (what is not given away), in one
+     * pass. */
+    void (*publish)(
+        struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count);
     /* x[first + i] += fraction * share[i] for i < count. Rounds the product to float32, then adds. */
     void (*absorb)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
         uint64_t count);

@@ -134,7 +134,8 @@ static uint64_t publish(struct sgp_sim_host *host, const struct sgp_sim_job *job
     if (*outstanding > SGP_SIM_MASS_SLACK)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
             sgp_sim_name(host->sim, host->index), job->slot, *outstanding);
-    host->trainer->methods->publish(host->trainer, snapshot, (float)job->factor);
+    host->trainer->methods->publish(
+        host->trainer, snapshot, (float)job->factor, 0, host->trainer->parameters);
     *outstanding = 1 - job->factor;
     return XXH3_64bits(snapshot, host->sim->options.dimension * sizeof *snapshot);
 }

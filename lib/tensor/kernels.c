@@ -30,13 +30,7 @@ const struct sgp_kernels *sgp_kernels_best(void)
     return twins[sgp_kernels_all(twins) - 1];
 }
 
-double sgp_relative_difference(
-    const float *a, double a_weight, const float *b, double b_weight, size_t count)
+double sgp_relative_difference(double difference, double norm)
 {
-    double difference;
-    double norm;
-    sgp_kernels_best()->distance(&difference, &norm, a, 1.0 / a_weight, b, 1.0 / b_weight, count);
-    if (difference == 0.0)
-        return 0.0;
-    return sqrt(difference) / sqrt(norm);
+    return difference == 0.0 ? 0.0 : sqrt(difference) / sqrt(norm);
 }

@@ -24,10 +24,12 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector)
     vector->x = NULL;
 }
 
-void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float *snapshot, float keep)
+void sgp_vector_trainer_publish(
+    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
-    vector->kernels->publish(snapshot, vector->x, keep, trainer->parameters);
+    sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
+    vector->kernels->publish(snapshot, vector->x + first, keep, count);
 }
 
 void sgp_vector_trainer_absorb(

@@ -18,7 +18,8 @@ int sgp_vector_trainer_init(struct sgp_vector_trainer *vector,
 void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector);
 
 /* The methods, see struct sgp_trainer_methods. */
-void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float *snapshot, float keep);
+void sgp_vector_trainer_publish(
+    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count);
 void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, const float *share, float fraction,
     uint64_t first, uint64_t count);
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor);

@@ -239,9 +239,12 @@ Test(kernels, relative_difference)
 {
     float a[2] = {3.0f, 4.0f};
     float b[2] = {6.0f, 8.0f};
-    float zero[2] = {0.0f, 0.0f};
-    cr_assert(eq(dbl, sgp_relative_difference(a, 1.0, b, 1.0, 2), 0.5));
-    cr_assert(eq(dbl, sgp_relative_difference(a, 0.5, b, 1.0, 2), 0.0));
-    cr_assert(eq(dbl, sgp_relative_difference(zero, 1.0, zero, 1.0, 2), 0.0));
-    cr_assert(isinf(sgp_relative_difference(a, 1.0, zero, 1.0, 2)));
+    double difference;
+    double norm;
+    sgp_kernels_reference()->distance(&difference, &norm, a, 1.0, b, 1.0, 2);
+    cr_assert(eq(dbl, sgp_relative_difference(difference, norm), 0.5));
+    sgp_kernels_reference()->distance(&difference, &norm, a, 2.0, b, 1.0, 2);
+    cr_assert(eq(dbl, sgp_relative_difference(difference, norm), 0.0));
+    cr_assert(eq(dbl, sgp_relative_difference(0.0, 0.0), 0.0));
+    cr_assert(isinf(sgp_relative_difference(25.0, 0.0)));
 }

@@ -139,7 +139,7 @@ static void against_reference(const char *layers, enum sgp_loss loss, double wei
     cr_assert(le(u64, parameters, PARAMETERS_MAX));
 
     float start[PARAMETERS_MAX];
-    trainer->methods->publish(trainer, start, 1.0f);
+    trainer->methods->publish(trainer, start, 1.0f, 0, trainer->parameters);
     double x[PARAMETERS_MAX];
     double z[PARAMETERS_MAX];
     double u[PARAMETERS_MAX] = {0};
@@ -230,7 +230,7 @@ Test(learner, the_estimate_alone_matters)
     settings.schedule.learning_rate *= 2.0;
     struct sgp_trainer *two = create(&settings);
     static float x[200];
-    two->methods->publish(two, x, 2.0f);
+    two->methods->publish(two, x, 2.0f, 0, two->parameters);
     train(one, 1.0, 20);
     train(two, 2.0, 20);
     static float z[200];
@@ -451,7 +451,7 @@ Test(learner, nothing_allocates_after_create)
     uint64_t before = allocations;
     cr_assert(gt(u64, before, 0), "the counter counts");
     int status = trainer->methods->train(trainer, 1.0, 20, &training); /* four epochs */
-    trainer->methods->publish(trainer, share, 0.5f);
+    trainer->methods->publish(trainer, share, 0.5f, 0, trainer->parameters);
     trainer->methods->absorb(trainer, share, 0.5f, 0, trainer->parameters);
     status |= trainer->methods->evaluate(trainer, 1.0, &evaluation);
     trainer->methods->estimate(trainer, 1.0, share);

@@ -54,7 +54,8 @@ Test(quadratic, publish_and_absorb_move_mass)
     struct sgp_trainer *source = create(start, 0.0);
     struct sgp_trainer *target = create(NULL, 0.0);
     float snapshot[2];
-    source->methods->publish(source, snapshot, 0.5f);
+    source->methods->publish(source, snapshot, 0.5f, 0, 1);
+    source->methods->publish(source, snapshot + 1, 0.5f, 1, 1);
     target->methods->absorb(target, snapshot + 1, 0.5f, 1, 1);
     float z[2];
     source->methods->estimate(source, 0.5, z);

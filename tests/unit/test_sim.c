@@ -300,10 +300,11 @@ static void cheat_absorb(
 }
 
 /* A trainer that has gone bad without noticing: what it gives away is not finite. */
-static void bad_publish(struct sgp_trainer *trainer, float *snapshot, float keep)
+static void bad_publish(
+    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count)
 {
-    honest_methods->publish(trainer, snapshot, keep);
-    for (uint64_t i = 0; i < trainer->parameters; i++)
+    honest_methods->publish(trainer, snapshot, keep, first, count);
+    for (uint64_t i = 0; i < count; i++)
         snapshot[i] = NAN;
 }
 
