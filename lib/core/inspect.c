@@ -1,6 +1,14 @@
 /* What status and peers show of a node. Reads only. */
 #include "core/core.h"
 
+static bool has_greeted(const struct sgp_node *node, uint32_t peer)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < node->link_count; i++)
+        all = all && (node->links[i].peer != peer || node->links[i].heard != SGP_TIME_NEVER);
+    return all;
+}
+
 static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *link = NULL;
@@ -26,7 +34,8 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         break;
     case SGP_STAGE_IDLE:
         if (node->state == SGP_NODE_JOINING && !sgp_core_may_start(node, &status->waiting_peer))
-            status->waiting = SGP_WAITING_HELLO;
+            status->waiting =
+                has_greeted(node, status->waiting_peer) ? SGP_WAITING_ESTIMATE : SGP_WAITING_HELLO;
         else if (node->state == SGP_NODE_JOINING && node->seeking.wants) {
             status->waiting = SGP_WAITING_ESTIMATE;
             status->waiting_peer = node->seeking.asked;

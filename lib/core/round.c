@@ -73,8 +73,26 @@ static uint32_t count_heard(struct sgp_node *node)
     return heard;
 }
 
+/* A neighbour that joins too, but with a past far beyond this node's first round: a fleet comes back to
+ * which this node is new. Its model is worth waiting for. */
+static const struct sgp_core_link *elder(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (link->state == SGP_LINK_UP && !link->absent && link->pulse.state == SGP_NODE_JOINING &&
+            link->pulse.round > node->round + sgp_core_far_ahead(node))
+            return link;
+    }
+    return NULL;
+}
+
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
+    const struct sgp_core_link *first = node->restored ? NULL : elder(node);
+    if (first != NULL) {
+        *ret_missing = first->peer;
+        return false;
+    }
     *ret_missing = SGP_SLOT_NONE;
     for (uint32_t i = 0; i < node->link_count && *ret_missing == SGP_SLOT_NONE; i++)
         if (node->links[i].heard == SGP_TIME_NEVER && !node->links[i].retired)

@@ -150,6 +150,7 @@ class Fleet:
         self.temporary = tempfile.TemporaryDirectory(prefix="sgpd-")
         self.directory = self.temporary.name
         self.n = n
+        self.members = n  # of the topology: the first so many nodes
         self.ports = free_ports(n)
         self.phases = exponential(n) if phases is None else phases
         self.rows = os.path.join(self.directory, "rows.csv")
@@ -171,7 +172,7 @@ class Fleet:
         with open(os.path.join(self.directory, "n%d.dot" % index), "w") as file:
             for p, edges in enumerate(self.phases):
                 file.write("digraph phase%d {\n" % p)
-                for i in range(self.n):
+                for i in range(self.members):
                     port = dial.get((index, i), self.ports[i])
                     file.write('  n%d [address="%s:%d"];\n' % (i, self.host(i), port) if p == 0 else "")
                 for source, target in edges:
@@ -205,6 +206,13 @@ class Fleet:
         with open(node.configuration, "w") as file:
             for section, lines in sections.items():
                 file.write("[%s]\n%s" % (section, "".join(lines)))
+
+    def rewire(self, members, phases):
+        """Other nodes and phases for everybody who reads its file from now on."""
+        self.members = members
+        self.phases = phases
+        for i in range(self.n):
+            self.write_topology(i, {})
 
     def start(self, indices=None):
         for i in range(self.n) if indices is None else indices:

@@ -151,6 +151,35 @@ class Restarts(FleetTest):
         self.pause(f)
         self.assertLessEqual(abs(self.weights(f) - 4), 1e-9)
 
+    def test_a_fleet_comes_back_with_more_nodes_and_then_with_fewer(self):
+        f = self.fleet(6, options=OPTIONS)
+        f.rewire(4, fleet.exponential(4))
+        f.start([0, 1, 2, 3])
+        f.wait_round(0, 200)
+        for node in f.nodes[:4]:
+            self.assertEqual(node.end(), 0, node.log())
+        rounds = [int(node.log().split("event=checkpoint round=")[-1].split()[0])
+                  for node in f.nodes[:4]]
+
+        f.rewire(6, fleet.exponential(6))
+        f.start()
+        self.all_train(f)
+        self.assertGreaterEqual(f.nodes[4].status()["round"], min(rounds))
+        for index in (4, 5):  # not with the parameters of a first round
+            self.assertIn("event=adopted peer=", f.nodes[index].log())
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 6), 1e-9)
+        for node in f.nodes:
+            self.assertEqual(node.end(), 0, node.log())
+
+        f.rewire(3, fleet.exponential(3))
+        f.start([0, 1, 2])
+        f.wait_state("training", [0, 1, 2])
+        for i in (0, 1, 2):
+            f.wait_round(i, f.nodes[i].status()["round"] + 50)
+            self.assertIn("parameters=exact", f.nodes[i].log())
+            self.assertGreater(f.nodes[i].json("/v1/evaluate", "POST")["accuracy"], 0.8)
+
     def test_all_killed_at_once_go_on_together(self):
         f = self.fleet(4, options=OPTIONS)
         f.start()

@@ -462,6 +462,28 @@ Test(core, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
     close_desk(&desk);
 }
 
+Test(core, a_new_node_waits_for_a_fleet_that_comes_back_to_begin)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
+    struct sgp_pulse elder = pulse_at(50, SGP_ROUND_NONE);
+    elder.state = SGP_NODE_JOINING;
+    greet_out(&desk, 1, elder, 88, 0);
+    greet_in(&desk, 1, elder, 88);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING), "all have greeted");
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
+    cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), desk.now), "there is more to do at once");
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    close_desk(&desk);
+}
+
 /* The other side: n2 joins so late that n0 does not wait for it. */
 Test(core, nobody_waits_for_one_that_joins_far_behind)
 {
