@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -214,6 +215,12 @@ class Fleet:
         for i in range(self.n):
             self.write_topology(i, {})
 
+    def check(self, index=0):
+        """`sgpd --check` of a node's configuration: its exit status and what it said."""
+        result = subprocess.run([SGPD, "--check", "-c", self.nodes[index].configuration], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return result.returncode, result.stdout
+
     def start(self, indices=None):
         for i in range(self.n) if indices is None else indices:
             self.nodes[i].start()
@@ -257,6 +264,15 @@ class Fleet:
         self.temporary.cleanup()
 
 
+def algorithms():
+    """The names that sgpd offers to one who gives it a name that does not exist."""
+    f = Fleet(1, options={"train.algorithm": "none-such"})
+    try:
+        return re.search(r"choose one of (\S+)", f.check()[1]).group(1).split("|")
+    finally:
+        f.close()
+
+
 class FleetTest(unittest.TestCase):
     def fleet(self, *arguments, **options):
         fleet = Fleet(*arguments, **options)
@@ -273,8 +289,13 @@ class FleetTest(unittest.TestCase):
             self.assertIsNone(fleet.nodes[i].process.poll(), fleet.nodes[i].log())
 
 
-def main():
+def take_sgpd():
+    """The program under test is the first argument."""
     global SGPD
     if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
         SGPD = sys.argv.pop(1)
+
+
+def main():
+    take_sgpd()
     tap.run_cases(sys.argv[1:])
