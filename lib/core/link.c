@@ -57,12 +57,15 @@ sgp_time sgp_core_silence(const struct sgp_core_link *link)
     return bound > SGP_SILENCE_MIN_NS ? bound : SGP_SILENCE_MIN_NS;
 }
 
-/* The peer's own pace: silences while it took part, not those of a pause or an absence. */
+/* The peer's own pace: silences while it took part, not those of a pause or an absence, nor one that
+ * would have been an absence had anybody looked: then it was this node that stood still. */
 static void note_interval(struct sgp_core_link *link, sgp_time now)
 {
     if (link->heard == SGP_TIME_NEVER || link->absent || !state_is_active(link->pulse.state))
         return;
     sgp_time interval = now - link->heard;
+    if (interval >= sgp_core_silence(link))
+        return;
     if (interval > link->longest[0])
         link->longest[0] = interval;
     if (++link->intervals == INTERVALS_PER_WINDOW) {

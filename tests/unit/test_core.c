@@ -380,6 +380,22 @@ Test(core, silence_is_judged_by_the_peers_own_pace)
     }
 }
 
+Test(core, the_nodes_own_standstill_is_not_the_pace_of_its_peers)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    for (int n = 0; n < 80; n++) {
+        desk.now += n == 70 ? 30 * SGP_SECOND : SGP_SECOND / 10;
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+        say(&desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+    }
+    uint32_t beats;
+    cr_assert(eq(i64, wait_until_absent(&desk, &beats), 3 * SGP_SECOND));
+    close_desk(&desk);
+}
+
 Test(core, one_that_beats_is_waited_for)
 {
     struct desk desk;
