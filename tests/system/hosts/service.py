@@ -224,6 +224,27 @@ class Restart(Service):
     def test_a_process_that_hangs_is_ended_by_the_watchdog(self):
         self.check("STOP", "watchdog")
 
+    def test_each_restarted_in_turn(self):
+        """No weight is lost or made, and no node falls behind where it was."""
+        self.train()
+        for restarted in NAMES:
+            before = {name: self.status(name)["round"] for name in NAMES}
+            self.host.run("systemctl", "restart", f"sgpd@{restarted}")
+            self.assert_trains()
+            for name in NAMES:
+                self.assertGreater(self.status(name)["round"], before[name])
+        for name in NAMES:
+            self.host.run("sgpctl", "-n", name, "pause")
+
+        def quiet():
+            statuses = [self.status(name) for name in NAMES]
+            still = all(s["state"] == "paused" and s["weight_in_flight"] == 0 for s in statuses)
+            return statuses if still else None
+
+        statuses = self.wait("all to be paused, and nothing in flight", quiet)
+        self.assertLessEqual(abs(sum(s["weight"] for s in statuses) - len(NAMES)), 1e-9)
+        self.assertEqual([s["weight_minted"] for s in statuses], [0] * len(NAMES))
+
     def test_paused_nodes_are_not_shot(self):
         """Idle, but well; and so are the two that go on without it."""
         self.train()
