@@ -9,7 +9,7 @@
 #include "core/core.h"
 
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
-#define SGP_FED 0.99          /* of w_min: a node that has it again may starve anew */
+#define SGP_QUIET_ROUNDS 1000 /* a node that starves tells of it once in so many rounds */
 #define SGP_HALF 0.5          /* what one who chooses gives */
 
 /* ---- choosing and being asked ---- */
@@ -175,8 +175,7 @@ static double choose(struct sgp_node *node)
 /* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
  * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
  * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
- * healed fleet turning in a cycle of unequal weights for ever. Weights that go up and down around the
- * threshold are told of once. */
+ * healed fleet turning in a cycle of unequal weights for ever. */
 static double part_to_give(struct sgp_node *node, double fractions, double coming)
 {
     bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
@@ -187,11 +186,10 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
     node->starving = part < 1;
-    if (node->weight >= SGP_FED * node->config.weight_least)
-        node->starving_told = false;
-    if (node->starving && !node->starving_told)
+    if (node->starving && node->round >= node->starving_quiet) {
         (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
-    node->starving_told = node->starving_told || node->starving;
+        node->starving_quiet = node->round + SGP_QUIET_ROUNDS;
+    }
     return part < SGP_GIVE_LEAST ? 0 : part;
 }
 

@@ -111,10 +111,14 @@ class Restarts(FleetTest):
         f = self.fleet(2, options=OPTIONS)
         f.start()
         self.all_train(f)
-        f.nodes[1].kill(signal.SIGSTOP)
-        owing = lambda: (f.nodes[0].status() or {"weight_in_flight": 0})
-        f.wait("a share in flight for good", lambda: owing()["weight_in_flight"] > 0 and
-               "event=absent" in f.nodes[0].log())
+        for attempt in range(1, 21):  # it may stop at a moment when nothing is on its way to it
+            f.nodes[1].kill(signal.SIGSTOP)
+            f.wait("absence", lambda: f.nodes[0].log().count("event=absent") >= 2 * attempt)
+            if f.nodes[0].status()["weight_in_flight"] > 0:
+                break
+            f.nodes[1].kill(signal.SIGCONT)
+            f.wait("return", lambda: all(p["state"] == "up" for p in f.nodes[0].json("/v1/peers")))
+            f.wait_round(1, f.nodes[0].status()["round"])
         f.nodes[0].get("/v1/pause", "POST")
         f.wait_state("paused", [0])
         before = f.nodes[0].status()
