@@ -1,4 +1,5 @@
-/* Orders to the daemon: pause, resume, stop, checkpoint, reload; and evaluate, which it answers with figures. */
+/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload; and evaluate, which it answers
+ * with figures. */
 #include "ctl.h"
 
 static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *path, bool patient)
@@ -47,6 +48,26 @@ static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
     return post(ctl, argc, argv, "/v1/evaluate", true);
 }
 
+/* The order stands when the time is up: only the waiting ends. */
+static enum ctl_exit leave(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_option timeout = {.name = "--timeout"};
+    struct ctl_request request = {.method = "POST", .path = "/v1/leave", .patient = true};
+    json_t *answer;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &timeout, 1, 0, 0);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &timeout, 0.001, 1e6, &request.seconds);
+    if (status == CTL_DONE)
+        status = ctl_ask_json(ctl, &request, &answer);
+    if (status != CTL_DONE)
+        return status;
+    if (ctl->json)
+        return ctl_print_json(answer);
+    ctl_print_object(ctl, answer);
+    json_decref(answer);
+    return CTL_DONE;
+}
+
 const struct ctl_command ctl_pause_command = {.words = "pause",
     .synopsis = "",
     .summary = "stop training after this round; neighbours go on without the node",
@@ -64,6 +85,19 @@ const struct ctl_command ctl_stop_command = {.words = "stop",
     .summary = "end the daemon: settle with the neighbours, write the model, exit",
     .help = "The order is given, not awaited. For root and the daemon's own user.\n",
     .run = stop};
+
+const struct ctl_command ctl_leave_command = {.words = "leave",
+    .synopsis = "[--timeout S]",
+    .summary = "retire the node: hand its mass to a neighbour, end the daemon for good",
+    .help =
+        "The node ends its round, gives all its mass to an out-neighbour that is up, and exits.\n"
+        "Prints who has it (heir) and how much it was (weight). The model stays in the state\n"
+        "directory; its ledger and checkpoints are renamed to *.left, so that a later start is\n"
+        "that of a new member. Without a neighbour that is up it waits, as `status` says, and\n"
+        "can be stopped. With --timeout the waiting ends with 5 after S seconds, and the order\n"
+        "stands. A node that is joining, finished or without out-neighbours refuses (1).\n"
+        "For root and the daemon's own user.\n",
+    .run = leave};
 
 const struct ctl_command ctl_checkpoint_command = {.words = "checkpoint",
     .synopsis = "",

@@ -8,6 +8,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <glob.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -133,8 +134,8 @@ static enum ctl_exit no_answer(struct ctl *ctl, const struct ctl_request *reques
         return complain(ctl, request, CTL_NOT_RUNNING, text);
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
-        (void)snprintf(text, sizeof text, "the daemon behind %s did not answer within %ld s", path,
-            ANSWER_SECONDS);
+        (void)snprintf(text, sizeof text, "the daemon behind %s did not answer within %g s", path,
+            request->patient ? request->seconds : (double)ANSWER_SECONDS);
         return complain(ctl, request, CTL_TIMED_OUT, text);
     }
     if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE) {
@@ -177,8 +178,9 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    if (!request->patient)
-        (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_SECONDS);
+    double seconds = request->patient ? request->seconds : (double)ANSWER_SECONDS;
+    if (seconds > 0) /* in milliseconds, of which curl takes at least one */
+        (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(seconds * 1e3));
     if (strcmp(request->method, "POST") == 0) {
         (void)curl_easy_setopt(curl, CURLOPT_POST, 1L);
         (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");

@@ -47,8 +47,9 @@ struct ctl_command {
 extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topology_command,
     ctl_metrics_command, ctl_wait_command, ctl_watch_command, ctl_pause_command,
     ctl_checkpoint_command, ctl_reload_command, ctl_resume_command, ctl_stop_command,
-    ctl_evaluate_command, ctl_predict_command, ctl_export_command, ctl_topology_check_command,
-    ctl_topology_show_command, ctl_topology_generate_command, ctl_simulate_command;
+    ctl_leave_command, ctl_evaluate_command, ctl_predict_command, ctl_export_command,
+    ctl_topology_check_command, ctl_topology_show_command, ctl_topology_generate_command,
+    ctl_simulate_command;
 
 /* ---- arguments (options.c) ---- */
 
@@ -128,6 +129,7 @@ struct ctl_request {
     const char *content_type; /* of the body */
     FILE *into;               /* where the answer goes, or NULL: memory */
     bool patient;             /* the daemon has to compute first: wait as long as it takes */
+    double seconds;           /* of one that is patient: at most so long; 0: no limit */
     bool quiet;               /* a failure is not told, only returned */
 };
 

@@ -17,6 +17,19 @@ sgp_time daemon_now(void)
 
 /* ---- the end ---- */
 
+/* Tell whoever waits for the node to leave that it has, or that it will not. */
+static void answer_leaver(struct daemon *daemon, const struct sgp_node_status *status)
+{
+    view_left done = daemon->left;
+    daemon->left = NULL;
+    if (done == NULL)
+        return;
+    const char *heir =
+        status->heir != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[status->heir].name : "";
+    done(daemon->left_argument, status->left ? 0 : -ECANCELED, status->left ? heir : NULL,
+        status->weight_left);
+}
+
 static void end(struct daemon *daemon)
 {
     if (daemon->ending)
@@ -24,6 +37,11 @@ static void end(struct daemon *daemon)
     daemon->ending = true;
     notify_stopping();
     worker_stop(&daemon->worker);
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (status.left)
+        survive_retire(daemon);
+    answer_leaver(daemon, &status);
     if (daemon->control != NULL)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);

@@ -106,6 +106,9 @@ struct daemon {
     uv_timer_t checkpoint_timer;
     bool checkpointing; /* one is being written */
 
+    view_left left; /* whoever asked the node to leave and waits; NULL: nobody */
+    void *left_argument;
+
     struct figures figures;
     struct history history;
     struct notify notify;
@@ -172,6 +175,9 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
 void survive_start_timer(struct daemon *daemon);
+/* The node has left for good: put its ledger and its checkpoints aside, so that a later start is that
+ * of a new member. The model stays. */
+void survive_retire(struct daemon *daemon);
 /* Write a checkpoint of this place in the queue of jobs: 0, -EBUSY or SGP_E_STATE. */
 int survive_checkpoint(struct daemon *daemon);
 

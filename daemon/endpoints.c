@@ -182,6 +182,30 @@ static void serve_evaluate(struct request *request)
         begin_or_fail(request, job, actions->evaluate(actions->context, on_evaluated, job));
 }
 
+static void on_left(void *argument, int code, const char *heir, double weight)
+{
+    struct job *job = argument;
+    if (job->request && code < 0)
+        http_fail_code(job->request, code);
+    else if (job->request)
+        http_answer_json(job->request, render_left(heir, weight));
+    http_end_job(job);
+}
+
+/* Answered when the node has left; nobody need wait for that. */
+static void serve_leave(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    const char *obstacle = actions->leave_obstacle(actions->context);
+    if (obstacle) {
+        http_fail(request, MHD_HTTP_CONFLICT, "the node cannot leave: %s", obstacle);
+        return;
+    }
+    struct job *job = create_job(request);
+    if (job)
+        begin_or_fail(request, job, actions->leave(actions->context, on_left, job));
+}
+
 /* A model on its way out: the head of the file, then the values where they lie. */
 struct download {
     void *head;
@@ -281,5 +305,6 @@ const struct endpoint endpoints[] = {
     {"POST", "/v1/checkpoint", true, false, serve_checkpoint},
     {"POST", "/v1/reload", true, false, serve_reload},
     {"POST", "/v1/stop", true, false, serve_stop},
+    {"POST", "/v1/leave", true, false, serve_leave},
 };
 const size_t endpoint_count = sizeof endpoints / sizeof endpoints[0];

@@ -64,6 +64,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .parameters = daemon->prepared->parameters,
         .memory_bytes = daemon->prepared->memory_bytes,
         .weight_minted = daemon->ledger.minted,
+        .surplus = status.surplus,
         .jumps = status.jumps,
         .starving = status.starving,
         .hears_nobody = inspect_hears_nobody(daemon),
@@ -179,6 +180,24 @@ static int inspect_stop(void *context)
     return 0;
 }
 
+static const char *inspect_leave_obstacle(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->stopping ? "it is stopping" : sgp_node_leave_obstacle(daemon->node);
+}
+
+static int inspect_leave(void *context, view_left done, void *argument)
+{
+    struct daemon *daemon = context;
+    if (daemon->ending || inspect_leave_obstacle(context) != NULL)
+        return SGP_E_STATE;
+    daemon->left = done;
+    daemon->left_argument = argument;
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=leave");
+    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_LEAVE});
+    return 0;
+}
+
 void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions)
 {
     *ret_actions = (struct view_actions){
@@ -194,6 +213,8 @@ void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions)
         .stop = inspect_stop,
         .checkpoint = inspect_checkpoint,
         .reload = inspect_reload,
+        .leave_obstacle = inspect_leave_obstacle,
+        .leave = inspect_leave,
         .evaluate = chores_evaluate,
         .estimate = chores_estimate,
         .predict = chores_predict,

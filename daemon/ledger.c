@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define VERSION 1u
+#define VERSION 2u
 #define LINKS_MAX (2u * SGP_NODES_MAX) /* a file that claims more is damaged */
 #define PATH_BYTES 4096u
 
@@ -28,7 +28,7 @@ struct file_link {
     char name[SGP_NAME_BYTES]; /* of the peer; an index would not survive a new topology */
     uint64_t lineage, number;
     int64_t owed_round;
-    double owed_fraction, owed_weight;
+    double owed_fraction, owed_weight, owed_bequest;
     uint32_t out, owes;
 };
 
@@ -37,8 +37,8 @@ struct file_slot {
     uint64_t sequence; /* 1, 2, ...; 0: never written */
     uint64_t lineage;
     int64_t round;
-    double weight, minted;
-    uint32_t trained, gave;
+    double weight, surplus, minted;
+    uint32_t trained, gave, leaving, left;
     uint32_t link_count, reserved;
     struct file_link links[];
 };
@@ -63,7 +63,8 @@ static const struct file_slot *latest(const unsigned char *bytes, uint32_t capac
         const struct file_slot *slot =
             (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
         bool whole = slot->sequence > 0 && slot->link_count <= capacity && slot->trained <= 1 &&
-                     slot->gave <= 1 && slot->checksum == checksum(slot);
+                     slot->gave <= 1 && slot->leaving <= 1 && slot->left <= 1 &&
+                     slot->checksum == checksum(slot);
         if (whole && (best == NULL || slot->sequence > best->sequence))
             best = slot;
     }
@@ -91,6 +92,9 @@ static void decode(struct ledger *ledger, const struct file_slot *slot)
     record->trained = slot->trained;
     record->gave = slot->gave;
     record->weight = slot->weight;
+    record->surplus = slot->surplus;
+    record->leaving = slot->leaving;
+    record->left = slot->left;
     record->link_count = 0;
     for (uint32_t i = 0; i < slot->link_count; i++) {
         const struct file_link *from = &slot->links[i];
@@ -107,7 +111,8 @@ static void decode(struct ledger *ledger, const struct file_slot *slot)
             .owes = from->owes == 1,
             .owed_round = from->owed_round,
             .owed_fraction = from->owed_fraction,
-            .owed_weight = from->owed_weight};
+            .owed_weight = from->owed_weight,
+            .owed_bequest = from->owed_bequest};
     }
     record->weight += ledger->orphaned;
     ledger->sequence = slot->sequence;
@@ -194,9 +199,12 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     slot->lineage = record->lineage;
     slot->round = record->round;
     slot->weight = record->weight;
+    slot->surplus = record->surplus;
     slot->minted = ledger->minted;
     slot->trained = record->trained;
     slot->gave = record->gave;
+    slot->leaving = record->leaving;
+    slot->left = record->left;
     slot->link_count = record->link_count;
     for (uint32_t i = 0; i < record->link_count; i++) {
         const struct sgp_record_link *from = &record->links[i];
@@ -207,6 +215,7 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
         to->owed_round = from->owed_round;
         to->owed_fraction = from->owed_fraction;
         to->owed_weight = from->owed_weight;
+        to->owed_bequest = from->owed_bequest;
         to->out = from->out;
         to->owes = from->owes;
     }

@@ -66,6 +66,8 @@ static enum sgp_level level_of(enum sgp_note note)
     case SGP_NOTE_BACK:
     case SGP_NOTE_ADOPTED:
     case SGP_NOTE_DRAINED:
+    case SGP_NOTE_INHERITED:
+    case SGP_NOTE_DISSOLVED:
         return SGP_LEVEL_INFO;
     default:
         return SGP_LEVEL_WARNING;
@@ -104,12 +106,45 @@ static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)
         status.weight_in_flight);
 }
 
+/* Mass that changes hands, or is taken off, for good. */
+static void log_bequest(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    bool inherited = note->note == SGP_NOTE_INHERITED;
+    sgp_log(&daemon->log->sink, level_of(note->note),
+        "event=%s%s%s round=%" PRId64 " amount=%.17g weight=%.17g surplus=%.17g",
+        sgp_note_name(note->note), inherited ? " peer=" : "",
+        inherited ? name_of(daemon, note->link.peer) : "", note->round, note->factor, status.weight,
+        status.surplus);
+}
+
+/* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
+ * saved its model before it gave all away. */
+static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    daemon->drained = true;
+    if (status.left) {
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=left heir=%s weight=%.17g",
+            status.heir != SGP_SLOT_NONE ? name_of(daemon, status.heir) : "-", status.weight_left);
+        return;
+    }
+    if (daemon->changed && !status.leaving)
+        chores_save(daemon, note->round, note->weight);
+    (void)survive_checkpoint(daemon);
+}
+
 static void on_state(struct daemon *daemon, const struct sgp_effect *note)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     if (status.state == SGP_NODE_FINISHED) {
         chores_measure(daemon, note->round, note->weight);
+        chores_save(daemon, note->round, note->weight);
+    } else if (status.state == SGP_NODE_DRAINING && status.leaving && note->weight > 0 &&
+               !status.seeks) {
         chores_save(daemon, note->round, note->weight);
     }
     notes_status_line(daemon);
@@ -119,7 +154,9 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
 {
     bool about_peer = note->link.peer != daemon->prepared->self;
     daemon->weight = note->weight;
-    if (about_peer)
+    if (note->note == SGP_NOTE_INHERITED || note->note == SGP_NOTE_DISSOLVED)
+        log_bequest(daemon, note);
+    else if (about_peer)
         log_about_peer(daemon, note);
     else
         log_about_self(daemon, note);
@@ -131,10 +168,7 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
     } else if (note->note == SGP_NOTE_DIVERGED) {
         notes_error(daemon, "training: %s", sgp_strerror(note->code));
     } else if (note->note == SGP_NOTE_DRAINED) {
-        daemon->drained = true;
-        if (daemon->changed)
-            chores_save(daemon, note->round, note->weight);
-        (void)survive_checkpoint(daemon);
+        on_drained(daemon, note);
     }
 }
 
@@ -176,7 +210,8 @@ void notes_status_line(struct daemon *daemon)
     sgp_node_status(daemon->node, &status);
     char text[SGP_TEXT_BYTES];
     int used = snprintf(text, sizeof text, "%s, round %" PRId64 " of %" PRId64,
-        sgp_node_state_name(status.state), status.round, status.rounds);
+        status.leaving ? "leaving" : sgp_node_state_name(status.state), status.round,
+        status.rounds);
     used += tell_deafness(daemon, text + used, sizeof text - (size_t)used);
     sgp_time waited = daemon_now() - status.waiting_since;
     bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= DAEMON_WAIT_NS;

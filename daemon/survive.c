@@ -232,6 +232,20 @@ int survive_checkpoint(struct daemon *daemon)
     return 0;
 }
 
+void survive_retire(struct daemon *daemon)
+{
+    static const char *const names[] = {"ledger", "checkpoint", "checkpoint.1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char from[PATH_BYTES], to[PATH_BYTES + sizeof ".left"];
+        (void)snprintf(from, sizeof from, "%s/%s", daemon->config->state_directory, names[i]);
+        (void)snprintf(to, sizeof to, "%s.left", from);
+        if (rename(from, to) == 0 || errno == ENOENT)
+            continue;
+        daemon->exit_status = 1;
+        notes_error(daemon, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     (void)survive_checkpoint(timer->data); /* busy with one: the next is soon enough */

@@ -33,6 +33,7 @@ struct view_status {
     double weight_in_flight;
     double disagreement; /* largest |z_received - z| / |z| in the latest cycle */
     double weight_minted;
+    double surplus; /* members whose mass it inherited and has not dissolved yet */
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
@@ -105,6 +106,9 @@ typedef void (*view_estimated)(
 typedef void (*view_predicted)(
     void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count);
 
+/* It has left for good: who has its mass ("" if an earlier process of it had left), and how much. */
+typedef void (*view_left)(void *argument, int code, const char *heir, double weight);
+
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
  * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
  * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. */
@@ -119,7 +123,9 @@ struct view_actions {
     int (*pause)(void *context);
     int (*resume)(void *context);
     int (*stop)(void *context);
-    int (*checkpoint)(void *context); /* begin to write one */
+    int (*checkpoint)(void *context);             /* begin to write one */
+    const char *(*leave_obstacle)(void *context); /* a clause, or NULL: it can leave */
+    int (*leave)(void *context, view_left done, void *argument);
     /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's, told
      * in *error in one line. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);

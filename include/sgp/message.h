@@ -87,6 +87,7 @@ enum sgp_reason {
     SGP_REASON_METHOD,   /* another algorithm */
     SGP_REASON_TOPOLOGY, /* by the sender's new topology the edge is gone, or the address another */
     SGP_REASON_OUTSIZED, /* the payload is finite, and out of all proportion to the target's own */
+    SGP_REASON_LEFT,     /* the sender has left for good, and accepts nothing any more */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };
@@ -118,7 +119,10 @@ struct sgp_share {
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
     uint64_t checksum;      /* XXH3-64 of the payload */
-    bool asks; /* the source hopes for a share of the target's mass, as it was before this one */
+    double
+        bequest; /* > 0: the source leaves for good, with so many members' mass: its own and what it
+                       had inherited itself. 0: an ordinary share */
+    bool asks;   /* the source hopes for a share of the target's mass, as it was before this one */
 };
 
 struct sgp_ack {

@@ -8,7 +8,7 @@
  *      |                   |  ^                     |                            |
  *      |              pause|  |resume          (pause/resume)                    |
  *      |                 paused                     |                            |
- *      +--------------------+------- stop ----------+----------------------------+--> draining
+ *      +--------------------+---- stop, leave ------+----------------------------+--> draining
  *
  * One round k of Stochastic Gradient Push (Assran et al. 2019, Algorithm 1), as stages:
  *
@@ -104,7 +104,9 @@ enum sgp_event_type {
     SGP_EVENT_ENOUGH,    /* the goal (accuracy) is reached: ask the fleet to stop training */
     SGP_EVENT_PAUSE,
     SGP_EVENT_RESUME,
-    SGP_EVENT_STOP, /* drain, then SGP_NOTE_DRAINED */
+    SGP_EVENT_STOP, /* drain, then SGP_NOTE_DRAINED. Ends a leaving that has handed nothing over yet */
+    SGP_EVENT_LEAVE, /* end the round, hand all mass to an out-neighbour, then SGP_NOTE_DRAINED with
+                        status.left; ignored if there is an obstacle (sgp_node_leave_obstacle) */
 };
 
 struct sgp_event {
@@ -149,7 +151,10 @@ enum sgp_note {
                            again only after it has been back at 0.99 w_min */
     SGP_NOTE_DIVERGED,  /* training failed; the node pauses itself */
     SGP_NOTE_ADOPTED,   /* peer: took its estimate */
-    SGP_NOTE_DRAINED, /* after STOP: everything settled or the bound passed; the process may end */
+    SGP_NOTE_DRAINED,   /* after STOP: everything settled or the bound passed; the process may end.
+                         After LEAVE: it has left (status.left, heir, weight_left) */
+    SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
+    SGP_NOTE_DISSOLVED, /* of what was inherited, this node took `factor` off its weight */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
@@ -230,6 +235,9 @@ SGP_API void sgp_reload_cancel(struct sgp_reload *reload); /* NULL is fine */
 SGP_API void sgp_node_reload(
     struct sgp_node *node, sgp_time now, struct sgp_reload *reload, struct sgp_effects *effects);
 
+/* Why this node cannot leave for good now, a clause for people; NULL if it can. Static storage. */
+SGP_API const char *sgp_node_leave_obstacle(const struct sgp_node *node);
+
 /* When to send SGP_EVENT_TICK at the latest if nothing happens before; SGP_TIME_NEVER when idle. */
 SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);
 
@@ -242,6 +250,7 @@ enum sgp_waiting {
     SGP_WAITING_ACK,      /* both snapshots, or the end, wait for peer to acknowledge */
     SGP_WAITING_JOB,      /* the compute thread */
     SGP_WAITING_ESTIMATE, /* joining: peer hands over its estimate, or nobody yet */
+    SGP_WAITING_HEIR,     /* leaving: no out-neighbour is up; peer is the first of them */
 };
 
 struct sgp_node_status {
@@ -254,7 +263,12 @@ struct sgp_node_status {
     double weight_estimate;  /* the w of z = x / w for a job queued now */
     uint64_t jumps;
     bool starving;
-    bool seeks; /* its parameters are a guess until a neighbour's estimate has come */
+    bool seeks;    /* its parameters are a guess until a neighbour's estimate has come */
+    bool leaving;  /* for good, from the order on */
+    bool left;     /* everything is handed over and acknowledged */
+    uint32_t heir; /* who has it; SGP_SLOT_NONE before it has left, or if a former process left */
+    double weight_left; /* that was handed over */
+    double surplus;     /* members whose mass it inherited and has not dissolved yet */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;

@@ -29,6 +29,7 @@ struct sgp_record_link { /* one directed edge, in or out */
     bool owed_kept;       /* snapshot slot `owed_slot` holds the content of that share; of a record
                              that a node is made from, only if its performer has put it there */
     uint32_t owed_slot;
+    double owed_bequest; /* of the share: members that leave with it */
 };
 
 struct sgp_record {
@@ -37,6 +38,9 @@ struct sgp_record {
     bool trained;     /* in that round already */
     bool gave;        /* in that round already */
     double weight;    /* w >= 0, with what is accepted and not yet absorbed; without what is owed */
+    double surplus;   /* members that left their mass to it, and that it has not dissolved */
+    bool leaving;     /* it is about to leave for good */
+    bool left;        /* and has handed everything over */
     uint32_t link_count;
     uint32_t link_capacity;
     struct sgp_record_link *links; /* caller's memory */

@@ -209,7 +209,7 @@ SGP_API int sgp_sim_create(const struct sgp_topology *topology,
     const struct sgp_sim_options *options, struct sgp_error *error, struct sgp_sim **ret_sim);
 SGP_API void sgp_sim_destroy(struct sgp_sim *sim); /* NULL is fine */
 
-/* Post SGP_EVENT_PAUSE, RESUME, STOP or ENOUGH to a node at a virtual time not yet past. */
+/* Post SGP_EVENT_PAUSE, RESUME, STOP, LEAVE or ENOUGH to a node at a virtual time not yet past. */
 SGP_API int sgp_sim_command(
     struct sgp_sim *sim, sgp_time time, uint32_t node, enum sgp_event_type type);
 

@@ -62,7 +62,7 @@ SGP_API int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
 
 /* Decode the body of a message: body[0..header->body_bytes), of a header that decoded to 0 and is not
  * a chunk's. Checks the checksum, the exact type and range of every field (one that an older peer does
- * not know yet may be missing, which means false), that doubles are finite,
+ * not know yet may be missing, which means false, or 0), that doubles are finite,
  * strings are printable UTF-8, and that nothing follows. Strings of *ret_message point into *text.
  * Returns 0 or SGP_E_FRAME; on failure *ret_message is untouched (*text is not). */
 SGP_API int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,

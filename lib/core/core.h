@@ -5,6 +5,7 @@
  *   reload.c  another topology, in the middle of everything
  *   link.c    dialling, greeting, liveness, pulses
  *   gift.c    to whom this turn's mass goes, and how much
+ *   leave.c   leaving for good, and inheriting
  *   share.c   credits, accepting, absorbing, sending, settling, returning
  *   record.c  what survives the process, and a node made from it
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
@@ -73,6 +74,7 @@ struct sgp_core_link {
     uint64_t number;     /* of the last share given */
     uint32_t left_out;   /* turns in a row without a share, for want of a credit */
     bool answer_due;     /* the peer gave us a share that asks for one of ours */
+    bool declined;       /* on this connection the peer would not have our bequest */
     struct sgp_owed owed;
 
     /* IN */
@@ -88,6 +90,7 @@ struct sgp_gift {
     struct sgp_core_link *link;
     double fraction; /* of this node's mass before the turn */
     bool asks;
+    double bequest;
 };
 
 enum sgp_receive_state {
@@ -120,6 +123,18 @@ struct sgp_seeking {
     bool filling;   /* `incoming` was announced and its payload is under way */
     sgp_time until; /* SGP_TIME_NEVER before it may start */
     struct sgp_estimate incoming;
+};
+
+/* The way out for good. */
+struct sgp_leaving {
+    bool wanted;     /* from the order on; on record */
+    bool sent;       /* the bequest has left, so its heir may have accepted it */
+    bool left;       /* it was accepted; on record */
+    bool stopped;    /* the process shall end before that is known */
+    uint32_t heir;   /* SGP_SLOT_NONE: none is up */
+    sgp_round round; /* of the bequest */
+    double weight;   /* that was handed over */
+    sgp_time since;  /* when the node began to drain */
 };
 
 /* The arrays of a node. */
@@ -155,7 +170,9 @@ struct sgp_node {
     sgp_round stop; /* least early stop heard of, or NONE */
     uint64_t jumps;
 
-    double weight; /* w of z = x / w, at the end of the queue of jobs */
+    double weight;  /* w of z = x / w, at the end of the queue of jobs */
+    double surplus; /* members that left their mass to this node, not dissolved yet */
+    struct sgp_leaving leaving;
 
     uint32_t link_count, out_count;
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
@@ -259,6 +276,22 @@ bool sgp_core_is_kept(
     struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
 void sgp_core_forget_answers(struct sgp_node *node);
 
+bool sgp_core_give_all(
+    struct sgp_node *node, struct sgp_core_link *heir, sgp_round round, double bequest);
+
+/* leave.c */
+void sgp_core_leave(struct sgp_node *node);
+bool sgp_core_leaves_now(struct sgp_node *node);     /* true: its state has changed */
+bool sgp_core_has_gone(const struct sgp_node *node); /* takes no mass any more */
+bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link);
+struct sgp_core_link *sgp_core_bequest(struct sgp_node *node);
+void sgp_core_stay(struct sgp_node *node);
+void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
+sgp_time sgp_core_leave_deadline(const struct sgp_node *node);
+void sgp_core_hand_over(struct sgp_node *node);
+void sgp_core_inherit(struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_dissolve(struct sgp_node *node);
+
 /* record.c */
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record);
 bool sgp_core_living(const struct sgp_core_link *link); /* up, and past joining */
@@ -283,6 +316,9 @@ void sgp_core_published(struct sgp_node *node, uint64_t checksum);
 void sgp_core_enough(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
+void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason); /* hang up, and be drained */
+void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);
+void sgp_core_become(struct sgp_node *node, enum sgp_node_state state);
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
 sgp_round sgp_core_far_ahead(const struct sgp_node *node); /* rounds that cannot be chance */
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);

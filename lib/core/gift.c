@@ -218,6 +218,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .slice = whole,
                 .payload_bytes = slot != SGP_SLOT_NONE ? 4 * whole.count : 0,
                 .asks = gift->asks,
+                .bequest = gift->bequest,
             },
     };
     gift->link->shares_sent++;
@@ -264,5 +265,23 @@ bool sgp_core_give(struct sgp_node *node)
     node->unrecorded = true;
     if (node->gift_count > 0 && part > 0)
         publish(node, part, fractions, slot);
+    return true;
+}
+
+/* All of this node's mass to one heir; without any an empty share, which says so much. Returns false
+ * while there is no snapshot for it. */
+bool sgp_core_give_all(
+    struct sgp_node *node, struct sgp_core_link *heir, sgp_round round, double bequest)
+{
+    uint32_t slot = unused_snapshot(node);
+    bool any = node->weight > 0;
+    if (slot == SGP_SLOT_NONE)
+        return false;
+    node->gifts[0] = (struct sgp_gift){.link = heir, .fraction = 1, .bequest = bequest};
+    node->gift_count = 1;
+    owe(node, &node->gifts[0], any ? 1 : 0, any ? slot : SGP_SLOT_NONE);
+    heir->owed.share.round = round;
+    if (any)
+        publish(node, 1, 1, slot);
     return true;
 }

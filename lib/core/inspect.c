@@ -9,6 +9,27 @@ static bool has_greeted(const struct sgp_node *node, uint32_t peer)
     return all;
 }
 
+static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *status)
+{
+    const struct sgp_core_link *first = NULL, *owing = NULL;
+    for (uint32_t i = node->out_count; i-- > 0;) {
+        const struct sgp_core_link *link = &node->links[i];
+        first = link->retired ? first : link;
+        owing = link->owed.exists ? link : owing;
+    }
+    const struct sgp_core_link *link = owing != NULL ? owing : first;
+    status->waiting = owing != NULL                         ? SGP_WAITING_ACK
+                      : node->seeking.wants                 ? SGP_WAITING_ESTIMATE
+                      : node->leaving.heir != SGP_SLOT_NONE ? SGP_WAITING_CREDIT
+                                                            : SGP_WAITING_HEIR;
+    status->waiting_peer = status->waiting == SGP_WAITING_CREDIT     ? node->leaving.heir
+                           : status->waiting == SGP_WAITING_ESTIMATE ? node->seeking.asked
+                           : link != NULL                            ? link->peer
+                                                                     : SGP_SLOT_NONE;
+    if (node->leaving.left)
+        status->waiting = SGP_WAITING_NOTHING;
+}
+
 static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *link = NULL;
@@ -33,6 +54,10 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
                 link = &node->links[i];
         break;
     case SGP_STAGE_IDLE:
+        if (sgp_core_has_gone(node) && !node->drained) {
+            fill_leaving(node, status);
+            return;
+        }
         if (node->state == SGP_NODE_JOINING && !sgp_core_may_start(node, &status->waiting_peer))
             status->waiting =
                 has_greeted(node, status->waiting_peer) ? SGP_WAITING_ESTIMATE : SGP_WAITING_HELLO;
@@ -61,11 +86,16 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .jumps = node->jumps,
         .starving = node->starving,
         .seeks = node->seeking.wants,
+        .leaving = node->leaving.wanted,
+        .left = node->leaving.left,
+        .heir = node->leaving.left ? node->leaving.heir : SGP_SLOT_NONE,
+        .weight_left = node->leaving.weight,
+        .surplus = node->surplus,
         .waiting = SGP_WAITING_NOTHING,
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
     };
-    if (!node->paused)
+    if (!node->paused || node->state == SGP_NODE_DRAINING)
         fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
     *ret_status = status;
 }

@@ -139,6 +139,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->owed.exists && !link->owed.sent)
         return link->owed.share.round;
+    if (sgp_core_is_heir(node, link))
+        return node->leaving.round;
     if (!sgp_core_active(node))
         return SGP_ROUND_NONE;
     sgp_round from = node->round + (node->gave ? 1 : 0);
@@ -209,6 +211,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->since = node->now;
     link->credit = SGP_ROUND_NONE;
     link->owed.sent = false;
+    link->declined = false;
     link->filling = false;
     sgp_core_unreserve(node, link);
     sgp_core_estimate_down(node, link);
@@ -282,6 +285,9 @@ void sgp_core_goodbye(
     enum sgp_reason reason = goodbye->reason;
     /* The peer would not have this share, and says so by ending the connection. */
     if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
+        sgp_core_take_back(node, link, reason);
+    /* Of one that left for good: all that it accepted was acknowledged before. */
+    if (link->direction == SGP_OUT && link->owed.exists && reason == SGP_REASON_LEFT)
         sgp_core_take_back(node, link, reason);
     if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
         link->heard = SGP_TIME_NEVER;

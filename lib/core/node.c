@@ -71,6 +71,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->stop = SGP_ROUND_NONE;
     node->weight = 1;
     node->publish_slot = SGP_SLOT_NONE;
+    node->leaving.heir = SGP_SLOT_NONE;
     node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){
         .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
@@ -245,6 +246,7 @@ static void on_start(struct sgp_node *node)
         node->links[i].redial = node->now;
     node->stage_since = node->now;
     node->unrecorded = !node->recorded;
+    (void)sgp_core_leaves_now(node); /* its former process was about to */
     if (!node->recorded || !node->config.seeks)
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE); /* a guess at weight 1 */
@@ -293,6 +295,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     case SGP_EVENT_STOP:
         sgp_core_drain(node);
         break;
+    case SGP_EVENT_LEAVE:
+        sgp_core_leave(node);
+        break;
     }
 }
 
@@ -322,8 +327,9 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
 {
     if (node->again)
         return node->now;
-    sgp_time least = SGP_TIME_NEVER;
-    if (node->state == SGP_NODE_DRAINING && !node->drained)
+    sgp_time least = sgp_core_leave_deadline(node);
+    bool drains = node->state == SGP_NODE_DRAINING && !node->drained;
+    if (drains && (!sgp_core_has_gone(node) || node->leaving.stopped))
         least = node->drain_until;
     if (node->state == SGP_NODE_JOINING && node->seeking.wants && node->seeking.until > node->now &&
         node->seeking.until < least)

@@ -12,6 +12,9 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->trained = node->trained;
     record->gave = node->gave;
     record->weight = node->weight + sgp_core_held(node);
+    record->surplus = node->surplus;
+    record->leaving = node->leaving.wanted;
+    record->left = node->leaving.left;
     record->link_count = node->link_count;
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
@@ -28,6 +31,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_weight = owes ? link->owed.share.weight : 0,
             .owed_kept = owes && link->owed.slot != SGP_SLOT_NONE,
             .owed_slot = owes ? link->owed.slot : SGP_SLOT_NONE,
+            .owed_bequest = owes ? link->owed.share.bequest : 0,
         };
     }
 }
@@ -41,8 +45,10 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
 {
     bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
                 link->owed_fraction >= 0 && link->owed_fraction <= 1 && link->owed_weight >= 0 &&
-                link->owed_weight <= SGP_WEIGHT_PER_NODE * node_count;
-    bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0;
+                link->owed_weight <= SGP_WEIGHT_PER_NODE * node_count && link->owed_bequest >= 0 &&
+                link->owed_bequest <= (double)node_count;
+    bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
+                   link->owed_bequest == 0;
     return link->peer < node_count &&
            (link->owes ? link->out && link->number > 0 && owed : nothing);
 }
@@ -51,7 +57,8 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
         !(record->weight >= 0 && record->weight <= SGP_WEIGHT_PER_NODE * node_count) ||
-        record->link_count > record->link_capacity)
+        !(record->surplus >= 0 && record->surplus <= (double)node_count) ||
+        (record->left && !record->leaving) || record->link_count > record->link_capacity)
         return false;
     for (uint32_t i = 0; i < record->link_count; i++) {
         const struct sgp_record_link *link = &record->links[i];
@@ -82,7 +89,8 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
             .round = from->owed_round,
             .fraction = from->owed_fraction,
             .weight = from->owed_weight,
-            .slice = {.first = 0, .count = node->config.parameters}},
+            .slice = {.first = 0, .count = node->config.parameters},
+            .bequest = from->owed_bequest},
     };
     if (!from->owed_kept)
         return;
@@ -97,6 +105,9 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->trained = record->trained;
     node->gave = record->gave;
     node->weight = record->weight;
+    node->surplus = record->surplus;
+    node->leaving.wanted = record->leaving;
+    node->leaving.left = record->left;
     for (uint32_t i = 0; i < record->link_count; i++)
         restore_link(node, &record->links[i]);
 }

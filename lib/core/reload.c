@@ -156,6 +156,8 @@ static void move_slots(
             node->receives[i].peer = index[node->receives[i].peer];
     if (node->handing.peer != SGP_SLOT_NONE)
         node->handing.peer = index[node->handing.peer];
+    if (node->leaving.heir != SGP_SLOT_NONE)
+        node->leaving.heir = index[node->leaving.heir];
     if (node->seeking.asked != SGP_SLOT_NONE)
         node->seeking.asked = index[node->seeking.asked];
 }

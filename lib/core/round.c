@@ -1,13 +1,13 @@
 /* Rounds: the stages of one, from the first hello to the end. */
 #include "core/core.h"
 
-static void enter(struct sgp_node *node, enum sgp_stage stage)
+void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage)
 {
     node->stage = stage;
     node->stage_since = node->now;
 }
 
-static void become(struct sgp_node *node, enum sgp_node_state state)
+void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
 {
     if (node->state == state)
         return;
@@ -132,13 +132,16 @@ static bool awaits_acknowledgement(const struct sgp_node *node)
 
 static void end(struct sgp_node *node)
 {
+    if (sgp_core_leaves_now(node))
+        return;
     if (node->round < sgp_core_last(node)) { /* somebody trains for longer than we knew */
-        enter(node, SGP_STAGE_BEGIN);
+        sgp_core_enter(node, SGP_STAGE_BEGIN);
         node->again = true;
     } else if (!awaits_acknowledgement(node)) {
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
-        enter(node, SGP_STAGE_IDLE);
-        become(node, SGP_NODE_FINISHED);
+        sgp_core_dissolve(node);
+        sgp_core_enter(node, SGP_STAGE_IDLE);
+        sgp_core_become(node, SGP_NODE_FINISHED);
     }
 }
 
@@ -147,19 +150,27 @@ static void drain(struct sgp_node *node)
     bool job = node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
     if (node->drained || ((job || !settled(node)) && node->now < node->drain_until))
         return;
+    sgp_core_depart(node, SGP_REASON_LEAVING);
+}
+
+void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
+{
     for (uint32_t i = 0; i < node->link_count; i++)
         if (node->links[i].connection != 0)
-            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
+            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, reason);
     node->drained = true;
     (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);
 }
 
 void sgp_core_drain(struct sgp_node *node)
 {
-    if (node->state == SGP_NODE_DRAINING)
+    bool leaving = node->leaving.wanted;
+    if (leaving)
+        sgp_core_stay(node);
+    if (node->state == SGP_NODE_DRAINING && !leaving)
         return;
     node->drain_until = node->now + SGP_DRAIN_NS;
-    become(node, SGP_NODE_DRAINING);
+    sgp_core_become(node, SGP_NODE_DRAINING);
 }
 
 void sgp_core_enough(struct sgp_node *node)
@@ -205,12 +216,12 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
 {
     if (node->state != SGP_NODE_TRAINING || node->weight <= 0) {
-        enter(node, otherwise);
+        sgp_core_enter(node, otherwise);
         return;
     }
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
     effect->steps = node->config.local_steps;
-    enter(node, SGP_STAGE_TRAIN);
+    sgp_core_enter(node, SGP_STAGE_TRAIN);
 }
 
 static void after_giving(struct sgp_node *node)
@@ -218,22 +229,25 @@ static void after_giving(struct sgp_node *node)
     if (node->config.method->publishes_first)
         train_or_enter(node, SGP_STAGE_GATHER);
     else
-        enter(node, SGP_STAGE_GATHER);
+        sgp_core_enter(node, SGP_STAGE_GATHER);
 }
 
 static void begin(struct sgp_node *node)
 {
+    if (sgp_core_leaves_now(node))
+        return;
+    sgp_core_dissolve(node);
     if (node->round >= sgp_core_last(node)) {
-        enter(node, SGP_STAGE_END);
+        sgp_core_enter(node, SGP_STAGE_END);
         return;
     }
     bool early = node->stop != SGP_ROUND_NONE && node->round >= node->stop;
     if (node->round >= node->config.rounds || early)
-        become(node, SGP_NODE_SETTLING);
+        sgp_core_become(node, SGP_NODE_SETTLING);
     if (sgp_core_at_own_pace(node) && node->weight <= 0)
         return; /* everything is given away, and no job would set the pace: wait for mass */
     if (node->config.method->publishes_first)
-        enter(node, SGP_STAGE_CREDIT);
+        sgp_core_enter(node, SGP_STAGE_CREDIT);
     else
         train_or_enter(node, SGP_STAGE_CREDIT);
 }
@@ -248,14 +262,14 @@ static void complete(struct sgp_node *node)
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
     take_round(node, node->round + 1);
-    enter(node, SGP_STAGE_BEGIN);
+    sgp_core_enter(node, SGP_STAGE_BEGIN);
 }
 
 void sgp_core_trained(struct sgp_node *node, int code)
 {
     sgp_assert(node->stage == SGP_STAGE_TRAIN);
     bool gave = node->config.method->publishes_first;
-    enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
+    sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
     node->unrecorded = true;
     if (code == 0)
@@ -277,7 +291,10 @@ void sgp_core_published(struct sgp_node *node, uint64_t checksum)
     }
     node->snapshot_users[node->publish_slot]--;
     node->publish_slot = SGP_SLOT_NONE;
-    after_giving(node);
+    if (node->state == SGP_NODE_DRAINING)
+        sgp_core_enter(node, SGP_STAGE_IDLE);
+    else
+        after_giving(node);
 }
 
 static bool may_work(const struct sgp_node *node)
@@ -306,13 +323,13 @@ static void join(struct sgp_node *node)
         sgp_core_resume(node);
     else
         take_round(node, 0);
-    become(node, SGP_NODE_TRAINING);
+    sgp_core_become(node, SGP_NODE_TRAINING);
     if (node->gave && !node->trained)
         after_giving(node);
     else if (node->gave)
-        enter(node, SGP_STAGE_GATHER);
+        sgp_core_enter(node, SGP_STAGE_GATHER);
     else
-        enter(node, node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN);
+        sgp_core_enter(node, node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN);
 }
 
 /* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */
@@ -321,7 +338,12 @@ void sgp_core_advance(struct sgp_node *node)
     bool hold = in_order(node) && sgp_core_active(node); /* what belongs to this round and later */
     sgp_core_forget_answers(node);
     sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
-    if (node->state == SGP_NODE_DRAINING)
+    bool busy = node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
+    if (node->paused && !busy)
+        (void)sgp_core_leaves_now(node);
+    if (sgp_core_has_gone(node) && !node->leaving.stopped)
+        sgp_core_hand_over(node);
+    else if (node->state == SGP_NODE_DRAINING)
         drain(node);
     if (node->paused)
         return;
@@ -334,10 +356,10 @@ void sgp_core_advance(struct sgp_node *node)
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node))
-            enter(node, SGP_STAGE_END); /* of an early stop this late nobody would grant */
+            sgp_core_enter(node, SGP_STAGE_END); /* of an early stop this late nobody would grant */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
             if (node->publish_slot != SGP_SLOT_NONE)
-                enter(node, SGP_STAGE_PUBLISHING);
+                sgp_core_enter(node, SGP_STAGE_PUBLISHING);
             else
                 after_giving(node);
         }

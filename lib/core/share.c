@@ -86,7 +86,8 @@ static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *
 void sgp_core_grant(struct sgp_node *node)
 {
     struct sgp_core_link *link;
-    while (!node->drained && (link = first_without_buffer(node)) != NULL) {
+    while (
+        !node->drained && !sgp_core_has_gone(node) && (link = first_without_buffer(node)) != NULL) {
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
         bool now_due = link->promise <= node->round;
@@ -115,7 +116,9 @@ static bool share_is_sound(
     bool amount = isfinite(share->fraction) && share->fraction >= 0 && share->fraction <= 1 &&
                   isfinite(share->weight) && share->weight >= 0 &&
                   share->weight <= SGP_WEIGHT_PER_NODE * node->config.topology->node_count &&
-                  (!empty || share->weight == 0);
+                  (!empty || share->weight == 0) && isfinite(share->bequest) &&
+                  share->bequest >= 0 &&
+                  share->bequest <= (double)node->config.topology->node_count;
     bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
                  share->slice.first <= node->config.parameters - share->slice.count &&
                  share->payload_bytes == (empty ? 0 : 4 * share->slice.count);
@@ -171,10 +174,12 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
     }
     link->filling = false;
     struct sgp_receive *receive = &node->receives[link->slot];
-    if (code != 0) {
+    if (code != 0 || sgp_core_has_gone(node)) {
         sgp_core_unreserve(node, link);
-        acknowledge(
-            node, link, code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE);
+        acknowledge(node, link,
+            code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED
+            : code != 0            ? SGP_REASON_NOT_FINITE
+                                   : SGP_REASON_LEAVING);
     } else {
         bool empty = link->incoming.payload_bytes == 0;
         receive->share = link->incoming;
@@ -185,6 +190,8 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         link->shares_received++;
         if (link->incoming.asks)
             sgp_core_asked(node, link->peer);
+        if (link->incoming.bequest > 0)
+            sgp_core_inherit(node, link);
         acknowledge(node, link, SGP_REASON_NONE);
     }
     sgp_core_take_promise(node, link);
@@ -261,11 +268,12 @@ void sgp_core_send_owed(struct sgp_node *node)
         struct sgp_core_link *link = &node->links[i];
         bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
-                     link->state == SGP_LINK_UP &&
+                     link->state == SGP_LINK_UP && link->pulse.state != SGP_NODE_DRAINING &&
                      sgp_core_covers(node, link->credit, link->owed.share.round) && !handing;
         if (!ready)
             continue;
         link->owed.sent = true;
+        node->leaving.sent = node->leaving.sent || link->owed.share.bequest > 0;
         link->credit = SGP_ROUND_NONE;
         struct sgp_message *message = sgp_core_send(node, link, SGP_SHARE);
         message->share = link->owed.share;
@@ -285,6 +293,8 @@ void sgp_core_credit(
 
 static void accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
 {
+    if (link->owed.share.bequest > 0)
+        sgp_core_bequest_accepted(node, link);
     if (link->owed.slot != SGP_SLOT_NONE)
         node->snapshot_users[link->owed.slot]--;
     link->owed.exists = false;
@@ -331,8 +341,10 @@ void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struc
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     else if (ack->reason == SGP_REASON_NONE)
         accepted_by_peer(node, link);
-    else
+    else {
+        link->declined = link->owed.share.bequest > 0;
         sgp_core_take_back(node, link, ack->reason);
+    }
 }
 
 /* After a reconnect: what the target says it accepted is settled. What it never saw is sent again

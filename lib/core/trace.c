@@ -23,6 +23,7 @@ static const char *const event_words[] = {
     [SGP_EVENT_PAUSE] = "pause",
     [SGP_EVENT_RESUME] = "resume",
     [SGP_EVENT_STOP] = "stop",
+    [SGP_EVENT_LEAVE] = "leave",
 };
 
 static const char *const effect_words[] = {

@@ -58,6 +58,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
             "the algorithms differ ([train] algorithm must be the same on every node)",
         [SGP_REASON_TOPOLOGY] = "the topology file has changed",
         [SGP_REASON_OUTSIZED] = "a value of the share is out of all proportion to the target's",
+        [SGP_REASON_LEFT] = "the node has left for good",
         [SGP_REASON_FORGOT] = "one end restarted and has no trace of it",
     };
     return WORD(words, reason);
@@ -80,6 +81,8 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_DIVERGED] = "diverged",
         [SGP_NOTE_ADOPTED] = "adopted",
         [SGP_NOTE_DRAINED] = "drained",
+        [SGP_NOTE_INHERITED] = "inherited",
+        [SGP_NOTE_DISSOLVED] = "dissolved",
     };
     return WORD(words, note);
 }
@@ -94,6 +97,7 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_ACK] = "acknowledgement",
         [SGP_WAITING_JOB] = "compute",
         [SGP_WAITING_ESTIMATE] = "estimate",
+        [SGP_WAITING_HEIR] = "heir",
     };
     return WORD(words, waiting);
 }

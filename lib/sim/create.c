@@ -37,6 +37,9 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_DIVERGED:
         host->diverged = true;
         break;
+    case SGP_NOTE_DISSOLVED:
+        sim->expected -= effect->factor;
+        break;
     case SGP_NOTE_DRAINED:
         host->drained = true;
         if (sim->options.checkpoint_ns > 0)

@@ -26,6 +26,10 @@
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_BOOL, PLACE(member), .later = true                        \
     }
+#define LATER_REAL(label, member, high)                                                            \
+    {                                                                                              \
+        .name = label, .kind = SGP_FIELD_REAL, PLACE(member), .most = high, .later = true          \
+    }
 #define REAL(label, member, high)                                                                  \
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_REAL, PLACE(member), .most = high                         \
@@ -91,6 +95,7 @@ static const struct sgp_field share_fields[] = {
     U64("payload_bytes", share.payload_bytes, 0, 4 * SGP_PARAMETERS_MAX),
     U64("checksum", share.checksum, 0, UINT64_MAX),
     LATER_BOOL("asks", share.asks),
+    LATER_REAL("bequest", share.bequest, SGP_NODES_MAX),
 };
 
 static const struct sgp_field ack_fields[] = {

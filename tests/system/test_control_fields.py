@@ -22,7 +22,7 @@ STATUS = {
     "schema": int, "version": str, "protocol": int, "name": str, "state": str, "incarnation": str,
     "uptime_seconds": NUMBER, "algorithm": str, "round": int, "epoch": NUMBER, "samples": int,
     "samples_per_second": NUMBER, "loss": NUMBER, "test_loss": NUMBER, "test_accuracy": NUMBER,
-    "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER,
+    "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "surplus": NUMBER,
     "parameters": int, "memory_bytes": int, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "starving": bool,
@@ -44,7 +44,7 @@ HISTORY = {
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/model",
          "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/pause",
-         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop"]
+         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/leave"]
 
 
 def read_safetensors(content):
@@ -344,10 +344,11 @@ class Orders(Control):
         os.chown(self.node.socket, 0, NOBODY)
         self.assertEqual(
             self.as_user(NOBODY, NOBODY, ("GET", "/v1/status"), ("POST", "/v1/evaluate"),
-                         ("POST", "/v1/pause"), ("POST", "/v1/resume"), ("POST", "/v1/stop")),
+                         ("POST", "/v1/pause"), ("POST", "/v1/resume"), ("POST", "/v1/stop"),
+                         ("POST", "/v1/leave")),
             [[200, None], [200, None]] +
             [[403, f"only root and the user of the daemon may {name} it; reading is for the whole "
-              "group"] for name in ("pause", "resume", "stop")])
+              "group"] for name in ("pause", "resume", "stop", "leave")])
         self.assertEqual(self.as_user(NOBODY, NOBODY - 1, ("GET", "/v1/status")), "PermissionError")
         self.assertEqual(self.node.status()["state"], "training")
         before = self.node.status()["round"]

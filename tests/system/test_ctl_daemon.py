@@ -7,6 +7,7 @@ import contextlib
 import http.server
 import json
 import os
+import socket
 import socketserver
 import struct
 import subprocess
@@ -28,7 +29,7 @@ STATUS = {
                  "phases": 1},
     "waiting": None, "last_error": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
     "loss": 0.1, "test_loss": None, "test_accuracy": 0.875, "learning_rate": 0.05, "weight": 1.0,
-    "weight_in_flight": 0.0, "disagreement": 0.001, "weight_minted": 0.0, "uptime_seconds": 3.5}
+    "weight_in_flight": 0.0, "disagreement": 0.001, "weight_minted": 0.0, "surplus": 0.0, "uptime_seconds": 3.5}
 
 PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": "up",
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
@@ -184,6 +185,20 @@ def test_orders_are_posted_without_a_body():
         with daemon({f"POST /v1/{order}": {"state": "training"}}) as (path, requests):
             assert run("-s", path, order)[0] == "state training\n"
             assert [(what, body) for what, _, body in requests] == [(f"POST /v1/{order}", b"")]
+
+
+def test_leave_tells_what_became_of_the_mass_and_waits_no_longer_than_told():
+    answer = {"POST /v1/leave": {"left": True, "heir": "n1", "weight": 1.25}}
+    assert ask(answer, "leave")[0] == "left yes\nheir n1\nweight 1.25\n"
+    assert json.loads(ask(answer, "leave", "--timeout", "5", "--json")[0]) == answer["POST /v1/leave"]
+    refusal = {"POST /v1/leave": (409, {"error": {"message": "the node cannot leave: it is joining"}})}
+    assert ask(refusal, "leave", status=1)[1] == "sgpctl: the node cannot leave: it is joining\n"
+    with socket.socket(socket.AF_UNIX) as mute, tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "s")
+        mute.bind(path)
+        mute.listen()
+        err = run("-s", path, "leave", "--timeout", "0.2", status=5)[1]
+        assert err == f"sgpctl: the daemon behind {path} did not answer within 0.2 s\n", err
 
 
 def test_refusals_have_the_daemons_words_and_their_status():

@@ -212,7 +212,7 @@ def test_generate_explains_what_a_family_cannot_do():
 def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
-    assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop",
+    assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
             "topology generate", "simulate"} == set(commands), commands
     for command in commands:

@@ -25,6 +25,7 @@ struct fake_job {
     view_evaluated evaluated;
     view_estimated estimated;
     view_predicted predicted;
+    view_left left;
     const float *features;
     uint64_t rows;
     void *argument;
@@ -191,11 +192,23 @@ static int fake_predict(
                      .predicted = done, .features = features, .rows = rows, .argument = argument});
 }
 
+static const char *fake_leave_obstacle(void *context)
+{
+    return ((struct fake *)context)->order_code < 0 ? "it is tired" : NULL;
+}
+
+static int fake_leave(void *context, view_left done, void *argument)
+{
+    return add_job(context, (struct fake_job){.left = done, .argument = argument});
+}
+
 /* Outputs: the sum of a row's features, and the first one. */
 static void end_job(struct fake *fake, const struct fake_job *job)
 {
     bool good = fake->code == 0;
-    if (job->evaluated) {
+    if (job->left) {
+        job->left(job->argument, fake->code, good ? "n1" : NULL, 1.25);
+    } else if (job->evaluated) {
         const struct sgp_evaluation evaluation = {.samples = 10, .loss = 0.25, .accuracy = 0.75};
         job->evaluated(job->argument, fake->code, good ? &evaluation : NULL, 17);
     } else if (job->estimated) {
@@ -238,6 +251,8 @@ static const struct view_actions fake_actions = {.status = fake_status,
     .resume = fake_resume,
     .stop = fake_stop,
     .reload = fake_reload,
+    .leave_obstacle = fake_leave_obstacle,
+    .leave = fake_leave,
     .evaluate = fake_evaluate,
     .estimate = fake_estimate,
     .predict = fake_predict};
@@ -647,6 +662,22 @@ Test(control, reload_says_what_has_changed_or_what_is_wrong_with_the_file)
         "/etc/sgpd/fleet.dot:3: syntax error");
     f->fake.order_code = SGP_E_STATE;
     expect_error(ask(f, "POST", "/v1/reload", ""), 409, "conflict", "not possible in this state");
+    finish(f);
+}
+
+Test(control, leaving_is_answered_when_the_node_has_left)
+{
+    struct fixture *f = start();
+    json_t *answer = parse_answer(ask(f, "POST", "/v1/leave", ""), 200);
+    expect_text(answer, "heir", "n1");
+    expect_number(answer, "weight", 1.25);
+    cr_assert(eq(int, json_is_true(json_object_get(answer, "left")), 1));
+    json_decref(answer);
+    f->fake.code = -ECANCELED;
+    expect_error(ask(f, "POST", "/v1/leave", ""), 503, "busy", "the daemon is stopping");
+    f->fake.order_code = SGP_E_STATE;
+    expect_error(
+        ask(f, "POST", "/v1/leave", ""), 409, "conflict", "the node cannot leave: it is tired");
     finish(f);
 }
 

@@ -99,8 +99,8 @@ Test(core, no_share_without_credit)
 
 Test(core, a_share_out_of_range_ends_the_connection)
 {
-    struct sgp_message bad[7];
-    for (size_t i = 0; i < 7; i++)
+    struct sgp_message bad[8];
+    for (size_t i = 0; i < 8; i++)
         bad[i] = share_of(1, 0, 1);
     bad[0].share.weight = (double)NAN;
     bad[1].share.weight = 2 * SGP_WEIGHT_PER_NODE + 0.5;
@@ -109,7 +109,8 @@ Test(core, a_share_out_of_range_ends_the_connection)
     bad[4].share.slice.first = 1;
     bad[5].share.payload_bytes = 4;
     bad[6].share.number = 0;
-    for (size_t i = 0; i < 7; i++) {
+    bad[7].share.bequest = 2.5;
+    for (size_t i = 0; i < 8; i++) {
         struct desk desk;
         open_pair(&desk);
         say(&desk, 1, SGP_IN, bad[i]);

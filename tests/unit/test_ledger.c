@@ -142,6 +142,43 @@ Test(ledger, what_cannot_grow_stays_as_it_was)
     ledger_close(&ledger);
 }
 
+/* An heir's and a leaver's: what they owe to the count, and that one is on its way out. */
+Test(ledger, a_surplus_and_a_bequest_survive)
+{
+    struct sgp_record_link links[4] = {{.peer = 1,
+        .out = true,
+        .number = 3,
+        .owes = true,
+        .owed_round = 5,
+        .owed_fraction = 1,
+        .owed_weight = 1.5,
+        .owed_bequest = 2.25}};
+    const struct sgp_record record = {.lineage = 7,
+        .weight = 0.5,
+        .surplus = 1.25,
+        .leaving = true,
+        .link_count = 1,
+        .link_capacity = 4,
+        .links = links};
+    sgp_node_destroy(node);
+    struct sgp_node_config config = {.topology = topology,
+        .method = sgp_method_find("sgp"),
+        .lineage = 7,
+        .parameters = 4,
+        .rounds = 100,
+        .local_steps = 1,
+        .record = &record};
+    cr_assert(zero(int, sgp_node_create(&config, &node)));
+    (void)commit_and_vanish();
+    struct ledger ledger = opened();
+    cr_assert(ledger.found);
+    cr_assert(eq(dbl, ledger.record.surplus, 1.25));
+    cr_assert(ledger.record.leaving);
+    cr_assert(not(ledger.record.left));
+    cr_assert(eq(dbl, ledger.record.links[0].owed_bequest, 2.25));
+    ledger_close(&ledger);
+}
+
 Test(ledger, a_torn_slot_leaves_the_one_before)
 {
     (void)commit_and_vanish();

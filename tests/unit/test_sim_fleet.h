@@ -31,7 +31,7 @@ struct fleet {
     float estimate[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
     uint32_t row_count;
     struct sgp_sim_row rows[FLEET_ROWS_MAX];
-    uint32_t notes[SGP_NOTE_DRAINED + 1];
+    uint32_t notes[SGP_NOTE_DISSOLVED + 1];
     struct sgp_error error;
 };
 
@@ -128,7 +128,7 @@ static void fleet_open(struct fleet *fleet)
         "%s", fleet->error.text);
 }
 
-static void fleet_run(struct fleet *fleet)
+static __attribute__((unused)) void fleet_run(struct fleet *fleet)
 {
     fleet_open(fleet);
     int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);

@@ -1,0 +1,208 @@
+/* Leaving for good: the node that goes, and its heir.
+ *
+ * The leaver ends its round, says that it drains, and refuses what still comes, so that it returns to
+ * its source. When nothing of its own is under way any more it gives all its mass to one living
+ * out-neighbour, marked as a bequest; once that is acknowledged it has left. A bequest that was not
+ * sent, or was refused, goes to another heir. One that was sent and not acknowledged may have been
+ * accepted: only its heir knows, so that one is waited for.
+ *
+ * The heir has then the mass of two. Whenever it begins a round it takes some of the surplus off its
+ * (x, w), which leaves its estimate as it is, until the total is the number of members again; never
+ * so much that it would starve. */
+#include "core/core.h"
+
+#include <math.h>
+
+#define SGP_LINGER_NS SGP_SECOND /* what sources sent before they heard of it is still answered */
+
+/* ---- the one that goes ---- */
+
+static bool has_neighbour(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (!node->links[i].retired)
+            return true;
+    return false;
+}
+
+const char *sgp_node_leave_obstacle(const struct sgp_node *node)
+{
+    if (node->leaving.wanted)
+        return "it is leaving already";
+    if (node->state == SGP_NODE_JOINING)
+        return "it is joining and has no part in the training yet; stop it instead";
+    if (node->state == SGP_NODE_FINISHED)
+        return "training is over, and all nodes hold the model; stop it instead";
+    if (node->state == SGP_NODE_DRAINING)
+        return "it is stopping";
+    if (!has_neighbour(node))
+        return "the topology names nobody to whom it gives, so nobody can take its mass; stop it "
+               "instead";
+    return NULL;
+}
+
+void sgp_core_leave(struct sgp_node *node)
+{
+    if (sgp_node_leave_obstacle(node) != NULL)
+        return;
+    node->leaving.wanted = true;
+    node->unrecorded = true;
+}
+
+/* At the end of a round, or in a pause, one who wants to leave does. */
+bool sgp_core_leaves_now(struct sgp_node *node)
+{
+    if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING)
+        return false;
+    node->leaving.since = node->now;
+    node->again = true;
+    sgp_core_enter(node, SGP_STAGE_IDLE);
+    sgp_core_become(node, SGP_NODE_DRAINING);
+    return true;
+}
+
+bool sgp_core_has_gone(const struct sgp_node *node)
+{
+    return node->leaving.wanted && node->state == SGP_NODE_DRAINING;
+}
+
+bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_has_gone(node) && !node->leaving.left && node->leaving.heir == link->peer &&
+           link->direction == SGP_OUT && !link->owed.exists;
+}
+
+/* The link over which the bequest is owed, or NULL. */
+struct sgp_core_link *sgp_core_bequest(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->links[i].owed.exists && node->links[i].owed.share.bequest > 0)
+            return &node->links[i];
+    return NULL;
+}
+
+/* STOP while leaving: one who has handed nothing over yet stays a member; else the record says that it
+ * leaves, and the next process sees to the end of it. */
+void sgp_core_stay(struct sgp_node *node)
+{
+    if (node->leaving.left || sgp_core_bequest(node) != NULL)
+        node->leaving.stopped = true;
+    else
+        node->leaving.wanted = false;
+    node->unrecorded = true;
+}
+
+void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link)
+{
+    node->leaving.left = true;
+    node->leaving.heir = link->peer;
+    node->leaving.weight = link->owed.share.weight;
+    node->surplus = 0; /* it went with the bequest */
+}
+
+/* Nobody's payload is on its way any more, as far as can be known. */
+static bool is_quiet(const struct sgp_node *node)
+{
+    for (uint32_t i = node->out_count; i < node->link_count; i++)
+        if (node->links[i].filling)
+            return false;
+    return node->now >= node->leaving.since + SGP_LINGER_NS;
+}
+
+sgp_time sgp_core_leave_deadline(const struct sgp_node *node)
+{
+    sgp_time at = node->leaving.since + SGP_LINGER_NS;
+    bool lingers = node->leaving.left && !node->drained && at > node->now;
+    return lingers ? at : SGP_TIME_NEVER;
+}
+
+static bool owes_anything(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->links[i].owed.exists)
+            return true;
+    return false;
+}
+
+static bool may_inherit(const struct sgp_core_link *link)
+{
+    return sgp_core_living(link) && !link->retired && !link->declined;
+}
+
+/* The present heir, if it still is one, else the first that can be. Its promise is the round that it
+ * is in, so that its buffer is not put off. */
+static struct sgp_core_link *choose_heir(struct sgp_node *node)
+{
+    struct sgp_core_link *heir = NULL;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        bool present = link->peer == node->leaving.heir;
+        if (may_inherit(link) && (heir == NULL || present))
+            heir = link;
+    }
+    uint32_t peer = heir != NULL ? heir->peer : SGP_SLOT_NONE;
+    if (peer == node->leaving.heir)
+        return heir;
+    node->leaving.heir = peer;
+    node->stage_since = node->now;
+    if (heir != NULL)
+        node->leaving.round = heir->pulse.round < node->round ? heir->pulse.round : node->round;
+    return heir;
+}
+
+/* The bequest is owed: if it never left and its heir is gone, there are others. */
+static void see_to_bequest(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (node->leaving.sent || link->owed.publishing || link->owed.lost || may_inherit(link))
+        return;
+    sgp_core_take_back(node, link, SGP_REASON_LEAVING);
+    node->again = true;
+}
+
+void sgp_core_hand_over(struct sgp_node *node)
+{
+    if (node->drained || node->stage == SGP_STAGE_PUBLISHING)
+        return;
+    if (node->leaving.left) {
+        if (is_quiet(node))
+            sgp_core_depart(node, SGP_REASON_LEFT);
+        return;
+    }
+    struct sgp_core_link *link = sgp_core_bequest(node);
+    if (link != NULL)
+        see_to_bequest(node, link);
+    if (owes_anything(node) || node->seeking.wants)
+        return;
+    struct sgp_core_link *heir = choose_heir(node);
+    if (heir == NULL || !sgp_core_covers(node, heir->credit, node->leaving.round))
+        return;
+    node->leaving.sent = false;
+    if (sgp_core_give_all(node, heir, node->leaving.round, 1 + node->surplus) &&
+        node->publish_slot != SGP_SLOT_NONE)
+        sgp_core_enter(node, SGP_STAGE_PUBLISHING);
+}
+
+/* ---- the heir ---- */
+
+void sgp_core_inherit(struct sgp_node *node, const struct sgp_core_link *link)
+{
+    node->surplus += link->incoming.bequest;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
+    note->link.direction = link->direction;
+    note->factor = link->incoming.weight;
+}
+
+void sgp_core_dissolve(struct sgp_node *node)
+{
+    double spare = node->weight - SGP_STARVING * node->config.weight_least;
+    double off = fmin(node->surplus, fmin(node->weight / 2, spare));
+    if (!(off > 0))
+        return;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+    effect->factor = (node->weight - off) / node->weight;
+    node->weight -= off;
+    node->surplus -= off;
+    node->unrecorded = true;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
+    note->factor = off;
+}

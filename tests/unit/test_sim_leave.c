@@ -1,0 +1,154 @@
+/* Nodes that leave for good, in virtual time and among faults: their mass is somewhere at any moment,
+ * and in the end the total weight is the number of those who stayed. */
+#include "test_sim_fleet.h"
+
+static const char *const methods[] = {SGP_METHOD_NAMES};
+
+static double surplus_of(const struct fleet *fleet)
+{
+    double surplus = 0;
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        surplus += status.surplus;
+    }
+    return surplus;
+}
+
+static bool has_left(const struct fleet *fleet, uint32_t node)
+{
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, node), &status);
+    return status.left;
+}
+
+/* All agree on 3 before one leaves: scaling down leaves the estimate as it is. */
+Test(leave, three_of_four_go_on_with_the_weight_of_three)
+{
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct fleet *fleet = fleet_generate("bidirectional-ring", 4, 0);
+        fleet->options.method = sgp_method_find(methods[m]);
+        fleet->options.rounds = 300;
+        fleet->options.compute_jitter = 0.5;
+        for (uint32_t i = 0; i < 4; i++)
+            fleet->start[i][0] = 3;
+        fleet_open(fleet);
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s: %s",
+            methods[m], fleet->error.text);
+        cr_assert(has_left(fleet, 2), "%s", methods[m]);
+        cr_assert(eq(u32, fleet_summary(fleet).finished, 3), "%s", methods[m]);
+        cr_assert(epsilon_eq(dbl, surplus_of(fleet), 0, 1e-12), "%s", methods[m]);
+        cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 3, 1e-11), "%s", methods[m]);
+        cr_assert(eq(u32, fleet->notes[SGP_NOTE_INHERITED], 1));
+        for (uint32_t i = 0; i < 4; i++) {
+            float estimate = 3;
+            if (i != 2)
+                sgp_sim_estimate(fleet->sim, i, &estimate);
+            cr_assert(epsilon_eq(dbl, (double)estimate, 3, 1e-4), "%s", methods[m]);
+        }
+        fleet_destroy(fleet);
+    }
+}
+
+/* Each hands on what it had inherited itself. */
+Test(leave, one_after_the_other_until_two_are_left)
+{
+    struct fleet *fleet = fleet_generate("complete", 6, 0);
+    fleet->options.rounds = 400;
+    fleet_open(fleet);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert(zero(int,
+            sgp_sim_command(fleet->sim, SGP_SECOND + i * SGP_SECOND / 10, i, SGP_EVENT_LEAVE)));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert(has_left(fleet, i));
+    cr_assert(epsilon_eq(dbl, surplus_of(fleet), 0, 1e-12));
+    cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 2, 1e-11));
+    fleet_destroy(fleet);
+}
+
+struct trouble {
+    struct sgp_sim_absence absences[2];
+    struct sgp_sim_crash crashes[3];
+    struct sgp_sim_cut cut;
+};
+
+static sgp_time moment(struct sgp_random *random, sgp_time most)
+{
+    return 1 + (sgp_time)sgp_random_below(random, (uint64_t)most);
+}
+
+static void make_trouble(struct fleet *fleet, struct sgp_random *random, struct trouble *trouble)
+{
+    static const uint32_t island[] = {1, 4};
+    uint32_t nodes = fleet->topology->node_count;
+    for (int i = 0; i < 2; i++) {
+        sgp_time from = moment(random, 8 * SGP_SECOND);
+        trouble->absences[i] = (struct sgp_sim_absence){
+            (uint32_t)sgp_random_below(random, nodes), from, from + moment(random, 8 * SGP_SECOND)};
+    }
+    for (int i = 0; i < 3; i++) {
+        sgp_time at = moment(random, 12 * SGP_SECOND);
+        trouble->crashes[i] =
+            (struct sgp_sim_crash){.node = (uint32_t)sgp_random_below(random, nodes),
+                .at = at,
+                .back = at + moment(random, 4 * SGP_SECOND)};
+    }
+    sgp_time from = moment(random, 10 * SGP_SECOND);
+    trouble->cut = (struct sgp_sim_cut){island, 2, from, from + 5 * SGP_SECOND};
+    fleet->options.absences = trouble->absences;
+    fleet->options.absence_count = 2;
+    fleet->options.crashes = trouble->crashes;
+    fleet->options.crash_count = 3;
+    fleet->options.cuts = &trouble->cut;
+    fleet->options.cut_count = 1;
+}
+
+static uint32_t campaign(const char *method, uint64_t seed)
+{
+    static const char *const families[] = {
+        "bidirectional-ring", "one-peer-exponential", "complete", "random"};
+    struct trouble trouble;
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 9);
+    struct fleet *fleet = fleet_generate(families[seed % 4], 7, 0);
+    make_trouble(fleet, &random, &trouble);
+    for (int i = 0; i < 7; i++)
+        fleet->start[i][0] = (float)i;
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.overlap = (uint32_t)(seed % 3);
+    fleet->options.seed = seed;
+    fleet->options.rounds = 600;
+    fleet->options.final_cycles = 30;
+    fleet->options.compute_ns = 50 * SGP_MILLISECOND;
+    fleet->options.compute_jitter = 0.9;
+    fleet->options.loss = (double)(seed % 3) * 0.01;
+    fleet->options.through_wire = seed % 2 == 0;
+    fleet_open(fleet);
+    /* of a ring only one: who restarts between two that have left would wait for them for ever */
+    for (uint32_t i = 0; i < (seed % 4 == 0 ? 1 : 2); i++)
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, moment(&random, 14 * SGP_SECOND),
+                                (uint32_t)sgp_random_below(&random, 7), SGP_EVENT_LEAVE)));
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(zero(int, status), "%s, seed %d: %s", method, (int)seed, fleet->error.text);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < 7; i++)
+        left += has_left(fleet, i);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished + left, 7), "%s, seed %d", method, (int)seed);
+    cr_assert(epsilon_eq(dbl, summary.weight, 7 - left + surplus_of(fleet), 1e-11), "%s, seed %d",
+        method, (int)seed);
+    fleet_destroy(fleet);
+    return left;
+}
+
+Test(leave, campaigns_of_leaves_among_faults_lose_nothing)
+{
+    uint32_t left = 0;
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+        for (uint64_t seed = 1; seed <= 20; seed++)
+            left += campaign(methods[m], seed);
+    cr_assert(ge(u32, left, 100), "%u of 175 orders were carried out", left);
+}
