@@ -103,6 +103,15 @@ struct sgp_sim_crash {
     bool forgets;
 };
 
+/* A topology file for a node, in force from `at` on. The first of a node's is the one that it starts with,
+ * at its time; the others it reloads, in order of time. */
+struct sgp_sim_reload {
+    uint32_t node;
+    sgp_time at;
+    const struct sgp_topology
+        *topology; /* borrowed; names the node, and no other than the fleet's */
+};
+
 /* What is known when the last present node has completed a round. */
 struct sgp_sim_row {
     sgp_round round;
@@ -180,6 +189,8 @@ struct sgp_sim_options {
     uint32_t half_open_count;
     const struct sgp_sim_clock *clocks;
     uint32_t clock_count;
+    const struct sgp_sim_reload *reloads;
+    uint32_t reload_count;
     const struct sgp_sink *sink; /* gets the drivers' TRACE lines; may be NULL */
 
     void *context; /* handed to the callbacks */
@@ -202,7 +213,9 @@ SGP_API void sgp_sim_options_init(struct sgp_sim_options *options);
 
 struct sgp_sim;
 
-/* Create a simulation at time 0. The topology is borrowed and must outlive it; options, with the
+/* Create a simulation at time 0. The topology names every node that will ever take part; those without
+ * reloads start with it at once. Its index of a node is that of all functions and options here; what
+ * a note says of a peer is by the node's own file. The topology is borrowed and must outlive it; options, with the
  * arrays that they point to, are copied. Returns 0; -EINVAL with the reason in *error (may be NULL)
  * for an option out of range; -ENOMEM; or what the trainer callback returned. */
 SGP_API int sgp_sim_create(const struct sgp_topology *topology,

@@ -10,10 +10,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-static struct sgp_link link_at(const struct sgp_sim_connection *connection, uint32_t side)
+static struct sgp_link link_at(
+    const struct sgp_sim *sim, const struct sgp_sim_connection *connection, uint32_t side)
 {
+    const struct sgp_sim_host *host = &sim->hosts[connection->hosts[side]];
     return (struct sgp_link){
-        .peer = connection->hosts[!side],
+        .peer = host->file->nodes[connection->hosts[!side]],
         .direction = side == SGP_SIM_SOURCE ? SGP_OUT : SGP_IN,
         .connection = connection->id,
     };
@@ -47,7 +49,7 @@ static void down(
     if (side == SGP_SIM_TARGET)
         sgp_sim_drop_payload(sim, connection);
     struct sgp_event event = {
-        .type = SGP_EVENT_DOWN, .link = link_at(connection, side), .code = code};
+        .type = SGP_EVENT_DOWN, .link = link_at(sim, connection, side), .code = code};
     sgp_sim_post(sim, &sim->hosts[connection->hosts[side]], &event);
 }
 
@@ -61,7 +63,8 @@ static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     open = answer > open ? answer : open;
     if (sgp_sim_ready(sim, target) == SGP_TIME_NEVER) /* a stopped process's kernel would accept */
         open = SGP_TIME_NEVER;
-    struct sgp_event event = {.type = SGP_EVENT_UP, .link = link_at(connection, SGP_SIM_SOURCE)};
+    struct sgp_event event = {
+        .type = SGP_EVENT_UP, .link = link_at(sim, connection, SGP_SIM_SOURCE)};
     if (open <= sim->now && sim->hosts[target].dead) {
         event.type = SGP_EVENT_DOWN;
         event.link.connection = 0;
@@ -99,6 +102,27 @@ static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sg
     return status == 0;
 }
 
+/* Whether the target's file has the edge, or had it; else the caller is refused, as in daemon/edges.c. */
+static bool is_known(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+{
+    struct sgp_sim_host *host = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
+    struct sgp_peer_status link;
+    struct sgp_node_status status;
+    if (sgp_sim_link_status(host, &sim->links[connection->links[SGP_SIM_TARGET]], &link))
+        return true;
+    sgp_node_status(host->node, &status);
+    struct sgp_message goodbye = {.type = SGP_GOODBYE,
+        .pulse = {.state = status.state,
+            .round = status.round,
+            .next_round = SGP_ROUND_NONE,
+            .ends = status.rounds,
+            .stop = SGP_ROUND_NONE},
+        .goodbye = {.reason = SGP_REASON_UNKNOWN, .text = sgp_reason_text(SGP_REASON_UNKNOWN)}};
+    connection->ends[SGP_SIM_TARGET] = SGP_SIM_END_OPEN;
+    sgp_sim_hang_up(host, link_at(sim, connection, SGP_SIM_TARGET), SGP_E_UNKNOWN_NODE, &goodbye);
+    return false;
+}
+
 static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side,
     struct sgp_sim_flight *flight)
 {
@@ -112,8 +136,10 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     if (!unpack(sim, flight, &text))
         return;
     const struct sgp_message *message = &flight->message;
-    struct sgp_event event = {.link = link_at(connection, side), .message = message};
+    struct sgp_event event = {.link = link_at(sim, connection, side), .message = message};
     if (message->type == SGP_HELLO && connection->ends[side] == SGP_SIM_END_NONE) {
+        if (!is_known(sim, connection))
+            return;
         connection->ends[side] = SGP_SIM_END_OPEN;
         event.type = SGP_EVENT_UP;
         sgp_sim_post(sim, host, &event);
@@ -194,7 +220,8 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         return;
     }
     struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
-    struct sgp_event event = {.type = SGP_EVENT_HEARD, .link = link_at(connection, SGP_SIM_TARGET)};
+    struct sgp_event event = {
+        .type = SGP_EVENT_HEARD, .link = link_at(sim, connection, SGP_SIM_TARGET)};
     if (sim->now < connection->payload_due) {
         sgp_time next = sim->now + SGP_SIM_HEARD_NS;
         next = next < connection->payload_due ? next : connection->payload_due;

@@ -44,7 +44,7 @@ int sgp_sim_check_init(struct sgp_sim *sim)
     for (uint32_t i = 0; i < sim->host_count; i++) {
         struct sgp_trainer *trainer = sim->hosts[i].trainer;
         trainer->methods->estimate(trainer, 1.0, sim->after);
-        for (uint64_t c = 0; c < dimension; c++)
+        for (uint64_t c = 0; c < dimension && !sim->hosts[i].dead; c++)
             sim->moved[c] += (double)sim->after[c];
         sgp_sim_add(&sim->weight, sim->hosts[i].weight);
     }
@@ -76,7 +76,7 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
 static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out)
 {
     struct sgp_peer_status status;
-    sgp_node_link_status(source->node, (uint32_t)(out - sim->links) - source->link_first, &status);
+    (void)sgp_sim_link_status(source, out, &status);
     bool seen = sim->links[out->other].accepted < status.last_number;
     double unseen = seen ? 0 : status.weight_owed;
     sgp_sim_add(&sim->weight_unseen, unseen - out->weight_unseen);
@@ -116,13 +116,14 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
 
 static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
 {
-    struct sgp_sim_link *link = sgp_sim_link_of(host, event->peer, event->direction);
+    struct sgp_sim_link *link =
+        sgp_sim_link_of(host, host->file->hosts[event->peer], event->direction);
     if (event->direction == SGP_OUT) {
         see_link(sim, host, link);
         return;
     }
     struct sgp_peer_status status;
-    sgp_node_link_status(host->node, (uint32_t)(link - sim->links) - host->link_first, &status);
+    (void)sgp_sim_link_status(host, link, &status);
     if (status.last_number == 0) /* nothing yet from this lineage of the source */
         link->accepted = 0;
     if (status.last_number == link->accepted)
@@ -183,10 +184,9 @@ static double count_in_flight(const struct sgp_sim *sim, const struct sgp_sim_ho
     double sum = 0;
     for (uint32_t i = 0; i < source->out_count && source->weight_in_flight > 0; i++) {
         const struct sgp_sim_link *out = &sim->links[source->link_first + i];
-        const struct sgp_sim_host *target = &sim->hosts[out->peer];
         struct sgp_peer_status here, there;
-        sgp_node_link_status(source->node, i, &here);
-        sgp_node_link_status(target->node, out->other - target->link_first, &there);
+        (void)sgp_sim_link_status(source, out, &here);
+        (void)sgp_sim_link_status(&sim->hosts[out->peer], &sim->links[out->other], &there);
         if (there.last_number < here.last_number)
             sum += here.weight_owed;
     }

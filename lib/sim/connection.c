@@ -65,8 +65,9 @@ void sgp_sim_dial(void *context, uint32_t peer)
     sim->connections[index] = connection;
     connection->id = ++sim->serial << 32 | index;
     connection->hosts[SGP_SIM_SOURCE] = host->index;
-    connection->hosts[SGP_SIM_TARGET] = peer;
-    const struct sgp_sim_link *link = sgp_sim_link_of(host, peer, SGP_OUT);
+    connection->hosts[SGP_SIM_TARGET] = host->file->hosts[peer];
+    const struct sgp_sim_link *link =
+        sgp_sim_link_of(host, connection->hosts[SGP_SIM_TARGET], SGP_OUT);
     connection->links[SGP_SIM_SOURCE] = (uint32_t)(link - sim->links);
     connection->links[SGP_SIM_TARGET] = link->other;
     connection->give_up = sim->now + SGP_SIM_CONNECT_NS + 2 * sim->options.latency_ns;

@@ -97,6 +97,7 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     struct sgp_node *node;
     struct sgp_trainer *trainer;
     struct sgp_node_config config;
+    sgp_sim_take_file(host);
     sgp_sim_node_config(sim, host, &config);
     if (crash->forgets)
         config.lineage = sgp_random_next(&sim->random) | 1;
@@ -111,7 +112,11 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     int status = sgp_node_create(&config, &node);
     if (status < 0)
         return status;
-    status = sim->options.trainer(sim->options.context, host->index, &trainer);
+    struct sgp_node_needs needs;
+    sgp_node_counts(node, &needs);
+    status = sgp_sim_make_room(sim, host, &needs);
+    if (status == 0)
+        status = sim->options.trainer(sim->options.context, host->index, &trainer);
     if (status < 0) {
         sgp_node_destroy(node);
         return status;

@@ -69,28 +69,30 @@ static const struct sgp_driver_verbs verbs = {
 
 /* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
  * giving leaves it what its sparsest phase keeps, or half where it chooses itself. */
-static double guard_of(const struct sgp_sim *sim, uint32_t node, double weight_least)
+double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
+    const struct sgp_topology *topology = host->file->topology;
     double keep = sim->options.method->whom == SGP_WHOM_ONE_BY_LOT ? 0.5 : 1;
-    for (uint32_t p = 0; p < sim->topology->phase_count; p++)
-        keep = fmin(keep, sgp_phase_keep(&sim->topology->phases[p], node));
-    return SGP_STARVING * weight_least * keep;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        keep = fmin(keep, sgp_phase_keep(&topology->phases[p], host->file->nodes[host->index]));
+    return SGP_STARVING * host->weight_least * keep;
 }
 
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config)
 {
     const struct sgp_sim_options *options = &sim->options;
+    const struct sgp_topology *topology = host->file->topology;
     *ret_config = (struct sgp_node_config){
-        .topology = sim->topology,
-        .self = host->index,
+        .topology = topology,
+        .self = host->file->nodes[host->index],
         .method = sim->options.method,
         .overlap = sim->options.overlap,
         .backup_neighbours = sim->options.backup_neighbours,
         .lineage = host->lineage,
         .seed = options->seed,
         .parameters = options->dimension,
-        .fingerprint = {.shape = options->dimension, .topology = sim->topology->digest},
+        .fingerprint = {.shape = options->dimension, .topology = topology->digest},
         .rounds = options->rounds,
         .local_steps = options->local_steps,
         .final_cycles = options->final_cycles,
@@ -99,23 +101,20 @@ void sgp_sim_node_config(
     };
 }
 
-static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, double weight_least,
-    struct sgp_random *lineages)
+static int create_node(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_random *lineages)
 {
     struct sgp_node_config config;
     host->lineage = sgp_random_next(lineages) | 1;
-    host->weight_least = weight_least;
+    host->weight_least = host->file->weight_least[host->file->nodes[host->index]];
     sgp_sim_node_config(sim, host, &config);
-    host->guard = guard_of(sim, host->index, weight_least);
+    host->guard = sgp_sim_guard(sim, host);
     return sgp_node_create(&config, &host->node);
 }
 
 static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     struct sgp_node_needs needs;
-    int status = sgp_node_needs(sim->topology, host->index, sim->options.method, &needs);
-    if (status < 0)
-        return status;
+    sgp_node_counts(host->node, &needs);
     uint64_t dimension = sim->options.dimension;
     host->snapshot_count = needs.snapshots;
     host->receive_count = needs.receives;
@@ -134,14 +133,14 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     return complete ? 0 : -ENOMEM;
 }
 
-static int create_host(
-    struct sgp_sim *sim, uint32_t index, double weight_least, struct sgp_random *lineages)
+static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *lineages)
 {
     struct sgp_sim_host *host = &sim->hosts[index];
     *host = (struct sgp_sim_host){
         .sim = sim, .index = index, .compute_factor = 1, .tick_at = SGP_TIME_NEVER};
+    host->file = sgp_sim_first_file(sim, index, &host->dead);
     sgp_random_init(&host->random, sim->options.seed, STREAM_COMPUTE + index);
-    int status = create_node(sim, host, weight_least, lineages);
+    int status = create_node(sim, host, lineages);
     if (status == 0)
         status = create_buffers(sim, host);
     if (status == 0)
@@ -163,51 +162,13 @@ static int create_host(
     return 0;
 }
 
-/* List every core's links, and find each edge's other end. */
-static int create_links(struct sgp_sim *sim)
-{
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < sim->host_count; i++) {
-        sim->hosts[i].link_first = total;
-        sim->hosts[i].link_count = sgp_node_link_count(sim->hosts[i].node);
-        total += sim->hosts[i].link_count;
-    }
-    sim->links = calloc(total + 1u, sizeof *sim->links);
-    if (!sim->links)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < sim->host_count; i++) {
-        struct sgp_sim_host *host = &sim->hosts[i];
-        for (uint32_t j = 0; j < host->link_count; j++) {
-            struct sgp_peer_status status;
-            sgp_node_link_status(host->node, j, &status);
-            sim->links[host->link_first + j].peer = status.peer;
-            host->out_count += status.direction == SGP_OUT;
-        }
-    }
-    for (uint32_t i = 0; i < sim->host_count; i++) {
-        struct sgp_sim_host *host = &sim->hosts[i];
-        for (uint32_t j = 0; j < host->link_count; j++) {
-            struct sgp_sim_link *link = &sim->links[host->link_first + j];
-            enum sgp_direction there = j < host->out_count ? SGP_IN : SGP_OUT;
-            const struct sgp_sim_link *other =
-                sgp_sim_link_of(&sim->hosts[link->peer], host->index, there);
-            link->other = (uint32_t)(other - sim->links);
-        }
-    }
-    return 0;
-}
-
 static int create_hosts(struct sgp_sim *sim)
 {
-    double *least = malloc(sim->host_count * sizeof *least);
-    if (!least)
-        return -ENOMEM;
     struct sgp_random lineages;
     sgp_random_init(&lineages, sim->options.seed, STREAM_LINEAGE);
-    int status = sgp_topology_weight_least(sim->topology, least);
+    int status = sgp_sim_read_files(sim);
     for (uint32_t i = 0; i < sim->host_count && status == 0; i++)
-        status = create_host(sim, i, least[i], &lineages);
-    free(least);
+        status = create_host(sim, i, &lineages);
     if (status < 0)
         return status;
     for (uint32_t i = 0; i < sim->options.straggler_count; i++) {
@@ -216,7 +177,7 @@ static int create_hosts(struct sgp_sim *sim)
     }
     sim->options.stragglers = NULL; /* the hosts know them now */
     sim->effects.items = calloc(sim->effects.capacity, sizeof *sim->effects.items);
-    return sim->effects.items ? create_links(sim) : -ENOMEM;
+    return sim->effects.items ? sgp_sim_create_links(sim) : -ENOMEM;
 }
 
 /* How long nobody may complete a round before we say that nobody ever will. */
@@ -246,6 +207,7 @@ static int schedule_start(struct sgp_sim *sim)
         sgp_sim_push(sim, 0, SGP_SIM_START, 0, i);
     int status = sgp_sim_schedule_faults(sim);
     sim->faults_end = sgp_sim_faults_end(sim);
+    sgp_sim_schedule_reloads(sim);
     sim->stall_ns = stall_of(sim);
     return status;
 }
@@ -313,6 +275,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     for (uint32_t i = 0; i < sim->host_count && sim->hosts; i++)
         finish_host(&sim->hosts[i]);
     sgp_sim_free_faults(sim);
+    sgp_sim_forget_files(sim);
     sgp_sim_network_finish(sim);
     sgp_sim_check_finish(sim);
     sgp_sim_rows_finish(sim);

@@ -135,7 +135,9 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     int status = check_counts(topology, options, error);
     if (status == 0)
         status = check_processes(topology->node_count, options, error);
-    return status == 0 ? check_network(topology->node_count, options, error) : status;
+    if (status == 0)
+        status = check_network(topology->node_count, options, error);
+    return status == 0 ? sgp_sim_check_reloads(topology, options, error) : status;
 }
 
 /* ---- a copy ---- */

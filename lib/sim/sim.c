@@ -191,6 +191,8 @@ static void step(struct sgp_sim *sim)
         sgp_sim_half_open(sim, &sim->options.half_opens[index]);
     else if (kind == SGP_SIM_CRASH)
         sgp_sim_die(sim, &sim->options.crashes[index]);
+    else if (kind == SGP_SIM_RELOAD)
+        sgp_sim_reload(sim, &sim->options.reloads[index]);
     else if (kind == SGP_SIM_REBIRTH)
         rebirth(sim, &sim->options.crashes[index]);
     else
@@ -228,7 +230,8 @@ static uint32_t tell_waiting(
         sgp_sim_name(sim, index), state, (long long)status.round, waits ? ", waits for " : "",
         waits ? sgp_waiting_name(status.waiting) : "");
     *used = bytes < 0 || (size_t)bytes >= size - *used ? size - 1 : *used + (size_t)bytes;
-    return waits ? status.waiting_peer : SGP_SLOT_NONE;
+    return waits && status.waiting_peer != SGP_SLOT_NONE ? host->file->hosts[status.waiting_peer]
+                                                         : SGP_SLOT_NONE;
 }
 
 /* Blame whoever has waited longest, and follow whom it waits for: to one who waits for nobody, or

@@ -8,6 +8,7 @@
  *   arrive.c   what reaches one
  *   weather.c  which faults are on now
  *   compute.c  each host's queue of jobs, and what they do to the parameters
+ *   membership.c  which topology file each host has, and new ones
  *   crash.c    processes that die and begin again
  *   check.c    the invariants: running sums after every event, the full count every round
  *   rows.c     what is told of every round
@@ -31,6 +32,7 @@ enum sgp_sim_kind {
     SGP_SIM_GONE,       /* host */
     SGP_SIM_CRASH,      /* crash */
     SGP_SIM_REBIRTH,    /* crash */
+    SGP_SIM_RELOAD,     /* reload of the options */
     SGP_SIM_CHECKPOINT, /* host */
     SGP_SIM_LEAP,       /* host; its clock has leapt: what it waited for may be due */
     SGP_SIM_HALF_OPEN,  /* half-open link of the options */
@@ -88,16 +90,26 @@ struct sgp_sim_checkpoint {
     double weight;
 };
 
+/* A topology file. Hosts are those of the first; another may call them by other indices. */
+struct sgp_sim_file {
+    const struct sgp_topology *topology;
+    uint32_t *hosts;      /* by node of the file */
+    uint32_t *nodes;      /* by host; SGP_SLOT_NONE: it is not in the file */
+    double *weight_least; /* by node of the file */
+};
+
 struct sgp_sim_host {
     struct sgp_sim *sim;
     uint32_t index;
+    const struct sgp_sim_file *file;      /* of the core */
+    const struct sgp_sim_file *file_next; /* for the next process, or NULL: the same */
     struct sgp_node *node;
     struct sgp_driver driver;
     struct sgp_trainer *trainer;
     struct sgp_random random; /* of its compute jitter */
     double compute_factor;
 
-    uint32_t link_first; /* of sim->links; in the core's order: out-links, then in-links */
+    uint32_t link_first; /* of sim->links: out-links by host, then in-links, of all files */
     uint32_t out_count, link_count;
     uint32_t snapshot_count, receive_count;
     float *snapshots;    /* snapshot_count x dimension */
@@ -112,7 +124,7 @@ struct sgp_sim_host {
     sgp_time busy_until; /* its network card */
 
     bool gone, diverged, drained, done;
-    bool dead;    /* between a crash and its rebirth */
+    bool dead;    /* between a crash and its rebirth, or not yet born */
     uint8_t life; /* a number of it: jobs of a former one are not done */
     uint64_t lineage;
     double weight_least;
@@ -126,9 +138,9 @@ struct sgp_sim_host {
     double guard;                    /* the least weight at which it may ever train */
 };
 
-/* One end of a directed edge, in the order of the core's links. */
+/* One end of a directed edge of any file. */
 struct sgp_sim_link {
-    uint32_t peer;
+    uint32_t peer;        /* host */
     uint32_t other;       /* the same edge at the peer, an index of sim->links */
     uint64_t accepted;    /* IN: number of the last accepted share */
     double weight_unseen; /* OUT: accepted by the target while the source still owes it */
@@ -202,6 +214,8 @@ struct sgp_sim {
 
     uint32_t host_count, done_count;
     struct sgp_sim_host *hosts;
+    struct sgp_sim_file *files; /* the fleet's first */
+    uint32_t file_count;
     struct sgp_sim_link *links;
     struct sgp_effects effects;
 
@@ -298,6 +312,28 @@ void sgp_sim_free_faults(struct sgp_sim *sim);
 /* create.c */
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
+
+double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host);
+
+/* membership.c */
+int sgp_sim_check_reloads(const struct sgp_topology *topology,
+    const struct sgp_sim_options *options, struct sgp_error *error);
+int sgp_sim_read_files(struct sgp_sim *sim); /* 0 or -ENOMEM */
+void sgp_sim_forget_files(struct sgp_sim *sim);
+/* The file that a host begins with, and whether it begins later than at 0. */
+const struct sgp_sim_file *sgp_sim_first_file(
+    const struct sgp_sim *sim, uint32_t host, bool *ret_later);
+int sgp_sim_create_links(struct sgp_sim *sim); /* 0 or -ENOMEM */
+void sgp_sim_schedule_reloads(struct sgp_sim *sim);
+void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload);
+/* The process of a host that begins anew reads the file that is there now: its record with that. */
+void sgp_sim_take_file(struct sgp_sim_host *host);
+/* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
+int sgp_sim_make_room(
+    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_node_needs *needs);
+/* What a host's core says of its end of an edge; false, and all zero, if it knows of none. */
+bool sgp_sim_link_status(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
+    struct sgp_peer_status *ret_status);
 
 /* crash.c */
 void sgp_sim_commit(void *context, const struct sgp_node *node);

@@ -1,0 +1,197 @@
+/* Topology files that change while a fleet trains: the simulator's checkers count the mass after every
+ * event, whatever the order in which nodes reload. */
+#include "test_sim_fleet.h"
+
+#include <errno.h>
+
+#define FILES 4
+#define RELOADS_MAX 32
+
+static struct sgp_topology *generate(const char *family, uint32_t nodes)
+{
+    struct sgp_topology *topology;
+    struct sgp_error error = {0};
+    struct sgp_generate_options options = {.family = family, .nodes = nodes};
+    cr_assert(zero(int, sgp_generate(&options, &error, &topology)), "%s", error.text);
+    return topology;
+}
+
+struct script {
+    struct sgp_topology *files[FILES];
+    uint32_t nodes[FILES]; /* how many of the fleet's each names */
+    struct sgp_sim_reload reloads[RELOADS_MAX];
+    uint32_t count;
+    sgp_time end;
+};
+
+/* One node after the other takes file `file` from time `from` on, in an order by lot; those that are in
+ * no file before it start then. */
+static void roll(struct script *script, uint32_t file, sgp_time from, struct sgp_random *random)
+{
+    uint32_t order[8];
+    for (uint32_t i = 0; i < script->nodes[file]; i++)
+        order[i] = i;
+    sgp_random_shuffle(random, order, script->nodes[file]);
+    for (uint32_t i = 0; i < script->nodes[file]; i++) {
+        script->end = from + (sgp_time)i * 200 * SGP_MILLISECOND;
+        script->reloads[script->count++] = (struct sgp_sim_reload){
+            .node = order[i], .at = from == 0 ? 0 : script->end, .topology = script->files[file]};
+    }
+}
+
+/* A ring of six, one-peer-exponential on six, the same on eight: each begun before the one before is
+ * everywhere. Methods that want reverses have their own families. */
+static struct fleet *rolling_fleet(const char *method, uint64_t seed, struct script *script)
+{
+    const struct sgp_method *preset = sgp_method_find(method);
+    bool any = preset->wants == SGP_WANTS_ANY;
+    *script = (struct script){.nodes = {6, 6, 8}};
+    script->files[0] = generate(any ? "ring" : "bidirectional-ring", 6);
+    script->files[1] = generate(any ? "one-peer-exponential" : "complete", 6);
+    script->files[2] = generate(any ? "one-peer-exponential" : "bidirectional-ring", 8);
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 99);
+    for (uint32_t f = 0; f < 3; f++) {
+        cr_assert(zero(int, sgp_method_suit(preset, script->files[f], NULL)));
+        roll(script, f, f * 1300 * SGP_MILLISECOND, &random);
+    }
+    struct fleet *fleet = fleet_create();
+    fleet->topology = script->files[2];
+    fleet->eta = 0.05;
+    for (uint32_t i = 0; i < 8; i++)
+        fleet->centre[i][0] = (float)i;
+    fleet->options.method = preset;
+    fleet->options.overlap = 1;
+    fleet->options.seed = seed;
+    fleet->options.rounds = 3000; /* at about 5 ms: the last reload is long over */
+    fleet->options.final_cycles = 30;
+    fleet->options.compute_ns = 5 * SGP_MILLISECOND;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.loss = seed % 2 == 0 ? 0.005 : 0;
+    fleet->options.through_wire = seed % 3 == 0;
+    fleet->options.reloads = script->reloads;
+    fleet->options.reload_count = script->count;
+    return fleet;
+}
+
+static void finish(struct fleet *fleet, struct script *script)
+{
+    fleet_destroy(fleet); /* with the last file */
+    for (uint32_t f = 0; f < 2; f++)
+        sgp_topology_destroy(script->files[f]);
+}
+
+static void run_campaign(const char *method)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct script script;
+        struct fleet *fleet = rolling_fleet(method, seed, &script);
+        fleet_open(fleet);
+        int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+        cr_assert(zero(int, status), "%s seed %llu: %s", method, (unsigned long long)seed,
+            fleet->error.text);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        cr_assert(eq(u32, summary.finished, 8));
+        cr_assert(le(dbl, fabs(summary.weight - 8), 1e-9));
+        cr_assert(ge(u64, summary.adopted, 2), "%s seed %llu: n6 and n7 take a model first", method,
+            (unsigned long long)seed);
+        cr_assert(lt(dbl, summary.disagreement, 0.1), "%s seed %llu: %g", method,
+            (unsigned long long)seed, summary.disagreement);
+        finish(fleet, &script);
+    }
+}
+
+Test(sim_reload, sgp)
+{
+    run_campaign("sgp");
+}
+
+Test(sim_reload, osgp)
+{
+    run_campaign("osgp");
+}
+
+Test(sim_reload, agp)
+{
+    run_campaign("agp");
+}
+
+Test(sim_reload, dpsgd)
+{
+    run_campaign("dpsgd");
+}
+
+Test(sim_reload, adpsgd)
+{
+    run_campaign("adpsgd");
+}
+
+/* Without faults nobody may be left behind: no pause of more than two rounds. */
+Test(sim_reload, nobody_pauses_or_jumps)
+{
+    struct script script;
+    struct fleet *fleet = rolling_fleet("sgp", 1, &script);
+    fleet_run(fleet);
+    cr_assert(eq(u64, fleet_summary(fleet).jumps, 2)); /* the two that join */
+    cr_assert(zero(u64, fleet_summary(fleet).absences));
+    finish(fleet, &script);
+}
+
+/* Files change while processes are dead: a restart under another file settles what the ledger says. */
+Test(sim_reload, restarts_under_another_file_keep_all_weight)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct script script;
+        struct fleet *fleet = rolling_fleet("sgp", seed, &script);
+        struct sgp_sim_crash crashes[6];
+        for (uint32_t i = 0; i < 6; i++) {
+            sgp_time at = script.reloads[6 + i].at - 50 * SGP_MILLISECOND;
+            crashes[i] = (struct sgp_sim_crash){.node = script.reloads[6 + i].node,
+                .at = at,
+                .back = at + (50 + 100 * (sgp_time)i) * SGP_MILLISECOND + 1};
+        }
+        fleet->options.crashes = crashes;
+        fleet->options.crash_count = 6;
+        fleet_open(fleet);
+        int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+        cr_assert(zero(int, status), "seed %llu: %s", (unsigned long long)seed, fleet->error.text);
+        cr_assert(eq(u32, fleet_summary(fleet).finished, 8));
+        cr_assert(le(dbl, fabs(fleet_summary(fleet).weight - 8), 1e-9));
+        finish(fleet, &script);
+    }
+}
+
+Test(sim_reload, equal_seeds_reload_alike)
+{
+    uint64_t digests[2];
+    for (int i = 0; i < 2; i++) {
+        struct script script;
+        struct fleet *fleet = rolling_fleet("sgp", 4, &script);
+        fleet_run(fleet);
+        digests[i] = fleet_summary(fleet).digest;
+        finish(fleet, &script);
+    }
+    cr_assert(eq(u64, digests[0], digests[1]));
+}
+
+Test(sim_reload, files_that_do_not_fit_are_refused)
+{
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    struct sgp_topology *larger = generate("ring", 5), *smaller = generate("ring", 3);
+    struct sgp_sim_reload reload = {.node = 0, .at = 1, .topology = larger};
+    fleet->options.reloads = &reload;
+    fleet->options.reload_count = 1;
+    struct sgp_error error = {0};
+    cr_assert(
+        eq(int, sgp_sim_create(fleet->topology, &fleet->options, &error, &fleet->sim), -EINVAL));
+    cr_assert(eq(str, error.text, (char *)"n4 is not a node of the fleet"));
+    reload = (struct sgp_sim_reload){.node = 3, .at = 1, .topology = smaller};
+    error = (struct sgp_error){0};
+    cr_assert(
+        eq(int, sgp_sim_create(fleet->topology, &fleet->options, &error, &fleet->sim), -EINVAL));
+    cr_assert(eq(str, error.text, (char *)"n3 is not in the file that it reloads"));
+    sgp_topology_destroy(larger);
+    sgp_topology_destroy(smaller);
+    fleet->sim = NULL;
+    fleet_destroy(fleet);
+}
