@@ -11,6 +11,9 @@
 
 #include "sgp/random.h"
 
+#define CACHE_LINE 64u
+#define ROWS_AHEAD 2u /* of the one that is being gathered */
+
 /* Purposes of random streams drawn from the fleet's seed; a node's stream is added to it. */
 #define STREAM_HOLDOUT ((uint64_t)0x686f6c64 << 32)
 
@@ -151,6 +154,15 @@ static void widen(float *restrict floats, const uint8_t *restrict bytes, size_t 
         floats[i] = (float)bytes[i] / 255.0f;
 }
 
+/* Ask for the bytes of a row that is wanted soon: rows are drawn from all over memory, and without this
+ * half of the time of a small model goes by waiting for them. */
+static void prefetch_row(const struct sgp_dataset *dataset, size_t row)
+{
+    const size_t width = dataset->features;
+    for (size_t at = 0; dataset->bytes && at < width; at += CACHE_LINE)
+        __builtin_prefetch(dataset->bytes + row * width + at);
+}
+
 void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
     float *values, const uint32_t *indices, size_t count)
 {
@@ -159,6 +171,8 @@ void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint
     for (size_t i = 0; i < count; i++) {
         const size_t row = indices[i];
         sgp_assert(row < dataset->rows);
+        if (i + ROWS_AHEAD < count)
+            prefetch_row(dataset, indices[i + ROWS_AHEAD]);
         if (dataset->bytes)
             widen(features + i * width, dataset->bytes + row * width, width);
         else
