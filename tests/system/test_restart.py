@@ -13,6 +13,7 @@ import fleet
 from fleet import FleetTest
 
 OPTIONS = {"train.epochs": "1000000"}
+PAIRS = [[(i, i ^ hop) for i in range(4)] for hop in (1, 2)]  # which every algorithm takes
 
 
 def read_checkpoint(path):
@@ -142,18 +143,22 @@ class Restarts(FleetTest):
             self.assertAlmostEqual(a, b, delta=1e-6 * max(1, abs(b)))
         self.assertAlmostEqual(f.nodes[0].status()["weight"], total, delta=1e-12)
 
-    def test_each_restarted_in_turn_under_training(self):
-        f = self.fleet(4, options=OPTIONS)
+    def each_restarted_in_turn(self, algorithm):
+        """As `systemctl restart` does it: no weight is lost or made, and no node goes back."""
+        f = self.fleet(4, phases=PAIRS, options={**OPTIONS, "train.algorithm": algorithm})
         f.start()
         self.all_train(f)
-        for node in f.nodes:
-            number = node.status()["round"]
-            self.assertEqual(node.end(), 0, node.log())
-            node.start()
+        for restarted in f.nodes:
+            before = [node.status()["round"] for node in f.nodes]
+            self.assertEqual(restarted.end(), 0, restarted.log())
+            restarted.start()
+            f.wait_log(restarted.index, "event=restored")
             self.all_train(f)
-            self.assertGreaterEqual(node.status()["round"], number)
+            for node, number in zip(f.nodes, before):
+                self.assertGreater(node.status()["round"], number)
         self.pause(f)
         self.assertLessEqual(abs(self.weights(f) - 4), 1e-9)
+        self.assertEqual([n.status()["weight_minted"] for n in f.nodes], [0] * 4)
 
     def test_a_fleet_comes_back_with_more_nodes_and_then_with_fewer(self):
         f = self.fleet(6, options=OPTIONS)
@@ -260,5 +265,13 @@ class Restarts(FleetTest):
         self.assertEqual([s["weight"] for s in after], [s["weight"] for s in before])
 
 
+def add_case(algorithm):
+    setattr(Restarts, f"test_{algorithm}_each_restarted_in_turn",
+            lambda self: self.each_restarted_in_turn(algorithm))
+
+
 if __name__ == "__main__":
+    fleet.take_sgpd()
+    for name in fleet.algorithms():
+        add_case(name)
     fleet.main()
