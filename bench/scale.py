@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """What a node costs as the fleet grows: simulated fleets on one-peer gossip, then real daemons that train.
 
-Bytes and messages per node and round are of the protocol; seconds and memory are of the simulation (less what
-two nodes take) and of the daemons on this machine. The growth is the exponent p of a fit c * n^p over all n: 0 is flat.
+Bytes and messages per node and round are of the protocol; seconds and memory are of the simulation and of
+the daemons on this machine. The growth is the exponent p of a fit c * n^p over all n: 0 is flat.
 """
 import json
 import math
@@ -20,25 +20,32 @@ ROUNDS = 100
 LAYERS = "dense 128 relu, dense 10"
 
 
+def memory_peak(pid):
+    """Bytes, or 0 once the process has ended. Not ru_maxrss, which begins with the parent's."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        peak = [line for line in file if line.startswith("VmHWM")]
+    return int(peak[0].split()[1]) * 1024 if peak else 0
+
+
 def simulate(options, nodes, dimension):
-    """One simulation: seconds, bytes and messages per node and round, memory of the process."""
+    """One simulation: seconds, processor time, bytes and messages per node and round, and memory."""
     sgpctl = os.path.join(options.build, "ctl/sgpctl")
     file = subprocess.run([sgpctl, "topology", "generate", "one-peer-exponential", str(nodes)],
                           stdout=subprocess.PIPE, check=True).stdout
-    start = time.monotonic()
+    start, memory, last = time.monotonic(), 0, ""
     process = subprocess.Popen([sgpctl, "simulate", "-", "--json", "--rounds", str(ROUNDS), "--dimension",
                                 str(dimension)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(file)
     process.stdin.close()
-    last = process.stdout.read().splitlines()[-1]
+    for last in process.stdout:
+        memory = max(memory, memory_peak(process.pid))
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError(f"the simulation of {nodes} nodes ended with {process.returncode}")
     summary, steps = json.loads(last)["summary"], nodes * ROUNDS
     return {"seconds": time.monotonic() - start, "us": (used.ru_utime + used.ru_stime) / steps * 1e6,
-            "bytes": summary["bytes"] / steps, "messages": summary["messages"] / steps,
-            "memory": used.ru_maxrss * 1024}
+            "bytes": summary["bytes"] / steps, "messages": summary["messages"] / steps, "memory": memory}
 
 
 def growth(costs):
@@ -50,37 +57,26 @@ def growth(costs):
 
 
 def tell_simulated(options, dimension, sizes):
-    units = {"us": "us", "bytes": "bytes", "messages": "messages", "memory": "bytes"}
-    names = {"us": "processor time", "memory": "memory"}
-    program_alone = simulate(options, 2, dimension)["memory"]
     results = {n: [simulate(options, n, dimension) for _ in range(options.runs if n < 3000 else 1)]
                for n in sizes}
-    for n, runs in results.items():
-        for result in runs:
-            result["memory"] = (result["memory"] - program_alone) / n
-    for key, unit in units.items():
+    for key, unit, name in (("us", "us", "processor time"), ("bytes", "bytes", "bytes"),
+                            ("messages", "messages", "messages")):
         values = {n: [result[key] for result in runs] for n, runs in results.items()}
-        where = "a node" if key == "memory" else "a node and round"
         for n in sizes:
-            figures.tell("scale", f"{n} simulated, d = {dimension}: {names.get(key, key)} of {where}", unit,
+            figures.tell("scale", f"{n} simulated, d = {dimension}: {name} of a node and round", unit,
                          values[n])
         medians = {n: sorted(runs)[len(runs) // 2] for n, runs in values.items()}
-        figures.tell("scale", f"d = {dimension}: {names.get(key, key)} of {where}, growth with n", "exponent",
+        figures.tell("scale", f"d = {dimension}: {name} of a node and round, growth with n", "exponent",
                      [growth(medians)])
-    figures.tell("scale", f"{sizes[-1]} nodes by {ROUNDS} rounds, d = {dimension}: the whole simulation", "s",
-                 [result["seconds"] for result in results[sizes[-1]]])
+    whole = f"{sizes[-1]} nodes by {ROUNDS} rounds, d = {dimension}: the whole simulation"
+    figures.tell("scale", whole, "s", [result["seconds"] for result in results[sizes[-1]]])
+    figures.tell("scale", whole, "MiB", [result["memory"] / (1 << 20) for result in results[sizes[-1]]])
 
 
 def status_of(fleet):
     """All nodes' status, once all are training or done."""
     statuses = [node.status() for node in fleet.nodes]
     return statuses if all(status and status["round"] > 0 for status in statuses) else None
-
-
-def memory_of(node):
-    with open(f"/proc/{node.process.pid}/status", encoding="utf-8") as file:
-        peak = next(line for line in file if line.startswith("VmHWM"))
-    return int(peak.split()[1]) * 1024
 
 
 def train_daemons(options, nodes, seconds):
@@ -100,7 +96,7 @@ def train_daemons(options, nodes, seconds):
         more = [sum(peer["bytes_sent"] for peer in node.json("/v1/peers")) for node in fleet.nodes]
         rounds = sum(b["round"] - a["round"] for a, b in zip(first, last)) / nodes
         return {"ms": (end - begin) / rounds * 1e3, "bytes": (sum(more) - sum(sent)) / nodes / rounds,
-                "memory": sum(memory_of(node) for node in fleet.nodes) / nodes / (1 << 20)}
+                "memory": sum(memory_peak(node.process.pid) for node in fleet.nodes) / nodes / (1 << 20)}
     finally:
         fleet.close()
 
