@@ -35,6 +35,13 @@ static bool state_is_active(enum sgp_node_state state)
     return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
 }
 
+/* Whether one node beats to another. A paused one does to those who are active, so that these see when
+ * its end of the connection is dead: nobody would dial it again, and it would never hear of them. */
+static bool beats(enum sgp_node_state own, enum sgp_node_state other)
+{
+    return state_is_active(own) || (own == SGP_NODE_PAUSED && state_is_active(other));
+}
+
 /* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
  * it catches up by itself, and the fleet does not stand still for it. */
 bool sgp_core_rejoining(const struct sgp_core_link *link)
@@ -188,12 +195,12 @@ struct sgp_message *sgp_core_send(
 
 void sgp_core_announce(struct sgp_node *node)
 {
-    bool idle = !sgp_core_active(node);
     for (uint32_t i = 0; i < node->link_count; i++) {
         struct sgp_core_link *link = &node->links[i];
         if (link->state != SGP_LINK_UP)
             continue;
-        bool due = !idle && node->now - link->said >= SGP_BEAT_NS;
+        bool due =
+            beats(sgp_core_state(node), link->pulse.state) && node->now - link->said >= SGP_BEAT_NS;
         bool broken = link->direction == SGP_OUT && sgp_core_promise(node, link) != link->announced;
         if (due || broken || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
@@ -425,7 +432,7 @@ static bool is_over(const struct sgp_node *node, const struct sgp_core_link *lin
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool judged = link->heard != SGP_TIME_NEVER && !link->absent &&
-                  state_is_active(link->pulse.state) && !node->drained;
+                  beats(link->pulse.state, sgp_core_state(node)) && !node->drained;
     sgp_time at = judged ? link->heard + sgp_core_silence(link) : SGP_TIME_NEVER;
     bool greeting = link->state == SGP_LINK_CONNECTING;
     return greeting && link->since + SGP_SILENCE_MIN_NS < at ? link->since + SGP_SILENCE_MIN_NS
@@ -468,7 +475,8 @@ sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_co
     sgp_time least = absent_at(node, link);
     if (link->redial < least && wants_connection(node, link))
         least = link->redial;
-    if (link->state == SGP_LINK_UP && sgp_core_active(node) && link->said + SGP_BEAT_NS < least)
+    bool says = link->state == SGP_LINK_UP && beats(sgp_core_state(node), link->pulse.state);
+    if (says && link->said + SGP_BEAT_NS < least)
         least = link->said + SGP_BEAT_NS;
     return least;
 }

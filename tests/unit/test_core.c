@@ -449,6 +449,34 @@ Test(core, a_paused_node_says_so_and_falls_quiet)
     close_desk(&desk);
 }
 
+/* The other end of a connection may be gone without a word: only a beat that is missed tells. */
+Test(core, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
+{
+    struct desk desk;
+    open_pair(&desk);
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_PAUSED;
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    desk.now += SGP_SILENCE_MIN_NS + SGP_SECOND;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_ABSENT));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
+    close_desk(&desk);
+}
+
+Test(core, a_paused_node_beats_to_those_who_are_not)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    sgp_time deadline = sgp_node_deadline(desk.node);
+    cr_assert(le(i64, deadline, desk.now + SGP_BEAT_NS));
+    desk.now = deadline;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_BEAT, 1));
+    close_desk(&desk);
+}
+
 /* Its own first parameters, mixed into a model that has trained, would set the fleet back. */
 Test(core, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
 {
