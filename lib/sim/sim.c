@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #define STALL_HOPS_MAX 6u /* of a chain of those who wait, told */
-#define TICKS_MAX 10000u  /* in a row, without time passing or a round completed */
+#define TICKS_MAX 10000u  /* in a row, without time passing */
 
 /* ---- small things ---- */
 
@@ -116,11 +116,13 @@ static void tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
     sgp_time ready = sgp_sim_ready(sim, host->index);
     deadline = deadline > ready ? deadline : ready;
     if (deadline > sim->now) {
-        host->ticks_here = 0;
         if (deadline != SGP_TIME_NEVER)
             schedule_tick(sim, host, deadline);
         return;
     }
+    if (host->ticked_at != sim->now)
+        host->ticks_here = 0;
+    host->ticked_at = sim->now;
     if (++host->ticks_here > TICKS_MAX)
         sgp_sim_fail(
             sim, SGP_E_STATE, "%s asks for ticks without end", sgp_sim_name(sim, host->index));

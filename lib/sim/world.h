@@ -120,7 +120,8 @@ struct sgp_sim_host {
 
     struct sgp_sim_job *job_first, *job_last;
     sgp_time tick_at;    /* of the one valid TICK in the heap; NEVER if none */
-    uint32_t ticks_here; /* ticks in a row without time passing */
+    uint32_t ticks_here; /* ticks in a row without time passing, */
+    sgp_time ticked_at;  /* the last of them then */
     sgp_time busy_until; /* its network card */
 
     bool gone, diverged, drained, done;
