@@ -1,0 +1,83 @@
+/* Campaigns: from a seed a fleet, a topology and a mix of every fault, then a verdict.
+ *
+ *   draw.c    what a seed means
+ *   judge.c   the run, and what must hold whatever happened
+ *   plants.c  bugs put in on purpose, between the driver and the simulator's verbs
+ *   main.c    the command line
+ *
+ * One thread. A draw depends on method, nodes and seed alone. */
+#ifndef CAMPAIGN_H
+#define CAMPAIGN_H
+
+#include "sgp/sim.h"
+
+#define CAMPAIGN_FAULTS_MAX 8u /* of each kind */
+#define CAMPAIGN_NODES_MAX 256u
+#define CAMPAIGN_DIMENSION 2u
+
+struct campaign_command {
+    sgp_time time;
+    uint32_t node;
+    enum sgp_event_type type;
+};
+
+/* What a seed means. The options point into it. */
+struct campaign {
+    uint64_t seed;
+    struct sgp_random random;
+    struct sgp_topology *topology;
+    const char *family;
+    struct sgp_sim_options options;
+    double eta;
+    sgp_time window;  /* every fault begins and ends before */
+    sgp_time longest; /* what a training job may take */
+    uint64_t mixing_rounds;
+    struct sgp_sim_straggler stragglers[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_absence absences[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_cut cuts[CAMPAIGN_FAULTS_MAX];
+    uint32_t cut_nodes[CAMPAIGN_FAULTS_MAX][CAMPAIGN_NODES_MAX];
+    struct sgp_sim_clog clogs[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_swizzle swizzles[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_half_open half_opens[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_crash crashes[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_clock clocks[CAMPAIGN_FAULTS_MAX];
+    struct campaign_command commands[2 * CAMPAIGN_FAULTS_MAX];
+    uint32_t command_count;
+    bool recovers;                /* trains for CAMPAIGN_RECOVERY_NS after the last fault */
+    bool whole;                   /* nobody leaves for good, so that all must agree in the end */
+    struct campaign_plant *plant; /* NULL: none */
+};
+
+/* Draw a campaign; the caller finishes it. Returns 0, or a negative code with the reason. */
+int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
+    uint64_t seed, struct sgp_error *error);
+void campaign_finish(struct campaign *campaign);
+
+/* What a fleet needs after the last fault to be whole again: the longest silence that is not yet absence,
+ * the longest time between dials, and the time that a restarted node looks for an estimate. */
+#define CAMPAIGN_RECOVERY_NS (SGP_SILENCE_MAX_NS + SGP_DIAL_MAX_NS + SGP_SEEK_NS)
+/* How far apart the estimates of a whole fleet that had this time may be in the end. */
+#define CAMPAIGN_DISAGREEMENT_MAX 0.05
+/* How long a fleet may take once faults have ended, beyond the work that it has left. */
+#define CAMPAIGN_GRACE_NS (120 * SGP_SECOND)
+
+/* Run it and judge it. Returns 0 with what happened in *ret_summary, or a negative code with what did
+ * not hold. */
+int campaign_run(
+    struct campaign *campaign, struct sgp_error *error, struct sgp_sim_summary *ret_summary);
+
+/* One line on what was drawn. */
+void campaign_tell(const struct campaign *campaign, char *text, size_t bytes);
+
+/* ---- planted bugs ---- */
+
+struct campaign_plant {
+    const char *name;
+    const char *summary;
+    /* Put it into a simulation that has not begun. */
+    void (*put)(struct campaign_plant *plant, struct sgp_sim *sim);
+};
+extern struct campaign_plant campaign_plants[];               /* the last one's name is NULL */
+struct campaign_plant *campaign_plant_find(const char *name); /* or NULL */
+
+#endif

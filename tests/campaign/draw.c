@@ -1,0 +1,375 @@
+/* What a seed means: a topology that suits the method, a fleet, and faults of every kind, all of which
+ * end while training goes on. */
+#include "campaign.h"
+
+#include "sgp/analysis.h"
+#include "sgp/generate.h"
+#include "sgp/quadratic.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STREAM_CAMPAIGN ((uint64_t)6 << 32)
+#define CONTRACTION 1e-4 /* of a healthy fleet's disagreement, by the final cycles */
+#define MIXING_ROUNDS_MAX 4000.0
+
+/* ---- chance ---- */
+
+static bool chance(struct campaign *campaign, double probability)
+{
+    return sgp_random_double(&campaign->random) < probability;
+}
+
+static uint32_t below(struct campaign *campaign, uint32_t bound)
+{
+    return (uint32_t)sgp_random_below(&campaign->random, bound);
+}
+
+/* Between least and greatest, each order of magnitude as likely as the other. */
+static double spread(struct campaign *campaign, double least, double greatest)
+{
+    return least * pow(greatest / least, sgp_random_double(&campaign->random));
+}
+
+static uint32_t any_node(struct campaign *campaign)
+{
+    return below(campaign, campaign->topology->node_count);
+}
+
+/* How many faults of a kind: none in every second campaign. */
+static uint32_t count(struct campaign *campaign, uint32_t most)
+{
+    return chance(campaign, 0.5) ? 0 : 1 + below(campaign, most);
+}
+
+static sgp_time moment(struct campaign *campaign)
+{
+    return 1 + (sgp_time)(sgp_random_double(&campaign->random) * (double)(campaign->window - 2));
+}
+
+/* Mostly short, and over before the window closes. */
+static void span(struct campaign *campaign, sgp_time *ret_from, sgp_time *ret_to)
+{
+    sgp_time from = moment(campaign);
+    double part = sgp_random_double(&campaign->random);
+    *ret_from = from;
+    *ret_to = from + 1 + (sgp_time)(part * part * (double)(campaign->window - from));
+}
+
+/* ---- the fleet ---- */
+
+static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+{
+    uint32_t families = 0;
+    while (sgp_generate_families[families].name)
+        families++;
+    for (uint32_t attempt = 0; attempt < 64; attempt++) {
+        const struct sgp_generate_family *family =
+            &sgp_generate_families[below(campaign, families)];
+        bool peers = family->options & SGP_GENERATE_PEERS;
+        bool degree = family->options & SGP_GENERATE_DEGREE;
+        struct sgp_generate_options options = {.family = family->name,
+            .nodes = nodes,
+            .peers = peers ? 1 + below(campaign, 3) : 0,
+            .degree = degree ? 1 + below(campaign, nodes - 1 < 4 ? nodes - 1 : 4) : 0,
+            .seed = family->options & SGP_GENERATE_SEED ? campaign->seed : 0};
+        if (sgp_generate(&options, NULL, &campaign->topology) < 0)
+            continue;
+        campaign->family = family->name;
+        if (sgp_method_suit(campaign->options.method, campaign->topology, NULL) == 0)
+            return 0;
+        sgp_topology_destroy(campaign->topology);
+        campaign->topology = NULL;
+    }
+    return sgp_fail(error, SGP_E_TOPOLOGY, "no family suits %s with %u nodes",
+        campaign->options.method->name, nodes);
+}
+
+/* As many final cycles as a healthy fleet needs to forget what it disagreed on. */
+static int draw_final_cycles(struct campaign *campaign, struct sgp_error *error)
+{
+    struct sgp_analysis analysis;
+    int status = sgp_analyse(campaign->topology, &analysis);
+    if (status < 0)
+        return sgp_fail(error, status, "%s", sgp_strerror(status));
+    double contraction = analysis.contraction_per_cycle;
+    double cycles = contraction > 0 ? ceil(log(CONTRACTION) / log(contraction)) : 0;
+    double most = ceil(MIXING_ROUNDS_MAX / (double)analysis.rounds_per_cycle);
+    if (!(cycles <= most))
+        return sgp_fail(error, SGP_E_TOPOLOGY, "%s cannot agree", campaign->family);
+    campaign->options.final_cycles = 4 + (uint32_t)cycles;
+    campaign->mixing_rounds = campaign->options.final_cycles * (uint64_t)analysis.rounds_per_cycle;
+    return 0;
+}
+
+/* How long a step takes, and until when there are faults. Two fleets in three train long enough after
+ * the last of them to recover; the others come back to find that it is all over. */
+static void draw_pace(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    double steps = (double)options->rounds * options->local_steps * (1 - options->compute_jitter);
+    double step = spread(campaign, 0.005, 0.3) * (double)SGP_SECOND;
+    double window = steps * step / 2;
+    campaign->recovers = chance(campaign, 0.67);
+    if (campaign->recovers) {
+        window = spread(campaign, 1, 40) * (double)SGP_SECOND;
+        step = (window + (double)CAMPAIGN_RECOVERY_NS) / steps;
+    }
+    options->compute_ns = 1 + (sgp_time)step;
+    campaign->window = (sgp_time)window;
+    campaign->longest =
+        (sgp_time)(step * options->local_steps * 2 * fmax(1, options->compute_tail_max));
+}
+
+static void draw_fleet(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    uint32_t nodes = campaign->topology->node_count;
+    options->seed = campaign->seed;
+    options->dimension = CAMPAIGN_DIMENSION;
+    options->rounds = 60 + below(campaign, 100);
+    options->local_steps = 1 + below(campaign, 3);
+    options->overlap = below(campaign, 5);
+    options->backup_neighbours = chance(campaign, 0.7) ? 0 : 1 + below(campaign, 2);
+    options->start = chance(campaign, 0.8) ? SGP_START_ALL : 1 + below(campaign, nodes);
+    options->compute_jitter =
+        chance(campaign, 0.3) ? 0 : 0.9 * sgp_random_double(&campaign->random);
+    options->latency_ns = (sgp_time)(spread(campaign, 1e-5, 0.1) * (double)SGP_SECOND);
+    options->bandwidth = chance(campaign, 0.5) ? 0 : spread(campaign, 1e3, 1e8);
+    options->loss = chance(campaign, 0.5) ? 0 : spread(campaign, 1e-4, 0.05);
+    options->through_wire = chance(campaign, 0.25);
+    if (chance(campaign, 0.3)) {
+        options->compute_tail = spread(campaign, 1.1, 4);
+        options->compute_tail_max = 20;
+    }
+    campaign->eta = chance(campaign, 0.3) ? 0 : 0.05;
+    draw_pace(campaign);
+    double step = (double)options->compute_ns * options->local_steps;
+    if (chance(campaign, 0.5))
+        options->checkpoint_ns = (sgp_time)(spread(campaign, 0.5, 20) * step) + 1;
+}
+
+/* ---- faults of processes ---- */
+
+static void draw_stragglers(struct campaign *campaign)
+{
+    uint32_t most = campaign->topology->node_count < 3 ? campaign->topology->node_count : 3;
+    struct sgp_sim_options *options = &campaign->options;
+    options->straggler_count = count(campaign, most);
+    options->stragglers = campaign->stragglers;
+    double worst = 1;
+    for (uint32_t i = 0; i < options->straggler_count; i++) {
+        double factor =
+            spread(campaign, 1, 6); /* not faster, so that training outlasts the faults */
+        campaign->stragglers[i] =
+            (struct sgp_sim_straggler){.node = any_node(campaign), .factor = factor};
+        worst = fmax(worst, factor);
+    }
+    campaign->longest = (sgp_time)((double)campaign->longest * worst);
+}
+
+static void draw_absences(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    options->absences = campaign->absences;
+    options->absence_count = count(campaign, 4);
+    for (uint32_t i = 0; i < options->absence_count; i++) {
+        struct sgp_sim_absence *absence = &campaign->absences[i];
+        absence->node = any_node(campaign);
+        span(campaign, &absence->from, &absence->to);
+    }
+    if (!chance(campaign, 0.1))
+        return;
+    /* gone for good, but not before everybody can have begun */
+    campaign->absences[options->absence_count++] =
+        (struct sgp_sim_absence){.node = any_node(campaign),
+            .from = campaign->window + 10 * SGP_SECOND,
+            .to = SGP_TIME_NEVER};
+    campaign->whole = false;
+}
+
+static void draw_crashes(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    options->crashes = campaign->crashes;
+    options->crash_count = count(campaign, 6);
+    uint32_t victim = any_node(campaign); /* some die again and again */
+    for (uint32_t i = 0; i < options->crash_count; i++) {
+        struct sgp_sim_crash *crash = &campaign->crashes[i];
+        crash->node = chance(campaign, 0.4) ? victim : any_node(campaign);
+        crash->forgets = chance(campaign, 0.15);
+        span(campaign, &crash->at, &crash->back);
+    }
+}
+
+static void draw_clocks(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    options->clocks = campaign->clocks;
+    options->clock_count = count(campaign, 3);
+    for (uint32_t i = 0; i < options->clock_count; i++) {
+        sgp_time from, to;
+        span(campaign, &from, &to);
+        bool leaps = chance(campaign, 0.5);
+        sgp_time ahead = (sgp_time)(spread(campaign, 0.01, 5000) * (double)SGP_SECOND);
+        campaign->clocks[i] = (struct sgp_sim_clock){
+            .node = any_node(campaign), .at = from, .leap = leaps ? ahead : from - to};
+    }
+}
+
+static void command(
+    struct campaign *campaign, sgp_time time, uint32_t node, enum sgp_event_type type)
+{
+    campaign->commands[campaign->command_count++] =
+        (struct campaign_command){.time = time, .node = node, .type = type};
+}
+
+/* Pauses, a clean end from which one may be started again, and a goal that is reached early. */
+static void draw_commands(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    uint32_t pauses = count(campaign, 3);
+    for (uint32_t i = 0; i < pauses; i++) {
+        uint32_t node = any_node(campaign);
+        sgp_time from, to;
+        span(campaign, &from, &to);
+        command(campaign, from, node, SGP_EVENT_PAUSE);
+        command(campaign, to, node, SGP_EVENT_RESUME);
+    }
+    if (chance(campaign, 0.1)) {
+        command(campaign, moment(campaign), any_node(campaign), SGP_EVENT_ENOUGH);
+        campaign->recovers = false; /* it may all be over while the faults go on */
+    }
+    if (!chance(campaign, 0.25))
+        return;
+    struct sgp_sim_crash *again = &campaign->crashes[options->crash_count];
+    again->node = any_node(campaign);
+    sgp_time from, back = campaign->window;
+    span(campaign, &from, &again->at);
+    again->back = back > again->at ? back : again->at + 1;
+    command(campaign, from, again->node, SGP_EVENT_STOP);
+    if (chance(campaign, 0.7))
+        options->crash_count++; /* its machine is started again */
+    else
+        campaign->whole = false;
+}
+
+/* ---- faults of the network ---- */
+
+static void draw_cuts(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    options->cuts = campaign->cuts;
+    options->cut_count = count(campaign, 3);
+    for (uint32_t i = 0; i < options->cut_count; i++) {
+        struct sgp_sim_cut *cut = &campaign->cuts[i];
+        double part = sgp_random_double(&campaign->random);
+        *cut = (struct sgp_sim_cut){.nodes = campaign->cut_nodes[i],
+            .way = (enum sgp_sim_way)below(campaign, SGP_SIM_INWARD + 1)};
+        for (uint32_t node = 0; node < campaign->topology->node_count; node++)
+            if (chance(campaign, part))
+                campaign->cut_nodes[i][cut->node_count++] = node;
+        span(campaign, &cut->from, &cut->to);
+    }
+}
+
+/* Two ends of an edge, in either order. */
+static bool any_edge(struct campaign *campaign, uint32_t *ret_a, uint32_t *ret_b)
+{
+    const struct sgp_topology *topology = campaign->topology;
+    const struct sgp_phase *phase = &topology->phases[below(campaign, topology->phase_count)];
+    if (phase->edge_count == 0)
+        return false;
+    const struct sgp_edge *edge = &phase->out[below(campaign, phase->edge_count)];
+    bool turned = chance(campaign, 0.5);
+    *ret_a = turned ? edge->target : edge->source;
+    *ret_b = turned ? edge->source : edge->target;
+    return true;
+}
+
+static void draw_links(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    options->clogs = campaign->clogs;
+    options->half_opens = campaign->half_opens;
+    options->swizzles = campaign->swizzles;
+    uint32_t clogs = count(campaign, 6), half_opens = count(campaign, 6);
+    for (uint32_t i = 0; i < clogs; i++) {
+        struct sgp_sim_clog *clog = &campaign->clogs[options->clog_count];
+        if (any_edge(campaign, &clog->source, &clog->target))
+            options->clog_count++;
+        span(campaign, &clog->from, &clog->to);
+    }
+    for (uint32_t i = 0; i < half_opens; i++) {
+        struct sgp_sim_half_open *half = &campaign->half_opens[options->half_open_count];
+        if (any_edge(campaign, &half->loser, &half->keeper))
+            options->half_open_count++;
+        half->at = moment(campaign);
+    }
+    options->swizzle_count = count(campaign, 2);
+    for (uint32_t i = 0; i < options->swizzle_count; i++) {
+        campaign->swizzles[i].node = any_node(campaign);
+        span(campaign, &campaign->swizzles[i].from, &campaign->swizzles[i].to);
+    }
+}
+
+/* ---- all of it ---- */
+
+/* Quadratics with unlike minima, from unlike starts. */
+static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    const struct campaign *campaign = context;
+    float centre[CAMPAIGN_DIMENSION], start[CAMPAIGN_DIMENSION];
+    for (uint32_t c = 0; c < CAMPAIGN_DIMENSION; c++) {
+        centre[c] = (float)((node * 5 + c * 3) % 8) - 4;
+        start[c] = (float)((node * 3 + c * 5) % 8) - 4;
+    }
+    return sgp_quadratic_create(CAMPAIGN_DIMENSION, centre, start, campaign->eta, ret_trainer);
+}
+
+int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
+    uint64_t seed, struct sgp_error *error)
+{
+    *campaign = (struct campaign){.seed = seed, .whole = true};
+    sgp_random_init(&campaign->random, seed, STREAM_CAMPAIGN + method->number);
+    sgp_sim_options_init(&campaign->options);
+    campaign->options.method = method;
+    campaign->options.context = campaign;
+    campaign->options.trainer = make_trainer;
+    int status = draw_topology(campaign, nodes, error);
+    if (status == 0)
+        status = draw_final_cycles(campaign, error);
+    if (status < 0)
+        return status;
+    draw_fleet(campaign);
+    draw_stragglers(campaign);
+    draw_absences(campaign);
+    draw_crashes(campaign);
+    draw_clocks(campaign);
+    draw_commands(campaign);
+    draw_cuts(campaign);
+    draw_links(campaign);
+    return 0;
+}
+
+void campaign_finish(struct campaign *campaign)
+{
+    sgp_topology_destroy(campaign->topology);
+}
+
+void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
+{
+    const struct sgp_sim_options *o = &campaign->options;
+    (void)snprintf(text, bytes,
+        "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
+        "%u stragglers, %u absences, %u crashes, %u clocks, %u cuts, %u clogs, %u swizzles, "
+        "%u half-open, %u commands%s",
+        campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
+        (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
+        o->absence_count, o->crash_count, o->clock_count, o->cut_count, o->clog_count,
+        o->swizzle_count, o->half_open_count, campaign->command_count,
+        !campaign->whole      ? ", not whole in the end"
+        : !campaign->recovers ? ", too short to recover"
+                              : "");
+}

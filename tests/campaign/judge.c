@@ -1,0 +1,97 @@
+/* The run of a campaign, and what must hold whatever happened in it.
+ *
+ * Safety is the simulator's own: mass, exactly once, credits, buffers, guards, after every event.
+ * Liveness is judged here: everybody who stays has finished, in time, owing nothing, and of one mind. */
+#include "campaign.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bool stays(const struct campaign *campaign, uint32_t node)
+{
+    const struct sgp_sim_options *options = &campaign->options;
+    for (uint32_t i = 0; i < options->absence_count; i++)
+        if (options->absences[i].node == node && options->absences[i].to == SGP_TIME_NEVER)
+            return false;
+    bool stopped = false;
+    for (uint32_t i = 0; i < campaign->command_count; i++)
+        stopped |=
+            campaign->commands[i].node == node && campaign->commands[i].type == SGP_EVENT_STOP;
+    return !stopped || campaign->whole;
+}
+
+/* Those who stay have all finished. One who drained, and is not started again, is forgiven. */
+static int judge_ends(
+    const struct campaign *campaign, const struct sgp_sim *sim, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(sim, i), &status);
+        if (stays(campaign, i) && status.state != SGP_NODE_FINISHED)
+            return sgp_fail(error, SGP_E_STATE, "%s ends %s in round %lld, not finished",
+                campaign->topology->nodes[i].name, sgp_node_state_name(status.state),
+                (long long)status.round);
+        float estimate[CAMPAIGN_DIMENSION];
+        sgp_sim_estimate(sim, i, estimate);
+        for (uint32_t c = 0; c < CAMPAIGN_DIMENSION; c++)
+            if (!isfinite(estimate[c]))
+                return sgp_fail(error, SGP_E_STATE, "%s ends with a model that is not finite",
+                    campaign->topology->nodes[i].name);
+    }
+    return 0;
+}
+
+/* The work that may be left when the last fault ends, one thing after another, with grace. */
+static sgp_time latest_end(const struct campaign *campaign)
+{
+    const struct sgp_sim_options *options = &campaign->options;
+    double training = (double)options->rounds * (double)campaign->longest;
+    double transfer = options->bandwidth > 0
+                          ? 64.0 * SGP_SIM_MESSAGE_BYTES / options->bandwidth * (double)SGP_SECOND
+                          : 0;
+    double rounds = (double)campaign->mixing_rounds + (double)options->rounds;
+    double mixing = rounds * (8 * (double)options->latency_ns + transfer);
+    return 2 * campaign->window + (sgp_time)(training + mixing) + CAMPAIGN_GRACE_NS;
+}
+
+static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
+    const struct sgp_sim_summary *summary, struct sgp_error *error)
+{
+    int status = judge_ends(campaign, sim, error);
+    if (status < 0)
+        return status;
+    if (summary->time > latest_end(campaign))
+        return sgp_fail(error, SGP_E_STATE, "the fleet ends at %.6g s, later than %.6g s",
+            (double)summary->time * 1e-9, (double)latest_end(campaign) * 1e-9);
+    if (!campaign->whole)
+        return 0;
+    if (fabs(summary->weight_in_flight) > SGP_SIM_MASS_SLACK)
+        return sgp_fail(
+            error, SGP_E_STATE, "weight %.17g is owed in the end", summary->weight_in_flight);
+    if (campaign->recovers && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
+        return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",
+            summary->disagreement, CAMPAIGN_DISAGREEMENT_MAX);
+    return 0;
+}
+
+int campaign_run(
+    struct campaign *campaign, struct sgp_error *error, struct sgp_sim_summary *ret_summary)
+{
+    struct sgp_sim *sim;
+    int status = sgp_sim_create(campaign->topology, &campaign->options, error, &sim);
+    if (status < 0)
+        return status;
+    if (campaign->plant)
+        campaign->plant->put(campaign->plant, sim);
+    for (uint32_t i = 0; i < campaign->command_count && status == 0; i++) {
+        const struct campaign_command *command = &campaign->commands[i];
+        status = sgp_sim_command(sim, command->time, command->node, command->type);
+    }
+    if (status == 0)
+        status = sgp_sim_run(sim, SGP_TIME_NEVER, error);
+    sgp_sim_summary(sim, ret_summary);
+    if (status == 0)
+        status = judge(campaign, sim, ret_summary, error);
+    sgp_sim_destroy(sim);
+    return status;
+}

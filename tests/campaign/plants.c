@@ -1,0 +1,129 @@
+/* Bugs put in on purpose: verbs of our own in front of the simulator's, which do what a faulty node or
+ * daemon would. The checkers must see each of them; the core knows nothing of this. */
+#include "campaign.h"
+
+#include "core/core.h"
+#include "sim/world.h"
+
+#include <string.h>
+
+static const struct sgp_driver_verbs *real; /* the simulator's */
+static struct sgp_driver_verbs verbs;       /* those, with one of ours among them */
+static uint32_t calls;                      /* of ours, since it was put in */
+
+/* Now and then, as bugs do. */
+static bool strikes(uint32_t pace)
+{
+    return ++calls % pace == 0;
+}
+
+/* ---- the bugs ---- */
+
+static void absorb_twice(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+{
+    struct sgp_sim_host *host = context;
+    float *share = host->received + slot * host->sim->options.dimension;
+    for (uint64_t i = 0; i < slice.count && strikes(20); i++)
+        share[i] *= 2;
+    real->absorb(context, slot, fraction, slice);
+}
+
+static void acknowledge_early(void *context, struct sgp_link link, uint32_t slot)
+{
+    struct sgp_sim_host *host = context;
+    real->receive(context, link, slot);
+    const struct sgp_share *share = &host->receives[slot].share;
+    if (share->number == 0 || !strikes(20))
+        return;
+    struct sgp_message message = {.type = SGP_ACK, .ack = {share->number, SGP_REASON_NONE}};
+    message.pulse = (struct sgp_pulse){.state = SGP_NODE_TRAINING,
+        .round = share->round,
+        .next_round = SGP_ROUND_NONE,
+        .stop = SGP_ROUND_NONE};
+    real->send(context, link, &message, SGP_SLOT_NONE);
+}
+
+static void leak_credit(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    if (message->type != SGP_CREDIT || !strikes(20))
+        real->send(context, link, message, snapshot);
+}
+
+/* The record says nothing of what is owed: after a restart nobody takes it back. */
+static void owe_nothing(void *context, const struct sgp_node *node)
+{
+    struct sgp_sim_host *host = context;
+    real->commit(context, node);
+    for (uint32_t i = 0; i < host->record.link_count; i++) {
+        struct sgp_record_link *link = &host->record.links[i];
+        link->owes = false;
+        link->owed_round = 0;
+        link->owed_fraction = link->owed_weight = 0;
+    }
+}
+
+/* After a restart nothing is written down any more: the next one spends the same record again. */
+static void commit_once(void *context, const struct sgp_node *node)
+{
+    const struct sgp_sim_host *host = context;
+    if (host->life == 0)
+        real->commit(context, node);
+}
+
+/* ---- putting them in ---- */
+
+static void put_verbs(struct sgp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->host_count; i++)
+        sim->hosts[i].driver.verbs = &verbs;
+}
+
+static void begin(struct sgp_sim *sim)
+{
+    real = sim->hosts[0].driver.verbs;
+    verbs = *real;
+    calls = 0;
+}
+
+#define PUT(name, verb, bug)                                                                       \
+    static void name(struct campaign_plant *plant, struct sgp_sim *sim)                            \
+    {                                                                                              \
+        (void)plant;                                                                               \
+        begin(sim);                                                                                \
+        verbs.verb = bug;                                                                          \
+        put_verbs(sim);                                                                            \
+    }
+PUT(put_absorb, absorb, absorb_twice)
+PUT(put_acknowledge, receive, acknowledge_early)
+PUT(put_leak, send, leak_credit)
+PUT(put_owe, commit, owe_nothing)
+PUT(put_commit, commit, commit_once)
+
+/* The configuration says that no weight is too small. */
+static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
+{
+    (void)plant;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        sim->hosts[i].weight_least = 0; /* of those that begin again */
+        sim->hosts[i].node->config.weight_least = 0;
+    }
+}
+
+struct campaign_plant campaign_plants[] = {
+    {"absorbed-twice", "a share counts twice", put_absorb},
+    {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge},
+    {"credit-leaked", "a credit is granted and never told", put_leak},
+    {"not-returned", "what a killed node owed does not come home", put_owe},
+    {"spent-twice", "a second restart begins from the record of the first", put_commit},
+    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded},
+    {NULL, NULL, NULL},
+};
+
+struct campaign_plant *campaign_plant_find(const char *name)
+{
+    for (struct campaign_plant *plant = campaign_plants; plant->name; plant++)
+        if (strcmp(plant->name, name) == 0)
+            return plant;
+    return NULL;
+}
