@@ -56,10 +56,11 @@ static void print(const struct sgp_trainer *trainer)
 }
 
 /* Called once a round: a step that takes no time and changes nothing. */
-static int idle_train(
-    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training)
+static int idle_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
+    struct sgp_training *ret_training)
 {
     (void)weight;
+    (void)pace;
     if (trained == warmup) {
         count_io(&now);
         then = now;

@@ -14,11 +14,11 @@ static int measure(struct sgp_trainer *trainer, double seconds)
 {
     struct sgp_training training;
     uint64_t rows = 0;
-    if (trainer->methods->train(trainer, 1.0, WARMUP_STEPS, &training) < 0)
+    if (trainer->methods->train(trainer, 1.0, WARMUP_STEPS, 1.0, &training) < 0)
         return 1;
     struct stopwatch start = stopwatch_now();
     do {
-        if (trainer->methods->train(trainer, 1.0, STEPS_AT_ONCE, &training) < 0)
+        if (trainer->methods->train(trainer, 1.0, STEPS_AT_ONCE, 1.0, &training) < 0)
             return 1;
         rows += training.samples;
     } while (stopwatch_since(start, 1).seconds < seconds);

@@ -205,6 +205,7 @@ enum {
     ALGORITHM,
     OVERLAP,
     BACKUP,
+    STEP_BY_RATE,
     LOCAL_STEPS,
     FINAL_CYCLES,
     THROUGH_WIRE,
@@ -315,6 +316,7 @@ static enum ctl_exit read_options(
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);
     options->rounds = (sgp_round)rounds;
     options->overlap = (uint32_t)overlap;
+    options->step_by_rate = given[STEP_BY_RATE].given;
     options->backup_neighbours = (uint32_t)backup;
     options->local_steps = (uint32_t)steps;
     options->final_cycles = (uint32_t)cycles;
@@ -368,6 +370,7 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
         [ALGORITHM] = {.name = "--algorithm"},
         [OVERLAP] = {.name = "--overlap"},
         [BACKUP] = {.name = "--backup-neighbours"},
+        [STEP_BY_RATE] = {.name = "--step-by-rate", .flag = true},
         [LOCAL_STEPS] = {.name = "--local-steps"},
         [FINAL_CYCLES] = {.name = "--final-cycles"},
         [THROUGH_WIRE] = {.name = "--through-wire", .flag = true}};
@@ -422,6 +425,7 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "                        random vectors\n"
         "  --algorithm NAME      sgp, osgp, agp, dpsgd or adpsgd, as in sgpd.conf(5) (sgp)\n"
         "  --overlap N           osgp: rounds that a share may be late (1)\n"
+        "  --step-by-rate        agp, adpsgd: divide the learning rate by a node's relative pace\n"
         "  --backup-neighbours N go on while so many shares are awaited (0)\n"
         "  --local-steps N       steps in a round (1)\n"
         "  --final-cycles N      cycles of averaging after the last round (2 when training, else "

@@ -38,6 +38,7 @@ enum config_type {
 
 /* Words of the table below, counted from 1 in their order there. */
 enum config_when_done { CONFIG_SERVE = 1, CONFIG_EXIT };
+enum config_yes { CONFIG_NO = 1, CONFIG_YES };
 
 struct config {
     char *file; /* as given to config_load; for messages */
@@ -53,6 +54,7 @@ struct config {
     uint64_t rounds; /* 0 when `epochs` decides */
     uint64_t overlap;
     uint64_t backup_neighbours;
+    enum config_yes step_by_rate;
     uint64_t local_steps;
     uint64_t batch;
     uint64_t threads;
@@ -113,6 +115,8 @@ struct config {
         "osgp: rounds that a share may be late before it is waited for")                           \
     X(BACKUP_NEIGHBOURS, "train", "backup_neighbours", CONFIG_COUNT, backup_neighbours, "0", 0,    \
         65535, NULL, "go on while the shares of so many neighbours are still awaited")             \
+    X(STEP_BY_RATE, "train", "step_by_rate", CONFIG_CHOICE, step_by_rate, "no", 0, 0, "no|yes",    \
+        "agp, adpsgd: divide the learning rate by this node's pace, relative to its neighbours'")  \
     X(START, "train", "start", CONFIG_START, start, "all", 0, SGP_NODES_MAX, NULL,                 \
         "when round 0 begins: all neighbours have said hello, now, or a number of nodes")          \
     X(EPOCHS, "train", "epochs", CONFIG_COUNT, epochs, "10", 1, 1e6, NULL,                         \

@@ -87,8 +87,8 @@ static void post_done(struct task *task, enum sgp_event_type type, bool cancelle
 static void run_train(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->code =
-        task->trainer->methods->train(task->trainer, task->weight, task->steps, &task->training);
+    task->code = task->trainer->methods->train(
+        task->trainer, task->weight, task->steps, task->factor, &task->training);
 }
 
 static void done_train(struct job *job, bool cancelled)
@@ -101,13 +101,14 @@ static void done_train(struct job *job, bool cancelled)
     post_done(task, SGP_EVENT_TRAINED, cancelled);
 }
 
-static void verb_train(void *context, sgp_round round, double weight, uint32_t steps)
+static void verb_train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, run_train, done_train);
     task->round = round;
     task->weight = weight;
     task->steps = steps;
+    task->factor = pace;
     daemon->weight = weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);

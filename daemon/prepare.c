@@ -90,6 +90,10 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     struct sgp_error why = {0};
     if ((code = sgp_method_suit(p->method, p->topology, &why)) < 0)
         return sgp_fail(error, code, "%s: %s", config->topology, why.text);
+    if (config->step_by_rate == CONFIG_YES && p->method->when != SGP_WHEN_NEVER)
+        return config_fail(config, CONFIG_ID_STEP_BY_RATE, error, SGP_E_CONFIG,
+            "with algorithm %s all nodes make rounds at one rate; it is for agp and adpsgd",
+            p->method->name);
     const struct sgp_topology *topology = p->topology;
     int64_t self = sgp_topology_find(topology, config->name);
     if (self < 0)
@@ -429,6 +433,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .self = p->self,
         .method = p->method,
         .overlap = (uint32_t)p->config->overlap,
+        .step_by_rate = p->config->step_by_rate == CONFIG_YES,
         .backup_neighbours = (uint32_t)p->config->backup_neighbours,
         .parameters = p->parameters,
         .fingerprint = p->fingerprint,

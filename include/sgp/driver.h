@@ -21,7 +21,7 @@ struct sgp_driver_verbs {
         void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
     void (*receive)(void *context, struct sgp_link link, uint32_t slot);
     /* Jobs: appended to one queue, done in this order. */
-    void (*train)(void *context, sgp_round round, double weight, uint32_t steps);
+    void (*train)(void *context, sgp_round round, double weight, uint32_t steps, double pace);
     void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep);
     void (*absorb)(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);

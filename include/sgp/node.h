@@ -77,10 +77,12 @@ struct sgp_node_config {
                                    in a row a share may be left out for want of a credit */
     uint32_t backup_neighbours; /* ALL_PROMISED, OVERDUE: go on while so many are still awaited
                                    (Hop: Luo et al., ASPLOS 2019) */
-    uint32_t final_cycles;      /* cycles of mixing after the fleet's last training round */
-    uint32_t start;             /* SGP_START_ALL, or the number of nodes (with itself) that
+    bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
+                          in-neighbours over its own, within 1/8 and 8; for SGP_WHEN_NEVER */
+    uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
+    uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that
                                             must have said hello; 0 and 1 begin at once */
-    double weight_least;        /* w_min of sgp_topology_weight_least */
+    double weight_least;   /* w_min of sgp_topology_weight_least */
     const struct sgp_record
         *record; /* what its former process left, sound; NULL: none. Borrowed for
                                         the call. Then `lineage` must be the record's */
@@ -125,7 +127,7 @@ enum sgp_effect_type {
                             after it */
     SGP_EFFECT_HANG_UP,  /* link, code: say goodbye if that is easy, close. No DOWN must follow */
     SGP_EFFECT_RECEIVE,  /* link, slot: the payload just announced belongs in this receive slot */
-    SGP_EFFECT_TRAIN,    /* job: weight, steps */
+    SGP_EFFECT_TRAIN,    /* job: weight, steps, factor of the learning rate */
     SGP_EFFECT_PUBLISH, /* job: snapshot `slot` = x, x *= factor (1: a copy, for an estimate); answer
                             with slot and checksum */
     SGP_EFFECT_ABSORB,  /* job: x[slice] += factor * receive slot */

@@ -158,6 +158,7 @@ struct sgp_sim_options {
     sgp_round rounds;                /* >= 1 */
     const struct sgp_method *method; /* not NULL */
     uint32_t overlap;                /* as in struct sgp_node_config */
+    bool step_by_rate;               /* as in struct sgp_node_config */
     uint32_t backup_neighbours;      /* as in struct sgp_node_config */
     uint32_t local_steps;
     uint32_t final_cycles;

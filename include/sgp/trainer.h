@@ -28,9 +28,9 @@ struct sgp_trainer;
 
 struct sgp_trainer_methods {
     /* Take `steps` optimiser steps from the estimate x / weight (weight > 0), each
-     * x -= eta * step(gradient at x / weight). Returns 0, or SGP_E_DIVERGED if a loss was not
+     * x -= pace * eta * step(gradient at x / weight), with pace > 0. Returns 0, or SGP_E_DIVERGED if a loss was not
      * finite: then x is left as it was before the failing step. */
-    int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps,
+    int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
         struct sgp_training *ret_training);
     /* snapshot[i] = x[first + i] for i < count, then x[first + i] *= keep (what is not given away), in one
      * pass. */

@@ -9,6 +9,7 @@
  *   share.c   credits, accepting, absorbing, sending, settling, returning
  *   record.c  what survives the process, and a node made from it
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
+ *   pace.c    how fast the node is beside its neighbours
  *   round.c   the stages of a round, start, pause, end
  *   inspect.c what status shows
  *
@@ -62,6 +63,9 @@ struct sgp_core_link {
     enum sgp_reason last_reason;
     uint64_t lineage; /* of the peer */
     uint64_t shares_sent, shares_received, shares_returned;
+
+    sgp_round pace_round; /* of the peer when its pace began to be measured */
+    sgp_time pace_since;
 
     bool barren; /* IN: its estimate was refused */
     bool asks;   /* OUT: the peer wants our estimate */
@@ -169,6 +173,9 @@ struct sgp_node {
     sgp_round ends; /* greatest count of training rounds heard of */
     sgp_round stop; /* least early stop heard of, or NONE */
     uint64_t jumps;
+
+    sgp_round pace_round; /* when its own pace began to be measured */
+    sgp_time pace_since;
 
     double weight;  /* w of z = x / w, at the end of the queue of jobs */
     double surplus; /* members that left their mass to this node, not dissolved yet */
@@ -308,6 +315,11 @@ void sgp_core_estimate(
 void sgp_core_estimate_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
 void sgp_core_copied(struct sgp_node *node, uint64_t checksum);
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
+
+/* pace.c */
+void sgp_core_pace_begin(struct sgp_node *node);
+void sgp_core_pace_hear(struct sgp_node *node, struct sgp_core_link *link);
+double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 
 /* round.c */
 void sgp_core_advance(struct sgp_node *node);

@@ -23,7 +23,7 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         verbs->receive(context, effect->link, effect->slot);
         break;
     case SGP_EFFECT_TRAIN:
-        verbs->train(context, effect->round, effect->weight, effect->steps);
+        verbs->train(context, effect->round, effect->weight, effect->steps, effect->factor);
         break;
     case SGP_EFFECT_PUBLISH:
         verbs->publish(context, effect->round, effect->slot, effect->factor);

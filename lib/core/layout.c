@@ -84,7 +84,7 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->state = SGP_LINK_DOWN;
     link->redial = SGP_TIME_NEVER;
     link->backoff = SGP_DIAL_MIN_NS;
-    link->heard = SGP_TIME_NEVER;
+    link->heard = link->pace_since = SGP_TIME_NEVER;
     link->credit = link->announced = link->promise = SGP_ROUND_NONE;
     link->plan = link->plan_from = SGP_ROUND_NONE;
     link->slot = SGP_SLOT_NONE;

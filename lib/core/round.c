@@ -221,6 +221,7 @@ static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
     }
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
     effect->steps = node->config.local_steps;
+    effect->factor = sgp_core_pace(node);
     sgp_core_enter(node, SGP_STAGE_TRAIN);
 }
 
@@ -324,6 +325,7 @@ static void join(struct sgp_node *node)
     else
         take_round(node, 0);
     sgp_core_become(node, SGP_NODE_TRAINING);
+    sgp_core_pace_begin(node);
     if (node->gave && !node->trained)
         after_giving(node);
     else if (node->gave)

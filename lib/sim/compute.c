@@ -47,7 +47,7 @@ void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job)
 
 /* ---- verbs ---- */
 
-void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps)
+void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
@@ -57,9 +57,11 @@ void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps
             sgp_sim_name(sim, host->index), (long long)round, weight, host->guard);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
-    sgp_sim_append(
-        host, (struct sgp_sim_job){
-                  .work = SGP_SIM_TRAIN, .round = round, .weight = weight, .steps = steps});
+    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_TRAIN,
+                             .round = round,
+                             .weight = weight,
+                             .steps = steps,
+                             .factor = pace});
 }
 
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
@@ -125,7 +127,8 @@ void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 static int train(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     struct sgp_training training;
-    return host->trainer->methods->train(host->trainer, job->weight, job->steps, &training);
+    return host->trainer->methods->train(
+        host->trainer, job->weight, job->steps, job->factor, &training);
 }
 
 static uint64_t publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, float *snapshot)

@@ -88,6 +88,7 @@ void sgp_sim_node_config(
         .self = host->file->nodes[host->index],
         .method = sim->options.method,
         .overlap = sim->options.overlap,
+        .step_by_rate = sim->options.step_by_rate,
         .backup_neighbours = sim->options.backup_neighbours,
         .lineage = host->lineage,
         .seed = options->seed,

@@ -344,7 +344,7 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 
 /* compute.c */
-void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps);
+void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace);
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep);
 void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);

@@ -54,7 +54,8 @@ static void order_rows(struct sgp_learner *learner, uint64_t epoch)
 /* --- training --- */
 
 /* One step; nothing has changed if it fails. */
-static int step(struct sgp_learner *learner, double weight, struct sgp_training *training)
+static int step(
+    struct sgp_learner *learner, double weight, double pace, struct sgp_training *training)
 {
     const struct sgp_learner_settings *settings = &learner->settings;
     struct sgp_network *network = &learner->network;
@@ -77,7 +78,7 @@ static int step(struct sgp_learner *learner, double weight, struct sgp_training 
     if (!isfinite(learner->vector.kernels->largest(learner->gradient, settings->model.parameters)))
         return SGP_E_DIVERGED;
     double middle = ((double)learner->steps + 0.5) / (double)steps_per_epoch;
-    training->learning_rate = sgp_schedule_rate(&settings->schedule, middle);
+    training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, middle);
     sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
     learner->steps++;
     training->samples += rows;
@@ -85,14 +86,14 @@ static int step(struct sgp_learner *learner, double weight, struct sgp_training 
     return 0;
 }
 
-static int learner_train(
-    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training)
+static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
+    struct sgp_training *ret_training)
 {
     sgp_assert(weight > 0.0);
     struct sgp_learner *learner = (struct sgp_learner *)trainer;
     struct sgp_training training = {0};
     for (uint32_t i = 0; i < steps; i++) {
-        int status = step(learner, weight, &training);
+        int status = step(learner, weight, pace, &training);
         if (status < 0)
             return status;
     }

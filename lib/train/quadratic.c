@@ -27,25 +27,26 @@ static double loss(const struct sgp_quadratic *quadratic, double weight)
     return 0.5 * sum;
 }
 
-static int quadratic_train(
-    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training)
+static int quadratic_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
+    struct sgp_training *ret_training)
 {
     struct sgp_quadratic *quadratic = (struct sgp_quadratic *)trainer;
     float *x = quadratic->vector.x;
+    float eta = (float)(pace * (double)quadratic->eta);
     double sum = 0.0;
     for (uint32_t step = 0; step < steps; step++) {
         double before = loss(quadratic, weight);
         if (!isfinite(before))
             return SGP_E_DIVERGED;
         sum += before;
-        for (uint64_t i = 0; i < trainer->parameters && quadratic->eta > 0.0f; i++)
-            x[i] -= quadratic->eta * ((float)((double)x[i] / weight) - quadratic->centre[i]);
+        for (uint64_t i = 0; i < trainer->parameters && eta > 0.0f; i++)
+            x[i] -= eta * ((float)((double)x[i] / weight) - quadratic->centre[i]);
         quadratic->steps++;
     }
     *ret_training = (struct sgp_training){.samples = steps,
         .loss = steps > 0 ? sum / steps : loss(quadratic, weight),
         .epoch = (double)quadratic->steps,
-        .learning_rate = (double)quadratic->eta};
+        .learning_rate = (double)eta};
     return 0;
 }
 

@@ -84,7 +84,7 @@ static struct sgp_trainer *create(const struct sgp_learner_settings *settings)
 static struct sgp_training train(struct sgp_trainer *trainer, double weight, uint32_t steps)
 {
     struct sgp_training training;
-    cr_assert(eq(int, trainer->methods->train(trainer, weight, steps, &training), 0));
+    cr_assert(eq(int, trainer->methods->train(trainer, weight, steps, 1.0, &training), 0));
     return training;
 }
 
@@ -352,7 +352,7 @@ Test(learner, divergence_leaves_the_model)
     uint64_t before = 0;
     for (int step = 0; step < 100 && status == 0; step++) {
         before = trainer->methods->digest(trainer);
-        status = trainer->methods->train(trainer, 1.0, 1, &training);
+        status = trainer->methods->train(trainer, 1.0, 1, 1.0, &training);
     }
     cr_assert(eq(int, status, SGP_E_DIVERGED));
     cr_assert(eq(u64, trainer->methods->digest(trainer), before));
@@ -361,7 +361,7 @@ Test(learner, divergence_leaves_the_model)
     struct sgp_trainer *poisoned = create(&settings);
     poisoned->methods->absorb(poisoned, &bad, 1.0f, FEATURES * 9, 1);
     before = poisoned->methods->digest(poisoned);
-    cr_assert(eq(int, poisoned->methods->train(poisoned, 1.0, 1, &training), SGP_E_DIVERGED));
+    cr_assert(eq(int, poisoned->methods->train(poisoned, 1.0, 1, 1.0, &training), SGP_E_DIVERGED));
     cr_assert(eq(u64, poisoned->methods->digest(poisoned), before));
     struct sgp_evaluation evaluation = {.samples = 77};
     cr_assert(eq(int, poisoned->methods->evaluate(poisoned, 1.0, &evaluation), SGP_E_DIVERGED));
@@ -450,7 +450,7 @@ Test(learner, nothing_allocates_after_create)
     struct sgp_evaluation evaluation;
     uint64_t before = allocations;
     cr_assert(gt(u64, before, 0), "the counter counts");
-    int status = trainer->methods->train(trainer, 1.0, 20, &training); /* four epochs */
+    int status = trainer->methods->train(trainer, 1.0, 20, 1.0, &training); /* four epochs */
     trainer->methods->publish(trainer, share, 0.5f, 0, trainer->parameters);
     trainer->methods->absorb(trainer, share, 0.5f, 0, trainer->parameters);
     status |= trainer->methods->evaluate(trainer, 1.0, &evaluation);

@@ -21,7 +21,7 @@ Test(quadratic, steps_from_the_estimate_and_moves_the_numerator)
     struct sgp_trainer *trainer = create(start, 0.5);
     struct sgp_training training;
     /* z = x / 0.5 = (4, 0): gradient (0, 8), loss 32; then x = (2, -4), z = (4, -8), loss 0 */
-    cr_assert(eq(int, trainer->methods->train(trainer, 0.5, 2, &training), 0));
+    cr_assert(eq(int, trainer->methods->train(trainer, 0.5, 2, 1.0, &training), 0));
     cr_assert(eq(u64, training.samples, 2));
     cr_assert(eq(dbl, training.loss, 16.0));
     cr_assert(eq(dbl, training.epoch, 2.0));
@@ -43,7 +43,7 @@ Test(quadratic, eta_zero_changes_nothing)
     struct sgp_trainer *trainer = create(start, 0.0);
     uint64_t digest = trainer->methods->digest(trainer);
     struct sgp_training training;
-    cr_assert(eq(int, trainer->methods->train(trainer, 1.0, 5, &training), 0));
+    cr_assert(eq(int, trainer->methods->train(trainer, 1.0, 5, 1.0, &training), 0));
     cr_assert(eq(u64, trainer->methods->digest(trainer), digest));
     trainer->methods->destroy(trainer);
 }
@@ -74,7 +74,7 @@ Test(quadratic, divergence_leaves_x)
     struct sgp_trainer *trainer = create(start, 0.1);
     uint64_t digest = trainer->methods->digest(trainer);
     struct sgp_training training = {.samples = 77};
-    cr_assert(eq(int, trainer->methods->train(trainer, 1e-300, 1, &training), SGP_E_DIVERGED));
+    cr_assert(eq(int, trainer->methods->train(trainer, 1e-300, 1, 1.0, &training), SGP_E_DIVERGED));
     cr_assert(eq(u64, trainer->methods->digest(trainer), digest));
     cr_assert(eq(u64, training.samples, 77));
     trainer->methods->destroy(trainer);

@@ -59,16 +59,16 @@ Test(figures, a_tenfold_step_leaves_a_wider_disagreement)
 
 /* A trainer that ignores the weight: what is lost without de-biasing. Everything else of it is the
  * quadratic's own. */
-static int biased_train(
-    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training);
+static int biased_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
+    struct sgp_training *ret_training);
 static struct sgp_trainer_methods biased_methods;
 static const struct sgp_trainer_methods *quadratic_methods;
 
-static int biased_train(
-    struct sgp_trainer *trainer, double weight, uint32_t steps, struct sgp_training *ret_training)
+static int biased_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
+    struct sgp_training *ret_training)
 {
     (void)weight;
-    return quadratic_methods->train(trainer, 1.0, steps, ret_training);
+    return quadratic_methods->train(trainer, 1.0, steps, pace, ret_training);
 }
 
 static int biased_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)

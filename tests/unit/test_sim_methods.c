@@ -262,3 +262,38 @@ Test(methods, campaigns_of_resets_absences_crashes_and_cuts_lose_nothing)
         for (uint64_t seed = 1; seed <= 25; seed++)
             campaign(methods[m], seed);
 }
+
+/* ---- at one's own pace ---- */
+
+/* What a node that is four times as fast as its three fellows holds while all still train. The optimum
+ * is the mean of the centres, 1; weighted by speed it is 16/7. */
+static double estimate_of_the_fast_one(const char *method, bool step_by_rate)
+{
+    static const struct sgp_sim_straggler slow[] = {{1, 4}, {2, 4}, {3, 4}};
+    struct fleet *fleet = fleet_generate("complete", 4, 0);
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.step_by_rate = step_by_rate;
+    fleet->options.rounds = 1000000;
+    fleet->options.stragglers = slow;
+    fleet->options.straggler_count = 3;
+    fleet->eta = 0.01;
+    fleet->centre[0][0] = 4;
+    fleet->watched = 4000;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 60 * SGP_SECOND, &fleet->error)), "%s",
+        fleet->error.text);
+    double estimate = (double)fleet->estimate[0][0];
+    fleet_destroy(fleet);
+    return estimate;
+}
+
+Test(methods, steps_by_rate_give_fast_and_slow_nodes_one_voice)
+{
+    static const char *const paced[] = {"agp", "adpsgd"};
+    for (int m = 0; m < 2; m++) {
+        double without = estimate_of_the_fast_one(paced[m], false);
+        double with = estimate_of_the_fast_one(paced[m], true);
+        cr_assert(epsilon_eq(dbl, without, 16.0 / 7, 0.15), "%s: %g", paced[m], without);
+        cr_assert(epsilon_eq(dbl, with, 1, 0.15), "%s: %g", paced[m], with);
+    }
+}

@@ -1,0 +1,49 @@
+/* Pace: how many rounds a minute this node makes beside its in-neighbours. Where nobody waits, a fast
+ * node steps more often than a slow one, and the fixed point leans to its rows; steps that are divided
+ * by the node's rate pull all alike (Assran and Rabbat, IEEE TAC 2020). */
+#include "core/core.h"
+
+#define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */
+#define PACE_ROUNDS 8    /* fewer say nothing yet */
+
+/* Rounds a second since `since`, or 0 while there are too few. */
+static double rate(sgp_round rounds, sgp_time since, sgp_time now)
+{
+    bool known = rounds >= PACE_ROUNDS && now > since;
+    return known ? (double)rounds * (double)SGP_SECOND / (double)(now - since) : 0;
+}
+
+void sgp_core_pace_begin(struct sgp_node *node)
+{
+    node->pace_round = node->round;
+    node->pace_since = node->now;
+}
+
+void sgp_core_pace_hear(struct sgp_node *node, struct sgp_core_link *link)
+{
+    bool anew = link->pulse.state != SGP_NODE_TRAINING || link->pulse.round < link->pace_round ||
+                link->pace_since == SGP_TIME_NEVER;
+    if (!anew)
+        return;
+    link->pace_round = link->pulse.round;
+    link->pace_since = node->now;
+}
+
+double sgp_core_pace(const struct sgp_node *node)
+{
+    double own = rate(node->round - node->pace_round, node->pace_since, node->now);
+    if (!node->config.step_by_rate || own <= 0)
+        return 1;
+    double sum = own;
+    uint32_t count = 1;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (!sgp_core_peer_active(link) || link->pulse.state != SGP_NODE_TRAINING)
+            continue;
+        double theirs = rate(link->pulse.round - link->pace_round, link->pace_since, link->heard);
+        sum += theirs;
+        count += theirs > 0;
+    }
+    double pace = sum / count / own;
+    return pace < PACE_LEAST ? PACE_LEAST : pace > 1 / PACE_LEAST ? 1 / PACE_LEAST : pace;
+}
