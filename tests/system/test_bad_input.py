@@ -229,6 +229,11 @@ class Configuration(BadInput):
         self.configure("epochs = 3", "epochs = 3\nalgorithm = magic", ":8: [train] algorithm: \"magic\" "
                        "does not exist; choose one of sgp|osgp|agp|dpsgd|adpsgd")
 
+    def test_steps_by_rate_where_all_make_rounds_at_one_rate(self):
+        self.configure("epochs = 3", "epochs = 3\nstep_by_rate = yes",
+                       ":8: [train] step_by_rate: with algorithm sgp all nodes make rounds at one "
+                       "rate; it is for agp and adpsgd")
+
     def test_no_line_of_a_configuration(self):
         self.configure("epochs = 3", "epochs three", ":7: not understood; a line is `[section]`, `key = "
                        "value`, or a comment that begins with # or ;")
