@@ -79,7 +79,10 @@ class Rolling(ReloadTest):
             self.assertEqual((answer["phases"], answer["edges_added"], answer["edges_removed"]), (3, 12, 0))
             self.go_on(f)
         self.assertEqual(len(self.digests(f)), 1)
+        self.assertEqual(self.jumps(f), [0] * 6, "SGP_SEED=%d" % SEED)
         self.assertLessEqual(abs(self.total(f) - 6), 1e-9)
+        self.go_on(f)
+        jumps = self.jumps(f)  # whom the others left behind because it was resumed last
         for i in draw.sample(range(8), 8):
             self.write(f, i, 8, exponential(8))
             if i < 6:
@@ -91,14 +94,17 @@ class Rolling(ReloadTest):
         f.wait_state("training")
         self.go_on(f)
         self.assertEqual(len(self.digests(f)), 1)
+        self.assertEqual(self.jumps(f), jumps, "SGP_SEED=%d" % SEED)
         for node in f.nodes[:6]:
-            self.assertEqual(node.status()["jumps"], 0, "SGP_SEED=%d\n%s" % (SEED, node.log()))
             for word in ("event=waiting", "event=absent"):
                 self.assertNotIn(word, node.log(), "SGP_SEED=%d" % SEED)
         for node in f.nodes[6:]:
             self.assertIn("event=adopted", node.log())
         self.assertLessEqual(abs(self.total(f) - 8), 1e-9, "SGP_SEED=%d" % SEED)
         self.restart_and_finish(f)
+
+    def jumps(self, f):
+        return [node.status()["jumps"] for node in f.nodes[:6]]
 
     def restart_and_finish(self, f):
         """With the same files and an end in sight: the ledgers are those of the new topology."""
@@ -205,6 +211,22 @@ class Files(ReloadTest):
         self.assertEqual(f.nodes[0].peer("n1", "out")["address"], "127.0.0.1:%d" % ports[1])
         f.wait_state("training")
         self.go_on(f)
+        self.assertLessEqual(abs(self.total(f) - 3), 1e-9)
+
+    def test_a_node_that_left_is_struck_from_the_file_and_no_weight_with_it(self):
+        f = self.fleet(4, phases=exponential(4), options=OPTIONS)
+        f.start()
+        f.wait_state("training")
+        self.go_on(f)
+        self.assertEqual(f.nodes[3].get("/v1/leave", "POST")[0], 200)
+        self.assertEqual(f.nodes[3].process.wait(fleet.PATIENCE), 0, f.nodes[3].log())
+        f.nodes[3].process = None
+        for i in random.Random(SEED).sample(range(3), 3):
+            self.write(f, i, 3, exponential(3))
+            self.reload(f, i)
+            self.go_on(f)
+        f.wait("the surplus to be dissolved",
+               lambda: all(node.status()["surplus"] == 0 for node in self.running(f)))
         self.assertLessEqual(abs(self.total(f) - 3), 1e-9)
 
     def test_a_dead_node_is_struck_from_the_file(self):
