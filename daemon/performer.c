@@ -87,6 +87,8 @@ static void post_done(struct task *task, enum sgp_event_type type, bool cancelle
 static void run_train(struct job *job)
 {
     struct task *task = (struct task *)job;
+    /* Schedules are functions of the round: a node that has jumped goes on where the fleet is. */
+    sgp_learner_go_to(task->daemon->prepared->learner, (uint64_t)task->round * task->steps);
     task->code = task->trainer->methods->train(
         task->trainer, task->weight, task->steps, task->factor, &task->training);
 }

@@ -65,6 +65,10 @@ SGP_API void sgp_learner_state(
 /* Go on from a state, which is copied; x may be NULL to keep it as it is. */
 SGP_API void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state);
 
+/* Go on from another position: `steps` taken since the start decide the rows of the next batch and where
+ * the schedule stands. The parameters stay. */
+SGP_API void sgp_learner_go_to(struct sgp_learner *learner, uint64_t steps);
+
 /* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight:
  * probabilities under cross-entropy, else the outputs as they are. Reads x only; the trainer's
  * thread. */

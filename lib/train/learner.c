@@ -208,6 +208,11 @@ void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_st
     learner->steps = state->steps;
 }
 
+void sgp_learner_go_to(struct sgp_learner *learner, uint64_t steps)
+{
+    learner->steps = steps;
+}
+
 static void learner_destroy(struct sgp_trainer *trainer)
 {
     sgp_learner_destroy((struct sgp_learner *)trainer);

@@ -321,7 +321,9 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     sgp_learner_state((struct sgp_learner *)first, &state);
     cr_assert(eq(u64, state.steps, 17));
     cr_assert(state.velocity != NULL);
+    state.steps = 3;
     sgp_learner_resume((struct sgp_learner *)second, &state);
+    sgp_learner_go_to((struct sgp_learner *)second, 17);
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
     train(first, 0.7, 20);
     train(second, 0.7, 20);
