@@ -225,6 +225,14 @@ static void command(
         (struct campaign_command){.time = time, .node = node, .type = type};
 }
 
+/* Somebody goes for good, maybe before others have greeted it: who begins, or begins again, cannot wait
+ * for everybody's hello. */
+static void lose_one(struct campaign *campaign)
+{
+    campaign->whole = false;
+    campaign->options.start = 1;
+}
+
 /* Pauses, a clean end from which one may be started again, and a goal that is reached early. */
 static void draw_commands(struct campaign *campaign)
 {
@@ -252,7 +260,7 @@ static void draw_commands(struct campaign *campaign)
     if (chance(campaign, 0.7))
         options->crash_count++; /* its machine is started again */
     else
-        campaign->whole = false;
+        lose_one(campaign);
 }
 
 /* ---- faults of the network ---- */
@@ -314,6 +322,23 @@ static void draw_links(struct campaign *campaign)
     }
 }
 
+/* ---- membership ---- */
+
+/* Some leave for good, in the middle of everything else that happens to them. */
+static void draw_leaving(struct campaign *campaign)
+{
+    if (!chance(campaign, 0.2))
+        return;
+    uint32_t leavers = 1 + below(campaign, 2);
+    for (uint32_t i = 0; i < leavers; i++) {
+        uint32_t node = any_node(campaign);
+        command(campaign, moment(campaign), node, SGP_EVENT_LEAVE);
+        /* without an heir, or with one that went before it answered, it waits until it is stopped */
+        command(campaign, campaign->window + CAMPAIGN_RECOVERY_NS, node, SGP_EVENT_STOP);
+    }
+    lose_one(campaign);
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -350,6 +375,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_commands(campaign);
     draw_cuts(campaign);
     draw_links(campaign);
+    draw_leaving(campaign);
     return 0;
 }
 

@@ -13,11 +13,13 @@ static bool stays(const struct campaign *campaign, uint32_t node)
     for (uint32_t i = 0; i < options->absence_count; i++)
         if (options->absences[i].node == node && options->absences[i].to == SGP_TIME_NEVER)
             return false;
-    bool stopped = false;
-    for (uint32_t i = 0; i < campaign->command_count; i++)
-        stopped |=
-            campaign->commands[i].node == node && campaign->commands[i].type == SGP_EVENT_STOP;
-    return !stopped || campaign->whole;
+    bool ends = false;
+    for (uint32_t i = 0; i < campaign->command_count; i++) {
+        const struct campaign_command *command = &campaign->commands[i];
+        bool for_good = command->type == SGP_EVENT_STOP || command->type == SGP_EVENT_LEAVE;
+        ends |= command->node == node && for_good;
+    }
+    return !ends || campaign->whole; /* of a whole fleet, it is started again */
 }
 
 /* Those who stay have all finished. One who drained, and is not started again, is forgiven. */
@@ -33,7 +35,7 @@ static int judge_ends(
                 (long long)status.round);
         float estimate[CAMPAIGN_DIMENSION];
         sgp_sim_estimate(sim, i, estimate);
-        for (uint32_t c = 0; c < CAMPAIGN_DIMENSION; c++)
+        for (uint32_t c = 0; c < CAMPAIGN_DIMENSION && status.weight > 0; c++)
             if (!isfinite(estimate[c]))
                 return sgp_fail(error, SGP_E_STATE, "%s ends with a model that is not finite",
                     campaign->topology->nodes[i].name);
