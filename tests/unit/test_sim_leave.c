@@ -127,10 +127,11 @@ static uint32_t campaign(const char *method, uint64_t seed)
     fleet->options.loss = (double)(seed % 3) * 0.01;
     fleet->options.through_wire = seed % 2 == 0;
     fleet_open(fleet);
-    /* of a ring only one: who restarts between two that have left would wait for them for ever */
-    for (uint32_t i = 0; i < (seed % 4 == 0 ? 1 : 2); i++)
-        cr_assert(zero(int, sgp_sim_command(fleet->sim, moment(&random, 14 * SGP_SECOND),
-                                (uint32_t)sgp_random_below(&random, 7), SGP_EVENT_LEAVE)));
+    /* Only one: what a source that is cut off owes to one that leaves meanwhile is in doubt for good,
+     * and if it wants to leave too, it waits. */
+    sgp_time at = moment(&random, 14 * SGP_SECOND);
+    uint32_t who = (uint32_t)sgp_random_below(&random, 7);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, at, who, SGP_EVENT_LEAVE)));
     int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
     cr_assert(zero(int, status), "%s, seed %d: %s", method, (int)seed, fleet->error.text);
     uint32_t left = 0;
@@ -148,7 +149,7 @@ Test(leave, campaigns_of_leaves_among_faults_lose_nothing)
 {
     uint32_t left = 0;
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
-        for (uint64_t seed = 1; seed <= 20; seed++)
+        for (uint64_t seed = 1; seed <= 30; seed++)
             left += campaign(methods[m], seed);
-    cr_assert(ge(u32, left, 100), "%u of 175 orders were carried out", left);
+    cr_assert(ge(u32, left, 100), "%u of 150 orders were carried out", left);
 }
