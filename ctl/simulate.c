@@ -3,6 +3,7 @@
  * The same cores as in the daemon, one per node of the file. Without a learning rate the nodes only
  * average random vectors; with one, each trains a quadratic of its own. */
 #include "simulate_faults.h"
+#include "simulate_options.h"
 
 #include "sgp/quadratic.h"
 
@@ -13,9 +14,6 @@
 #include <string.h>
 
 #define STREAM_VECTORS ((uint64_t)4 << 32) /* of the seed; see lib/sim */
-#define BANDWIDTH_MAX 1e15
-#define TAIL_MAX 100 /* times a step's time, unless told */
-#define FINAL_CYCLES_MAX 1000000u
 #define REPLAY_BYTES (SGP_TEXT_BYTES / 2)
 
 struct simulation {
@@ -190,140 +188,6 @@ static enum ctl_exit run_simulation(struct simulation *simulation)
 
 /* ---- the command line ---- */
 
-enum {
-    ROUNDS,
-    SEED,
-    DIMENSION,
-    LATENCY,
-    BANDWIDTH,
-    COMPUTE,
-    JITTER,
-    LOSS,
-    TAIL,
-    CHECKPOINT,
-    LEARNING_RATE,
-    ALGORITHM,
-    OVERLAP,
-    BACKUP,
-    STEP_BY_RATE,
-    LOCAL_STEPS,
-    FINAL_CYCLES,
-    THROUGH_WIRE,
-    OPTION_COUNT
-};
-
-static enum ctl_exit read_time(struct ctl *ctl, const struct ctl_option *option, sgp_time *ret_time)
-{
-    if (!option->given || ctl_text_time(option->value, strlen(option->value), ret_time))
-        return CTL_DONE;
-    return ctl_usage(ctl, "%s is a time such as 500us, 1ms, 0.2s or 2min, not '%s'", option->name,
-        option->value);
-}
-
-/* Bytes a second, with k, M or G. */
-static enum ctl_exit read_bandwidth(
-    struct ctl *ctl, const struct ctl_option *option, double *ret_bandwidth)
-{
-    static const char units[] = "kMG";
-    char text[64];
-    if (!option->given)
-        return CTL_DONE;
-    size_t length = strlen(option->value);
-    const char *unit = length > 0 ? strchr(units, option->value[length - 1]) : NULL;
-    double value = 0;
-    (void)snprintf(text, sizeof text, "%.*s", (int)(unit ? length - 1 : length), option->value);
-    bool good = length > 0 && length < sizeof text && ctl_text_real(text, &value) && value >= 0;
-    if (good && unit)
-        value *= pow(1000, (double)(unit - units + 1));
-    if (!good || value > BANDWIDTH_MAX)
-        return ctl_usage(ctl, "%s is bytes a second such as 125M, 0 for no limit, not '%s'",
-            option->name, option->value);
-    *ret_bandwidth = value;
-    return CTL_DONE;
-}
-
-/* SHAPE or SHAPE:GREATEST of a Pareto distribution. */
-static enum ctl_exit read_tail(
-    struct ctl *ctl, const struct ctl_option *option, struct sgp_sim_options *options)
-{
-    char shape[64];
-    if (!option->given)
-        return CTL_DONE;
-    size_t length = strcspn(option->value, ":");
-    const char *greatest = option->value[length] == ':' ? option->value + length + 1 : NULL;
-    options->compute_tail_max = TAIL_MAX;
-    (void)snprintf(
-        shape, sizeof shape, "%.*s", (int)(length < sizeof shape ? length : 0), option->value);
-    if (ctl_text_real(shape, &options->compute_tail) && options->compute_tail > 0 &&
-        (!greatest || ctl_text_real(greatest, &options->compute_tail_max)) &&
-        options->compute_tail_max >= 1)
-        return CTL_DONE;
-    return ctl_usage(
-        ctl, "--tail is SHAPE or SHAPE:GREATEST such as 1.5:50, not '%s'", option->value);
-}
-
-static enum ctl_exit read_algorithm(
-    struct ctl *ctl, const struct ctl_option *option, struct sgp_sim_options *options)
-{
-    if (!option->given)
-        return CTL_DONE;
-    const struct sgp_method *method = sgp_method_find(option->value);
-    if (method == NULL)
-        return ctl_fail(ctl, CTL_USAGE,
-            "--algorithm %s is none of sgp, osgp, agp, dpsgd and adpsgd", option->value);
-    options->method = method;
-    return CTL_DONE;
-}
-
-static enum ctl_exit read_options(
-    struct ctl *ctl, const struct ctl_option *given, struct simulation *simulation)
-{
-    struct sgp_sim_options *options = &simulation->options;
-    uint64_t rounds = (uint64_t)options->rounds, steps = 1, cycles;
-    uint64_t overlap = 1, backup = 0;
-    enum ctl_exit status = read_algorithm(ctl, &given[ALGORITHM], options);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[OVERLAP], 0, SGP_OVERLAP_MAX, &overlap);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[BACKUP], 0, SGP_NODES_MAX, &backup);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[ROUNDS], 1, (uint64_t)1 << 40, &rounds);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[SEED], 0, INT64_MAX, &options->seed);
-    if (status == CTL_DONE)
-        status =
-            ctl_option_u64(ctl, &given[DIMENSION], 1, SGP_SIM_DIMENSION_MAX, &options->dimension);
-    if (status == CTL_DONE)
-        status = read_time(ctl, &given[LATENCY], &options->latency_ns);
-    if (status == CTL_DONE)
-        status = read_bandwidth(ctl, &given[BANDWIDTH], &options->bandwidth);
-    if (status == CTL_DONE)
-        status = read_time(ctl, &given[COMPUTE], &options->compute_ns);
-    if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &given[JITTER], 0, 0.99, &options->compute_jitter);
-    if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &given[LOSS], 0, 0.99, &options->loss);
-    if (status == CTL_DONE)
-        status = read_tail(ctl, &given[TAIL], options);
-    if (status == CTL_DONE)
-        status = read_time(ctl, &given[CHECKPOINT], &options->checkpoint_ns);
-    if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &given[LEARNING_RATE], 0, 1e6, &simulation->learning_rate);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
-    cycles = simulation->learning_rate > 0 ? options->final_cycles : 0;
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);
-    options->rounds = (sgp_round)rounds;
-    options->overlap = (uint32_t)overlap;
-    options->step_by_rate = given[STEP_BY_RATE].given;
-    options->backup_neighbours = (uint32_t)backup;
-    options->local_steps = (uint32_t)steps;
-    options->final_cycles = (uint32_t)cycles;
-    options->through_wire = given[THROUGH_WIRE].given;
-    return status;
-}
-
 /* What the method makes of the topology, as in the daemon. */
 static enum ctl_exit suit_topology(struct simulation *simulation, const char *path)
 {
@@ -356,24 +220,6 @@ static void remember(struct simulation *simulation, int argc, char **argv)
 static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
 {
     static struct simulation simulation;
-    struct ctl_option given[OPTION_COUNT] = {[ROUNDS] = {.name = "--rounds"},
-        [SEED] = {.name = "--seed"},
-        [DIMENSION] = {.name = "--dimension"},
-        [LATENCY] = {.name = "--latency"},
-        [BANDWIDTH] = {.name = "--bandwidth"},
-        [COMPUTE] = {.name = "--compute"},
-        [JITTER] = {.name = "--jitter"},
-        [LOSS] = {.name = "--loss"},
-        [TAIL] = {.name = "--tail"},
-        [CHECKPOINT] = {.name = "--checkpoint"},
-        [LEARNING_RATE] = {.name = "--learning-rate"},
-        [ALGORITHM] = {.name = "--algorithm"},
-        [OVERLAP] = {.name = "--overlap"},
-        [BACKUP] = {.name = "--backup-neighbours"},
-        [STEP_BY_RATE] = {.name = "--step-by-rate", .flag = true},
-        [LOCAL_STEPS] = {.name = "--local-steps"},
-        [FINAL_CYCLES] = {.name = "--final-cycles"},
-        [THROUGH_WIRE] = {.name = "--through-wire", .flag = true}};
     simulation.ctl = ctl;
     remember(&simulation, argc, argv);
     sgp_sim_options_init(&simulation.options);
@@ -382,9 +228,8 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
     simulation.options.row = print_row;
     enum ctl_exit status = ctl_faults_take(ctl, &argc, argv, &simulation.faults);
     if (status == CTL_DONE)
-        status = ctl_options_take(ctl, &argc, argv, given, OPTION_COUNT, 1, 1);
-    if (status == CTL_DONE)
-        status = read_options(ctl, given, &simulation);
+        status = ctl_simulate_options_take(
+            ctl, &argc, argv, &simulation.options, &simulation.learning_rate);
     if (status == CTL_DONE)
         status = ctl_read_topology(ctl, argv[0], &simulation.topology);
     if (status == CTL_DONE)

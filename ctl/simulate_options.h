@@ -1,0 +1,13 @@
+/* How a simulation is to run, from the command line: all but its faults. */
+#ifndef CTL_SIMULATE_OPTIONS_H
+#define CTL_SIMULATE_OPTIONS_H
+
+#include "ctl.h"
+#include "sgp/sim.h"
+
+/* Take the options out of argv[0..*argc), so that one word is left, and read them into *options, which
+ * holds the defaults, and into *learning_rate. */
+enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
+    struct sgp_sim_options *options, double *learning_rate);
+
+#endif
