@@ -3,12 +3,15 @@
 #include "task.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 sgp_time daemon_now(void)
 {
@@ -164,11 +167,35 @@ static int cannot(struct sgp_error *error, int code, const char *what)
     return sgp_fail(error, code, "%s: %s", what, sgp_strerror(code));
 }
 
+/* A second process would put a ledger of its own in the place of the first one's, whose commits would
+ * then go to a file without a name. The lock ends with the process, however that ends. A file system
+ * without locks is used without. */
+static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
+{
+    const char *directory = daemon->config->state_directory;
+    daemon->state_lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (daemon->state_lock < 0)
+        return sgp_fail(error, -errno, "%s: cannot be opened: %s; [node] state_directory names one",
+            directory, strerror(errno));
+    if (flock(daemon->state_lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return sgp_fail(error, -EBUSY,
+            "%s: another sgpd uses this state directory; stop it, or give another [node] "
+            "state_directory",
+            directory);
+    return 0;
+}
+
 static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
 {
     const char *directory = daemon->config->state_directory;
     if (mkdir(directory, 0750) < 0 && errno != EEXIST)
-        return sgp_fail(error, -errno, "%s: cannot be made: %s", directory, strerror(errno));
+        return sgp_fail(error, -errno,
+            "%s: cannot be made: %s; make the directories above it, or give another [node] "
+            "state_directory",
+            directory, strerror(errno));
+    int code = lock_state_directory(daemon, error);
+    if (code < 0)
+        return code;
     return history_open(&daemon->history, directory, &daemon->log->sink, error);
 }
 
@@ -306,6 +333,8 @@ static void free_all(struct daemon *daemon)
     free(daemon->found.memory);
     ledger_close(&daemon->ledger);
     history_close(&daemon->history);
+    if (daemon->state_lock >= 0)
+        (void)close(daemon->state_lock);
 }
 
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log)
@@ -314,6 +343,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .config = config,
         .prepared = prepared,
         .log = log,
+        .state_lock = -1,
         .own_slot = SGP_SLOT_NONE,
         .own_round = SGP_ROUND_NONE,
         .changed = true,

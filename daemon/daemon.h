@@ -101,6 +101,7 @@ struct daemon {
     uv_timer_t watchdog;
     uv_signal_t signals[3];
 
+    int state_lock; /* the state directory, locked for this process; -1: not */
     struct ledger ledger;
     struct survive_found found;
     uv_timer_t checkpoint_timer;

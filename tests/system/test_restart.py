@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import struct
+import subprocess
 import time
 
 import fleet
@@ -251,6 +252,21 @@ class Restarts(FleetTest):
         f.start([1])
         self.assertEqual(f.nodes[1].process.wait(fleet.PATIENCE), 1)
         self.assertIn("it is the ledger of node n0, and this is n1", f.nodes[1].log())
+
+    def test_a_second_process_does_not_touch_the_state_of_the_first(self):
+        f = self.fleet(2, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        node = f.nodes[0]
+        second = subprocess.run(f.command(node), capture_output=True, text=True, timeout=fleet.PATIENCE)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(node.directory + ": another sgpd uses this state directory; stop it", second.stderr)
+        self.all_train(f)
+        self.assertEqual(node.end(), 0)
+        node.start()
+        f.wait_log(0, "event=restored")
+        self.assertIn("parameters=exact", node.log())
+        self.assertNotIn("event=restored round=0 ", node.log())
 
     def test_a_finished_fleet_stays_finished(self):
         f = self.fleet(3, phases=fleet.exponential(3))
