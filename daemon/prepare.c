@@ -78,16 +78,37 @@ static void warn_about_addresses(struct prepared *p)
             (unsigned)own_port, (unsigned)port);
 }
 
+/* A file that cannot be read, with the line of the configuration that names it. */
+static int fail_file(
+    const struct config *config, int code, const struct sgp_error *why, struct sgp_error *error)
+{
+    const struct {
+        const char *path;
+        enum config_id id;
+    } files[] = {{config->topology, CONFIG_ID_TOPOLOGY}, {config->train, CONFIG_ID_TRAIN},
+        {config->labels, CONFIG_ID_LABELS}, {config->test, CONFIG_ID_TEST},
+        {config->test_labels, CONFIG_ID_TEST_LABELS}, {config->scale, CONFIG_ID_SCALE}};
+    bool path_is_wrong = code == -ENOENT || code == -ENOTDIR || code == -EISDIR || code == -EACCES;
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && path_is_wrong; i++) {
+        size_t length = files[i].path ? strlen(files[i].path) : 0;
+        if (length > 0 && strncmp(why->text, files[i].path, length) == 0 &&
+            why->text[length] == ':')
+            return sgp_fail(error, code, "%s; correct its path in %s:%u", why->text, config->file,
+                config->lines[files[i].id]);
+    }
+    return sgp_fail(error, code, "%s", why->text);
+}
+
 static int prepare_topology(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
-    int code = sgp_dot_read_path(config->topology, error, &p->topology);
+    struct sgp_error why = {0};
+    int code = sgp_dot_read_path(config->topology, &why, &p->topology);
     if (code < 0)
-        return code;
+        return fail_file(config, code, &why, error);
     static const char *const methods[] = {SGP_METHOD_NAMES};
     p->method = sgp_method_find(methods[config->algorithm - 1]);
     sgp_assert(p->method);
-    struct sgp_error why = {0};
     if ((code = sgp_method_suit(p->method, p->topology, &why)) < 0)
         return sgp_fail(error, code, "%s: %s", config->topology, why.text);
     if (config->step_by_rate == CONFIG_YES && p->method->when != SGP_WHEN_NEVER)
@@ -214,7 +235,7 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);
     if (code == 0 && strcmp(config->scale, "none") != 0)
         code = sgp_scaling_read(config->scale, &why, &p->scaling); /* for predict */
-    return code < 0 ? sgp_fail(error, code, "%s", why.text) : 0;
+    return code < 0 ? fail_file(config, code, &why, error) : 0;
 }
 
 static int check_goal(struct prepared *p, struct sgp_error *error)

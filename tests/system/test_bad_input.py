@@ -89,6 +89,11 @@ class BadInput(unittest.TestCase):
         return subprocess.run([fleet.SGPD, *arguments], capture_output=True, timeout=20, check=False,
                               encoding="utf-8", errors="replace", preexec_fn=fleet.die_with_parent)
 
+    def line_of(self, text):
+        """The number of the line of the configuration that begins so."""
+        lines = self.read("n0.conf").decode().splitlines()
+        return next(i for i, line in enumerate(lines, 1) if line.startswith(text))
+
     def check(self):
         return self.sgpd("--check", "-c", self.path("n0.conf"))
 
@@ -179,7 +184,8 @@ class Topology(BadInput):
 
     def test_missing_file(self):
         os.unlink(self.path("fleet.dot"))
-        self.refused("fleet.dot", ": No such file or directory")
+        self.refused("fleet.dot", ": No such file or directory; correct its path in "
+                     f"{self.path('n0.conf')}:{self.line_of('file =')}")
 
     def test_unreachable_node_is_warned_of_by_name(self):
         self.topology("n0 -> n1 -> n2 -> n0;", "n0 -> n1 -> n0; n2 -> n1;")
@@ -249,7 +255,8 @@ class Configuration(BadInput):
 
     def test_missing_data(self):
         os.unlink(self.path("rows.csv"))
-        self.refused("rows.csv", ": cannot be opened: No such file or directory")
+        self.refused("rows.csv", ": cannot be opened: No such file or directory; correct its path in "
+                     f"{self.path('n0.conf')}:{self.line_of('train =')}")
 
     def test_usage(self):
         for arguments in ((), ("--check",), ("--frobnicate",), ("-c", "a", "b")):
