@@ -12,7 +12,8 @@ from peer import Peer
 from trio import Trio
 
 REASONS = {
-    3: "a weight, fraction, round or slice is out of range",
+    3: "a weight, fraction, round or slice is out of range, or the nodes' rounds of training differ 64 "
+       "times and more",
     4: "the models have other layers ([model] layers must be the same)",
     5: "the models have another loss ([model] loss must be the same)",
     6: "the classes or their order differ ([data] classes must be the same)",
