@@ -264,6 +264,8 @@ def watch(nodes, table):
         table.draw(nodes)
         if all(node.status.get("state") == "finished" and node.status["weight_in_flight"] == 0
                for node in nodes):
+            for node in nodes:  # of one moment: nothing moves any more
+                node.refresh()
             table.draw(nodes, force=True)
             return
         now = [(node.status.get("state"), node.status.get("round")) for node in nodes]

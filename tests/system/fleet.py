@@ -11,6 +11,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,12 @@ def poll(what, condition, timeout, logs):
         if time.monotonic() > end:
             raise AssertionError("waited %.0f s for %s\n%s" % (timeout, what, logs()))
         time.sleep(0.02)
+
+
+def read_model(data):
+    """All values of a safetensors file."""
+    header, = struct.unpack_from("<Q", data)
+    return struct.unpack("<%df" % ((len(data) - 8 - header) // 4), data[8 + header:])
 
 
 class Node:
@@ -241,6 +248,18 @@ class Fleet:
         node = self.nodes[index]
         return self.wait("round %d of %s" % (number, node.name),
                          lambda: (node.status() or {"round": -1})["round"] >= number, timeout)
+
+    def quiet(self, nodes=None, timeout=PATIENCE):
+        """The statuses of nodes that give no more, once nothing of theirs is in flight. They are read
+        anew then: what one node still owed while its target's weight was read, the target has now."""
+        nodes = self.nodes if nodes is None else nodes
+
+        def settled():
+            statuses = [node.status() for node in nodes]
+            return all(s and s["weight_in_flight"] == 0 for s in statuses)
+
+        self.wait("nothing in flight", settled, timeout)
+        return [self.wait("a status", node.status) for node in nodes]
 
     def wait_log(self, index, text, timeout=PATIENCE):
         node = self.nodes[index]

@@ -11,7 +11,8 @@ class Healthy(FleetTest):
     def test_four_nodes_finish_agree_and_conserve_mass(self):
         f = self.fleet(4)
         f.start()
-        statuses = f.wait_state("finished")
+        f.wait_state("finished")
+        statuses = f.quiet()
         self.assertLessEqual(abs(sum(s["weight"] for s in statuses) - 4), 1e-9)
         self.assertEqual([s["weight_in_flight"] for s in statuses], [0, 0, 0, 0])
         self.assertEqual(len({s["round"] for s in statuses}), 1)

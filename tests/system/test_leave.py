@@ -51,10 +51,7 @@ class Leave(FleetTest):
         for node in nodes:
             self.assertIn(node.get("/v1/pause", "POST")[0], (200, 202))
         f.wait_state("paused", indices)
-        statuses = f.wait("nothing in flight", lambda: (
-            lambda s: s if all(n and n["weight_in_flight"] == 0 for n in s) else None)(
-                [node.status() for node in nodes]))
-        return sum(s["weight"] for s in statuses)
+        return sum(s["weight"] for s in f.quiet(nodes))
 
     def members_alone_are_counted(self, algorithm):
         f = self.fleet(4, phases=RING, options=dict(OPTIONS, **{"train.algorithm": algorithm}))

@@ -50,12 +50,8 @@ class ReloadTest(FleetTest):
         for node in self.running(f):
             self.assertIn(node.get("/v1/pause", "POST")[0], (200, 202))
 
-        def quiet():
-            statuses = [node.status() for node in self.running(f)]
-            still = all(s and s["state"] == "paused" and s["weight_in_flight"] == 0 for s in statuses)
-            return statuses if still else None
-
-        total = sum(s["weight"] for s in f.wait("nothing in flight", quiet))
+        f.wait_state("paused", [node.index for node in self.running(f)])
+        total = sum(s["weight"] for s in f.quiet(self.running(f)))
         for node in self.running(f):
             node.get("/v1/resume", "POST")
         return total

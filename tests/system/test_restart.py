@@ -28,21 +28,10 @@ def read_checkpoint(path):
     return vectors[0], vectors[1 + velocity:]
 
 
-def read_model(data):
-    """All values of a safetensors file."""
-    header, = struct.unpack_from("<Q", data)
-    return struct.unpack("<%df" % ((len(data) - 8 - header) // 4), data[8 + header:])
-
-
 class Restarts(FleetTest):
     def weights(self, f):
         """The sum of the weights of a paused fleet in which nothing is owed any more."""
-        def quiet():
-            statuses = [node.status() for node in f.nodes]
-            still = all(s and s["weight_in_flight"] == 0 for s in statuses)
-            return statuses if still else None
-
-        return sum(s["weight"] for s in f.wait("nothing in flight", quiet))
+        return sum(s["weight"] for s in f.quiet())
 
     def pause(self, f):
         for node in f.nodes:
@@ -138,7 +127,7 @@ class Restarts(FleetTest):
         os.rename(f.nodes[1].directory, f.nodes[1].directory + ".lost")  # and with it the share
         f.start([1])
         f.wait_log(0, "event=share_returned")
-        found = read_model(f.nodes[0].get("/v1/model")[1])
+        found = fleet.read_model(f.nodes[0].get("/v1/model")[1])
         self.assertEqual(len(found), len(expected))
         for a, b in zip(sorted(found), sorted(expected)):
             self.assertAlmostEqual(a, b, delta=1e-6 * max(1, abs(b)))

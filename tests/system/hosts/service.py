@@ -238,10 +238,10 @@ class Restart(Service):
 
         def quiet():
             statuses = [self.status(name) for name in NAMES]
-            still = all(s["state"] == "paused" and s["weight_in_flight"] == 0 for s in statuses)
-            return statuses if still else None
+            return all(s["state"] == "paused" and s["weight_in_flight"] == 0 for s in statuses)
 
-        statuses = self.wait("all to be paused, and nothing in flight", quiet)
+        self.wait("all to be paused, and nothing in flight", quiet)
+        statuses = [self.status(name) for name in NAMES]
         self.assertLessEqual(abs(sum(s["weight"] for s in statuses) - len(NAMES)), 1e-9)
         self.assertEqual([s["weight_minted"] for s in statuses], [0] * len(NAMES))
 
