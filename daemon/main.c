@@ -65,6 +65,10 @@ static int parse_options(int count, char **arguments, struct options *ret_option
     }
     if (ret_options->file != NULL && optind == count)
         return -1;
+    if (ret_options->file == NULL)
+        (void)fputs("sgpd: the configuration is missing; name it with -c FILE\n", stderr);
+    else
+        (void)fprintf(stderr, "sgpd: '%s' is one argument too many\n", arguments[optind]);
     (void)fputs(usage, stderr);
     return STATUS_USAGE;
 }

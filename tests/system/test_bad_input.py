@@ -259,9 +259,13 @@ class Configuration(BadInput):
                      f"{self.path('n0.conf')}:{self.line_of('train =')}")
 
     def test_usage(self):
-        for arguments in ((), ("--check",), ("--frobnicate",), ("-c", "a", "b")):
+        missing = "sgpd: the configuration is missing; name it with -c FILE\n"
+        for arguments, message in (((), missing), (("--check",), missing),
+                                   (("--frobnicate",), "--frobnicate"),
+                                   (("-c", "a", "b"), "sgpd: 'b' is one argument too many\n")):
             wrong = self.sgpd(*arguments)
             self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+            self.assertIn(message, wrong.stderr.partition("Usage: sgpd -c FILE")[0])
             self.assertIn("Usage: sgpd -c FILE", wrong.stderr)
 
 
