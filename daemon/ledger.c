@@ -71,6 +71,18 @@ static const struct file_slot *latest(const unsigned char *bytes, uint32_t capac
     return best;
 }
 
+/* Whether no commit was ever completed: the process ended before it could begin, and owes nothing. */
+static bool is_blank(const unsigned char *bytes, uint32_t capacity)
+{
+    bool blank = true;
+    for (size_t i = 0; i < 2; i++) {
+        const struct file_slot *slot =
+            (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
+        blank = blank && slot->checksum == 0;
+    }
+    return blank;
+}
+
 static bool reserve(struct sgp_record *record, uint32_t links)
 {
     if (links <= record->link_capacity)
@@ -143,6 +155,8 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
             "%s: it is the ledger of node %s, and this is %s; give each node a state_directory of "
             "its own",
             path, header->name, name);
+    if (is_blank(bytes, header->link_capacity))
+        return 0;
     const struct file_slot *slot = latest(bytes, header->link_capacity);
     if (slot == NULL) {
         spoil(ledger, path, "damaged (no part of it has a matching checksum)");

@@ -162,7 +162,7 @@ struct sgp_node {
     bool changed;              /* tell all peers by a beat at the end of this step */
     bool again;                /* more can be done at once: ask for a tick now */
     bool starving;
-    sgp_round starving_quiet; /* before this round it is not told again */
+    sgp_time starving_quiet; /* until then it is not told again */
     bool drained;
     enum sgp_stage stage;
     sgp_time drain_until;

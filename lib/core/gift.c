@@ -9,8 +9,8 @@
 #include "core/core.h"
 
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
-#define SGP_QUIET_ROUNDS 1000 /* a node that starves tells of it once in so many rounds */
-#define SGP_HALF 0.5          /* what one who chooses gives */
+#define SGP_QUIET_NS (60 * SGP_SECOND) /* a node that starves tells of it once in so long */
+#define SGP_HALF 0.5                   /* what one who chooses gives */
 
 /* ---- choosing and being asked ---- */
 
@@ -186,9 +186,9 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
     node->starving = part < 1;
-    if (node->starving && node->round >= node->starving_quiet) {
+    if (node->starving && node->now >= node->starving_quiet) {
         (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
-        node->starving_quiet = node->round + SGP_QUIET_ROUNDS;
+        node->starving_quiet = node->now + SGP_QUIET_NS;
     }
     return part < SGP_GIVE_LEAST ? 0 : part;
 }

@@ -100,6 +100,17 @@ Test(ledger, what_was_committed_is_found)
     }
 }
 
+Test(ledger, one_that_was_opened_and_never_written_is_no_loss)
+{
+    struct ledger ledger = opened();
+    ledger_close(&ledger);
+    ledger = opened();
+    cr_assert(not(ledger.found));
+    cr_assert(not(ledger.damaged));
+    cr_assert(eq(u64, ledger.sequence, 0));
+    ledger_close(&ledger);
+}
+
 Test(ledger, it_grows_with_what_is_in_it)
 {
     struct ledger ledger = opened();
