@@ -28,7 +28,7 @@ struct campaign {
     struct sgp_topology *topology;
     const char *family;
     struct sgp_sim_options options;
-    double eta;
+    double eta, eta_most;
     sgp_time window;  /* every fault begins and ends before */
     sgp_time longest; /* what a training job may take */
     uint64_t mixing_rounds;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define STREAM_CAMPAIGN ((uint64_t)6 << 32)
+#define ETA 0.05
 #define CONTRACTION 1e-4 /* of a healthy fleet's disagreement, by the final cycles */
 #define MIXING_ROUNDS_MAX 4000.0
 
@@ -86,13 +87,17 @@ static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_e
         campaign->options.method->name, nodes);
 }
 
-/* As many final cycles as a healthy fleet needs to forget what it disagreed on. */
-static int draw_final_cycles(struct campaign *campaign, struct sgp_error *error)
+/* What the topology asks of the fleet: a learning rate that suits its least weight, and as many final
+ * cycles as a healthy fleet needs to forget what it disagreed on. */
+static int suit_fleet(struct campaign *campaign, struct sgp_error *error)
 {
     struct sgp_analysis analysis;
     int status = sgp_analyse(campaign->topology, &analysis);
     if (status < 0)
         return sgp_fail(error, status, "%s", sgp_strerror(status));
+    /* The step of a node is eta / w: one that trains at the least weight of its guard must not diverge. */
+    double guard = SGP_STARVING * analysis.weight_min / (1 + analysis.out_degree_max);
+    campaign->eta_most = fmin(ETA, guard);
     double contraction = analysis.contraction_per_cycle;
     double cycles = contraction > 0 ? ceil(log(CONTRACTION) / log(contraction)) : 0;
     double most = ceil(MIXING_ROUNDS_MAX / (double)analysis.rounds_per_cycle);
@@ -143,7 +148,7 @@ static void draw_fleet(struct campaign *campaign)
         options->compute_tail = spread(campaign, 1.1, 4);
         options->compute_tail_max = 20;
     }
-    campaign->eta = chance(campaign, 0.3) ? 0 : 0.05;
+    campaign->eta = chance(campaign, 0.3) ? 0 : campaign->eta_most;
     draw_pace(campaign);
     double step = (double)options->compute_ns * options->local_steps;
     if (chance(campaign, 0.5))
@@ -364,7 +369,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     campaign->options.trainer = make_trainer;
     int status = draw_topology(campaign, nodes, error);
     if (status == 0)
-        status = draw_final_cycles(campaign, error);
+        status = suit_fleet(campaign, error);
     if (status < 0)
         return status;
     draw_fleet(campaign);
