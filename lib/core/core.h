@@ -318,7 +318,8 @@ void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
 
 /* pace.c */
 void sgp_core_pace_begin(struct sgp_node *node);
-void sgp_core_pace_hear(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_pace_hear(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 
 /* round.c */

@@ -106,8 +106,8 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
     }
     if (pulse == NULL)
         return;
+    sgp_core_pace_hear(node, link, pulse);
     link->pulse = *pulse;
-    sgp_core_pace_hear(node, link);
     bool late = node->round > pulse->round + sgp_core_far_ahead(node);
     if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
         link->trained = true;

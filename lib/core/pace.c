@@ -19,13 +19,15 @@ void sgp_core_pace_begin(struct sgp_node *node)
     node->pace_since = node->now;
 }
 
-void sgp_core_pace_hear(struct sgp_node *node, struct sgp_core_link *link)
+/* A pulse comes after link->pulse. What a node did before it joined, or before a pause, is not its pace. */
+void sgp_core_pace_hear(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
-    bool anew = link->pulse.state != SGP_NODE_TRAINING || link->pulse.round < link->pace_round ||
-                link->pace_since == SGP_TIME_NEVER;
-    if (!anew)
+    bool goes_on = link->pulse.state == SGP_NODE_TRAINING && pulse->state == SGP_NODE_TRAINING &&
+                   pulse->round >= link->pace_round;
+    if (goes_on)
         return;
-    link->pace_round = link->pulse.round;
+    link->pace_round = pulse->round;
     link->pace_since = node->now;
 }
 

@@ -186,6 +186,7 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
     if (node->paused == paused)
         return;
     node->paused = paused;
+    sgp_core_pace_begin(node);
     node->changed = true;
     node->stage_since = node->now;
     (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);

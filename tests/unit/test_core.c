@@ -988,3 +988,58 @@ Test(core, one_who_was_replaced_dials_again_slowly)
     cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL));
     close_desk(&desk);
 }
+
+/* ---- steps by rate ---- */
+
+/* The next 20 rounds of n0 and n1, ten a second; returns the factor of the last steps. */
+static double factor_after_rounds(struct desk *desk, sgp_round *peer_round)
+{
+    double factor = 0;
+    for (int i = 0; i < 20; i++) {
+        desk->now += 100 * SGP_MILLISECOND;
+        ++*peer_round;
+        say(desk, 1, SGP_IN,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(*peer_round, *peer_round)});
+        say(desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(*peer_round, SGP_ROUND_NONE)});
+        post_type(desk, SGP_EVENT_TRAINED);
+        const struct sgp_effect *train = find(desk, SGP_EFFECT_TRAIN);
+        cr_assert_not_null(train);
+        factor = train->factor;
+    }
+    return factor;
+}
+
+static void pause_for(struct desk *desk, sgp_round peer_round, bool both)
+{
+    struct sgp_pulse pulse = pulse_at(peer_round, SGP_ROUND_NONE);
+    pulse.state = both ? SGP_NODE_PAUSED : SGP_NODE_TRAINING;
+    post_type(desk, SGP_EVENT_PAUSE);
+    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    desk->now += 2 * SGP_SECOND;
+    post_type(desk, SGP_EVENT_RESUME);
+}
+
+/* Whoever stood still, alone or with all: the rate is that of training. */
+Test(core, a_pause_is_no_slowness)
+{
+    for (int both = 0; both < 2; both++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        config.method = sgp_method_find("agp");
+        config.step_by_rate = true;
+        open_desk(&desk, topology, config);
+        desk.peers.method = config.method->number;
+        post_type(&desk, SGP_EVENT_START);
+        greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        sgp_round peer_round = 0;
+        cr_assert(epsilon_eq(dbl, factor_after_rounds(&desk, &peer_round), 1, 0.1));
+        peer_round += both ? 0 : 20;
+        pause_for(&desk, peer_round, both);
+        double factor = factor_after_rounds(&desk, &peer_round);
+        cr_assert(epsilon_eq(dbl, factor, 1, 0.1), "%d: %g", both, factor);
+        close_desk(&desk);
+    }
+}
