@@ -186,7 +186,8 @@ void sgp_core_hand_over(struct sgp_node *node)
 
 void sgp_core_inherit(struct sgp_node *node, const struct sgp_core_link *link)
 {
-    node->surplus += link->incoming.bequest;
+    /* within what the bequest of this node could say */
+    node->surplus = fmin(node->surplus + link->incoming.bequest, (double)SGP_NODES_MAX - 1);
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
     note->link.direction = link->direction;
     note->factor = link->incoming.weight;

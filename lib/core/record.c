@@ -41,12 +41,17 @@ bool sgp_node_record_changed(const struct sgp_node *node)
     return node->unrecorded;
 }
 
+/* Not more than a fleet of the greatest size can have. That the file has fewer nodes now says nothing:
+ * it may have shrunk, and what those who left bequeathed may not be dissolved yet. */
+#define WEIGHT_MAX (SGP_WEIGHT_PER_NODE * SGP_NODES_MAX)
+#define MEMBERS_MAX ((double)SGP_NODES_MAX)
+
 static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
 {
     bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
                 link->owed_fraction >= 0 && link->owed_fraction <= 1 && link->owed_weight >= 0 &&
-                link->owed_weight <= SGP_WEIGHT_PER_NODE * node_count && link->owed_bequest >= 0 &&
-                link->owed_bequest <= (double)node_count;
+                link->owed_weight <= WEIGHT_MAX && link->owed_bequest >= 0 &&
+                link->owed_bequest <= MEMBERS_MAX;
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
                    link->owed_bequest == 0;
     return link->peer < node_count &&
@@ -56,8 +61,8 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
 bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
-        !(record->weight >= 0 && record->weight <= SGP_WEIGHT_PER_NODE * node_count) ||
-        !(record->surplus >= 0 && record->surplus <= (double)node_count) ||
+        !(record->weight >= 0 && record->weight <= WEIGHT_MAX) ||
+        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity)
         return false;
     for (uint32_t i = 0; i < record->link_count; i++) {

@@ -369,3 +369,22 @@ Test(leave, a_leaver_that_is_killed_goes_on_leaving)
         close_desk(&desk);
     }
 }
+
+/* A neighbour that claims to leave again and again cannot make what we inherit unspeakable. */
+Test(leave, what_is_inherited_stays_within_what_a_message_and_a_record_can_say)
+{
+    struct desk desk;
+    struct sgp_record record;
+    open_heir(&desk);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    for (uint64_t number = 1; number <= SGP_NODES_MAX; number++) {
+        struct sgp_message message = share_of(number, 0, 0);
+        message.share.fraction = message.share.weight = 0;
+        message.share.payload_bytes = 0;
+        message.share.bequest = 3;
+        say(&desk, 1, SGP_IN, message);
+    }
+    record_of(&desk, &record);
+    cr_assert(eq(dbl, record.surplus, SGP_NODES_MAX - 1));
+    close_desk(&desk);
+}

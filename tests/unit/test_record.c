@@ -309,7 +309,8 @@ Test(record, what_is_out_of_range_is_no_record)
     } while (0)
     BAD(record.weight = NAN);
     BAD(record.weight = -1);
-    BAD(record.weight = 2 * SGP_WEIGHT_PER_NODE + 0.5);
+    BAD(record.weight = SGP_NODES_MAX * SGP_WEIGHT_PER_NODE + 0.5);
+    BAD(record.surplus = SGP_NODES_MAX + 0.5);
     BAD(record.round = -1);
     BAD(record.round = SGP_ROUND_MAX);
     BAD(links[0].peer = 2);
