@@ -20,9 +20,12 @@ static void reserve(struct sgp_node *node)
     }
 }
 
-/* From now on the node's parameters are a guess; sgp_core_seek does the rest. */
+/* From now on the node's parameters are a guess; sgp_core_seek does the rest. An estimate that is asked
+ * for already serves. */
 void sgp_core_want(struct sgp_node *node)
 {
+    if (node->seeking.wants)
+        return;
     node->seeking = (struct sgp_seeking){
         .wants = true, .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
     reserve(node);

@@ -150,13 +150,28 @@ static struct sgp_core_link *choose_heir(struct sgp_node *node)
     return heir;
 }
 
-/* The bequest is owed: if it never left and its heir is gone, there are others. */
-static void see_to_bequest(struct sgp_node *node, struct sgp_core_link *link)
+/* Whether what is owed over this link is known not to be there, and will not be sent: an heir is gone,
+ * and there may be others; one who drains gets nothing, and if it is leaving too, each would wait for
+ * the other. */
+static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (node->leaving.sent || link->owed.publishing || link->owed.lost || may_inherit(link))
-        return;
-    sgp_core_take_back(node, link, SGP_REASON_LEAVING);
-    node->again = true;
+    const struct sgp_owed *owed = &link->owed;
+    bool is_not_there = link->state == SGP_LINK_UP && !owed->sent; /* its greeting said so */
+    if (!owed->exists || owed->publishing || owed->lost)
+        return false;
+    if (owed->share.bequest > 0)
+        return (is_not_there || !node->leaving.sent) && !may_inherit(link);
+    return is_not_there && link->pulse.state == SGP_NODE_DRAINING;
+}
+
+static void take_back_in_vain(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        if (!is_owed_in_vain(node, &node->links[i]))
+            continue;
+        sgp_core_take_back(node, &node->links[i], SGP_REASON_LEAVING);
+        node->again = true;
+    }
 }
 
 void sgp_core_hand_over(struct sgp_node *node)
@@ -168,10 +183,8 @@ void sgp_core_hand_over(struct sgp_node *node)
             sgp_core_depart(node, SGP_REASON_LEFT);
         return;
     }
-    struct sgp_core_link *link = sgp_core_bequest(node);
-    if (link != NULL)
-        see_to_bequest(node, link);
-    if (owes_anything(node) || node->seeking.wants)
+    take_back_in_vain(node);
+    if (owes_anything(node) || sgp_core_seeks(node))
         return;
     struct sgp_core_link *heir = choose_heir(node);
     if (heir == NULL || !sgp_core_covers(node, heir->credit, node->leaving.round))

@@ -294,8 +294,9 @@ void sgp_core_goodbye(
     /* The peer would not have this share, and says so by ending the connection. */
     if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
-    /* Of one that left for good: all that it accepted was acknowledged before. */
-    if (link->direction == SGP_OUT && link->owed.exists && reason == SGP_REASON_LEFT)
+    /* Of one that left for good: all that it accepted was acknowledged before, or when it greeted. */
+    bool greeted_before = link->direction == SGP_OUT && link->state == SGP_LINK_UP;
+    if (greeted_before && link->owed.exists && reason == SGP_REASON_LEFT)
         sgp_core_take_back(node, link, reason);
     if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
         link->heard = SGP_TIME_NEVER;

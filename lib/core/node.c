@@ -249,8 +249,11 @@ static void on_start(struct sgp_node *node)
     (void)sgp_core_leaves_now(node); /* its former process was about to */
     if (!node->recorded || !node->config.seeks)
         return;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE); /* a guess at weight 1 */
-    effect->factor = node->weight;
+    /* A guess at weight 1. One that leaves has no use for it unless its bequest comes home. */
+    const struct sgp_core_link *heir = sgp_core_bequest(node);
+    bool lost = heir != NULL && heir->owed.slot == SGP_SLOT_NONE;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+    effect->factor = node->weight + (lost ? heir->owed.share.weight : 0);
 }
 
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)
@@ -331,7 +334,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     bool drains = node->state == SGP_NODE_DRAINING && !node->drained;
     if (drains && (!sgp_core_has_gone(node) || node->leaving.stopped))
         least = node->drain_until;
-    if (node->state == SGP_NODE_JOINING && node->seeking.wants && node->seeking.until > node->now &&
+    bool seeks = node->seeking.wants && node->seeking.until > node->now;
+    if (seeks && (node->state == SGP_NODE_JOINING || sgp_core_has_gone(node)) &&
         node->seeking.until < least)
         least = node->seeking.until;
     for (uint32_t i = 0; i < node->link_count; i++) {

@@ -150,7 +150,7 @@ static void drain(struct sgp_node *node)
     bool job = node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
     if (node->drained || ((job || !settled(node)) && node->now < node->drain_until))
         return;
-    sgp_core_depart(node, SGP_REASON_LEAVING);
+    sgp_core_depart(node, node->leaving.left ? SGP_REASON_LEFT : SGP_REASON_LEAVING);
 }
 
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)

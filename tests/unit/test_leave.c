@@ -370,6 +370,161 @@ Test(leave, a_leaver_that_is_killed_goes_on_leaving)
     }
 }
 
+/* ---- the order of events ---- */
+
+static void left_says(struct desk *desk, uint32_t peer)
+{
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_DRAINING;
+    say(desk, peer, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse,
+            .goodbye = {.reason = SGP_REASON_LEFT, .text = "left"}});
+}
+
+/* Its acknowledgement was lost with the connection: only a greeting says what it has accepted. */
+Test(leave, a_farewell_before_the_greeting_settles_nothing)
+{
+    struct desk desk;
+    open_three(&desk);
+    grant(&desk, 1, 0);
+    grant(&desk, 2, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    come_up(&desk, 1, SGP_OUT);
+    left_says(&desk, 1);
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5), "it may have accepted");
+    cr_assert_null(find(&desk, SGP_EFFECT_RESTORE));
+    close_desk(&desk);
+}
+
+Test(leave, one_that_has_left_and_is_stopped_says_that_it_has_left)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    hand_over_to(&desk, 1);
+    acknowledge(&desk, 1, 2, SGP_REASON_NONE);
+    post_type(&desk, SGP_EVENT_STOP);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEFT));
+    close_desk(&desk);
+}
+
+/* ... and it is known that the heir does not have it, though it was sent once. */
+Test(leave, a_bequest_that_did_not_arrive_goes_to_another)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    hand_over_to(&desk, 1);
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    struct sgp_pulse pulse = pulse_at(1, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_DRAINING;
+    greet_out(&desk, 1, pulse, 81, 1);
+    const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
+    cr_assert_not_null(restore);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = restore->slot});
+    hand_over_to(&desk, 2);
+    close_desk(&desk);
+}
+
+/* Two neighbours that leave at once, each with a share for the other that did not arrive: nobody sends
+ * to one that drains, and each would wait for the other to have left. */
+Test(leave, two_that_leave_do_not_wait_for_each_other)
+{
+    struct desk desk;
+    open_three(&desk);
+    post_type(&desk, SGP_EVENT_LEAVE);
+    grant(&desk, 1, 0);
+    grant(&desk, 2, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    acknowledge(&desk, 2, 1, SGP_REASON_NONE);
+    for (uint32_t i = 1; i < 3; i++) {
+        say(&desk, i, SGP_IN, share_of(1, 0, 1));
+        deliver(&desk, i, 0);
+    }
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_DRAINING));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.25), "n1 may have accepted");
+    struct sgp_pulse pulse = pulse_at(1, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_DRAINING;
+    greet_out(&desk, 1, pulse, 81, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE), "it has not, and never will");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.75));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    close_desk(&desk);
+}
+
+/* n0 was killed when its bequest to n1 was on its way; its parameters are gone. */
+static void kill_with_bequest(struct desk *desk)
+{
+    struct sgp_record record;
+    leave_in_round_one(desk);
+    hand_over_to(desk, 1);
+    record_of(desk, &record);
+    for (uint32_t i = 0; i < record.link_count; i++)
+        record.links[i].owed_kept = false;
+    struct sgp_node_config config = config_of(desk->topology);
+    config.record = &record;
+    config.seeks = true;
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(&config, &again)));
+    sgp_node_destroy(desk->node);
+    desk->node = again;
+    post_type(desk, SGP_EVENT_START);
+}
+
+/* The estimate is half here when the bequest comes home: it is the one that is taken. */
+Test(leave, a_leaver_takes_the_estimate_that_is_on_its_way)
+{
+    struct desk desk;
+    kill_with_bequest(&desk);
+    greet_in(&desk, 2, pulse_at(1, 1), 82);
+    cr_assert(find_sent(&desk, SGP_ASK, 2)->message.ask.wants);
+    say(&desk, 2, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(1, 1),
+            .estimate = {.round = 1, .weight = 0.5, .payload_bytes = PAYLOAD}});
+    uint32_t slot = find(&desk, SGP_EFFECT_RECEIVE)->slot;
+    greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 1);
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
+    cr_assert_null(find_sent(&desk, SGP_ASK, 2), "it was asked already");
+    deliver(&desk, 2, 0);
+    const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
+    cr_assert_not_null(adopt);
+    cr_assert(eq(u32, adopt->slot, slot));
+    cr_assert(eq(dbl, adopt->factor, 3));
+    close_desk(&desk);
+}
+
+/* Nobody can hand it one: after a while it gives away what its performer had. */
+Test(leave, a_leaver_does_not_look_for_an_estimate_for_ever)
+{
+    struct desk desk;
+    kill_with_bequest(&desk);
+    const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
+    cr_assert(eq(dbl, scale->factor, 1.5), "the model of the bequest, should it come home");
+    greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 1);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
+    for (int i = 0; i < 100 && status_of(&desk).waiting == SGP_WAITING_ESTIMATE; i++) {
+        cr_assert(ne(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER));
+        desk.now = sgp_node_deadline(desk.node);
+        say(&desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, SGP_ROUND_NONE)});
+    }
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_CREDIT));
+    cr_assert(desk.now <= 12 * SGP_SECOND);
+    grant(&desk, 1, 1);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5));
+    close_desk(&desk);
+}
+
 /* A neighbour that claims to leave again and again cannot make what we inherit unspeakable. */
 Test(leave, what_is_inherited_stays_within_what_a_message_and_a_record_can_say)
 {
