@@ -35,11 +35,13 @@ static bool state_is_active(enum sgp_node_state state)
     return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
 }
 
-/* Whether one node beats to another. A paused one does to those who are active, so that these see when
- * its end of the connection is dead: nobody would dial it again, and it would never hear of them. */
+/* Whether one node beats to another. One that is paused or drains does to those who are active, so that
+ * these see when its end of the connection is dead: nobody would dial it again, and neither it nor the
+ * process after it would ever hear of them. */
 static bool beats(enum sgp_node_state own, enum sgp_node_state other)
 {
-    return state_is_active(own) || (own == SGP_NODE_PAUSED && state_is_active(other));
+    bool lingers = own == SGP_NODE_PAUSED || own == SGP_NODE_DRAINING;
+    return state_is_active(own) || (lingers && state_is_active(other));
 }
 
 /* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:

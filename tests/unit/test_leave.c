@@ -79,9 +79,12 @@ Test(leave, all_mass_goes_to_one_heir_and_then_the_node_is_gone)
     cr_assert(eq(u32, status_of(&desk).heir, 1));
     cr_assert(eq(dbl, status_of(&desk).weight_left, 1.5));
     cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED), "what is still under way is answered");
-    desk.now = sgp_node_deadline(desk.node);
-    post_type(&desk, SGP_EVENT_TICK);
-    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    sgp_time last = desk.now + SGP_SECOND;
+    while (find_note(&desk, SGP_NOTE_DRAINED) == NULL) { /* beats come in between */
+        desk.now = sgp_node_deadline(desk.node);
+        cr_assert(le(i64, desk.now, last));
+        post_type(&desk, SGP_EVENT_TICK);
+    }
     cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEFT));
     close_desk(&desk);
 }
