@@ -119,10 +119,10 @@ struct sgp_share {
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
     uint64_t checksum;      /* XXH3-64 of the payload */
-    double
-        bequest; /* > 0: the source leaves for good, with so many members' mass: its own and what it
-                       had inherited itself. 0: an ordinary share */
-    bool asks;   /* the source hopes for a share of the target's mass, as it was before this one */
+    /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
+     * itself. 0: an ordinary share. */
+    double bequest;
+    bool asks; /* the source hopes for a share of the target's mass, as it was before this one */
 };
 
 struct sgp_ack {
@@ -131,9 +131,7 @@ struct sgp_ack {
 };
 
 struct sgp_ask {
-    bool
-        wants; /* true: a buffer is set aside for one estimate. false: it has come, or is not wanted
-                   any more */
+    bool wants; /* a buffer is set aside for one; false: it has come, or is not wanted now */
 };
 
 /* A copy of the source's x, whole; moves no mass. Its model is payload / weight. */

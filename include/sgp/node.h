@@ -80,13 +80,13 @@ struct sgp_node_config {
     bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
                           in-neighbours over its own, within 1/8 and 8; for SGP_WHEN_NEVER */
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
-    uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that
-                                            must have said hello; 0 and 1 begin at once */
+    uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
+                              said hello; 0 and 1 begin at once */
     double weight_least;   /* w_min of sgp_topology_weight_least */
-    const struct sgp_record
-        *record; /* what its former process left, sound; NULL: none. Borrowed for
-                                        the call. Then `lineage` must be the record's */
-    bool seeks;  /* x is a guess (its best estimate, at weight 1): ask for a better one */
+    /* What its former process left, sound, and then `lineage` must be the record's; NULL: nothing.
+     * Borrowed for the call. */
+    const struct sgp_record *record;
+    bool seeks; /* x is a guess (its best estimate, at weight 1): ask for a better one */
 };
 
 enum sgp_event_type {
@@ -149,11 +149,11 @@ enum sgp_note {
     SGP_NOTE_RETURNED,  /* peer: a share came back to this node; reason */
     SGP_NOTE_REFUSED,   /* peer: this node refused its share; reason */
     SGP_NOTE_MISMATCH,  /* peer: topology digest, learning rate or batch differ; a warning only */
-    SGP_NOTE_STARVING,  /* weight below 0.75 w_min: gives less or nothing until it has grown; told
-                           again only after it has been back at 0.99 w_min */
-    SGP_NOTE_DIVERGED,  /* training failed; the node pauses itself */
-    SGP_NOTE_ADOPTED,   /* peer: took its estimate */
-    SGP_NOTE_DRAINED,   /* after STOP: everything settled or the bound passed; the process may end.
+    SGP_NOTE_STARVING, /* weight below 0.75 w_min: gives less or nothing until it has grown; told at
+                           most once a minute */
+    SGP_NOTE_DIVERGED, /* training failed; the node pauses itself */
+    SGP_NOTE_ADOPTED,  /* peer: took its estimate */
+    SGP_NOTE_DRAINED,  /* after STOP: everything settled or the bound passed; the process may end.
                          After LEAVE: it has left (status.left, heir, weight_left) */
     SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
     SGP_NOTE_DISSOLVED, /* of what was inherited, this node took `factor` off its weight */
