@@ -50,10 +50,9 @@ static char goodbye_longest[SGP_GOODBYE_BYTES];
 
 enum { sample_count = 15 };
 
-/* A sample of every message; strings are static. */
-static struct sgp_message sample(int which)
+/* Samples 0 to 3: both greetings, at their largest and their smallest. */
+static struct sgp_message sample_greeting(int which)
 {
-    memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
     switch (which) {
     case 0:
         return (struct sgp_message){.type = SGP_HELLO,
@@ -77,9 +76,19 @@ static struct sgp_message sample(int which)
                 .lineage = UINT64_MAX,
                 .accepted = UINT64_MAX,
                 .fingerprint = print}};
-    case 3:
+    default:
         return (struct sgp_message){
             .type = SGP_WELCOME, .pulse = quiet, .welcome = {.target = "n1", .lineage = 1}};
+    }
+}
+
+/* A sample of every message; strings are static. */
+static struct sgp_message sample(int which)
+{
+    memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
+    if (which < 4)
+        return sample_greeting(which);
+    switch (which) {
     case 4:
         return (struct sgp_message){.type = SGP_BEAT, .pulse = extreme};
     case 5:
