@@ -55,13 +55,17 @@ static uint64_t checksum(const struct file_slot *slot)
 
 /* ---- reading what an earlier process left ---- */
 
+static const struct file_slot *slot_in(const unsigned char *bytes, uint32_t capacity, size_t i)
+{
+    return (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
+}
+
 /* The whole slot of the greatest sequence, or NULL. */
 static const struct file_slot *latest(const unsigned char *bytes, uint32_t capacity)
 {
     const struct file_slot *best = NULL;
     for (size_t i = 0; i < 2; i++) {
-        const struct file_slot *slot =
-            (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
+        const struct file_slot *slot = slot_in(bytes, capacity, i);
         bool whole = slot->sequence > 0 && slot->link_count <= capacity && slot->trained <= 1 &&
                      slot->gave <= 1 && slot->leaving <= 1 && slot->left <= 1 &&
                      slot->checksum == checksum(slot);
@@ -71,14 +75,13 @@ static const struct file_slot *latest(const unsigned char *bytes, uint32_t capac
     return best;
 }
 
-/* Whether no commit was ever completed: the process ended before it could begin, and owes nothing. */
+/* Whether no commit was ever begun: the process ended before that, and owes nothing. */
 static bool is_blank(const unsigned char *bytes, uint32_t capacity)
 {
     bool blank = true;
     for (size_t i = 0; i < 2; i++) {
-        const struct file_slot *slot =
-            (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
-        blank = blank && slot->checksum == 0;
+        const struct file_slot *slot = slot_in(bytes, capacity, i);
+        blank = blank && slot->checksum == 0 && slot->sequence == 0;
     }
     return blank;
 }
@@ -274,6 +277,9 @@ static int replace(struct ledger *ledger, struct sgp_error *error)
         memcpy(ledger->map, &header, sizeof header);
         if (ledger->sequence > 0)
             write_slot(ledger, ledger->sequence);
+        else if (ledger->damaged)
+            slot_at(ledger, 0)->sequence =
+                1; /* without a checksum: a start that fails hides nothing */
         code = fsync(fd) < 0 || rename(temporary, path) < 0 ? -errno : 0;
     }
     (void)close(fd);

@@ -1,12 +1,13 @@
 /* The ledger: what the core says must survive (sgp/record.h), in one memory-mapped file of the state
  * directory. It survives the process being killed at any instruction, not a power cut.
  *
- *     header: magic, version, slot bytes, node name | slot 0 | slot 1
+ *     header: magic, version, links of a slot, node name | slot 0 | slot 1
  *     slot:   XXH3-64 of what follows | sequence | record | one entry a link, peers by name
  *
  * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
  * that the kernel keeps, so one of the two slots is always whole. At start the file is read and
- * written anew, sized for the topology of today.
+ * written anew, sized for the topology of today. One that was never written is no loss; one that was
+ * damaged stays so until the first commit, should this start fail too.
  *
  * Fails: only at open. Thread: the loop thread. */
 #ifndef SGPD_LEDGER_H
@@ -32,9 +33,8 @@ struct ledger {
 };
 
 /* Read DIRECTORY/ledger of node `self`, if any, and make one for `link_capacity` links and those that
- * were found in it. Returns 0 also
- * if it is absent or damaged; SGP_E_STATE if it is another node's; -errno; -ENOMEM. On failure nothing
- * is left open. */
+ * were found in it. Returns 0 also if it is absent or damaged; SGP_E_STATE if it is another node's;
+ * -errno; -ENOMEM. On failure nothing is left open. */
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error);
 

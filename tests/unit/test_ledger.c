@@ -111,6 +111,24 @@ Test(ledger, one_that_was_opened_and_never_written_is_no_loss)
     ledger_close(&ledger);
 }
 
+Test(ledger, one_that_was_damaged_stays_so_until_the_first_commit)
+{
+    (void)commit_and_vanish();
+    spoil(0, size_of_file());
+    for (int i = 0; i < 2; i++) { /* the first start fails after opening it */
+        struct ledger ledger = opened();
+        cr_assert(ledger.damaged);
+        cr_assert(not(ledger.found));
+        if (i == 1)
+            ledger_commit(&ledger, node);
+        ledger_close(&ledger);
+    }
+    struct ledger ledger = opened();
+    cr_assert(ledger.found);
+    cr_assert(not(ledger.damaged));
+    ledger_close(&ledger);
+}
+
 Test(ledger, it_grows_with_what_is_in_it)
 {
     struct ledger ledger = opened();
