@@ -15,7 +15,7 @@ import sys
 
 import figures
 
-BENCHES = ["limit", "round", "peer", "train", "scale", "accuracy"]
+BENCHES = ["limit", "round", "peer", "train", "scale", "idle", "accuracy"]
 PAGE = os.path.join(figures.ROOT, "docs/BENCHMARKS.md")
 HEAD = """# Benchmarks
 

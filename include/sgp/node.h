@@ -42,6 +42,7 @@
 /* Pace. Silence is judged against the peer's own: absent after 8 times its longest recent interval,
  * within these bounds. */
 #define SGP_BEAT_NS (500 * SGP_MILLISECOND) /* a link that said nothing for this long says so */
+#define SGP_BEAT_IDLE_NS SGP_SECOND         /* the same where one of the two takes no part */
 #define SGP_SILENCE_FACTOR 8
 #define SGP_SILENCE_MIN_NS (3 * SGP_SECOND)
 #define SGP_SILENCE_MAX_NS (30 * SGP_SECOND)

@@ -44,6 +44,12 @@ static bool beats(enum sgp_node_state own, enum sgp_node_state other)
     return state_is_active(own) || (lingers && state_is_active(other));
 }
 
+/* How long a link between two that beat may say nothing. */
+static sgp_time beat_pace(enum sgp_node_state own, enum sgp_node_state other)
+{
+    return state_is_active(own) && state_is_active(other) ? SGP_BEAT_NS : SGP_BEAT_IDLE_NS;
+}
+
 /* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
  * it catches up by itself, and the fleet does not stand still for it. */
 bool sgp_core_rejoining(const struct sgp_core_link *link)
@@ -196,15 +202,24 @@ struct sgp_message *sgp_core_send(
     return &effect->message;
 }
 
+/* Whether a changed promise must be stated at once. One that takes no part waits for nobody, and would
+ * only be woken in each round of ours: it hears with the beats, and at once when it is back. */
+static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
+{
+    return state_is_active(other) || !state_is_active(own);
+}
+
 void sgp_core_announce(struct sgp_node *node)
 {
+    enum sgp_node_state own = sgp_core_state(node);
     for (uint32_t i = 0; i < node->link_count; i++) {
         struct sgp_core_link *link = &node->links[i];
         if (link->state != SGP_LINK_UP)
             continue;
-        bool due =
-            beats(sgp_core_state(node), link->pulse.state) && node->now - link->said >= SGP_BEAT_NS;
-        bool broken = link->direction == SGP_OUT && sgp_core_promise(node, link) != link->announced;
+        bool due = beats(own, link->pulse.state) &&
+                   node->now - link->said >= beat_pace(own, link->pulse.state);
+        bool broken = link->direction == SGP_OUT && is_urgent(own, link->pulse.state) &&
+                      sgp_core_promise(node, link) != link->announced;
         if (due || broken || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
     }
@@ -479,8 +494,8 @@ sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_co
     sgp_time least = absent_at(node, link);
     if (link->redial < least && wants_connection(node, link))
         least = link->redial;
-    bool says = link->state == SGP_LINK_UP && beats(sgp_core_state(node), link->pulse.state);
-    if (says && link->said + SGP_BEAT_NS < least)
-        least = link->said + SGP_BEAT_NS;
-    return least;
+    enum sgp_node_state own = sgp_core_state(node);
+    bool says = link->state == SGP_LINK_UP && beats(own, link->pulse.state);
+    sgp_time due = says ? link->said + beat_pace(own, link->pulse.state) : SGP_TIME_NEVER;
+    return due < least ? due : least;
 }

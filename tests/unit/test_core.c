@@ -487,19 +487,6 @@ Test(core, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
     close_desk(&desk);
 }
 
-Test(core, a_paused_node_beats_to_those_who_are_not)
-{
-    struct desk desk;
-    open_pair(&desk);
-    post_type(&desk, SGP_EVENT_PAUSE);
-    sgp_time deadline = sgp_node_deadline(desk.node);
-    cr_assert(le(i64, deadline, desk.now + SGP_BEAT_NS));
-    desk.now = deadline;
-    post_type(&desk, SGP_EVENT_TICK);
-    cr_assert_not_null(find_sent(&desk, SGP_BEAT, 1));
-    close_desk(&desk);
-}
-
 /* Its own first parameters, mixed into a model that has trained, would set the fleet back. */
 Test(core, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
 {
