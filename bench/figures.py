@@ -6,6 +6,7 @@ the extremes. The ratio says how many times as fast as the baseline, and is the 
 neighbouring runs, so that it holds although a shared machine is faster now and slower then.
 """
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -52,6 +53,17 @@ def alternate(runs, contenders):
         for name, function in order if number % 2 == 0 else order[::-1]:
             results[name].append(function())
     return results
+
+
+def spent(pid):
+    """Seconds of processor time of all threads of a process, and how often one gave up the processor."""
+    nanoseconds = wakes = 0
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with open(f"{task}/schedstat", encoding="utf-8") as file:
+            nanoseconds += int(file.read().split()[0])
+        with open(f"{task}/status", encoding="utf-8") as file:
+            wakes += sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt"))
+    return nanoseconds / 1e9, wakes
 
 
 def ratios(unit, values, baseline_values):

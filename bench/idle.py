@@ -5,7 +5,6 @@ among others that train.
 Processor time is that of all threads (/proc/PID/task/*/schedstat), wake-ups are the times that a thread gave
 up the processor by itself. Values are medians over the nodes, with the extremes. Wanted: below 0.1% of a core.
 """
-import glob
 import os
 import sys
 import time
@@ -20,22 +19,11 @@ ENDLESS = {"train.epochs": None, "train.rounds": "1G", "log.level": "warning"}
 SETTLE_SECONDS = 3  # what the last round began ends, and the compute threads go to sleep
 
 
-def spent(pid):
-    """Seconds of processor time, and wake-ups, of a process."""
-    nanoseconds = wakes = 0
-    for task in glob.glob(f"/proc/{pid}/task/*"):
-        with open(f"{task}/schedstat", encoding="utf-8") as file:
-            nanoseconds += int(file.read().split()[0])
-        with open(f"{task}/status", encoding="utf-8") as file:
-            wakes += sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt"))
-    return nanoseconds / 1e9, wakes
-
-
 def watch(nodes, seconds):
     """Of each node, the share of a core in percent, and wake-ups a second."""
-    begin, before = time.monotonic(), [spent(node.process.pid) for node in nodes]
+    begin, before = time.monotonic(), [figures.spent(node.process.pid) for node in nodes]
     time.sleep(seconds)
-    after, taken = [spent(node.process.pid) for node in nodes], time.monotonic() - begin
+    after, taken = [figures.spent(node.process.pid) for node in nodes], time.monotonic() - begin
     return ([100 * (b[0] - a[0]) / taken for a, b in zip(before, after)],
             [(b[1] - a[1]) / taken for a, b in zip(before, after)])
 

@@ -2,11 +2,14 @@
 """What a node costs as the fleet grows: simulated fleets on one-peer gossip, then real daemons that train.
 
 Bytes and messages per node and round are of the protocol; seconds and memory are of the simulation and of
-the daemons on this machine. The growth is the exponent p of a fit c * n^p over all n: 0 is flat.
+the daemons on this machine, whose cores the daemons share: a round of theirs takes longer as n grows, while
+its processor time should not. Of each fleet the weights must sum to n in the end, and nobody may have been
+taken for absent. The growth is the exponent p of a fit c * n^p over all n: 0 is flat.
 """
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -17,14 +20,15 @@ sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
 import fleet as fleets  # noqa: E402
 
 ROUNDS = 100
-LAYERS = "dense 128 relu, dense 10"
+LAYERS, MODEL = "dense 128 relu, dense 10", "MLP 784-128-10, batch 32"
+SECONDS = 5  # that daemons train while they are measured
 
 
-def memory_peak(pid):
+def memory(pid, key="VmHWM"):
     """Bytes, or 0 once the process has ended. Not ru_maxrss, which begins with the parent's."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        peak = [line for line in file if line.startswith("VmHWM")]
-    return int(peak[0].split()[1]) * 1024 if peak else 0
+        found = [line for line in file if line.startswith(key)]
+    return int(found[0].split()[1]) * 1024 if found else 0
 
 
 def simulate(options, nodes, dimension):
@@ -32,20 +36,20 @@ def simulate(options, nodes, dimension):
     sgpctl = os.path.join(options.build, "ctl/sgpctl")
     file = subprocess.run([sgpctl, "topology", "generate", "one-peer-exponential", str(nodes)],
                           stdout=subprocess.PIPE, check=True).stdout
-    start, memory, last = time.monotonic(), 0, ""
+    start, peak, last = time.monotonic(), 0, ""
     process = subprocess.Popen([sgpctl, "simulate", "-", "--json", "--rounds", str(ROUNDS), "--dimension",
                                 str(dimension)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(file)
     process.stdin.close()
     for last in process.stdout:
-        memory = max(memory, memory_peak(process.pid))
+        peak = max(peak, memory(process.pid))
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError(f"the simulation of {nodes} nodes ended with {process.returncode}")
     summary, steps = json.loads(last)["summary"], nodes * ROUNDS
     return {"seconds": time.monotonic() - start, "us": (used.ru_utime + used.ru_stime) / steps * 1e6,
-            "bytes": summary["bytes"] / steps, "messages": summary["messages"] / steps, "memory": memory}
+            "bytes": summary["bytes"] / steps, "messages": summary["messages"] / steps, "memory": peak}
 
 
 def growth(costs):
@@ -79,26 +83,63 @@ def status_of(fleet):
     return statuses if all(status and status["round"] > 0 for status in statuses) else None
 
 
-def train_daemons(options, nodes, seconds):
-    """Daemons that train an MLP on Fashion-MNIST: a round's seconds, a node's bytes and memory."""
+def moment(fleet):
+    """Sums over the fleet: rounds, bytes sent, processor time; and the clock."""
+    rounds = sum(status["round"] for status in fleet.wait("all nodes to answer", lambda: status_of(fleet)))
+    sent = sum(peer["bytes_sent"] for node in fleet.nodes for peer in node.json("/v1/peers"))
+    return {"rounds": rounds, "bytes": sent, "clock": time.monotonic(),
+            "cpu": sum(figures.spent(node.process.pid)[0] for node in fleet.nodes)}
+
+
+def expect_sound(fleet):
+    """Pause all: nothing may have been lost, and nobody taken for absent because the machine is busy."""
+    for node in fleet.nodes:
+        node.json("/v1/pause", "POST")
+    weight = sum(status["weight"] for status in fleet.quiet())
+    absent = [node.name for node in fleet.nodes if "event=absent" in node.log()]
+    if abs(weight - fleet.n) > 1e-9 or absent:
+        raise RuntimeError(f"{fleet.n} daemons: weights of {weight}, thought absent by {absent}")
+
+
+def train_daemons(nodes, seconds):
+    """Daemons that train an MLP on Fashion-MNIST: what a node and round costs, memory, and the start."""
     fleet = fleets.Fleet(nodes, options={
         "train.epochs": None, "train.rounds": "1G", "train.batch": "32", "model.layers": LAYERS,
         "data.train": f"{figures.DATA}/train-images-idx3-ubyte.gz",
         "data.labels": f"{figures.DATA}/train-labels-idx1-ubyte.gz",
-        "data.label": None, "data.classes": None, "data.holdout": None, "log.level": "warning"})
+        "data.label": None, "data.classes": None, "data.holdout": None})
     try:
-        fleet.start()
-        first = fleet.wait("all nodes to train", lambda: status_of(fleet), 240)
         begin = time.monotonic()
-        sent = [sum(peer["bytes_sent"] for peer in node.json("/v1/peers")) for node in fleet.nodes]
+        fleet.start()
+        fleet.wait("all nodes to train", lambda: status_of(fleet), 240)
+        started, first = time.monotonic() - begin, moment(fleet)
         time.sleep(seconds)
-        last, end = status_of(fleet), time.monotonic()
-        more = [sum(peer["bytes_sent"] for peer in node.json("/v1/peers")) for node in fleet.nodes]
-        rounds = sum(b["round"] - a["round"] for a, b in zip(first, last)) / nodes
-        return {"ms": (end - begin) / rounds * 1e3, "bytes": (sum(more) - sum(sent)) / nodes / rounds,
-                "memory": sum(memory_peak(node.process.pid) for node in fleet.nodes) / nodes / (1 << 20)}
+        resident = sum(memory(node.process.pid, "VmRSS") for node in fleet.nodes)
+        last = moment(fleet)
+        expect_sound(fleet)
+        more = {key: last[key] - first[key] for key in first}
+        return {"start": started, "rounds": more["rounds"] / nodes,
+                "round": more["clock"] / more["rounds"] * nodes * 1e3, "cpu": more["cpu"] / more["rounds"] * 1e3,
+                "bytes": more["bytes"] / more["rounds"], "resident": resident / nodes / (1 << 20),
+                "peak": sum(memory(node.process.pid) for node in fleet.nodes) / nodes / (1 << 20)}
     finally:
         fleet.close()
+
+
+def tell_daemons(options, sizes):
+    measured = (("start", "s", "from the first process until all train"),
+                ("rounds", "1", "rounds while they were measured"), ("round", "ms", "a round"),
+                ("cpu", "ms", "processor time of a node and round"),
+                ("bytes", "bytes", "bytes sent of a node and round"),
+                ("resident", "MiB", "memory of a node that trains"),
+                ("peak", "MiB", "peak memory of a node, while it reads its data"))
+    results = {n: [train_daemons(n, SECONDS) for _ in range(options.runs if n <= 16 else 1)] for n in sizes}
+    for n in sizes:
+        for key, unit, name in measured:
+            figures.tell("scale", f"{n} daemons, {MODEL}: {name}", unit, [result[key] for result in results[n]])
+    for key, _, name in measured[3:6]:
+        medians = {n: statistics.median(result[key] for result in runs) for n, runs in results.items()}
+        figures.tell("scale", f"daemons, {MODEL}: {name}, growth with n", "exponent", [growth(medians)])
 
 
 def measure(options):
@@ -106,13 +147,7 @@ def measure(options):
     sizes = [16, 64, 256, 1024] + ([] if options.quick else [4096, 10000])
     tell_simulated(options, 8, sizes)
     tell_simulated(options, 1000, sizes[:4])
-    for nodes in [2, 4, 8, 16] + ([32, 64] if options.full else []):
-        seconds, runs = (3, options.runs) if nodes < 32 else (10, 1)
-        results = [train_daemons(options, nodes, seconds) for _ in range(runs)]
-        for key, unit, name in (("ms", "ms", "a round"), ("bytes", "bytes", "bytes sent of a node and round"),
-                                ("memory", "MiB", "peak memory of a node")):
-            figures.tell("scale", f"{nodes} daemons, MLP 784-128-10, batch 32: {name}", unit,
-                         [result[key] for result in results])
+    tell_daemons(options, [2, 4, 8, 16, 32, 64])
 
 
 figures.main("scale", measure, __doc__)
