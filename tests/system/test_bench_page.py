@@ -1,0 +1,143 @@
+"""docs/BENCHMARKS.md as bench/page.py writes it: its sections, tables and pictures, from given measurements."""
+import os
+import re
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+import tap
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
+import figures  # noqa: E402
+import page  # noqa: E402
+import pictures  # noqa: E402
+
+
+def line(case, unit, value, baseline=None, baseline_value=None):
+    ratio = baseline_value / value if baseline else None
+    return {"case": case, "unit": unit, "value": value, "low": 0.9 * value, "high": 1.2 * value, "runs": 5,
+            "baseline": baseline, "baseline_value": baseline_value, "ratio": ratio, "ratio_low": ratio,
+            "ratio_high": ratio}
+
+
+SIZES = {"4 KiB": 0.1, "1 MiB": 1.0, "16 MiB": 16.0}
+NODES = (2, 4, 64)
+MEASURED = {
+    "limit": [line(f"plain sockets, 2 nodes, {size}", "ms", value) for size, value in SIZES.items()],
+    "round": [line(f"{n} nodes, {size}, whole daemons", "ms", 2 * value, "plain sockets", value)
+              for n in NODES for size, value in SIZES.items()],
+    "peer": [line(f"2 nodes, {size}, links alone", "ms", value, "gloo isend/irecv", 3 * value)
+             for size, value in SIZES.items()],
+    "train": [line("softmax 784-10, batch 32, 1 thread", "rows/s", 1e6, other, value)
+              for other, value in (("PyTorch", 3e5), ("products alone", 2e6))],
+    "scale": [line(f"{n} {kind}, d = 8: {name}", unit, n + 1.0) for n in NODES for kind in ("simulated", "daemons")
+              for name, unit in (("processor time of a node and round", "us"),
+                                 ("bytes of a node and round", "bytes"), ("peak memory of a node", "MiB"))],
+    "idle": [line(f"{n} daemons, all paused: processor time of a node", "% of a core", 0.004) for n in NODES],
+    "accuracy": [line(f"{n} nodes: to 88%", "s", 10.0, "DistributedDataParallel", 12.0) for n in NODES],
+}
+AXES = {  # what the axes of each picture say
+    "limit": ("size of a share", "time of a round (ms)"),
+    "round": ("size of a share", "time of a round (ms)"),
+    "peer": ("size of a share", "time of a round (ms)"),
+    "train": ("rows a second",),
+    "scale": ("nodes", "processor time of a node and round (µs)", "sent by a node in a round (KiB)",
+              "memory of a node (MiB)"),
+    "idle": ("processor time of a node (% of a core)",),
+    "accuracy": ("seconds to the accuracy",),
+}
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory(prefix="sgpd-page-")
+        self.addCleanup(self.temporary.cleanup)
+        self.page = os.path.join(self.temporary.name, "BENCHMARKS.md")
+
+    def drawn(self, name):
+        return os.path.join(self.temporary.name, "pictures", name + ".svg")
+
+    def write(self, **results):
+        page.write(results, self.page)
+        return page.sections_of(read(self.page))
+
+    def need_library(self):
+        try:
+            pictures.library()
+        except figures.Skip as reason:
+            self.skipTest(str(reason))
+
+    def without_library(self):
+        return unittest.mock.patch.dict(sys.modules, {"matplotlib": None})
+
+    def test_a_section_is_replaced_and_the_others_stay_as_they_are(self):
+        before = self.write(**MEASURED)
+        self.assertEqual(list(before), page.BENCHES)
+        after = self.write(peer=[line("2 nodes, 4 KiB, links alone", "ms", 7.0, "gloo isend/irecv", 21.0)])
+        self.assertEqual(list(after), page.BENCHES)
+        for name in page.BENCHES:
+            same = before[name].strip() == after[name].strip()
+            self.assertEqual(same, name != "peer", name)
+        self.assertIn("| 2 nodes, 4 KiB, links alone | ms | 7 (6.3 to 8.4) | gloo isend/irecv | 21 | 3 (3 to 3) |",
+                      after["peer"])
+
+    def test_each_section_names_its_command(self):
+        for name, text in self.write(**MEASURED).items():
+            self.assertIn(f"`scripts/bench --only {name}`, ", text)
+
+    def test_one_that_was_skipped_says_why_and_has_no_picture(self):
+        self.need_library()
+        self.write(peer=MEASURED["peer"])
+        self.assertTrue(os.path.exists(self.drawn("peer")))
+        text = self.write(peer=[{"bench": "peer", "skipped": "no PyTorch"}])["peer"]
+        self.assertIn("Skipped: no PyTorch.", text)
+        self.assertNotIn("pictures/", text)
+        self.assertFalse(os.path.exists(self.drawn("peer")))
+
+    def test_each_section_has_a_picture_with_units_on_its_axes(self):
+        self.need_library()
+        for name, text in self.write(**MEASURED).items():
+            self.assertIn(f"![{name}](pictures/{name}.svg)", text)
+            picture = read(self.drawn(name))
+            for label in AXES[name]:
+                self.assertIn(f">{label}<", picture, name)
+
+    def test_a_picture_has_every_contender_and_panel(self):
+        self.need_library()
+        self.write(round=MEASURED["round"])
+        words = set(re.findall(r">([^<>]+)</text>", read(self.drawn("round"))))
+        self.assertLessEqual({"whole daemons", "plain sockets", "2 nodes", "4 nodes", "64 nodes", "16 MiB"}, words)
+
+    def test_equal_measurements_give_equal_bytes_and_no_date(self):
+        self.need_library()
+        for name, measurements in MEASURED.items():
+            self.write(**{name: measurements})
+            first = read(self.drawn(name))
+            self.write(**{name: measurements})
+            self.assertEqual(first, read(self.drawn(name)), name)
+            self.assertNotIn("dc:date", first)
+            self.assertLess(len(first), 100000)
+
+    def test_cases_that_fit_no_picture_are_in_the_table_alone(self):
+        self.need_library()
+        odd = [line("memcpy", "GB/s", 12.0), line("2 nodes, 1 MiB: publish", "ms", 3.0)]
+        text = self.write(limit=odd)["limit"]
+        self.assertIn("| memcpy | GB/s | 12 ", text)
+        self.assertNotIn("pictures/", text)
+
+    def test_without_the_library_the_page_says_so_and_keeps_its_tables(self):
+        with self.without_library():
+            sections = self.write(**MEASURED)
+        for name, text in sections.items():
+            self.assertIn("No picture: Debian's python3-matplotlib is not installed.", text)
+            self.assertIn("| case | unit | value |", text)
+            self.assertFalse(os.path.exists(self.drawn(name)))
+
+
+tap.run_cases(sys.argv[1:])
