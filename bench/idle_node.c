@@ -73,20 +73,21 @@ static int idle_train(struct sgp_trainer *trainer, double weight, uint32_t steps
     return 0;
 }
 
-static void timed_publish(
-    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count)
+static void timed_publish(struct sgp_trainer *trainer, float **snapshot, float keep)
 {
+    const float *given = *snapshot;
     double begin = stopwatch_seconds();
-    real->publish(trainer, snapshot, keep, first, count);
+    real->publish(trainer, snapshot, keep);
     now.publish_seconds += stopwatch_seconds() - begin;
-    now.bytes_copied += (double)count * sizeof(float);
+    if (*snapshot == given) /* not exchanged */
+        now.bytes_copied += (double)trainer->parameters * sizeof(float);
 }
 
-static void timed_absorb(
-    struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count)
+static void timed_absorb(struct sgp_trainer *trainer, float **share, float fraction, uint64_t first,
+    uint64_t count, struct sgp_comparison *comparison)
 {
     double begin = stopwatch_seconds();
-    real->absorb(trainer, share, fraction, first, count);
+    real->absorb(trainer, share, fraction, first, count, comparison);
     now.absorb_seconds += stopwatch_seconds() - begin;
 }
 

@@ -199,14 +199,6 @@ static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
     return history_open(&daemon->history, directory, &daemon->log->sink, error);
 }
 
-static int take_all(struct sgp_pool *pool, uint32_t count, uint64_t floats)
-{
-    int code = sgp_pool_init(pool, count, floats);
-    for (uint32_t i = 0; code == 0 && i < count; i++)
-        sgp_assert(sgp_pool_take(pool) == i);
-    return code;
-}
-
 static int create_node(struct daemon *daemon, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
@@ -224,22 +216,20 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     daemon->effects.items = calloc(needs.effects, sizeof *daemon->effects.items);
     daemon->effects.capacity = needs.effects;
     daemon->incoming = calloc(needs.receives, sizeof *daemon->incoming);
-    daemon->publish_hash = XXH3_createState();
     daemon->driver = (struct sgp_driver){.node = daemon->node,
         .verbs = &daemon_verbs,
         .context = daemon,
         .sink = &daemon->log->sink,
         .name = daemon->config->name,
         .effects = &daemon->effects};
-    bool whole =
-        daemon->effects.items != NULL && daemon->incoming != NULL && daemon->publish_hash != NULL;
+    bool whole = daemon->effects.items != NULL && daemon->incoming != NULL;
     code = whole ? edges_init(daemon) : -ENOMEM;
     if (code == 0)
         code = tasks_reserve(daemon, &needs);
     if (code == 0)
-        code = take_all(&daemon->snapshots, needs.snapshots, prepared->parameters);
+        code = sgp_pool_grow(&daemon->snapshots, needs.snapshots, prepared->parameters);
     if (code == 0)
-        code = take_all(&daemon->receives, needs.receives, prepared->parameters);
+        code = sgp_pool_grow(&daemon->receives, needs.receives, prepared->parameters);
     if (code < 0)
         return cannot(error, code, "the buffers cannot be made");
     survive_restore(daemon);
@@ -327,7 +317,6 @@ static void free_all(struct daemon *daemon)
     tasks_finish(daemon);
     edges_finish(daemon);
     free(daemon->incoming);
-    (void)XXH3_freeState(daemon->publish_hash);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
     free(daemon->found.memory);

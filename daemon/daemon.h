@@ -32,10 +32,9 @@
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
 
-#include <xxhash.h>
-
 #define DAEMON_CHORES_MAX 16u           /* jobs for onlookers at one time: -EBUSY beyond */
 #define DAEMON_OUTSIZED 0x1p20          /* times our largest parameter, at least 1: refused */
+#define DAEMON_LOOK_ROUNDS 32u          /* from one look for it to the next */
 #define DAEMON_WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
 
 /* A link of the core, over all its connections. */
@@ -67,7 +66,7 @@ struct daemon {
     struct sgp_node *node;
     struct sgp_driver driver;
     struct sgp_effects effects;
-    struct sgp_pool snapshots, receives; /* all taken: an index is a slot of the core */
+    struct sgp_pool snapshots, receives; /* an index is a slot of the core */
     struct sgp_share *incoming;          /* by receive slot: the share that lies in it */
 
     /* The node's own estimate when it published last, to measure neighbours against. `weight` follows
@@ -76,7 +75,9 @@ struct daemon {
     uint32_t own_slot; /* SGP_SLOT_NONE before the first */
     sgp_round own_round;
     double own_weight;
-    double own_largest; /* magnitude in that estimate; 0 before the first */
+    uint64_t published;
+    double
+        own_largest; /* magnitude in one of the last DAEMON_LOOK_ROUNDS estimates; 0 before the first */
 
     struct edge *edges; /* in the order of sgp_node_link_status */
     struct edge gone;   /* whose peer the topology does not name any more: connections that close */
@@ -87,7 +88,6 @@ struct daemon {
     struct link *failed_links; /* DOWN is still to be posted */
 
     struct worker worker;
-    XXH3_state_t *publish_hash; /* the compute thread's */
     struct task_block *task_blocks;
     uint32_t task_count;
     struct task *free_tasks;

@@ -9,16 +9,6 @@
 
 #include "sgp/kernels.h"
 
-#include <math.h>
-
-#define BLOCK_VALUES ((uint64_t)8192) /* stay in the cache from one look at them to the next */
-
-/* Values in the block that begins at `at`, of `count`. */
-static uint64_t block_after(uint64_t at, uint64_t count)
-{
-    return count - at < BLOCK_VALUES ? count - at : BLOCK_VALUES;
-}
-
 static struct task *must_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
 {
@@ -47,7 +37,8 @@ static void verb_send(
         link_send(link, message);
     else
         link_send_payload(link, message,
-            sgp_pool_data(&daemon->snapshots, snapshot) + (share ? message->share.slice.first : 0),
+            *sgp_pool_place(&daemon->snapshots, snapshot) +
+                (share ? message->share.slice.first : 0),
             share ? message->share.payload_bytes : message->estimate.payload_bytes);
 }
 
@@ -69,7 +60,7 @@ static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
     if (link == NULL)
         return;
     daemon->incoming[slot] = link->share;
-    link_receive(link, sgp_pool_data(&daemon->receives, slot));
+    link_receive(link, *sgp_pool_place(&daemon->receives, slot));
 }
 
 /* ---- jobs ---- */
@@ -116,79 +107,66 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
     worker_push(&daemon->worker, &task->job);
 }
 
-/* The snapshot, and what others and we want to know of it: one pass over memory, a block at a time. */
+/* Our estimate's largest value, which changes by far less between two looks than what it is needed for. */
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
-    struct sgp_trainer *trainer = task->trainer;
-    XXH3_state_t *hash = task->daemon->publish_hash;
-    (void)XXH3_64bits_reset(hash);
-    for (uint64_t at = 0, count; at < trainer->parameters; at += count) {
-        count = block_after(at, trainer->parameters);
-        float *block = task->vector + at;
-        trainer->methods->publish(trainer, block, (float)task->factor, at, count);
-        (void)XXH3_64bits_update(hash, block, count * sizeof *block);
-        task->largest = fmaxf(task->largest, sgp_kernels_best()->largest(block, count));
-    }
-    task->checksum = XXH3_64bits_digest(hash);
+    uint64_t count = task->trainer->parameters;
+    task->trainer->methods->publish(task->trainer, task->place, (float)task->factor);
+    task->checksum = XXH3_64bits(*task->place, count * sizeof(float));
+    if (task->looks)
+        task->largest = sgp_kernels_best()->largest(*task->place, count);
 }
 
 static void done_publish(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
-    if (task->factor < 1) /* else a copy for another node */
-        task->daemon->own_largest = (double)task->largest / task->own_weight;
+    if (task->looks)
+        task->daemon->own_largest = (double)task->largest / task->weight;
     post_done(task, SGP_EVENT_PUBLISHED, cancelled);
 }
 
 static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
 {
     struct daemon *daemon = context;
+    struct task *task = must_take(daemon, run_publish, done_publish);
     if (keep < 1) { /* else a copy for a neighbour that asked for our estimate */
         daemon->own_slot = snapshot;
         daemon->own_round = round;
         daemon->own_weight = daemon->weight;
+        task->looks = daemon->published++ % DAEMON_LOOK_ROUNDS == 0;
     } else if (daemon->own_slot == snapshot) {
         daemon->own_slot = SGP_SLOT_NONE;
     }
-    struct task *task = must_take(daemon, run_publish, done_publish);
     task->round = round;
     task->slot = snapshot;
-    task->vector = sgp_pool_data(&daemon->snapshots, snapshot);
+    task->place = sgp_pool_place(&daemon->snapshots, snapshot);
     task->factor = keep;
-    task->own_weight = daemon->weight;
+    task->weight = daemon->weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
 
-/* How far the share's estimate is from our own when we published, then x += fraction * share: one pass over
- * the share, a block at a time. */
+/* x += fraction * share, and how far the share's estimate is from our own when we published. */
 static void run_absorb(struct job *job)
 {
     struct task *task = (struct task *)job;
-    const struct sgp_slice slice = task->slice;
-    double difference = 0, norm = 0;
-    for (uint64_t at = 0, count; at < slice.count; at += count) {
-        count = block_after(at, slice.count);
-        const float *block = task->vector + at;
-        double block_difference = 0, block_norm = 0;
-        if (task->own != NULL)
-            sgp_kernels_best()->distance(&block_difference, &block_norm, block,
-                1.0 / task->their_weight, task->own + slice.first + at, 1.0 / task->own_weight,
-                count);
-        difference += block_difference;
-        norm += block_norm;
-        task->trainer->methods->absorb(
-            task->trainer, block, (float)task->factor, slice.first + at, count);
+    struct sgp_comparison *comparison = NULL;
+    if (task->own != NULL) {
+        comparison = &task->comparison;
+        comparison->own = *task->own;
     }
-    task->distance = sgp_relative_difference(difference, norm);
+    task->trainer->methods->absorb(task->trainer, task->place, (float)task->factor,
+        task->slice.first, task->slice.count, comparison);
 }
 
 static void done_absorb(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
+    const struct sgp_comparison *comparison = &task->comparison;
     if (task->own != NULL && !cancelled)
-        figures_distance(&task->daemon->figures, task->round, task->distance);
+        figures_distance(&task->daemon->figures, task->round,
+            sgp_relative_difference(comparison->difference, comparison->norm));
     post_done(task, SGP_EVENT_ABSORBED, cancelled);
 }
 
@@ -198,14 +176,14 @@ static void verb_absorb(void *context, uint32_t slot, double fraction, struct sg
     const struct sgp_share *share = &daemon->incoming[slot];
     struct task *task = must_take(daemon, run_absorb, done_absorb);
     task->slot = slot;
-    task->vector = sgp_pool_data(&daemon->receives, slot);
+    task->place = sgp_pool_place(&daemon->receives, slot);
     task->factor = fraction;
     task->slice = slice;
     task->round = share->round;
     if (daemon->own_slot != SGP_SLOT_NONE && share->round == daemon->own_round) {
-        task->own = sgp_pool_data(&daemon->snapshots, daemon->own_slot);
-        task->own_weight = daemon->own_weight;
-        task->their_weight = share->weight / share->fraction;
+        task->own = sgp_pool_place(&daemon->snapshots, daemon->own_slot);
+        task->comparison.own_weight = daemon->own_weight;
+        task->comparison.their_weight = share->weight / share->fraction;
     }
     daemon->weight += share->weight;
     daemon->changed = true;
@@ -215,7 +193,7 @@ static void verb_absorb(void *context, uint32_t slot, double fraction, struct sg
 static void run_restore(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->trainer->methods->absorb(task->trainer, task->vector + task->slice.first,
+    task->trainer->methods->restore(task->trainer, *task->place + task->slice.first,
         (float)task->factor, task->slice.first, task->slice.count);
 }
 
@@ -229,7 +207,7 @@ static void verb_restore(void *context, uint32_t snapshot, double fraction, stru
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, run_restore, done_restore);
     task->slot = snapshot;
-    task->vector = sgp_pool_data(&daemon->snapshots, snapshot);
+    task->place = sgp_pool_place(&daemon->snapshots, snapshot);
     task->factor = fraction;
     task->slice = slice;
     daemon->changed = true;
@@ -239,7 +217,7 @@ static void verb_restore(void *context, uint32_t snapshot, double fraction, stru
 static void run_adopt(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->trainer->methods->adopt(task->trainer, task->vector, task->factor);
+    task->trainer->methods->adopt(task->trainer, *task->place, task->factor);
 }
 
 static void verb_adopt(void *context, uint32_t slot, double factor)
@@ -247,7 +225,7 @@ static void verb_adopt(void *context, uint32_t slot, double factor)
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, run_adopt, done_absorb);
     task->slot = slot;
-    task->vector = sgp_pool_data(&daemon->receives, slot);
+    task->place = sgp_pool_place(&daemon->receives, slot);
     task->factor = factor;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);

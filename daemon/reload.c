@@ -55,14 +55,6 @@ static bool extend_incoming(struct daemon *daemon, uint32_t count)
     return incoming != NULL;
 }
 
-static int grow_pool(struct sgp_pool *pool, uint32_t count)
-{
-    int code = sgp_pool_grow(pool, count);
-    while (code == 0 && pool->free_count > 0)
-        (void)sgp_pool_take(pool);
-    return code;
-}
-
 static int take_memory(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
 {
     const struct sgp_node_needs *needs = &reload->needs;
@@ -75,9 +67,9 @@ static int take_memory(struct daemon *daemon, struct reload *reload, struct sgp_
     if (code == 0)
         code = tasks_reserve(daemon, needs);
     if (code == 0)
-        code = grow_pool(&daemon->snapshots, needs->snapshots);
+        code = sgp_pool_grow(&daemon->snapshots, needs->snapshots, daemon->prepared->parameters);
     if (code == 0)
-        code = grow_pool(&daemon->receives, needs->receives);
+        code = sgp_pool_grow(&daemon->receives, needs->receives, daemon->prepared->parameters);
     if (code < 0)
         return sgp_fail(
             error, code, "the buffers of the new topology cannot be made: %s", sgp_strerror(code));

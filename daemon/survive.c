@@ -156,8 +156,8 @@ void survive_restore(struct daemon *daemon)
 {
     const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
     for (uint32_t j = 0; daemon->found.exact && j < checkpoint->snapshot_count; j++)
-        if (j < daemon->snapshots.buffer_count)
-            memcpy(sgp_pool_data(&daemon->snapshots, j), checkpoint->snapshots[j].values,
+        if (j < daemon->snapshots.count)
+            memcpy(*sgp_pool_place(&daemon->snapshots, j), checkpoint->snapshots[j].values,
                 checkpoint->parameters * sizeof(float));
     free(daemon->found.memory);
     daemon->found.memory = NULL;
@@ -172,6 +172,8 @@ static void run_checkpoint(struct job *job)
     char path[PATH_BYTES];
     path_of(daemon, "", path);
     sgp_learner_state(daemon->prepared->learner, &task->checkpoint.state);
+    for (uint32_t j = 0; j < task->checkpoint.snapshot_count; j++)
+        task->checkpoint.snapshots[j].values = *task->kept[j];
     task->code = sgp_checkpoint_write(path, &task->checkpoint, &task->error);
 }
 
@@ -193,18 +195,20 @@ static void done_checkpoint(struct job *job, bool cancelled)
 
 /* What is owed, for a checkpoint that may be the last: while training, the ledger moves on at once and
  * the snapshots would be written for nothing. The slots stay as they are at this place of the queue. */
-static void keep_snapshots(const struct daemon *daemon, struct sgp_checkpoint *checkpoint)
+static void keep_snapshots(const struct daemon *daemon, struct task *task)
 {
+    struct sgp_checkpoint *checkpoint = &task->checkpoint;
     const struct sgp_record *record = &daemon->ledger.record;
     for (uint32_t i = 0; i < record->link_count; i++) {
         const struct sgp_record_link *link = &record->links[i];
         bool fresh = link->owed_kept && checkpoint->snapshot_count < SGP_CHECKPOINT_SNAPSHOTS_MAX;
         for (uint32_t j = 0; j < checkpoint->snapshot_count; j++)
             fresh = fresh && checkpoint->snapshots[j].round != link->owed_round;
-        if (fresh)
-            checkpoint->snapshots[checkpoint->snapshot_count++] =
-                (struct sgp_checkpoint_snapshot){.round = link->owed_round,
-                    .values = sgp_pool_data(&daemon->snapshots, link->owed_slot)};
+        if (!fresh)
+            continue;
+        task->kept[checkpoint->snapshot_count] =
+            sgp_pool_place(&daemon->snapshots, link->owed_slot);
+        checkpoint->snapshots[checkpoint->snapshot_count++].round = link->owed_round;
     }
 }
 
@@ -225,7 +229,7 @@ int survive_checkpoint(struct daemon *daemon)
         .round = status.round,
         .weight = status.weight_estimate};
     if (status.state == SGP_NODE_PAUSED || status.state == SGP_NODE_DRAINING)
-        keep_snapshots(daemon, &task->checkpoint);
+        keep_snapshots(daemon, task);
     daemon->checkpointing = true;
     daemon->saves++;
     worker_push(&daemon->worker, &task->job);

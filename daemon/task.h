@@ -19,15 +19,16 @@ struct task {
     double factor;
     struct sgp_slice slice;
     sgp_round round;
-    float *vector;    /* snapshot, share, or estimate */
-    const float *own; /* absorb: the snapshot to measure against, or NULL */
-    double own_weight;
-    double their_weight;
+    float *vector; /* an estimate */
+    /* Where the vectors lie, to be looked at when the job is done: one before it may exchange them. */
+    float **place;                    /* of the snapshot or share */
+    float **own;                      /* absorb: of the snapshot to compare with, or NULL */
+    struct sgp_comparison comparison; /* absorb: with it */
 
     int code;
     uint64_t checksum;
+    bool looks; /* publish: for the largest magnitude, too */
     float largest;
-    double distance;
     struct sgp_training training;
     struct sgp_evaluation evaluation;
 
@@ -41,6 +42,7 @@ struct task {
     uint64_t rows;
     struct save *save;
     struct sgp_checkpoint checkpoint;
+    float **kept[SGP_CHECKPOINT_SNAPSHOTS_MAX]; /* its snapshots */
     struct sgp_error error;
 };
 

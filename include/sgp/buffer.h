@@ -1,62 +1,46 @@
-/* Flat float vectors and fixed pools of them.
+/* Flat float vectors, and pools of them.
  *
- * Everything that is as long as the model lives in memory that is allocated and touched at start, so
- * that no page fault and no failing allocation can happen in the middle of a round. A pool hands out
- * its buffers by index; an index fits in an effect or a message, a pointer would not.
+ * Everything that is as long as the model lives in memory that is asked for at start, so that no
+ * allocation can fail in the middle of a round. Large vectors lie in huge pages where the system
+ * grants them, which spares the processor a good part of its page walks, and cost memory only once
+ * they are used: a pool that is sized for the worst case is as small as what really happens.
  *
- * Thread: a pool and its reference counts belong to one thread (the loop thread in the daemon), and
- * the counts are plain integers. The floats inside a buffer may be handed to another thread. */
+ * A pool names its vectors by index, for an index fits in an effect or a message. Where a vector
+ * lies is written down in a place that never moves, and whoever has the vector may put another one of
+ * the same length there: so the threads exchange vectors where they would copy them.
+ *
+ * Thread: a pool belongs to one thread (the loop thread in the daemon), and a place to whoever has
+ * the vector. */
 #ifndef SGP_BUFFER_H
 #define SGP_BUFFER_H
 
 #include "sgp/status.h"
 
-#define SGP_BUFFER_ALIGNMENT 64u                /* bytes: a cache line, and the widest vector */
-#define SGP_BUFFERS_MAX 65536u                  /* buffers in a pool */
-#define SGP_POOL_FLOATS_MAX ((uint64_t)1 << 40) /* floats in a pool, all buffers together */
-#define SGP_BUFFER_NONE UINT32_MAX              /* "no buffer" */
+#define SGP_BUFFER_ALIGNMENT 64u                  /* bytes: a cache line, and the widest vector */
+#define SGP_VECTOR_FLOATS_MAX ((uint64_t)1 << 40) /* floats in a vector */
+#define SGP_VECTOR_HUGE_BYTES ((size_t)2 << 20)   /* from here on: huge pages, and only when used */
+#define SGP_POOL_VECTORS_MAX 65536u               /* vectors in a pool */
 
-/* A vector of `count` floats (1 <= count <= SGP_POOL_FLOATS_MAX), all zero, every page touched,
- * aligned to SGP_BUFFER_ALIGNMENT. Returns 0, SGP_E_LIMIT or -ENOMEM. The caller owns it. */
+/* A vector of `count` floats (1 <= count <= SGP_VECTOR_FLOATS_MAX), all zero, aligned to
+ * SGP_BUFFER_ALIGNMENT. Returns 0, SGP_E_LIMIT or -ENOMEM. The caller owns it. */
 SGP_API int sgp_vector_create(uint64_t count, float **ret_vector);
 SGP_API void sgp_vector_destroy(float *vector); /* NULL is fine */
 
 struct sgp_pool {
-    uint32_t buffer_count; /* grows, never shrinks */
-    uint32_t free_count;   /* buffers that sgp_pool_take can still give out */
-    uint64_t floats;       /* usable floats in each buffer */
-    uint64_t stride;       /* floats from one buffer to the next */
-    float **data;          /* per buffer */
-    uint32_t *block_first; /* of each piece of memory: its first buffer */
-    uint32_t block_count;
-    uint32_t *references; /* per buffer; 0 = free */
-    uint32_t *free;       /* a stack of the free indices */
+    uint64_t floats; /* in each vector */
+    uint32_t count;  /* of vectors; grows, never shrinks */
+    float ***places; /* by vector: where its address stands */
 };
 
-/* Allocate and touch `buffer_count` (1..SGP_BUFFERS_MAX) buffers of `floats` (>= 1) zeros each.
- * Returns 0, SGP_E_LIMIT or -ENOMEM; on failure *pool is all zero. */
-SGP_API int sgp_pool_init(struct sgp_pool *pool, uint32_t buffer_count, uint64_t floats);
+/* Add vectors of `floats` zeros each (>= 1, the same in every call) to a pool, all zero at first, until
+ * there are `count` (<= SGP_POOL_VECTORS_MAX); those that are there stay. Returns 0 (also if there are
+ * as many), SGP_E_LIMIT or -ENOMEM: then there may be some more than before. */
+SGP_API int sgp_pool_grow(struct sgp_pool *pool, uint32_t count, uint64_t floats);
 
-/* Add buffers until there are `buffer_count`; those that are there stay where they are. Returns 0 (also
- * if there are as many), SGP_E_LIMIT or -ENOMEM; on failure nothing has changed. */
-SGP_API int sgp_pool_grow(struct sgp_pool *pool, uint32_t buffer_count);
-
-/* Free the memory, whoever still holds buffers of it. An all-zero pool is fine. */
+/* Free the vectors that the places name. An all-zero pool is fine. */
 SGP_API void sgp_pool_finish(struct sgp_pool *pool);
 
-/* Take a free buffer with one reference, or SGP_BUFFER_NONE if there is none. What it contains is
- * whatever its last user left. A fresh pool gives 0, 1, 2, ...; the buffer given back last is taken
- * first, because it is still in the cache. */
-SGP_API uint32_t sgp_pool_take(struct sgp_pool *pool);
-
-/* One more reference to a taken buffer. */
-SGP_API void sgp_pool_ref(struct sgp_pool *pool, uint32_t buffer);
-
-/* Give one reference back; the last one frees the buffer. Giving a free buffer asserts. Returns
- * whether the buffer became free. */
-SGP_API bool sgp_pool_give(struct sgp_pool *pool, uint32_t buffer);
-
-/* The floats of a taken buffer, aligned to SGP_BUFFER_ALIGNMENT. */
-SGP_API float *sgp_pool_data(const struct sgp_pool *pool, uint32_t buffer);
+/* The place of a vector, index < pool->count: valid until sgp_pool_finish. */
+SGP_API float **sgp_pool_place(const struct sgp_pool *pool, uint32_t index);
 
 #endif

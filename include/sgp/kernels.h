@@ -18,19 +18,23 @@ struct sgp_kernels {
 
     /* --- mass --- */
 
-    /* snapshot[i] = x[i]; x[i] *= keep */
-    void (*publish)(float *snapshot, float *x, float keep, size_t count);
+    /* y[i] = factor * x[i] */
+    void (*scale)(float *y, const float *x, float factor, size_t count);
     /* x[i] += fraction * share[i], the product rounded first */
     void (*absorb)(float *x, const float *share, float fraction, size_t count);
-    /* estimate[i] = x[i] / weight, divided in float64 and rounded once: the nearest float32 */
+    /* share[i] = keep * x[i] + fraction * share[i], the products rounded first: scale, then absorb, in one pass */
+    void (*combine)(float *share, const float *x, float keep, float fraction, size_t count);
+    /* estimate[i] = x[i] / weight, divided in float64 and rounded once: the nearest float32; both may be the
+     * same vector */
     void (*estimate)(float *estimate, const float *x, double weight, size_t count);
     /* The largest magnitude, 0 of no values; infinite if any value is a NaN or an infinity. */
     float (*largest)(const float *values, size_t count);
-    /* *ret_difference = sum (a[i]*a_scale - b[i]*b_scale)^2 and *ret_norm = sum (b[i]*b_scale)^2,
-     * in float64. The sums run in SGP_KERNELS_LANES lanes, value i in lane i modulo that, which are
-     * then added pairwise. */
-    void (*distance)(double *ret_difference, double *ret_norm, const float *a, double a_scale,
-        const float *b, double b_scale, size_t count);
+    /* *ret_difference = sum (a[i]*a_scale - b[i]*b_scale)^2 and *ret_norm = sum (b[i]*b_scale)^2. Values
+     * and squares are float32. SGP_KERNELS_RUN values at a time are summed in float32, in SGP_KERNELS_LANES
+     * lanes, value i in lane i modulo that, which are then added pairwise; the sums of these runs are added
+     * in float64. */
+    void (*distance)(double *ret_difference, double *ret_norm, const float *a, float a_scale,
+        const float *b, float b_scale, size_t count);
 
     /* --- optimiser updates, one pass over memory; decay is weight_decay / w, so that it acts on z;
      *     t = gradient[i] + decay * x[i] --- */
@@ -57,6 +61,8 @@ struct sgp_kernels {
 };
 
 #define SGP_KERNELS_LANES 16u /* partial sums of a sum over many values */
+#define SGP_KERNELS_RUN                                                                            \
+    1024u /* values that are summed in float32, a multiple of SGP_KERNELS_LANES */
 #define SGP_KERNELS_TWINS_MAX 3u
 
 /* The plain loops that define every result. */

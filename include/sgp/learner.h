@@ -60,8 +60,7 @@ struct sgp_learner_state {
     const float *velocity; /* of the optimiser; NULL: it has none, or zeros */
 };
 /* The state now, borrowed until the next call that trains or moves mass; the trainer's thread. */
-SGP_API void sgp_learner_state(
-    const struct sgp_learner *learner, struct sgp_learner_state *ret_state);
+SGP_API void sgp_learner_state(struct sgp_learner *learner, struct sgp_learner_state *ret_state);
 /* Go on from a state, which is copied; x may be NULL to keep it as it is. */
 SGP_API void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state);
 

@@ -24,6 +24,15 @@ struct sgp_evaluation { /* how good the estimate is on held-out rows */
     double accuracy; /* fraction in [0, 1]; NaN for regression */
 };
 
+struct
+    sgp_comparison { /* of another's estimate, a share, with the node's own: see kernels' `distance` */
+    const float *own; /* `parameters` values that were published with own_weight */
+    double own_weight;
+    double their_weight; /* when theirs were published */
+    double difference,
+        norm; /* out: square of the distance, and of the length of our own, over the slice */
+};
+
 struct sgp_trainer;
 
 struct sgp_trainer_methods {
@@ -32,12 +41,18 @@ struct sgp_trainer_methods {
      * finite: then x is left as it was before the failing step. */
     int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
         struct sgp_training *ret_training);
-    /* snapshot[i] = x[first + i] for i < count, then x[first + i] *= keep (what is not given away), in one
-     * pass. */
-    void (*publish)(
-        struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count);
-    /* x[first + i] += fraction * share[i] for i < count. Rounds the product to float32, then adds. */
-    void (*absorb)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
+    /* *snapshot is x as it is, then x *= keep (what is not given away). The memory is exchanged, not copied:
+     * *snapshot, a vector of `parameters` floats (sgp/buffer.h) whose content does not matter, becomes the
+     * trainer's, and the one put in its place the caller's, who writes to it no more before it is handed to
+     * publish again; until x changes next, it is where the trainer reads x. */
+    void (*publish)(struct sgp_trainer *trainer, float **snapshot, float keep);
+    /* x[first + i] += fraction * (*share)[i] for i < count; each product is rounded to float32 first. A share
+     * that is whole (first = 0, count = parameters) may be exchanged for another vector of as many floats, whose
+     * content does not matter. `comparison`, unless NULL, is filled in on the way. */
+    void (*absorb)(struct sgp_trainer *trainer, float **share, float fraction, uint64_t first,
+        uint64_t count, struct sgp_comparison *comparison);
+    /* The same without an exchange: `share` is read only. */
+    void (*restore)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
         uint64_t count);
     /* x = factor * values[0..parameters), factor >= 0; the optimiser forgets its momentum. */
     void (*adopt)(struct sgp_trainer *trainer, const float *values, double factor);
@@ -49,7 +64,7 @@ struct sgp_trainer_methods {
     /* estimate[0..parameters) = x / weight. */
     void (*estimate)(const struct sgp_trainer *trainer, double weight, float *estimate);
     /* XXH3 of the bits of x: equal digests, equal models. */
-    uint64_t (*digest)(const struct sgp_trainer *trainer);
+    uint64_t (*digest)(struct sgp_trainer *trainer);
     void (*destroy)(struct sgp_trainer *trainer);
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *job)
@@ -137,16 +138,18 @@ static uint64_t publish(struct sgp_sim_host *host, const struct sgp_sim_job *job
     if (*outstanding > SGP_SIM_MASS_SLACK)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
             sgp_sim_name(host->sim, host->index), job->slot, *outstanding);
-    host->trainer->methods->publish(
-        host->trainer, snapshot, (float)job->factor, 0, host->trainer->parameters);
+    size_t bytes = host->sim->options.dimension * sizeof *snapshot;
+    host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
+    memcpy(snapshot, host->lent, bytes);
     *outstanding = 1 - job->factor;
-    return XXH3_64bits(snapshot, host->sim->options.dimension * sizeof *snapshot);
+    return XXH3_64bits(snapshot, bytes);
 }
 
-static void add(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *share)
+static void absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *share)
 {
-    host->trainer->methods->absorb(
-        host->trainer, share, (float)job->factor, job->slice.first, job->slice.count);
+    memcpy(host->sim->lent, share, job->slice.count * sizeof *share);
+    host->trainer->methods->absorb(host->trainer, &host->sim->lent, (float)job->factor,
+        job->slice.first, job->slice.count, NULL);
 }
 
 /* Do the job, fill in the event that tells the core, and check what has become of x. */
@@ -169,7 +172,7 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
     } else if (job->work == SGP_SIM_ABSORB) {
         event->type = SGP_EVENT_ABSORBED;
         const float *share = host->received + job->slot * dimension;
-        add(host, job, share);
+        absorb(host, job, share);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
     } else if (job->work == SGP_SIM_ADOPT) {
@@ -183,7 +186,8 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         sgp_sim_check_job(host, NULL, 0, slice);
     } else {
         event->type = SGP_EVENT_RESTORED;
-        add(host, job, snapshot + job->slice.first);
+        host->trainer->methods->restore(host->trainer, snapshot + job->slice.first,
+            (float)job->factor, job->slice.first, job->slice.count);
         host->outstanding[job->slot] -= (double)(float)job->factor;
         sgp_sim_check_job(
             host, snapshot + job->slice.first, (double)(float)job->factor, job->slice);

@@ -2,6 +2,7 @@
  * trainers, the links between them, and the first entries of the heap. One thread. */
 #include "sim/world.h"
 
+#include "sgp/buffer.h"
 #include "sgp/wire.h"
 
 #include <errno.h>
@@ -131,7 +132,7 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
         host->checkpoint.x = calloc(dimension, sizeof *host->checkpoint.x);
     bool complete = host->snapshots && host->outstanding && host->received && host->receives &&
                     host->record.links && (host->checkpoint.x || sim->options.checkpoint_ns == 0);
-    return complete ? 0 : -ENOMEM;
+    return complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
 }
 
 static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *lineages)
@@ -238,6 +239,8 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     if (!sim->hosts || !sim->frame)
         status = -ENOMEM;
     if (status == 0)
+        status = sgp_vector_create(options->dimension, &sim->lent);
+    if (status == 0)
         status = create_hosts(sim);
     if (status == 0)
         status = sgp_sim_check_init(sim);
@@ -261,6 +264,7 @@ static void finish_host(struct sgp_sim_host *host)
     sgp_node_destroy(host->node);
     if (host->trainer)
         host->trainer->methods->destroy(host->trainer);
+    sgp_vector_destroy(host->lent);
     free(host->snapshots);
     free(host->outstanding);
     free(host->received);
@@ -281,6 +285,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_check_finish(sim);
     sgp_sim_rows_finish(sim);
     sgp_heap_finish(&sim->heap);
+    sgp_vector_destroy(sim->lent);
     free(sim->frame);
     free(sim->links);
     free(sim->effects.items);

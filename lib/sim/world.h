@@ -113,6 +113,7 @@ struct sgp_sim_host {
     uint32_t out_count, link_count;
     uint32_t snapshot_count, receive_count;
     float *snapshots;    /* snapshot_count x dimension */
+    float *lent;         /* exchanged with the trainer: the vector that it published last */
     double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
                             sum of the float32 fractions that trainers work with */
     float *received;     /* receive_count x dimension */
@@ -226,6 +227,7 @@ struct sgp_sim {
     uint64_t serial;
     unsigned char **cut_sides; /* per cut, per host: inside? */
     uint8_t *frame;            /* scratch of the wire */
+    float *lent;               /* a vector to exchange with trainers that absorb */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
     double expected;  /* the total weight: the number of nodes, but for what was forgotten */

@@ -4,18 +4,22 @@
 
 #include <math.h>
 
-static void publish(float *snapshot, float *x, float keep, size_t count)
+static void scale(float *y, const float *x, float factor, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        snapshot[i] = x[i];
-        x[i] *= keep;
-    }
+    for (size_t i = 0; i < count; i++)
+        y[i] = factor * x[i];
 }
 
 static void absorb(float *x, const float *share, float fraction, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         x[i] += fraction * share[i];
+}
+
+static void combine(float *share, const float *x, float keep, float fraction, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        share[i] = keep * x[i] + fraction * share[i];
 }
 
 static void estimate(float *z, const float *x, double weight, size_t count)
@@ -34,7 +38,7 @@ static float largest(const float *values, size_t count)
     return most;
 }
 
-static double fold(double lanes[SGP_KERNELS_LANES])
+static float fold(float lanes[SGP_KERNELS_LANES])
 {
     for (size_t half = SGP_KERNELS_LANES / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; i++)
@@ -42,19 +46,24 @@ static double fold(double lanes[SGP_KERNELS_LANES])
     return lanes[0];
 }
 
-static void distance(double *ret_difference, double *ret_norm, const float *a, double a_scale,
-    const float *b, double b_scale, size_t count)
+static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
+    const float *b, float b_scale, size_t count)
 {
-    double differences[SGP_KERNELS_LANES] = {0};
-    double norms[SGP_KERNELS_LANES] = {0};
-    for (size_t i = 0; i < count; i++) {
-        double estimate_b = (double)b[i] * b_scale;
-        double difference = (double)a[i] * a_scale - estimate_b;
-        differences[i % SGP_KERNELS_LANES] += difference * difference;
-        norms[i % SGP_KERNELS_LANES] += estimate_b * estimate_b;
+    double difference_sum = 0, norm_sum = 0;
+    for (size_t first = 0; first < count; first += SGP_KERNELS_RUN) {
+        float differences[SGP_KERNELS_LANES] = {0};
+        float norms[SGP_KERNELS_LANES] = {0};
+        for (size_t i = first; i < count && i < first + SGP_KERNELS_RUN; i++) {
+            float estimate_b = b[i] * b_scale;
+            float difference = a[i] * a_scale - estimate_b;
+            differences[i % SGP_KERNELS_LANES] += difference * difference;
+            norms[i % SGP_KERNELS_LANES] += estimate_b * estimate_b;
+        }
+        difference_sum += (double)fold(differences);
+        norm_sum += (double)fold(norms);
     }
-    *ret_difference = fold(differences);
-    *ret_norm = fold(norms);
+    *ret_difference = difference_sum;
+    *ret_norm = norm_sum;
 }
 
 static void sgd(float *x, const float *gradient, float rate, float decay, size_t count)
@@ -115,8 +124,9 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
 }
 
 const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
-    .publish = publish,
+    .scale = scale,
     .absorb = absorb,
+    .combine = combine,
     .estimate = estimate,
     .largest = largest,
     .distance = distance,

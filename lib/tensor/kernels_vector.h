@@ -22,15 +22,12 @@ typedef VECTOR(
 
 static const struct sgp_kernels *const reference = &sgp_kernels_table_reference;
 
-static void publish(float *snapshot, float *x, float keep, size_t count)
+static void scale(float *y, const float *x, float factor, size_t count)
 {
     size_t whole = WHOLE(count);
-    for (size_t i = 0; i < whole; i += FLOATS) {
-        floats value = *(floats *)(x + i);
-        *(floats *)(snapshot + i) = value;
-        *(floats *)(x + i) = value * keep;
-    }
-    reference->publish(snapshot + whole, x + whole, keep, count - whole);
+    for (size_t i = 0; i < whole; i += FLOATS)
+        *(floats *)(y + i) = *(const floats *)(x + i) * factor;
+    reference->scale(y + whole, x + whole, factor, count - whole);
 }
 
 static void absorb(float *x, const float *share, float fraction, size_t count)
@@ -39,6 +36,15 @@ static void absorb(float *x, const float *share, float fraction, size_t count)
     for (size_t i = 0; i < whole; i += FLOATS)
         *(floats *)(x + i) += *(const floats *)(share + i) * fraction;
     reference->absorb(x + whole, share + whole, fraction, count - whole);
+}
+
+static void combine(float *share, const float *x, float keep, float fraction, size_t count)
+{
+    size_t whole = WHOLE(count);
+    for (size_t i = 0; i < whole; i += FLOATS)
+        *(floats *)(share + i) =
+            *(const floats *)(x + i) * keep + *(floats *)(share + i) * fraction;
+    reference->combine(share + whole, x + whole, keep, fraction, count - whole);
 }
 
 static void estimate(float *z, const float *x, double weight, size_t count)
@@ -54,54 +60,53 @@ static void estimate(float *z, const float *x, double weight, size_t count)
 /* Without their sign, floats are in the order of their bits, and NaNs come after infinity. */
 static float largest(const float *values, size_t count)
 {
-    size_t whole = WHOLE(count);
-    integers most = {0};
-    for (size_t i = 0; i < whole; i += FLOATS) {
-        integers magnitude = *(const integers *)(values + i) & 0x7fffffff;
-        integers above = magnitude > most;
-        most = (magnitude & above) | (most & ~above);
-    }
-    float lanes[FLOATS + 1];
-    memcpy(lanes, &most, sizeof most);
-    lanes[FLOATS] = reference->largest(values + whole, count - whole);
-    return reference->largest(lanes, FLOATS + 1);
+    enum { CHAINS = 4 }; /* else each step would wait for the one before */
+    size_t whole = count - count % (CHAINS * FLOATS);
+    integers most[CHAINS] = {{0}};
+    for (size_t i = 0; i < whole; i += CHAINS * FLOATS)
+        for (size_t j = 0; j < CHAINS; j++) {
+            integers magnitude = *(const integers *)(values + i + j * FLOATS) & 0x7fffffff;
+            integers above = magnitude > most[j];
+            most[j] = (magnitude & above) | (most[j] & ~above);
+        }
+    float lanes[CHAINS * FLOATS + 1];
+    memcpy(lanes, most, sizeof most);
+    lanes[CHAINS * FLOATS] = reference->largest(values + whole, count - whole);
+    return reference->largest(lanes, CHAINS * FLOATS + 1);
 }
 
-static double fold(double lanes[SGP_KERNELS_LANES])
+static double fold(const floats run[SGP_KERNELS_LANES / FLOATS])
 {
+    float lanes[SGP_KERNELS_LANES];
+    memcpy(lanes, run, sizeof lanes);
     for (size_t half = SGP_KERNELS_LANES / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; i++)
             lanes[i] += lanes[i + half];
-    return lanes[0];
+    return (double)lanes[0];
 }
 
-static void distance(double *ret_difference, double *ret_norm, const float *a, double a_scale,
-    const float *b, double b_scale, size_t count)
+static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
+    const float *b, float b_scale, size_t count)
 {
-    doubles differences[SGP_KERNELS_LANES / DOUBLES] = {0};
-    doubles norms[SGP_KERNELS_LANES / DOUBLES] = {0};
-    size_t whole = count - count % SGP_KERNELS_LANES;
-    for (size_t i = 0; i < whole; i += SGP_KERNELS_LANES)
-        for (size_t j = 0; j < SGP_KERNELS_LANES / DOUBLES; j++) {
-            halves part_a = *(const halves *)(a + i + j * DOUBLES);
-            halves part_b = *(const halves *)(b + i + j * DOUBLES);
-            doubles estimate_b = __builtin_convertvector(part_b, doubles) * b_scale;
-            doubles difference = __builtin_convertvector(part_a, doubles) * a_scale - estimate_b;
-            differences[j] += difference * difference;
-            norms[j] += estimate_b * estimate_b;
-        }
-    double difference_lanes[SGP_KERNELS_LANES];
-    double norm_lanes[SGP_KERNELS_LANES];
-    memcpy(difference_lanes, differences, sizeof difference_lanes);
-    memcpy(norm_lanes, norms, sizeof norm_lanes);
-    for (size_t i = whole; i < count; i++) {
-        double estimate_b = (double)b[i] * b_scale;
-        double difference = (double)a[i] * a_scale - estimate_b;
-        difference_lanes[i - whole] += difference * difference;
-        norm_lanes[i - whole] += estimate_b * estimate_b;
+    double difference_sum = 0, norm_sum = 0, last_difference, last_norm;
+    size_t whole = count - count % SGP_KERNELS_RUN;
+    for (size_t first = 0; first < whole; first += SGP_KERNELS_RUN) {
+        floats differences[SGP_KERNELS_LANES / FLOATS] = {0};
+        floats norms[SGP_KERNELS_LANES / FLOATS] = {0};
+        for (size_t i = first; i < first + SGP_KERNELS_RUN; i += SGP_KERNELS_LANES)
+            for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++) {
+                floats estimate_b = *(const floats *)(b + i + j * FLOATS) * b_scale;
+                floats difference = *(const floats *)(a + i + j * FLOATS) * a_scale - estimate_b;
+                differences[j] += difference * difference;
+                norms[j] += estimate_b * estimate_b;
+            }
+        difference_sum += fold(differences);
+        norm_sum += fold(norms);
     }
-    *ret_difference = fold(difference_lanes);
-    *ret_norm = fold(norm_lanes);
+    reference->distance(
+        &last_difference, &last_norm, a + whole, a_scale, b + whole, b_scale, count - whole);
+    *ret_difference = difference_sum + last_difference;
+    *ret_norm = norm_sum + last_norm;
 }
 
 static void sgd(float *x, const float *gradient, float rate, float decay, size_t count)
@@ -198,8 +203,9 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
 }
 
 const struct sgp_kernels TABLE = {.name = NAME,
-    .publish = publish,
+    .scale = scale,
     .absorb = absorb,
+    .combine = combine,
     .estimate = estimate,
     .largest = largest,
     .distance = distance,

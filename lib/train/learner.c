@@ -67,7 +67,7 @@ static int step(
     uint64_t left = settings->train->rows - first;
     size_t rows = left < settings->batch ? left : settings->batch;
 
-    float *x = learner->vector.x;
+    float *x = sgp_vector_trainer_x(&learner->vector);
     sgp_dataset_gather(settings->train, network->activations[0], learner->labels, learner->values,
         learner->order + first, rows);
     sgp_network_forward(network, x, weight, rows);
@@ -110,6 +110,7 @@ static int learner_evaluate(
 {
     struct sgp_learner *learner = (struct sgp_learner *)trainer;
     const struct sgp_dataset *dataset = learner->settings.evaluation;
+    const float *x = sgp_vector_trainer_x(&learner->vector);
     uint64_t total = dataset ? dataset->rows : 0;
     struct sgp_loss_sum sum = {0};
     for (uint64_t first = 0; first < total; first += learner->network.rows_max) {
@@ -119,7 +120,7 @@ static int learner_evaluate(
             learner->block[i] = (uint32_t)(first + i);
         sgp_dataset_gather(dataset, learner->network.activations[0], learner->labels,
             learner->values, learner->block, rows);
-        sgp_network_forward(&learner->network, learner->vector.x, weight, rows);
+        sgp_network_forward(&learner->network, x, weight, rows);
         struct sgp_loss_sum part =
             sgp_network_loss(&learner->network, learner->labels, learner->values, rows);
         sum.loss += part.loss;
@@ -138,11 +139,11 @@ void sgp_learner_predict(struct sgp_learner *learner, double weight, const float
     uint64_t rows, float *outputs)
 {
     const struct sgp_model *model = &learner->settings.model;
+    const float *x = sgp_vector_trainer_x(&learner->vector);
     while (rows > 0) {
         size_t block = rows < learner->network.rows_max ? rows : learner->network.rows_max;
         memcpy(learner->network.activations[0], features, block * model->inputs * sizeof *features);
-        const float *result =
-            sgp_network_forward(&learner->network, learner->vector.x, weight, block);
+        const float *result = sgp_network_forward(&learner->network, x, weight, block);
         if (model->loss == SGP_LOSS_CROSS_ENTROPY)
             sgp_softmax(outputs, result, block, model->outputs);
         else
@@ -190,17 +191,18 @@ static void learner_adopt(struct sgp_trainer *trainer, const float *values, doub
     forget_momentum((struct sgp_learner *)trainer);
 }
 
-void sgp_learner_state(const struct sgp_learner *learner, struct sgp_learner_state *ret_state)
+void sgp_learner_state(struct sgp_learner *learner, struct sgp_learner_state *ret_state)
 {
-    *ret_state = (struct sgp_learner_state){
-        .steps = learner->steps, .x = learner->vector.x, .velocity = learner->optimizer.velocity};
+    *ret_state = (struct sgp_learner_state){.steps = learner->steps,
+        .x = sgp_vector_trainer_x(&learner->vector),
+        .velocity = learner->optimizer.velocity};
 }
 
 void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state)
 {
     size_t bytes = learner->settings.model.parameters * sizeof *state->x;
     if (state->x)
-        memcpy(learner->vector.x, state->x, bytes);
+        memcpy(sgp_vector_trainer_x(&learner->vector), state->x, bytes);
     if (state->velocity && learner->optimizer.velocity)
         memcpy(learner->optimizer.velocity, state->velocity, bytes);
     else
@@ -221,6 +223,7 @@ static void learner_destroy(struct sgp_trainer *trainer)
 static const struct sgp_trainer_methods methods = {.train = learner_train,
     .publish = sgp_vector_trainer_publish,
     .absorb = sgp_vector_trainer_absorb,
+    .restore = sgp_vector_trainer_restore,
     .adopt = learner_adopt,
     .scale = sgp_vector_trainer_scale,
     .evaluate = learner_evaluate,

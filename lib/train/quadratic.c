@@ -17,11 +17,12 @@ struct sgp_quadratic {
     uint64_t steps;
 };
 
-static double loss(const struct sgp_quadratic *quadratic, double weight)
+static double loss(struct sgp_quadratic *quadratic, double weight)
 {
+    const float *x = sgp_vector_trainer_x(&quadratic->vector);
     double sum = 0.0;
     for (uint64_t i = 0; i < quadratic->vector.trainer.parameters; i++) {
-        double distance = (double)quadratic->vector.x[i] / weight - (double)quadratic->centre[i];
+        double distance = (double)x[i] / weight - (double)quadratic->centre[i];
         sum += distance * distance;
     }
     return 0.5 * sum;
@@ -31,7 +32,7 @@ static int quadratic_train(struct sgp_trainer *trainer, double weight, uint32_t 
     struct sgp_training *ret_training)
 {
     struct sgp_quadratic *quadratic = (struct sgp_quadratic *)trainer;
-    float *x = quadratic->vector.x;
+    float *x = sgp_vector_trainer_x(&quadratic->vector);
     float eta = (float)(pace * (double)quadratic->eta);
     double sum = 0.0;
     for (uint32_t step = 0; step < steps; step++) {
@@ -53,7 +54,7 @@ static int quadratic_train(struct sgp_trainer *trainer, double weight, uint32_t 
 static int quadratic_evaluate(
     struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation)
 {
-    double value = loss((const struct sgp_quadratic *)trainer, weight);
+    double value = loss((struct sgp_quadratic *)trainer, weight);
     if (!isfinite(value))
         return SGP_E_DIVERGED;
     *ret_evaluation = (struct sgp_evaluation){.samples = 1, .loss = value, .accuracy = NAN};
@@ -73,6 +74,7 @@ static void quadratic_destroy(struct sgp_trainer *trainer)
 static const struct sgp_trainer_methods methods = {.train = quadratic_train,
     .publish = sgp_vector_trainer_publish,
     .absorb = sgp_vector_trainer_absorb,
+    .restore = sgp_vector_trainer_restore,
     .adopt = sgp_vector_trainer_adopt,
     .scale = sgp_vector_trainer_scale,
     .evaluate = quadratic_evaluate,

@@ -1,4 +1,9 @@
-/* Owns x, the flat vector behind a trainer. Thread: the one of the trainer. */
+/* Owns x, the flat vector behind a trainer. Thread: the one of the trainer.
+ *
+ * What is published is not copied: the vector that was x is lent to the snapshot, and x is only known to be
+ * `keep` times that until something changes it. Mostly that is the next share, which is as long: then the
+ * sum is written over the share, whose memory becomes x. So in a round of one neighbour each value
+ * passes through memory three times in all, twice read and once written. */
 #include "vector_trainer.h"
 
 #include "sgp/buffer.h"
@@ -24,44 +29,105 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector)
     vector->x = NULL;
 }
 
-void sgp_vector_trainer_publish(
-    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count)
+/* Values that stay in the cache from one look at them to the next. */
+#define BLOCK_VALUES ((uint64_t)8192)
+
+static uint64_t block_after(uint64_t at, uint64_t count)
+{
+    return count - at < BLOCK_VALUES ? count - at : BLOCK_VALUES;
+}
+
+float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector)
+{
+    if (vector->source)
+        vector->kernels->scale(vector->x, vector->source, vector->keep, vector->trainer.parameters);
+    vector->source = NULL;
+    return vector->x;
+}
+
+void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float **snapshot, float keep)
+{
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    float *spare = *snapshot;
+    *snapshot = sgp_vector_trainer_x(vector);
+    vector->x = spare;
+    vector->source = *snapshot;
+    vector->keep = keep;
+}
+
+static void compare(const struct sgp_kernels *kernels, struct sgp_comparison *comparison,
+    const float *share, uint64_t first, uint64_t count)
+{
+    double difference, norm;
+    kernels->distance(&difference, &norm, share, (float)(1 / comparison->their_weight),
+        comparison->own + first, (float)(1 / comparison->own_weight), count);
+    comparison->difference += difference;
+    comparison->norm += norm;
+}
+
+void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float fraction,
+    uint64_t first, uint64_t count, struct sgp_comparison *comparison)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    vector->kernels->publish(snapshot, vector->x + first, keep, count);
+    bool exchange = vector->source != NULL && count == trainer->parameters;
+    float *x = exchange ? NULL : sgp_vector_trainer_x(vector);
+    if (comparison)
+        comparison->difference = comparison->norm = 0;
+    for (uint64_t at = 0, block; at < count; at += block) {
+        block = block_after(at, count);
+        if (comparison)
+            compare(vector->kernels, comparison, *share + at, first + at, block);
+        if (exchange)
+            vector->kernels->combine(
+                *share + at, vector->source + at, vector->keep, fraction, block);
+        else
+            vector->kernels->absorb(x + first + at, *share + at, fraction, block);
+    }
+    if (!exchange)
+        return;
+    float *spare = vector->x;
+    vector->x = *share;
+    vector->source = NULL;
+    *share = spare;
 }
 
-void sgp_vector_trainer_absorb(
+void sgp_vector_trainer_restore(
     struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    vector->kernels->absorb(vector->x + first, share, fraction, count);
+    vector->kernels->absorb(sgp_vector_trainer_x(vector) + first, share, fraction, count);
 }
 
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    vector->source = NULL;
     for (uint64_t i = 0; i < trainer->parameters; i++)
         vector->x[i] = (float)(factor * (double)values[i]);
 }
 
 void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor)
 {
-    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer);
     for (uint64_t i = 0; i < trainer->parameters; i++)
-        vector->x[i] = (float)(factor * (double)vector->x[i]);
+        x[i] = (float)(factor * (double)x[i]);
 }
 
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate)
 {
     const struct sgp_vector_trainer *vector = (const struct sgp_vector_trainer *)trainer;
-    vector->kernels->estimate(estimate, vector->x, weight, trainer->parameters);
+    const float *x = vector->x;
+    if (vector->source) {
+        vector->kernels->scale(estimate, vector->source, vector->keep, trainer->parameters);
+        x = estimate;
+    }
+    vector->kernels->estimate(estimate, x, weight, trainer->parameters);
 }
 
-uint64_t sgp_vector_trainer_digest(const struct sgp_trainer *trainer)
+uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer)
 {
-    const struct sgp_vector_trainer *vector = (const struct sgp_vector_trainer *)trainer;
-    return XXH3_64bits(vector->x, trainer->parameters * sizeof *vector->x);
+    const float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer);
+    return XXH3_64bits(x, trainer->parameters * sizeof *x);
 }

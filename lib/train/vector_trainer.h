@@ -9,7 +9,11 @@
 struct sgp_vector_trainer {
     struct sgp_trainer trainer; /* first, so that either pointer is the other */
     const struct sgp_kernels *kernels;
-    float *x; /* the biased numerator; trainer.parameters values, owned */
+    float *
+        x; /* the biased numerator; trainer.parameters values, owned; of no meaning while there is a source */
+    const float *
+        source; /* not NULL: what x will be is keep * source, the snapshot published last; borrowed */
+    float keep;
 };
 
 /* Allocate x, all zeros. Returns 0, SGP_E_LIMIT or -ENOMEM. */
@@ -17,14 +21,18 @@ int sgp_vector_trainer_init(struct sgp_vector_trainer *vector,
     const struct sgp_trainer_methods *methods, uint64_t parameters);
 void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector);
 
+/* x, to be read and written until the next call of publish or absorb. */
+float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector);
+
 /* The methods, see struct sgp_trainer_methods. */
-void sgp_vector_trainer_publish(
-    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count);
-void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, const float *share, float fraction,
+void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float **snapshot, float keep);
+void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float fraction,
+    uint64_t first, uint64_t count, struct sgp_comparison *comparison);
+void sgp_vector_trainer_restore(struct sgp_trainer *trainer, const float *share, float fraction,
     uint64_t first, uint64_t count);
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor);
 void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor);
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
-uint64_t sgp_vector_trainer_digest(const struct sgp_trainer *trainer);
+uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer);
 
 #endif

@@ -48,13 +48,17 @@ typedef void call(const struct sgp_kernels *twin, struct arena *arena, size_t of
 
 #define ROWS(size) (1 + (size) % 7)
 
-static void call_publish(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+static void call_scale(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    t->publish(r->a + o, r->b + 1, 0.3f, n);
+    t->scale(r->a + o, r->b + 1, 0.3f, n);
 }
 static void call_absorb(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     t->absorb(r->a + o, r->b + 1, 0.3f, n);
+}
+static void call_combine(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->combine(r->a + o, r->b + 1, 0.3f, 0.7f, n);
 }
 static void call_estimate(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
@@ -91,7 +95,7 @@ static void call_relu_backward(const struct sgp_kernels *t, struct arena *r, siz
 static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     double sums[2];
-    t->distance(&sums[0], &sums[1], r->a + o, 1.0 / 0.7, r->b + 1, 1.0 / 1.3, n);
+    t->distance(&sums[0], &sums[1], r->a + o, 1.0f / 0.7f, r->b + 1, 1.0f / 1.3f, n);
     for (size_t i = 0; i < 2; i++) /* all 64 bits, unless it is a NaN */
         if (!isnan(sums[i]))
             memcpy(r->c + 2 * i, &sums[i], sizeof sums[i]);
@@ -102,10 +106,11 @@ static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o
 static const struct {
     const char *name;
     call *run;
-} calls[] = {{"publish", call_publish}, {"absorb", call_absorb}, {"estimate", call_estimate},
-    {"sgd", call_sgd}, {"momentum", call_momentum}, {"nesterov", call_nesterov},
-    {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
-    {"relu_backward", call_relu_backward}, {"distance", call_distance}};
+} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"combine", call_combine},
+    {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
+    {"nesterov", call_nesterov}, {"bias", call_bias}, {"bias_relu", call_bias_relu},
+    {"column_sums", call_column_sums}, {"relu_backward", call_relu_backward},
+    {"distance", call_distance}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
     uint64_t seed, bool special)
@@ -168,18 +173,34 @@ Test(kernels, largest_finds_one_value_anywhere)
     }
 }
 
-Test(kernels, publish_then_absorb_conserves_dyadic_mass)
+Test(kernels, scale_and_absorb_conserve_dyadic_mass)
 {
     const struct sgp_kernels *best = sgp_kernels_best();
     float x[3] = {1.0f, -2.5f, 3.0f};
     float target[3] = {1.0f, 1.0f, 1.0f};
-    float snapshot[3];
-    best->publish(snapshot, x, 0.75f, 3);
-    best->absorb(target, snapshot, 0.25f, 3);
+    best->absorb(target, x, 0.25f, 3);
+    best->scale(x, x, 0.75f, 3);
     const float kept[3] = {0.75f, -1.875f, 2.25f};
     const float gained[3] = {1.25f, 0.375f, 1.75f};
     cr_assert(eq(int, memcmp(x, kept, sizeof x), 0));
     cr_assert(eq(int, memcmp(target, gained, sizeof target), 0));
+}
+
+Test(kernels, combine_is_scale_then_absorb)
+{
+    struct sgp_random random;
+    sgp_random_init(&random, 5, 5);
+    const struct sgp_kernels *best = sgp_kernels_best();
+    float x[1000], share[1000], once[1000];
+    for (size_t i = 0; i < 1000; i++) {
+        x[i] = (float)sgp_random_normal(&random);
+        share[i] = (float)sgp_random_normal(&random);
+        once[i] = share[i];
+    }
+    best->combine(once, x, 0.3f, 0.7f, 1000);
+    best->scale(x, x, 0.3f, 1000);
+    best->absorb(x, share, 0.7f, 1000);
+    cr_assert(eq(int, memcmp(once, x, sizeof x), 0));
 }
 
 Test(kernels, absorb_rounds_the_product_first)
@@ -241,9 +262,9 @@ Test(kernels, relative_difference)
     float b[2] = {6.0f, 8.0f};
     double difference;
     double norm;
-    sgp_kernels_reference()->distance(&difference, &norm, a, 1.0, b, 1.0, 2);
+    sgp_kernels_reference()->distance(&difference, &norm, a, 1.0f, b, 1.0f, 2);
     cr_assert(eq(dbl, sgp_relative_difference(difference, norm), 0.5));
-    sgp_kernels_reference()->distance(&difference, &norm, a, 2.0, b, 1.0, 2);
+    sgp_kernels_reference()->distance(&difference, &norm, a, 2.0f, b, 1.0f, 2);
     cr_assert(eq(dbl, sgp_relative_difference(difference, norm), 0.0));
     cr_assert(eq(dbl, sgp_relative_difference(0.0, 0.0), 0.0));
     cr_assert(isinf(sgp_relative_difference(25.0, 0.0)));

@@ -1,6 +1,7 @@
 /* The built-in trainer: against a slow float64 reference, over epochs, when it diverges, and without
  * a single allocation once it exists. */
 #include "reference_model.h"
+#include "sgp/buffer.h"
 #include "sgp/learner.h"
 #include "sgp/random.h"
 
@@ -139,7 +140,7 @@ static void against_reference(const char *layers, enum sgp_loss loss, double wei
     cr_assert(le(u64, parameters, PARAMETERS_MAX));
 
     float start[PARAMETERS_MAX];
-    trainer->methods->publish(trainer, start, 1.0f, 0, trainer->parameters);
+    trainer->methods->estimate(trainer, 1.0, start);
     double x[PARAMETERS_MAX];
     double z[PARAMETERS_MAX];
     double u[PARAMETERS_MAX] = {0};
@@ -230,7 +231,7 @@ Test(learner, the_estimate_alone_matters)
     settings.schedule.learning_rate *= 2.0;
     struct sgp_trainer *two = create(&settings);
     static float x[200];
-    two->methods->publish(two, x, 2.0f, 0, two->parameters);
+    two->methods->scale(two, 2.0);
     train(one, 1.0, 20);
     train(two, 2.0, 20);
     static float z[200];
@@ -361,7 +362,7 @@ Test(learner, divergence_leaves_the_model)
 
     float bad = NAN; /* a poisoned bias of the first layer must not be hidden by its relu */
     struct sgp_trainer *poisoned = create(&settings);
-    poisoned->methods->absorb(poisoned, &bad, 1.0f, FEATURES * 9, 1);
+    poisoned->methods->restore(poisoned, &bad, 1.0f, FEATURES * 9, 1);
     before = poisoned->methods->digest(poisoned);
     cr_assert(eq(int, poisoned->methods->train(poisoned, 1.0, 1, 1.0, &training), SGP_E_DIVERGED));
     cr_assert(eq(u64, poisoned->methods->digest(poisoned), before));
@@ -445,7 +446,9 @@ Test(learner, nothing_allocates_after_create)
     settings.optimizer = (struct sgp_optimizer_settings){SGP_OPTIMIZER_NESTEROV, 0.9, 1e-4};
     settings.evaluation = dataset;
     struct sgp_trainer *trainer = create(&settings);
-    static float share[10000];
+    static float z[10000];
+    float *share = NULL;
+    cr_assert(eq(int, sgp_vector_create(trainer->parameters, &share), 0));
     static float outputs[2 * CLASSES];
     cr_assert(le(u64, trainer->parameters, 10000));
     struct sgp_training training;
@@ -453,15 +456,17 @@ Test(learner, nothing_allocates_after_create)
     uint64_t before = allocations;
     cr_assert(gt(u64, before, 0), "the counter counts");
     int status = trainer->methods->train(trainer, 1.0, 20, 1.0, &training); /* four epochs */
-    trainer->methods->publish(trainer, share, 0.5f, 0, trainer->parameters);
-    trainer->methods->absorb(trainer, share, 0.5f, 0, trainer->parameters);
+    trainer->methods->publish(trainer, &share, 0.5f);
+    status |= trainer->methods->train(trainer, 1.0, 1, 1.0, &training);
+    trainer->methods->absorb(trainer, &share, 0.5f, 0, trainer->parameters, NULL);
     status |= trainer->methods->evaluate(trainer, 1.0, &evaluation);
-    trainer->methods->estimate(trainer, 1.0, share);
-    sgp_learner_predict((struct sgp_learner *)trainer, 1.0, share, 2, outputs);
+    trainer->methods->estimate(trainer, 1.0, z);
+    sgp_learner_predict((struct sgp_learner *)trainer, 1.0, z, 2, outputs);
     (void)trainer->methods->digest(trainer);
     uint64_t after = allocations;
     cr_assert(eq(int, status, 0));
     cr_assert(eq(u64, after, before));
+    sgp_vector_destroy(share);
     trainer->methods->destroy(trainer);
     sgp_dataset_destroy(dataset);
 }

@@ -1,4 +1,5 @@
 /* The quadratic trainer, by hand-computed numbers. */
+#include "sgp/buffer.h"
 #include "sgp/quadratic.h"
 
 #include <criterion/criterion.h>
@@ -53,10 +54,10 @@ Test(quadratic, publish_and_absorb_move_mass)
     const float start[2] = {2.0f, 6.0f};
     struct sgp_trainer *source = create(start, 0.0);
     struct sgp_trainer *target = create(NULL, 0.0);
-    float snapshot[2];
-    source->methods->publish(source, snapshot, 0.5f, 0, 1);
-    source->methods->publish(source, snapshot + 1, 0.5f, 1, 1);
-    target->methods->absorb(target, snapshot + 1, 0.5f, 1, 1);
+    float *snapshot = NULL;
+    cr_assert(eq(int, sgp_vector_create(2, &snapshot), 0));
+    source->methods->publish(source, &snapshot, 0.5f);
+    target->methods->restore(target, snapshot + 1, 0.5f, 1, 1);
     float z[2];
     source->methods->estimate(source, 0.5, z);
     cr_assert(eq(flt, z[0], 2.0f));
@@ -66,6 +67,7 @@ Test(quadratic, publish_and_absorb_move_mass)
     cr_assert(eq(flt, z[1], 3.0f));
     source->methods->destroy(source);
     target->methods->destroy(target);
+    sgp_vector_destroy(snapshot);
 }
 
 Test(quadratic, divergence_leaves_x)

@@ -292,20 +292,21 @@ Test(faults, training_that_diverges_ends_the_node_and_breaks_no_invariant)
 static struct sgp_trainer_methods cheat_methods;
 static const struct sgp_trainer_methods *honest_methods;
 
-static void cheat_absorb(
-    struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first, uint64_t count)
+static void cheat_absorb(struct sgp_trainer *trainer, float **share, float fraction, uint64_t first,
+    uint64_t count, struct sgp_comparison *comparison)
 {
-    honest_methods->absorb(trainer, share, fraction, first, count);
-    honest_methods->absorb(trainer, share, fraction, first, count);
+    honest_methods->restore(trainer, *share, fraction, first, count);
+    honest_methods->absorb(trainer, share, fraction, first, count, comparison);
 }
 
 /* A trainer that has gone bad without noticing: what it gives away is not finite. */
-static void bad_publish(
-    struct sgp_trainer *trainer, float *snapshot, float keep, uint64_t first, uint64_t count)
+static void bad_publish(struct sgp_trainer *trainer, float **snapshot, float keep)
 {
-    honest_methods->publish(trainer, snapshot, keep, first, count);
-    for (uint64_t i = 0; i < count; i++)
-        snapshot[i] = NAN;
+    honest_methods->publish(trainer, snapshot, keep);
+    honest_methods->scale(
+        trainer, 1); /* x is written down: the snapshot is nobody's but its owner's */
+    for (uint64_t i = 0; i < trainer->parameters; i++)
+        (*snapshot)[i] = NAN;
 }
 
 static int replace_methods(uint32_t node, uint32_t bad, struct sgp_trainer **trainer)

@@ -1,0 +1,172 @@
+/* Publishing and absorbing by exchange of memory, beside a slow trainer that copies: the same bits after
+ * every step, whatever the order, and every vector is somewhere. */
+#include "sgp/buffer.h"
+#include "sgp/kernels.h"
+#include "sgp/quadratic.h"
+#include "sgp/random.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUES 20011u /* some blocks and a part of one */
+#define SLOTS 3u
+#define STEPS 2000
+#define ETA 0.25
+
+struct pair { /* the trainer, and what it should be */
+    struct sgp_trainer *trainer;
+    float *snapshots[SLOTS]; /* exchanged with it */
+    float *share;
+    float x[VALUES];
+    float copies[SLOTS][VALUES];
+    float share_copy[VALUES];
+    float z[VALUES];
+    struct sgp_random random;
+    uint32_t last; /* slot published last; SLOTS: none yet */
+};
+
+static float draw(struct pair *pair)
+{
+    return (float)sgp_random_double(&pair->random) - 0.5f;
+}
+
+static struct pair *create(void)
+{
+    static const float centre[VALUES] = {0};
+    struct pair *pair = calloc(1, sizeof *pair);
+    sgp_random_init(&pair->random, 3, 4);
+    for (size_t i = 0; i < VALUES; i++)
+        pair->x[i] = draw(pair);
+    cr_assert(eq(int, sgp_quadratic_create(VALUES, centre, pair->x, ETA, &pair->trainer), 0));
+    for (size_t i = 0; i < SLOTS; i++)
+        cr_assert(eq(int, sgp_vector_create(VALUES, &pair->snapshots[i]), 0));
+    cr_assert(eq(int, sgp_vector_create(VALUES, &pair->share), 0));
+    pair->last = SLOTS;
+    return pair;
+}
+
+static void destroy(struct pair *pair)
+{
+    pair->trainer->methods->destroy(pair->trainer);
+    for (size_t i = 0; i < SLOTS; i++)
+        sgp_vector_destroy(pair->snapshots[i]);
+    sgp_vector_destroy(pair->share);
+    free(pair);
+}
+
+static void publish(struct pair *pair)
+{
+    uint32_t slot = (uint32_t)sgp_random_below(&pair->random, SLOTS);
+    float keep = slot == 0 ? 1 : 0.5f + draw(pair) / 2;
+    pair->trainer->methods->publish(pair->trainer, &pair->snapshots[slot], keep);
+    memcpy(pair->copies[slot], pair->x, sizeof pair->x);
+    for (size_t i = 0; i < VALUES; i++)
+        pair->x[i] *= keep;
+    pair->last = slot;
+}
+
+static void absorb(struct pair *pair, uint64_t first, uint64_t count)
+{
+    float fraction = 0.3f;
+    struct sgp_comparison comparison = {.own_weight = 0.8, .their_weight = 1.1};
+    bool compares = pair->last < SLOTS;
+    if (compares)
+        comparison.own = pair->snapshots[pair->last];
+    for (size_t i = 0; i < count; i++)
+        pair->share_copy[i] = pair->share[i] = draw(pair);
+    pair->trainer->methods->absorb(
+        pair->trainer, &pair->share, fraction, first, count, compares ? &comparison : NULL);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < count; i++) {
+        float share = pair->share_copy[i] * fraction;
+        pair->x[first + i] += share;
+        double own = compares ? (double)pair->copies[pair->last][first + i] / 0.8 : 0;
+        double distance = (double)pair->share_copy[i] / 1.1 - own;
+        difference += distance * distance;
+        norm += own * own;
+    }
+    if (compares) {
+        cr_assert(epsilon_eq(dbl, comparison.difference, difference, 1e-5 * difference));
+        cr_assert(epsilon_eq(dbl, comparison.norm, norm, 1e-5 * norm));
+    }
+}
+
+static void restore(struct pair *pair)
+{
+    if (pair->last == SLOTS)
+        return;
+    pair->trainer->methods->restore(
+        pair->trainer, pair->snapshots[pair->last] + 7, 0.5f, 7, VALUES - 100);
+    for (size_t i = 7; i < VALUES - 93; i++)
+        pair->x[i] += 0.5f * pair->copies[pair->last][i];
+}
+
+static void train(struct pair *pair)
+{
+    struct sgp_training training;
+    cr_assert(eq(int, pair->trainer->methods->train(pair->trainer, 1, 1, 1, &training), 0));
+    for (size_t i = 0; i < VALUES; i++)
+        pair->x[i] -= (float)ETA * pair->x[i];
+}
+
+static void adopt(struct pair *pair)
+{
+    for (size_t i = 0; i < VALUES; i++)
+        pair->x[i] = draw(pair);
+    pair->trainer->methods->adopt(pair->trainer, pair->x, 1);
+}
+
+static void step(struct pair *pair)
+{
+    switch (sgp_random_below(&pair->random, 8)) {
+    case 0:
+    case 1:
+        publish(pair);
+        break;
+    case 2:
+    case 3:
+        absorb(pair, 0, VALUES);
+        break;
+    case 4:
+        absorb(pair, 100, VALUES / 2);
+        break;
+    case 5:
+        restore(pair);
+        break;
+    case 6:
+        train(pair);
+        break;
+    default:
+        adopt(pair);
+    }
+}
+
+Test(vector_trainer, exchanging_is_copying)
+{
+    struct pair *pair = create();
+    for (int i = 0; i < STEPS; i++) {
+        step(pair);
+        if (i % 3 == 0) { /* looking must not change what comes */
+            pair->trainer->methods->estimate(pair->trainer, 1, pair->z);
+            cr_assert(eq(int, memcmp(pair->z, pair->x, sizeof pair->x), 0), "step %d", i);
+        }
+        for (size_t s = 0; s < SLOTS && pair->last == s; s++)
+            cr_assert(eq(int, memcmp(pair->snapshots[s], pair->copies[s], sizeof pair->x), 0));
+    }
+    destroy(pair);
+}
+
+Test(vector_trainer, a_share_after_publishing_is_not_copied)
+{
+    struct pair *pair = create();
+    float *snapshot = pair->snapshots[0], *share = pair->share;
+    pair->trainer->methods->publish(pair->trainer, &pair->snapshots[0], 0.5f);
+    cr_assert(ne(ptr, pair->snapshots[0], snapshot));
+    pair->trainer->methods->absorb(pair->trainer, &pair->share, 0.5f, 0, VALUES, NULL);
+    cr_assert(eq(ptr, pair->share, snapshot));
+    pair->trainer->methods->publish(pair->trainer, &pair->snapshots[1], 0.5f);
+    cr_assert(eq(ptr, pair->snapshots[1], share));
+    destroy(pair);
+}
