@@ -1,8 +1,8 @@
 /* Talks to the daemon: HTTP over its Unix socket, by libcurl.
  *
- * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, a socket that may not be opened and
- * an answer 403 are CTL_NOT_PERMITTED, an answer 422 is CTL_INVALID, silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED
- * with the daemon's own words. */
+ * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, something else in its place CTL_USAGE,
+ * a socket that may not be opened and an answer 403 are CTL_NOT_PERMITTED, an answer 422 is CTL_INVALID,
+ * silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED with the daemon's own words. */
 #include "ctl.h"
 
 #include <curl/curl.h>
@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -81,6 +82,9 @@ enum ctl_exit ctl_socket(struct ctl *ctl, const char **ret_path)
     }
     if (length < 0 || (size_t)length >= sizeof path)
         return ctl_usage(ctl, "the socket's path is longer than %zu bytes", sizeof path - 1);
+    struct stat found;
+    if (stat(path, &found) == 0 && !S_ISSOCK(found.st_mode)) /* else connect says what is wrong */
+        return ctl_usage(ctl, "%s is no socket; name the one that [control] socket gives", path);
     *ret_path = path;
     return CTL_DONE;
 }

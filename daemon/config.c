@@ -393,7 +393,9 @@ static int on_pair(void *user, const char *section, const char *name, const char
         return sgp_fail(&r->own, SGP_E_CONFIG,
                    "%s:%u: [%s] %s: given again; it stands in line %u already, remove one",
                    r->config.file, r->number, section, name, r->config.lines[id]) == 0;
+    const char *usual = config_keys[id].default_text;
     r->config.lines[id] = r->number;
+    r->config.changed[id] = !usual || strcmp(value, usual) != 0;
     return set_value(r, id, value) == 0;
 }
 

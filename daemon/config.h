@@ -95,6 +95,7 @@ struct config {
     enum sgp_level log_level;
 
     unsigned lines[CONFIG_LINES]; /* by enum config_id: where the key stands, 0 if it does not */
+    bool changed[CONFIG_LINES];   /* by enum config_id: it stands there, and not as its default */
 };
 
 /* id, section, key, type, field of struct config, default (NULL: must be given), least, most, words,

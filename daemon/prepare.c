@@ -145,6 +145,33 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
 }
 
+/* What somebody has set in vain: the file says one thing, and the node does another. A default that is
+ * written out is no such thing, nor worth a refusal what one leaves in to try another algorithm. */
+static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    bool steps = config->schedule == SGP_SCHEDULE_STEP;
+    const struct {
+        enum config_id id;
+        bool used;
+        const char *why;
+    } keys[] = {
+        {CONFIG_ID_OVERLAP, p->method->when == SGP_WHEN_OVERDUE, "it is for algorithm osgp"},
+        {CONFIG_ID_BACKUP_NEIGHBOURS, p->method->when != SGP_WHEN_NEVER,
+            "with this algorithm nobody is waited for"},
+        {CONFIG_ID_MOMENTUM, config->optimizer != SGP_OPTIMIZER_SGD, "kind = sgd has none"},
+        {CONFIG_ID_MILESTONES, steps, "it is for schedule = step"},
+        {CONFIG_ID_FACTOR, steps, "it is for schedule = step"},
+        {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
+    };
+    (void)error; /* nothing here can fail */
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (config->changed[keys[i].id] && !keys[i].used)
+            warn(p, "%s:%u: [%s] %s has no effect: %s", config->file, config->lines[keys[i].id],
+                config_keys[keys[i].id].section, config_keys[keys[i].id].key, keys[i].why);
+    return 0;
+}
+
 /* Rows and model. */
 
 #define CLASS_SEPARATORS " \t,"
@@ -391,8 +418,8 @@ static void sum_memory(struct prepared *p)
 
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
-    static int (*const stages[])(struct prepared *, struct sgp_error *) = {
-        prepare_topology, prepare_data, prepare_model, prepare_rounds, prepare_learner};
+    static int (*const stages[])(struct prepared *, struct sgp_error *) = {prepare_topology,
+        warn_about_idle_keys, prepare_data, prepare_model, prepare_rounds, prepare_learner};
     struct prepared p = {.config = config};
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
         int code = stages[i](&p, error);

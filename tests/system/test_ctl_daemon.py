@@ -228,6 +228,17 @@ def test_a_daemon_that_is_not_there_is_status_3():
         assert "Connection refused" in run("-s", stale, "status", status=3)[1]
 
 
+def test_what_is_no_socket_is_a_wrong_command_line():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "n0.conf")
+        open(file, "w", encoding="utf-8").close()
+        for path in (file, folder):
+            for command in (["status"], ["wait", "--for", "ready", "--timeout", "60"]):
+                err = run("-s", path, *command, status=2)[1]
+                assert err == (f"sgpctl: {path} is no socket; name the one that [control] socket gives; "
+                               f"see sgpctl {command[0]} --help\n"), err
+
+
 def test_a_daemon_that_hangs_up_is_status_3():
     _, err = ask({"GET /v1/status": (200, None)}, "status", status=3)
     assert err.endswith(" ended before it answered\n"), err

@@ -226,6 +226,62 @@ Test(prepare, addresses_that_nobody_reaches)
     config_finish(&config);
 }
 
+static uint32_t warnings_of(const char *train, const char *rest, const char *part)
+{
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(eq(int, build((struct parts){.train = train, .rest = rest}, &config, &p, &error), 0),
+        "%s", error.text);
+    uint32_t count = p.warning_count;
+    if (part != NULL)
+        expect_warning(&p, part);
+    prepared_finish(&p);
+    config_finish(&config);
+    return count;
+}
+
+Test(prepare, settings_without_effect)
+{
+    static const struct {
+        const char *train, *rest, *part; /* NULL: it has an effect, or is as by default */
+    } cases[] = {
+        {"algorithm = sgp\noverlap = 3", "",
+            "n.conf:7: [train] overlap has no effect: it is for algorithm osgp"},
+        {"algorithm = osgp\noverlap = 3", "", NULL},
+        {"overlap = 1", "", NULL},
+        {"algorithm = agp\nbackup_neighbours = 1", "",
+            "n.conf:7: [train] backup_neighbours has no effect: with this algorithm nobody is "
+            "waited for"},
+        {"algorithm = adpsgd\nbackup_neighbours = 1", "",
+            "[train] backup_neighbours has no effect"},
+        {"algorithm = dpsgd\nbackup_neighbours = 1", "", NULL},
+        {"backup_neighbours = 0", "", NULL},
+        {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.5",
+            "[optimizer] momentum has no effect: kind = sgd has none"},
+        {NULL, "[optimizer]\nkind = momentum\nmomentum = 0.5", NULL},
+        {NULL, "[optimizer]\nkind = sgd\nmomentum = 0.9", NULL},
+        {NULL, "[optimizer]\nmilestones = 1 2",
+            "n.conf:17: [optimizer] milestones has no effect: it is for schedule = step"},
+        {NULL, "[optimizer]\nschedule = step\nmilestones = 1 2\nfactor = 0.5", NULL},
+        {NULL, "[optimizer]\nfactor = 0.5",
+            "[optimizer] factor has no effect: it is for schedule = step"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_assert(eq(u32, warnings_of(cases[i].train, cases[i].rest, cases[i].part),
+                      cases[i].part != NULL),
+            "case %zu", i);
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    const struct parts parts = {.data = "train = rows.csv\nlabel = kind\nclasses = even odd\n"
+                                        "test = rows.csv\nholdout = 0.2"};
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    expect_warning(&p, "n.conf:14: [data] holdout has no effect: test names the rows to test on");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
 Test(prepare, a_model_that_does_not_fit_the_data)
 {
     expect_refusal((struct parts){.model = "layers = dense 3"}, SGP_E_CONFIG,
