@@ -185,7 +185,8 @@ def draw_cases(pyplot, measurements, unit, axis, own="sgpd", wanted=None):
         axes.xaxis.set_major_formatter(plain)
     else:
         axes.set_xlim(left=0)
-    axes.set_yticks(range(len(cases)), cases)
+    same = len({case.partition(": ")[2] for case in cases}) == 1  # the axis says it
+    axes.set_yticks(range(len(cases)), [case.partition(": ")[0] for case in cases] if same else cases)
     axes.set_ylim(len(cases) - 0.5, -0.5)
     axes.set_xlabel(axis)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=8)
