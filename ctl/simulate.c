@@ -5,6 +5,7 @@
 #include "simulate_faults.h"
 #include "simulate_options.h"
 
+#include "sgp/dot.h"
 #include "sgp/quadratic.h"
 
 #include <errno.h>
@@ -191,10 +192,12 @@ static enum ctl_exit run_simulation(struct simulation *simulation)
 /* What the method makes of the topology, as in the daemon. */
 static enum ctl_exit suit_topology(struct simulation *simulation, const char *path)
 {
-    struct sgp_error error = {0};
-    if (sgp_method_suit(simulation->options.method, simulation->topology, &error) == 0)
+    struct sgp_error why = {0}, error = {0};
+    struct sgp_edge_place culprit;
+    if (sgp_method_suit(simulation->options.method, simulation->topology, &why, &culprit) == 0)
         return CTL_DONE;
-    return ctl_fail(simulation->ctl, CTL_INVALID, "%s: %s", path, error.text);
+    (void)sgp_dot_fail(path, simulation->topology, &culprit, &why, &error);
+    return ctl_fail(simulation->ctl, CTL_INVALID, "%s", error.text);
 }
 
 static enum ctl_exit make_vectors(struct simulation *simulation)

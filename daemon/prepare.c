@@ -109,8 +109,9 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     static const char *const methods[] = {SGP_METHOD_NAMES};
     p->method = sgp_method_find(methods[config->algorithm - 1]);
     sgp_assert(p->method);
-    if ((code = sgp_method_suit(p->method, p->topology, &why)) < 0)
-        return sgp_fail(error, code, "%s: %s", config->topology, why.text);
+    struct sgp_edge_place culprit;
+    if (sgp_method_suit(p->method, p->topology, &why, &culprit) < 0)
+        return sgp_dot_fail(config->topology, p->topology, &culprit, &why, error);
     if (config->step_by_rate == CONFIG_YES && p->method->when != SGP_WHEN_NEVER)
         return config_fail(config, CONFIG_ID_STEP_BY_RATE, error, SGP_E_CONFIG,
             "with algorithm %s all nodes make rounds at one rate; it is for agp and adpsgd",

@@ -32,6 +32,12 @@ SGP_API int sgp_dot_read(
 SGP_API int sgp_dot_read_path(
     const char *path, struct sgp_error *error, struct sgp_topology **ret_topology);
 
+/* For what is found out later: write the line of `path` that holds an edge of the topology read from it,
+ * as far as it can be found, in front of the message of `why`: "PATH:LINE: ...", or "PATH: ..." if it cannot be
+ * read again. Returns why's code. */
+SGP_API int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
+    const struct sgp_edge_place *place, const struct sgp_error *why, struct sgp_error *error);
+
 /* Write a sealed topology as DOT; sgp_dot_parse reads it back to the same digest and addresses. Every
  * line of `comment` (may be NULL) comes first, behind "// ". Either all nodes have an address or none
  * has. Returns 0 or -errno if the stream failed; does not flush or close it. */

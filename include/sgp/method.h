@@ -51,9 +51,10 @@ SGP_API const struct sgp_method *sgp_method_find(const char *name);
 #define SGP_METHOD_NAMES "sgp", "osgp", "agp", "dpsgd", "adpsgd"
 
 /* See to it that a sealed topology, not shared yet, is what the method wants; dpsgd gives its edges
- * Metropolis weights. Returns 0, or SGP_E_TOPOLOGY with the edge that is in the way and a remedy. */
-SGP_API int sgp_method_suit(
-    const struct sgp_method *method, struct sgp_topology *topology, struct sgp_error *error);
+ * Metropolis weights. Returns 0, or SGP_E_TOPOLOGY with the edge that is in the way, which *ret_culprit
+ * (may be NULL) is then, and a remedy. */
+SGP_API int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
+    struct sgp_error *error, struct sgp_edge_place *ret_culprit);
 
 /* Rounds of overlap beyond this are refused: a share that old says little about its sender. */
 #define SGP_OVERLAP_MAX 64u

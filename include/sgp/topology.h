@@ -46,6 +46,12 @@ struct sgp_topology {
     uint32_t *by_name;          /* node indices in order of their names */
 };
 
+/* An edge of a file, to point at. */
+struct sgp_edge_place {
+    uint32_t phase; /* index; the digraph's number in the file */
+    uint32_t source, target;
+};
+
 /* The longest that one phase may hold. A prelude of dense rounds may span epochs. */
 #define SGP_PHASE_ROUNDS_MAX (1u << 20)
 /* How far fractions of one source may add up to beyond 1, for 2/3 + 1/3 in binary. */
@@ -69,12 +75,16 @@ SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fin
 /* Give every edge without a fraction of its own the Metropolis weight 1/(1 + max(degree of source,
  * degree of target)) in place of the default (Xiao and Boyd, 2004), and see to it that every phase is
  * then symmetric and doubly stochastic, as D-PSGD needs. Before the topology is shared. The digest
- * stays: it is the file's. Returns 0 or SGP_E_TOPOLOGY with digraph, edge or node, and a remedy. */
-SGP_API int sgp_topology_metropolis(struct sgp_topology *topology, struct sgp_error *error);
+ * stays: it is the file's. Returns 0 or SGP_E_TOPOLOGY with digraph and edge, which *ret_culprit (may be
+ * NULL) is then, and a remedy. */
+SGP_API int sgp_topology_metropolis(
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_culprit);
 
 /* Whether each edge has its reverse, in the same phase or in another, whatever the fractions: then any
- * neighbour can answer. Returns 0, or SGP_E_TOPOLOGY with digraph and edge, and a remedy. */
-SGP_API int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error);
+ * neighbour can answer. Returns 0, or SGP_E_TOPOLOGY with digraph and edge, which *ret_culprit (may be
+ * NULL) is then, and a remedy. */
+SGP_API int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error,
+    struct sgp_edge_place *ret_culprit);
 
 /* The phase of a round (round >= 0), and its index. */
 SGP_API uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round);

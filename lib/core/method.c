@@ -23,16 +23,16 @@ const struct sgp_method *sgp_method_find(const char *name)
     return NULL;
 }
 
-int sgp_method_suit(
-    const struct sgp_method *method, struct sgp_topology *topology, struct sgp_error *error)
+int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
+    struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {
     switch (method->wants) {
     case SGP_WANTS_ANY:
         return 0;
     case SGP_WANTS_SYMMETRIC:
-        return sgp_topology_metropolis(topology, error);
+        return sgp_topology_metropolis(topology, error, ret_culprit);
     case SGP_WANTS_REVERSES:
-        return sgp_topology_reverses(topology, error);
+        return sgp_topology_reverses(topology, error, ret_culprit);
     }
     sgp_assert_failed("a method wants a known kind of topology", __FILE__, __LINE__);
 }

@@ -410,8 +410,9 @@ int sgp_dot_parse(const char *text, size_t length, const char *name, struct sgp_
     return code;
 }
 
-int sgp_dot_read(
-    FILE *file, const char *name, struct sgp_error *error, struct sgp_topology **ret_topology)
+/* A whole stream; *ret_text is the caller's to free. */
+static int read_text(
+    FILE *file, const char *name, struct sgp_error *error, char **ret_text, size_t *ret_length)
 {
     size_t length = 0, capacity = 1u << 16;
     char *text = NULL;
@@ -431,8 +432,24 @@ int sgp_dot_read(
             (void)sgp_fail(error, code, "%s: %s", name, sgp_strerror(code));
         }
     } while (!code && length == capacity && length <= SGP_DOT_BYTES_MAX);
-    if (!code)
-        code = sgp_dot_parse(text, length, name, error, ret_topology);
+    if (code) {
+        free(text);
+        return code;
+    }
+    *ret_text = text;
+    *ret_length = length;
+    return 0;
+}
+
+int sgp_dot_read(
+    FILE *file, const char *name, struct sgp_error *error, struct sgp_topology **ret_topology)
+{
+    char *text;
+    size_t length;
+    int code = read_text(file, name, error, &text, &length);
+    if (code)
+        return code;
+    code = sgp_dot_parse(text, length, name, error, ret_topology);
     free(text);
     return code;
 }
@@ -447,4 +464,27 @@ int sgp_dot_read_path(const char *path, struct sgp_error *error, struct sgp_topo
     int code = sgp_dot_read(file, path, error, ret_topology);
     (void)fclose(file);
     return code;
+}
+
+/* The file may have changed meanwhile: then the line may be another, but never one beyond its end. */
+int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
+    const struct sgp_edge_place *place, const struct sgp_error *why, struct sgp_error *error)
+{
+    struct sgp_scan_text text = {.name = path};
+    char *bytes = NULL;
+    FILE *file = fopen(path, "re");
+    bool read = file && read_text(file, path, NULL, &bytes, &text.length) == 0;
+    text.text = bytes;
+    read = read && sgp_scan_measure(&text, NULL) == 0;
+    if (file)
+        (void)fclose(file);
+    if (read)
+        (void)sgp_fail(error, why->code, "%s:%u: %s", path,
+            sgp_scan_line(&text, place->phase, topology->nodes[place->source].name,
+                topology->nodes[place->target].name, 1),
+            why->text);
+    else
+        (void)sgp_fail(error, why->code, "%s: %s", path, why->text);
+    free(bytes);
+    return why->code;
 }

@@ -38,7 +38,8 @@ static const struct sgp_edge *find_asymmetry(const struct sgp_phase *phase)
 }
 
 /* A Metropolis weight is never above the default that it replaces, so no column grows above 1. */
-int sgp_topology_metropolis(struct sgp_topology *topology, struct sgp_error *error)
+int sgp_topology_metropolis(
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         struct sgp_phase *phase = &topology->phases[p];
@@ -49,11 +50,14 @@ int sgp_topology_metropolis(struct sgp_topology *topology, struct sgp_error *err
                 weigh(phase, &phase->in[e]);
         }
         const struct sgp_edge *odd = find_asymmetry(phase);
-        if (odd != NULL)
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                "digraph %s: edge %s -> %s has no reverse of the same fraction; this method "
-                "wants a symmetric topology, such as bidirectional-ring, or choose sgp",
-                phase->name, topology->nodes[odd->source].name, topology->nodes[odd->target].name);
+        if (odd == NULL)
+            continue;
+        if (ret_culprit != NULL)
+            *ret_culprit = (struct sgp_edge_place){p, odd->source, odd->target};
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s: edge %s -> %s has no reverse of the same fraction; this method "
+            "wants a symmetric topology, such as bidirectional-ring, or choose sgp",
+            phase->name, topology->nodes[odd->source].name, topology->nodes[odd->target].name);
     }
     return 0;
 }

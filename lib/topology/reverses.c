@@ -1,7 +1,8 @@
 /* Undirected graphs, written as two edges each. */
 #include "sgp/topology.h"
 
-int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error)
+int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error *error,
+    struct sgp_edge_place *ret_culprit)
 {
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
@@ -9,6 +10,8 @@ int sgp_topology_reverses(const struct sgp_topology *topology, struct sgp_error 
             uint32_t source = phase->out[e].source, target = phase->out[e].target;
             if (sgp_topology_next_round(topology, target, source, 0) != SGP_ROUND_NONE)
                 continue;
+            if (ret_culprit != NULL)
+                *ret_culprit = (struct sgp_edge_place){p, source, target};
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "digraph %s: edge %s -> %s has no reverse in any digraph of the file; this method "
                 "wants every neighbour to answer: add %s -> %s, or choose agp",

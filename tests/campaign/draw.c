@@ -78,7 +78,7 @@ static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_e
         if (sgp_generate(&options, NULL, &campaign->topology) < 0)
             continue;
         campaign->family = family->name;
-        if (sgp_method_suit(campaign->options.method, campaign->topology, NULL) == 0)
+        if (sgp_method_suit(campaign->options.method, campaign->topology, NULL, NULL) == 0)
             return 0;
         sgp_topology_destroy(campaign->topology);
         campaign->topology = NULL;

@@ -53,14 +53,15 @@ class Methods(FleetTest):
         result = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[0].configuration],
                                 capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 6)
-        self.assertIn("edge n0 -> n1 has no reverse of the same fraction", result.stderr)
+        self.assertIn("n0.dot:6: digraph phase0: edge n0 -> n1 has no reverse of the same fraction", result.stderr)
 
     def test_adpsgd_refuses_an_edge_without_reverse_beforehand(self):
         f = self.fleet(3, phases=[[(0, 1), (1, 2)], [(1, 0)]], options={"train.algorithm": "adpsgd"})
         result = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[0].configuration],
                                 capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 6)
-        self.assertIn("edge n1 -> n2 has no reverse in any digraph of the file", result.stderr)
+        self.assertIn("n0.dot:6: digraph phase0: edge n1 -> n2 has no reverse in any digraph of the file",
+                      result.stderr)
 
 
 def add_case(algorithm, case):

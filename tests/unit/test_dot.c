@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct sgp_topology *parse(const char *text)
 {
@@ -342,4 +343,34 @@ Test(dot, an_endless_stream_is_refused)
     struct sgp_error error = {0};
     cr_assert(eq(int, sgp_dot_read_path("/dev/zero", &error, &t), SGP_E_LIMIT));
     cr_assert(eq(str, error.text, "/dev/zero: the file is too long; the limit is 67108864 bytes"));
+}
+
+/* The edge of a sealed topology carries no line, so the file is read again. */
+Test(dot, an_edge_that_is_wrong_later_has_its_line)
+{
+    char path[] = "/tmp/test_dot.XXXXXX";
+    int descriptor = mkstemp(path);
+    cr_assert(ge(int, descriptor, 0));
+    FILE *file = fdopen(descriptor, "w");
+    (void)fputs(example, file);
+    (void)fclose(file);
+    struct sgp_topology *t = NULL;
+    cr_assert(zero(int, sgp_dot_read_path(path, NULL, &t)));
+    const struct sgp_error why = {.code = SGP_E_TOPOLOGY, .text = "it is wrong"};
+    const struct {
+        struct sgp_edge_place place;
+        const char *said;
+    } cases[] = {{{0, 0, 2}, ":2: it is wrong"}, {{1, 1, 2}, ":5: it is wrong"},
+        {{2, 2, 1}, ":7: it is wrong"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sgp_error error = {0};
+        cr_assert(eq(int, sgp_dot_fail(path, t, &cases[i].place, &why, &error), SGP_E_TOPOLOGY));
+        cr_assert(eq(int, strncmp(error.text, path, strlen(path)), 0));
+        cr_assert(eq(str, error.text + strlen(path), (char *)cases[i].said));
+    }
+    cr_assert(zero(int, unlink(path)));
+    struct sgp_error error = {0};
+    cr_assert(eq(int, sgp_dot_fail(path, t, &cases[0].place, &why, &error), SGP_E_TOPOLOGY));
+    cr_assert(eq(str, error.text + strlen(path), ": it is wrong"), "it is gone by then");
+    sgp_topology_destroy(t);
 }

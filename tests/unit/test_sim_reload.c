@@ -52,7 +52,7 @@ static struct fleet *rolling_fleet(const char *method, uint64_t seed, struct scr
     struct sgp_random random;
     sgp_random_init(&random, seed, 99);
     for (uint32_t f = 0; f < 3; f++) {
-        cr_assert(zero(int, sgp_method_suit(preset, script->files[f], NULL)));
+        cr_assert(zero(int, sgp_method_suit(preset, script->files[f], NULL, NULL)));
         roll(script, f, f * 1300 * SGP_MILLISECOND, &random);
     }
     struct fleet *fleet = fleet_create();

@@ -409,7 +409,7 @@ Test(metropolis, unequal_degrees_get_the_fraction_of_the_greater)
 {
     struct sgp_topology *topology = path_of_three(SGP_FRACTION_DEFAULT, true);
     cr_assert(eq(dbl, topology->phases[0].out[0].fraction, 1.0 / 2), "the default of one edge");
-    cr_assert(eq(int, sgp_topology_metropolis(topology, NULL), 0));
+    cr_assert(eq(int, sgp_topology_metropolis(topology, NULL, NULL), 0));
     for (int e = 0; e < 4; e++) {
         cr_assert(eq(dbl, topology->phases[0].out[e].fraction, 1.0 / 3));
         cr_assert(eq(dbl, topology->phases[0].in[e].fraction, 1.0 / 3));
@@ -420,7 +420,7 @@ Test(metropolis, unequal_degrees_get_the_fraction_of_the_greater)
 Test(metropolis, a_fraction_that_is_written_stays)
 {
     struct sgp_topology *topology = path_of_three(0.25, true);
-    cr_assert(eq(int, sgp_topology_metropolis(topology, NULL), 0));
+    cr_assert(eq(int, sgp_topology_metropolis(topology, NULL, NULL), 0));
     cr_assert(eq(dbl, topology->phases[0].out[0].fraction, 1.0 / 3));
     cr_assert(eq(dbl, topology->phases[0].out[2].fraction, 0.25));
     sgp_topology_destroy(topology);
@@ -430,7 +430,11 @@ Test(metropolis, what_cannot_be_symmetric_is_refused)
 {
     struct sgp_error error = {0};
     struct sgp_topology *topology = path_of_three(SGP_FRACTION_DEFAULT, false);
-    cr_assert(eq(int, sgp_topology_metropolis(topology, &error), SGP_E_TOPOLOGY));
+    struct sgp_edge_place culprit;
+    cr_assert(eq(int, sgp_topology_metropolis(topology, &error, &culprit), SGP_E_TOPOLOGY));
+    cr_assert(eq(u32, culprit.phase, 0));
+    cr_assert(eq(u32, culprit.source, 1));
+    cr_assert(eq(u32, culprit.target, 2));
     cr_assert(eq(str, error.text,
         "digraph p: edge b -> c has no reverse of the same fraction; this method wants a symmetric "
         "topology, such as bidirectional-ring, or choose sgp"));
@@ -444,6 +448,7 @@ Test(reverses, every_edge_may_have_its_reverse_in_another_digraph)
     static const struct sgp_edge first[] = {{0, 1, 0.5}, {1, 0, 0.25}, {1, 2, 0.25}};
     static const struct sgp_edge second[] = {{2, 1, 1}};
     struct sgp_error error = {0};
+    struct sgp_edge_place culprit = {0};
     for (uint32_t phases = 1; phases <= 2; phases++) {
         struct sgp_topology *topology;
         cr_assert(zero(int, sgp_topology_create(names, 3, NULL, &topology)));
@@ -451,10 +456,12 @@ Test(reverses, every_edge_may_have_its_reverse_in_another_digraph)
         if (phases == 2)
             cr_assert(zero(int, sgp_topology_add_phase(topology, "q", 1, false, second, 1, NULL)));
         cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
-        cr_assert(
-            eq(int, sgp_topology_reverses(topology, &error), phases == 2 ? 0 : SGP_E_TOPOLOGY));
+        cr_assert(eq(int, sgp_topology_reverses(topology, &error, &culprit),
+            phases == 2 ? 0 : SGP_E_TOPOLOGY));
         sgp_topology_destroy(topology);
     }
+    cr_assert(eq(u32, culprit.source, 1));
+    cr_assert(eq(u32, culprit.target, 2));
     cr_assert(eq(str, error.text,
         "digraph p: edge b -> c has no reverse in any digraph of the file; this method wants every "
         "neighbour to answer: add c -> b, or choose agp"));
