@@ -1,5 +1,5 @@
 /* Owns how a simulation begins and ends: its hosts with their cores, buffers and
- * trainers, the links between them, and the first entries of the heap. One thread. */
+ * trainers, the links between them, and the first entries of the queue. One thread. */
 #include "sim/world.h"
 
 #include "sgp/buffer.h"
@@ -233,7 +233,7 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     sgp_random_init(&sim->random, options->seed, STREAM_NETWORK);
     status = sgp_sim_copy_faults(sim);
     if (status == 0)
-        status = sgp_heap_init(&sim->heap, topology->node_count);
+        status = sgp_queue_init(&sim->queue, topology->node_count);
     sim->hosts = calloc(topology->node_count, sizeof *sim->hosts);
     sim->frame = malloc(SGP_WIRE_FRAME_MAX);
     if (!sim->hosts || !sim->frame)
@@ -284,7 +284,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_network_finish(sim);
     sgp_sim_check_finish(sim);
     sgp_sim_rows_finish(sim);
-    sgp_heap_finish(&sim->heap);
+    sgp_queue_finish(&sim->queue);
     sgp_vector_destroy(sim->lent);
     free(sim->frame);
     free(sim->links);

@@ -1,4 +1,4 @@
-/* Owns the run: one entry of the heap after another, until everybody has finished or an invariant
+/* Owns the run: one entry of the queue after another, until everybody has finished or an invariant
  * breaks; and what may be looked at from outside. One thread. */
 #include "sim/world.h"
 
@@ -38,7 +38,7 @@ void sgp_sim_push(
     struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index)
 {
     uint64_t item = (uint64_t)kind | (uint64_t)detail << 8 | (uint64_t)index << 16;
-    if (sgp_heap_push(&sim->heap, time, item) < 0)
+    if (sgp_queue_push(&sim->queue, time, item) < 0)
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
 }
 
@@ -141,8 +141,8 @@ static void checkpoint(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time 
 }
 
 /* An entry that is about a host's own process waits until that runs. */
-static void host_entry(
-    struct sgp_sim *sim, const struct sgp_heap_entry *entry, enum sgp_sim_kind kind, uint32_t index)
+static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
+    enum sgp_sim_kind kind, uint32_t index)
 {
     struct sgp_sim_host *host = &sim->hosts[index];
     uint32_t detail = (uint32_t)(entry->item >> 8 & 0xff);
@@ -181,11 +181,10 @@ static void rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
 
 static void step(struct sgp_sim *sim)
 {
-    struct sgp_heap_entry entry = sgp_heap_pop(&sim->heap);
+    struct sgp_queue_entry entry = sgp_queue_pop(&sim->queue);
     enum sgp_sim_kind kind = (enum sgp_sim_kind)(entry.item & 0xff);
     uint32_t detail = (uint32_t)(entry.item >> 8 & 0xff);
     uint32_t index = (uint32_t)(entry.item >> 16);
-    sgp_assert(entry.time >= sim->now);
     sim->now = entry.time;
     if (kind >= SGP_SIM_DIALLED)
         sgp_sim_network_entry(sim, kind, detail, index);
@@ -276,17 +275,17 @@ static bool is_settled(const struct sgp_sim *sim, sgp_time next)
 
 int sgp_sim_run(struct sgp_sim *sim, sgp_time until, struct sgp_error *error)
 {
-    const struct sgp_heap_entry *first = NULL;
-    while (sim->error.code == 0 && (first = sgp_heap_first(&sim->heap)) && first->time <= until) {
-        if (is_settled(sim, first->time))
+    while (sim->error.code == 0 && sim->queue.count > 0) {
+        sgp_time next = sgp_queue_next(&sim->queue);
+        if (next > until || is_settled(sim, next))
             break;
-        if (sim->done_at == SGP_TIME_NEVER && is_stalled(sim, first->time)) {
+        if (sim->done_at == SGP_TIME_NEVER && is_stalled(sim, next)) {
             fail_stalled(sim);
             break;
         }
         step(sim);
     }
-    if (sim->error.code == 0 && !first && !sgp_sim_done(sim))
+    if (sim->error.code == 0 && sim->queue.count == 0 && !sgp_sim_done(sim))
         fail_stalled(sim);
     if (sim->error.code == 0)
         sgp_sim_check_all(sim);

@@ -1,8 +1,8 @@
 /* The inside of a simulation: its structures, and what its files ask of each other.
  *
  *   options.c  what is asked for, checked and copied
- *   create.c   hosts, the first entries of the heap, the end
- *   sim.c      the run: one entry of the heap after another
+ *   create.c   hosts, the first entries of the queue, the end
+ *   sim.c      the run: one entry of the queue after another
  *   connection.c  connections, one per directed edge
  *   send.c     what leaves a host: messages and payloads
  *   arrive.c   what reaches one
@@ -13,16 +13,16 @@
  *   check.c    the invariants: running sums after every event, the full count every round
  *   rows.c     what is told of every round
  *
- * Verbs never post: whatever they cause becomes an entry of the heap. One thread. */
+ * Verbs never post: whatever they cause becomes an entry of the queue. One thread. */
 #ifndef SGP_SIM_WORLD_H
 #define SGP_SIM_WORLD_H
 
-#include "base/heap.h"
+#include "base/queue.h"
 #include "sgp/driver.h"
 #include "sgp/random.h"
 #include "sgp/sim.h"
 
-/* ---- entries of the heap: kind | detail << 8 | index << 16 ---- */
+/* ---- entries of the queue: kind | detail << 8 | index << 16 ---- */
 
 enum sgp_sim_kind {
     SGP_SIM_START = 1,  /* index: host */
@@ -120,7 +120,7 @@ struct sgp_sim_host {
     struct sgp_sim_receive *receives;
 
     struct sgp_sim_job *job_first, *job_last;
-    sgp_time tick_at;    /* of the one valid TICK in the heap; NEVER if none */
+    sgp_time tick_at;    /* of the one valid TICK in the queue; NEVER if none */
     uint32_t ticks_here; /* ticks in a row without time passing, */
     sgp_time ticked_at;  /* the last of them then */
     sgp_time busy_until; /* its network card */
@@ -175,7 +175,7 @@ struct sgp_sim_connection {
     uint64_t id; /* serial << 32 | index; never used twice */
     uint32_t hosts[2];
     uint32_t links[2];   /* of sim->links */
-    uint32_t references; /* entries of the heap that speak of it */
+    uint32_t references; /* entries of the queue that speak of it */
     bool broken;         /* nothing passes any more; an end may not know */
     sgp_time give_up;    /* dialling */
     enum sgp_sim_end ends[2];
@@ -207,7 +207,7 @@ struct sgp_sim {
     struct sgp_sim_options options;
     struct sgp_error error;
     struct sgp_random random; /* of the network */
-    struct sgp_heap heap;
+    struct sgp_queue queue;
     sgp_time now;
     sgp_time progressed; /* when a round was last completed anywhere */
     sgp_time faults_end; /* of those that end */
@@ -262,14 +262,14 @@ sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or whe
 sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t source, uint32_t target);
 /* What a host's clock shows now; never less than before. */
 sgp_time sgp_sim_clock(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* Turn swizzles into clogs, and put what begins at a time of its own into the heap. 0 or -ENOMEM. */
+/* Turn swizzles into clogs, and put what begins at a time of its own into the queue. 0 or -ENOMEM. */
 int sgp_sim_schedule_faults(struct sgp_sim *sim);
 /* The latest end of a fault that ends. */
 sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
 /* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);
-/* An entry of the heap that speaks of the connection, which is kept until then. */
+/* An entry of the queue that speaks of the connection, which is kept until then. */
 void sgp_sim_network_push(struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t side,
     struct sgp_sim_connection *connection);
 struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id);
@@ -285,7 +285,7 @@ void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connec
 void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open);
 /* What is under way is lost; who still has an end of it learns that at once. */
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection);
-/* Forget a connection that no end and no entry of the heap knows any more. */
+/* Forget a connection that no end and no entry of the queue knows any more. */
 void sgp_sim_release(struct sgp_sim *sim, struct sgp_sim_connection *connection);
 
 /* send.c */
@@ -294,7 +294,7 @@ void sgp_sim_send(
 void sgp_sim_hang_up(
     void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
 void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
-/* The first message of a pipe is due: see to its entry of the heap. */
+/* The first message of a pipe is due: see to its entry of the queue. */
 void sgp_sim_pipe_schedule(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);
 

@@ -1,5 +1,5 @@
-/* The base room: texts of errors, published random streams, sinks, the order of the event heap. */
-#include "base/heap.h"
+/* The base room: texts of errors, published random streams, sinks, the order of the event queue. */
+#include "base/queue.h"
 #include "sgp/random.h"
 #include "sgp/sink.h"
 #include "sgp/status.h"
@@ -159,59 +159,86 @@ Test(sink, wanted_lines_arrive_and_others_are_not_formatted)
 
 static int by_time_then_item(const void *a, const void *b)
 {
-    const struct sgp_heap_entry *x = a, *y = b;
+    const struct sgp_queue_entry *x = a, *y = b;
     if (x->time != y->time)
         return x->time < y->time ? -1 : 1;
     return x->item < y->item ? -1 : x->item > y->item;
 }
 
 /* Items are numbered in the order of their pushes, so a stable sort is the reference. */
-Test(heap, pops_like_a_stable_sort)
+Test(queue, pops_like_a_stable_sort)
 {
     enum { count = 10000 };
-    static struct sgp_heap_entry expected[count];
+    static struct sgp_queue_entry expected[count];
     struct sgp_random random;
     sgp_random_init(&random, 11, 0);
-    struct sgp_heap heap;
-    cr_assert(zero(int, sgp_heap_init(&heap, 0)));
-    cr_assert(zero(ptr, (void *)sgp_heap_first(&heap)));
+    struct sgp_queue queue;
+    cr_assert(zero(int, sgp_queue_init(&queue, 0)));
+    cr_assert(eq(i64, sgp_queue_next(&queue), SGP_TIME_NEVER));
     for (uint64_t i = 0; i < count; i++) {
         expected[i].time = (sgp_time)sgp_random_below(&random, 500);
         expected[i].item = i;
-        cr_assert(zero(int, sgp_heap_push(&heap, expected[i].time, i)));
+        cr_assert(zero(int, sgp_queue_push(&queue, expected[i].time, i)));
     }
     qsort(expected, count, sizeof *expected, by_time_then_item);
     for (size_t i = 0; i < count; i++) {
-        cr_assert(eq(i64, sgp_heap_first(&heap)->time, expected[i].time));
-        cr_assert(eq(u64, sgp_heap_pop(&heap).item, expected[i].item));
+        cr_assert(eq(i64, sgp_queue_next(&queue), expected[i].time));
+        cr_assert(eq(u64, sgp_queue_pop(&queue).item, expected[i].item));
     }
-    cr_assert(zero(sz, heap.count));
-    sgp_heap_finish(&heap);
+    cr_assert(zero(u32, queue.count));
+    sgp_queue_finish(&queue);
 }
 
-Test(heap, pushes_between_pops_keep_the_order)
+/* The first of the least time, by looking at all; what was popped has no time any more. */
+static size_t find_first(const struct sgp_queue_entry *entries, size_t count)
 {
-    struct sgp_heap heap;
-    cr_assert(zero(int, sgp_heap_init(&heap, 1)));
+    size_t first = 0;
+    for (size_t i = 1; i < count; i++)
+        if (entries[i].time < entries[first].time)
+            first = i;
+    return first;
+}
+
+/* As a simulation does: most of what is pushed is due soon, much at one moment, some of it now. */
+Test(queue, pushes_between_pops_keep_the_order)
+{
+    enum { count = 6000 };
+    static struct sgp_queue_entry entries[count];
+    static const uint64_t spans[] = {1, 2, 100, 1 << 20, (uint64_t)1 << 40};
+    struct sgp_queue queue;
+    cr_assert(zero(int, sgp_queue_init(&queue, 1)));
     struct sgp_random random;
     sgp_random_init(&random, 12, 0);
-    cr_assert(zero(int, sgp_heap_push(&heap, 0, 0)));
-    sgp_time last = 0;
-    for (int i = 0; i < 5000; i++) {
-        struct sgp_heap_entry entry = sgp_heap_pop(&heap);
-        cr_assert(ge(i64, entry.time, last));
-        last = entry.time;
-        for (int born = 0; born < 2; born++)
-            cr_assert(zero(
-                int, sgp_heap_push(&heap, last + (sgp_time)sgp_random_below(&random, 100), 0)));
+    sgp_time now = 0;
+    for (size_t born = 0, popped = 0; popped < count; popped++) {
+        for (int i = 0; (i < 2 || born == popped) && born < count; i++, born++) {
+            uint64_t span = spans[sgp_random_below(&random, sizeof spans / sizeof *spans)];
+            entries[born].time = now + (sgp_time)sgp_random_below(&random, span);
+            entries[born].item = born;
+            cr_assert(zero(int, sgp_queue_push(&queue, entries[born].time, born)));
+        }
+        size_t first = find_first(entries, born);
+        now = entries[first].time;
+        cr_assert(eq(i64, sgp_queue_next(&queue), now));
+        cr_assert(eq(u64, sgp_queue_pop(&queue).item, first));
+        entries[first].time = SGP_TIME_NEVER;
     }
-    cr_assert(eq(sz, heap.count, 5001));
-    sgp_heap_finish(&heap);
+    cr_assert(zero(u32, queue.count));
+    sgp_queue_finish(&queue);
 }
 
-Test(heap, popping_nothing_is_a_programmers_error, .signal = SIGABRT)
+Test(queue, pushing_into_the_past_is_a_programmers_error, .signal = SIGABRT)
 {
-    struct sgp_heap heap;
-    cr_assert(zero(int, sgp_heap_init(&heap, 4)));
-    (void)sgp_heap_pop(&heap);
+    struct sgp_queue queue;
+    cr_assert(zero(int, sgp_queue_init(&queue, 4)));
+    cr_assert(zero(int, sgp_queue_push(&queue, 5, 0)));
+    (void)sgp_queue_pop(&queue);
+    (void)sgp_queue_push(&queue, 4, 0);
+}
+
+Test(queue, popping_nothing_is_a_programmers_error, .signal = SIGABRT)
+{
+    struct sgp_queue queue;
+    cr_assert(zero(int, sgp_queue_init(&queue, 4)));
+    (void)sgp_queue_pop(&queue);
 }
