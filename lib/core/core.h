@@ -3,6 +3,7 @@
  *   node.c    create, step (an event to its handler), deadline
  *   layout.c  which links and how many buffers under a topology
  *   reload.c  another topology, in the middle of everything
+ *   roster.c  which links have something to do, so that nobody looks at all of them
  *   link.c    dialling, greeting, liveness, pulses
  *   gift.c    to whom this turn's mass goes, and how much
  *   leave.c   leaving for good, and inheriting
@@ -141,10 +142,42 @@ struct sgp_leaving {
     sgp_time since;  /* when the node began to drain */
 };
 
+enum sgp_set {       /* of links; `touched` ones count as members of all */
+    SGP_SET_TOUCHED, /* in this step */
+    SGP_SET_OWING,
+    SGP_SET_ASKING,
+    SGP_SET_TO_ANSWER,
+    SGP_SET_NEAR,           /* IN: promised for the next round or before */
+    SGP_SET_WITHOUT_BUFFER, /* IN: up, and its share may come before it has one */
+    SGP_SET_ENDING,         /* connected, and no edge of the file any more */
+    SGP_SET_COUNT,
+};
+
+/* What all links depend on. */
+struct sgp_facts {
+    enum sgp_node_state state;
+    bool drained, leaving, left, chooses;
+    uint32_t heir;
+    sgp_round bequest_round, last;
+    sgp_round round, from; /* the round, and that of the next turn */
+};
+
+struct sgp_roster {
+    uint32_t words;     /* of a set */
+    uint32_t first_due; /* the link on which something is due first */
+    uint64_t *sets;     /* bit by link */
+    sgp_time *due;      /* by link: sgp_core_link_deadline */
+    sgp_round
+        *promised;   /* by link: IN: promised for later than the next round; else SGP_ROUND_MAX */
+    uint32_t *peers; /* by link */
+    struct sgp_facts facts; /* as last noticed */
+};
+
 /* The arrays of a node. */
 struct sgp_layout {
     uint32_t link_count, out_count;
     struct sgp_core_link *links;
+    struct sgp_roster roster;
     uint32_t snapshot_count, receive_count;
     uint32_t *snapshot_users;
     struct sgp_receive *receives;
@@ -169,9 +202,10 @@ struct sgp_node {
     sgp_time stage_since;
 
     sgp_round round;
-    bool gave;      /* in this round already */
-    sgp_round ends; /* greatest count of training rounds heard of */
-    sgp_round stop; /* least early stop heard of, or NONE */
+    bool gave;       /* in this round already */
+    sgp_round ends;  /* greatest count of training rounds heard of */
+    sgp_round stop;  /* least early stop heard of, or NONE */
+    sgp_round heard; /* no round heard of is beyond this one */
     uint64_t jumps;
 
     sgp_round pace_round; /* when its own pace began to be measured */
@@ -183,6 +217,7 @@ struct sgp_node {
 
     uint32_t link_count, out_count;
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
+    struct sgp_roster roster;
     uint32_t snapshot_count, receive_count;
     uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
@@ -215,6 +250,20 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
 void sgp_core_layout_finish(struct sgp_layout *layout);
 void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_needs *ret_needs);
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
+
+/* roster.c */
+int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count); /* 0 or -ENOMEM */
+void sgp_core_roster_finish(struct sgp_roster *roster);
+/* The first link from `from` on that is in the set, or link_count. What is touched on the way is seen. */
+uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from);
+void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_touch_all(struct sgp_node *node);
+void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
+void sgp_core_touch_due(struct sgp_node *node);     /* those on which something is due */
+void sgp_core_file(struct sgp_node *node);          /* what was touched; the end of a step */
+sgp_time sgp_core_due(const struct sgp_node *node); /* the earliest of all links */
+/* Whether the roster is what looking at all links gives, between two steps. For tests. */
+bool sgp_core_is_filed(const struct sgp_node *node);
 
 /* node.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);

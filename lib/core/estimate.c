@@ -225,7 +225,9 @@ void sgp_core_hand_out(struct sgp_node *node)
 {
     bool able = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING &&
                 !node->seeking.wants && node->weight > 0;
-    for (uint32_t i = 0; able && node->handing.slot == SGP_SLOT_NONE && i < node->out_count; i++)
+    for (uint32_t i = sgp_core_next(node, SGP_SET_ASKING, 0);
+         able && node->handing.slot == SGP_SLOT_NONE && i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_ASKING, i + 1))
         if (node->links[i].asks)
             begin(node, &node->links[i]);
     bool ready = node->handing.peer != SGP_SLOT_NONE && !node->handing.publishing;

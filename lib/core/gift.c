@@ -25,8 +25,10 @@ bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 void sgp_core_asked(struct sgp_node *node, uint32_t peer)
 {
     struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
-    if (back != NULL)
-        back->answer_due = true;
+    if (back == NULL)
+        return;
+    back->answer_due = true;
+    sgp_core_touch(node, back);
 }
 
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)
@@ -47,7 +49,8 @@ void sgp_core_forget_answers(struct sgp_node *node)
     if (node->state == SGP_NODE_TRAINING && !node->paused && node->weight > 0 &&
         sgp_core_chooses(node, node->round))
         return;
-    for (uint32_t i = 0; i < node->out_count; i++)
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1))
         node->links[i].answer_due = false;
 }
 
@@ -117,7 +120,8 @@ static void take_edges(struct sgp_node *node)
 static void take_answers(struct sgp_node *node)
 {
     double fraction = 1;
-    for (uint32_t i = 0; i < node->out_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
         if (link->answer_due && can_get(node, link))
             add(node, link, fraction *= SGP_HALF, false);
@@ -151,7 +155,8 @@ static double answer_all(struct sgp_node *node)
         const struct sgp_receive *receive = &node->receives[i];
         coming += sgp_core_is_kept(node, receive) ? receive->share.weight : 0;
     }
-    for (uint32_t i = 0; i < node->out_count; i++)
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1))
         node->links[i].answer_due = false;
     return coming;
 }
@@ -221,6 +226,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .bequest = gift->bequest,
             },
     };
+    sgp_core_touch(node, gift->link);
     gift->link->shares_sent++;
     node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)

@@ -49,8 +49,9 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         break;
     case SGP_STAGE_END:
         status->waiting = SGP_WAITING_ACK;
-        for (uint32_t i = 0; i < node->out_count && link == NULL; i++)
-            if (node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
+        for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+             i = sgp_core_next(node, SGP_SET_OWING, i + 1))
+            if (link == NULL && node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
                 link = &node->links[i];
         break;
     case SGP_STAGE_IDLE:

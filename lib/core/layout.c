@@ -96,10 +96,12 @@ static void init_links(struct sgp_layout *layout, const unsigned char *marks, ui
     struct sgp_core_link *into = layout->links + layout->out_count;
     for (uint32_t i = 0; i < node_count; i++) {
         if (marks[i] & (SGP_MARK_OUT | SGP_MARK_KEPT_OUT)) {
+            layout->roster.peers[out - layout->links] = i;
             init_link(out, i, SGP_OUT);
             (out++)->retired = (marks[i] & SGP_MARK_OUT) == 0;
         }
         if (marks[i] & (SGP_MARK_IN | SGP_MARK_KEPT_IN)) {
+            layout->roster.peers[into - layout->links] = i;
             init_link(into, i, SGP_IN);
             (into++)->retired = (marks[i] & SGP_MARK_IN) == 0;
         }
@@ -128,8 +130,9 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     layout.snapshot_users = calloc(layout.snapshot_count, sizeof(*layout.snapshot_users));
     layout.receives = calloc(layout.receive_count, sizeof(*layout.receives));
     layout.gifts = calloc(layout.out_count + 1u, sizeof(*layout.gifts));
-    if (layout.links == NULL || layout.snapshot_users == NULL || layout.receives == NULL ||
-        layout.gifts == NULL) {
+    bool filed = sgp_core_roster_init(&layout.roster, layout.link_count) == 0;
+    if (!filed || layout.links == NULL || layout.snapshot_users == NULL ||
+        layout.receives == NULL || layout.gifts == NULL) {
         sgp_core_layout_finish(&layout);
         return -ENOMEM;
     }
@@ -141,6 +144,7 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
 void sgp_core_layout_finish(struct sgp_layout *layout)
 {
     free(layout->links);
+    sgp_core_roster_finish(&layout->roster);
     free(layout->snapshot_users);
     free(layout->receives);
     free(layout->gifts);
@@ -152,6 +156,7 @@ void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
         .links = node->links,
         .link_count = node->link_count,
         .out_count = node->out_count,
+        .roster = node->roster,
         .snapshot_users = node->snapshot_users,
         .snapshot_count = node->snapshot_count,
         .receives = node->receives,
@@ -161,6 +166,7 @@ void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
     node->links = layout->links;
     node->link_count = layout->link_count;
     node->out_count = layout->out_count;
+    node->roster = layout->roster;
     node->snapshot_users = layout->snapshot_users;
     node->snapshot_count = layout->snapshot_count;
     node->receives = layout->receives;

@@ -75,7 +75,8 @@ bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *l
 /* The link over which the bequest is owed, or NULL. */
 struct sgp_core_link *sgp_core_bequest(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++)
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
         if (node->links[i].owed.exists && node->links[i].owed.share.bequest > 0)
             return &node->links[i];
     return NULL;

@@ -14,18 +14,18 @@
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
 {
-    struct sgp_core_link *links = node->links;
+    const uint32_t *peers = node->roster.peers;
     uint32_t low = direction == SGP_OUT ? 0 : node->out_count;
     uint32_t end = direction == SGP_OUT ? node->out_count : node->link_count;
     uint32_t high = end;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (links[middle].peer < peer)
+        if (peers[middle] < peer)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < end && links[low].peer == peer ? &links[low] : NULL;
+    return low < end && peers[low] == peer ? &node->links[low] : NULL;
 }
 
 /* ---- liveness ---- */
@@ -116,6 +116,8 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
         return;
     sgp_core_pace_hear(node, link, pulse);
     link->pulse = *pulse;
+    if (pulse->round > node->heard)
+        node->heard = pulse->round;
     bool late = node->round > pulse->round + sgp_core_far_ahead(node);
     if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
         link->trained = true;
@@ -199,6 +201,7 @@ struct sgp_message *sgp_core_send(
         effect->message.pulse.next_round = promise;
     }
     link->said = node->now;
+    sgp_core_touch(node, link);
     return &effect->message;
 }
 
@@ -212,7 +215,8 @@ static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
 void sgp_core_announce(struct sgp_node *node)
 {
     enum sgp_node_state own = sgp_core_state(node);
-    for (uint32_t i = 0; i < node->link_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->link_count;
+         i = sgp_core_next(node, SGP_SET_TOUCHED, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
         if (link->state != SGP_LINK_UP)
             continue;
@@ -231,6 +235,7 @@ void sgp_core_announce(struct sgp_node *node)
 /* The connection is gone, whoever ended it: nothing half-done on it may survive. */
 static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
 {
+    sgp_core_touch(node, link);
     link->connection = 0;
     link->state = SGP_LINK_DOWN;
     link->since = node->now;
@@ -271,6 +276,7 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
 {
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     sgp_assert(link != NULL && id->connection != 0);
+    sgp_core_touch(node, link);
     if (link->connection != 0) /* a source that dials again has lost the old one */
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     link->connection = id->connection;
@@ -473,7 +479,8 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_watch(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->link_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_ENDING, 0); i < node->link_count;
+         i = sgp_core_next(node, SGP_SET_ENDING, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
         if (absent_at(node, link) <= node->now)
             fall_silent(node, link);

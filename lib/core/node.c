@@ -81,6 +81,9 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     if (config->seeks)
         sgp_core_want(node);
     node->config.record = NULL; /* borrowed for the call */
+    sgp_core_touch_all(node);
+    sgp_core_notice(node);
+    sgp_core_file(node);
     *ret_node = node;
     return 0;
 }
@@ -165,7 +168,10 @@ sgp_round sgp_core_last(const struct sgp_node *node)
 static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_link *id)
 {
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
-    return link != NULL && link->connection == id->connection ? link : NULL;
+    if (link == NULL || link->connection != id->connection)
+        return NULL;
+    sgp_core_touch(node, link);
+    return link;
 }
 
 static void on_message(
@@ -244,6 +250,7 @@ static void on_start(struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++)
         node->links[i].redial = node->now;
+    sgp_core_touch_all(node);
     node->stage_since = node->now;
     node->unrecorded = !node->recorded;
     (void)sgp_core_leaves_now(node); /* its former process was about to */
@@ -316,13 +323,17 @@ void sgp_node_step(
     node->unrecorded = false;
     effects->count = 0;
     dispatch(node, event);
+    sgp_core_notice(node);
+    sgp_core_touch_due(node);
     sgp_core_watch(node);
     sgp_core_seek(node);
     sgp_core_advance(node);
     sgp_core_send_owed(node);
     sgp_core_hand_out(node);
     sgp_core_grant(node);
+    sgp_core_notice(node);
     sgp_core_announce(node);
+    sgp_core_file(node);
     node->effects = NULL;
 }
 
@@ -338,10 +349,6 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     if (seeks && (node->state == SGP_NODE_JOINING || sgp_core_has_gone(node)) &&
         node->seeking.until < least)
         least = node->seeking.until;
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        sgp_time at = sgp_core_link_deadline(node, &node->links[i]);
-        if (at < least)
-            least = at;
-    }
-    return least;
+    sgp_time due = sgp_core_due(node);
+    return due < least ? due : least;
 }

@@ -140,6 +140,7 @@ void sgp_core_resume(struct sgp_node *node)
         return;
     node->round = furthest;
     node->gave = node->trained = false;
+    sgp_core_notice(node);
     node->jumps++;
     (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
 }

@@ -181,5 +181,8 @@ void sgp_node_reload(
     node->changed = true; /* everybody hears the new promises */
     node->again = true;
     node->unrecorded = true;
+    sgp_core_touch_all(node);
+    sgp_core_notice(node);
+    sgp_core_file(node);
     sgp_reload_cancel(reload);
 }

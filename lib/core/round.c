@@ -41,7 +41,7 @@ static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 /* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
-    if (sgp_core_at_own_pace(node))
+    if (sgp_core_at_own_pace(node) || node->heard <= next + sgp_core_far_ahead(node))
         return next;
     sgp_round furthest = furthest_from(node, next);
     return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
@@ -53,6 +53,7 @@ static void take_round(struct sgp_node *node, sgp_round next)
     node->round = chosen;
     node->gave = node->trained = false;
     node->unrecorded = true;
+    sgp_core_notice(node);
     if (chosen == next)
         return;
     node->jumps++;
@@ -111,7 +112,8 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
  * what it is owed is on record, and settled when both are back. */
 static bool settled(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         const struct sgp_core_link *link = &node->links[i];
         bool left = link->state == SGP_LINK_DOWN && link->last_reason == SGP_REASON_LEAVING;
         if (link->owed.exists && !link->absent && link->heard != SGP_TIME_NEVER && !left)
@@ -124,7 +126,8 @@ static bool settled(const struct sgp_node *node)
  * judges its silence, so what it is owed is left to a later connection. */
 static bool awaits_acknowledgement(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++)
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
         if (node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
             return true;
     return false;
@@ -203,7 +206,8 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
         return NULL;
     uint32_t spare = training ? node->config.backup_neighbours : 0;
     sgp_round due = node->round - sgp_core_overlap(node);
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->out_count); i < node->link_count;
+         i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
         const struct sgp_core_link *link = &node->links[i];
         bool awaited =
             sgp_core_peer_active(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
@@ -284,7 +288,8 @@ void sgp_core_trained(struct sgp_node *node, int code)
 void sgp_core_published(struct sgp_node *node, uint64_t checksum)
 {
     sgp_assert(node->stage == SGP_STAGE_PUBLISHING);
-    for (uint32_t i = 0; i < node->out_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_owed *owed = &node->links[i].owed;
         if (!owed->exists || !owed->publishing)
             continue;

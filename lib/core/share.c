@@ -35,6 +35,7 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
     sgp_assert(node->receives[link->slot].state == SGP_RECEIVE_GRANTED);
     node->receives[link->slot].state = SGP_RECEIVE_FREE;
     link->slot = SGP_SLOT_NONE;
+    sgp_core_touch(node, link);
 }
 
 /* The in-link with the lowest promise that has no buffer yet. One whose share is held until it has its
@@ -43,7 +44,8 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL;
     sgp_round horizon = sgp_core_has_own_buffers(node) ? SGP_ROUND_MAX : node->round + 1;
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->out_count);
+         i < node->link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
         bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
                      link->promise != SGP_ROUND_NONE && link->promise <= horizon &&
@@ -255,7 +257,8 @@ double sgp_core_held(const struct sgp_node *node)
 double sgp_core_owed(const struct sgp_node *node)
 {
     double owed = 0;
-    for (uint32_t i = 0; i < node->out_count; i++)
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
         if (node->links[i].owed.exists)
             owed += node->links[i].owed.share.weight;
     return owed;
@@ -264,7 +267,8 @@ double sgp_core_owed(const struct sgp_node *node)
 /* Send what is owed, ready and covered by a credit: fresh shares and those of a lost connection. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++) {
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
         bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
@@ -326,6 +330,7 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
     } else if (owed->lost) {
         grow(node, owed->share.weight);
     }
+    sgp_core_touch(node, link);
     node->unrecorded = true;
     node->weight += owed->share.weight;
     link->owed.exists = false;

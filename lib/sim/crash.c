@@ -21,8 +21,9 @@ static void drop_jobs(struct sgp_sim_host *host)
 void sgp_sim_commit(void *context, const struct sgp_node *node)
 {
     struct sgp_sim_host *host = context;
-    sgp_node_record(node, &host->record);
     host->sequence++;
+    if (host->mortal)
+        sgp_node_record(node, &host->record);
 }
 
 /* ---- checkpoints ---- */

@@ -173,6 +173,8 @@ static int create_hosts(struct sgp_sim *sim)
         status = create_host(sim, i, &lineages);
     if (status < 0)
         return status;
+    for (uint32_t i = 0; i < sim->options.crash_count; i++)
+        sim->hosts[sim->options.crashes[i].node].mortal = true;
     for (uint32_t i = 0; i < sim->options.straggler_count; i++) {
         const struct sgp_sim_straggler *straggler = &sim->options.stragglers[i];
         sim->hosts[straggler->node].compute_factor = straggler->factor;

@@ -126,11 +126,12 @@ struct sgp_sim_host {
     sgp_time busy_until; /* its network card */
 
     bool gone, diverged, drained, done;
+    bool mortal;  /* it will crash: only then is its record ever read */
     bool dead;    /* between a crash and its rebirth, or not yet born */
     uint8_t life; /* a number of it: jobs of a former one are not done */
     uint64_t lineage;
     double weight_least;
-    struct sgp_record record; /* as last committed; owns its links */
+    struct sgp_record record; /* of a mortal, as last committed; owns its links */
     uint64_t sequence;        /* how often it was committed */
     struct sgp_sim_checkpoint checkpoint;
     sgp_time clock; /* as its process has last seen it */

@@ -46,6 +46,8 @@ struct campaign {
     bool recovers;                /* trains for CAMPAIGN_RECOVERY_NS after the last fault */
     bool whole;                   /* nobody leaves for good, so that all must agree in the end */
     struct campaign_plant *plant; /* NULL: none */
+    struct sgp_sim *sim;          /* while it runs */
+    uint32_t misfiled; /* a node whose core overlooked a link; SGP_SLOT_NONE if none did */
 };
 
 /* Draw a campaign; the caller finishes it. Returns 0, or a negative code with the reason. */

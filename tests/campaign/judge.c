@@ -4,6 +4,8 @@
  * Liveness is judged here: everybody who stays has finished, in time, owing nothing, and of one mind. */
 #include "campaign.h"
 
+#include "core/core.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -56,12 +58,25 @@ static sgp_time latest_end(const struct campaign *campaign)
     return 2 * campaign->window + (sgp_time)(training + mixing) + CAMPAIGN_GRACE_NS;
 }
 
+/* In every round: what the cores keep of their links is what looking at all of them finds. */
+static void look_at_rosters(void *context, const struct sgp_sim_row *row)
+{
+    struct campaign *campaign = context;
+    (void)row;
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++)
+        if (!sgp_core_is_filed(sgp_sim_node(campaign->sim, i)))
+            campaign->misfiled = i;
+}
+
 static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
     int status = judge_ends(campaign, sim, error);
     if (status < 0)
         return status;
+    if (campaign->misfiled != SGP_SLOT_NONE)
+        return sgp_fail(error, SGP_E_STATE, "%s overlooked one of its links",
+            campaign->topology->nodes[campaign->misfiled].name);
     if (summary->time > latest_end(campaign))
         return sgp_fail(error, SGP_E_STATE, "the fleet ends at %.6g s, later than %.6g s",
             (double)summary->time * 1e-9, (double)latest_end(campaign) * 1e-9);
@@ -80,9 +95,12 @@ int campaign_run(
     struct campaign *campaign, struct sgp_error *error, struct sgp_sim_summary *ret_summary)
 {
     struct sgp_sim *sim;
+    campaign->options.row = look_at_rosters;
     int status = sgp_sim_create(campaign->topology, &campaign->options, error, &sim);
     if (status < 0)
         return status;
+    campaign->sim = sim;
+    campaign->misfiled = SGP_SLOT_NONE;
     if (campaign->plant)
         campaign->plant->put(campaign->plant, sim);
     for (uint32_t i = 0; i < campaign->command_count && status == 0; i++) {

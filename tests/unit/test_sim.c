@@ -382,6 +382,20 @@ Test(checkers, a_share_counted_twice_is_seen)
     assert_fails(fleet, "n1 accepts share ");
 }
 
+/* What the campaigns ask of every core in every round. */
+Test(checkers, a_link_that_is_not_looked_at_is_seen)
+{
+    struct sgp_node *node;
+    struct fleet *fleet = fleet_in_training(&node);
+    cr_assert(sgp_core_is_filed(node));
+    node->links[0].asks = true;
+    cr_assert(not(sgp_core_is_filed(node)));
+    node->links[0].asks = false;
+    node->links[0].said -= SGP_MILLISECOND; /* a beat is due sooner */
+    cr_assert(not(sgp_core_is_filed(node)));
+    fleet_destroy(fleet);
+}
+
 Test(checkers, a_share_without_a_credit_is_seen)
 {
     struct sgp_node *node;
