@@ -304,6 +304,11 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);
 SGP_API void sgp_node_link_status(
     const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status);
+/* The first link from `from` on over which something may be owed, or the count of all links. */
+SGP_API uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from);
+/* Of these `last_number` and `weight_owed` alone, for one who asks after every step. */
+SGP_API void sgp_node_link_account(const struct sgp_node *node, uint32_t index,
+    uint64_t *ret_last_number, double *ret_weight_owed);
 
 SGP_API const char *sgp_note_name(enum sgp_note note); /* "share_returned"; static storage */
 SGP_API const char *sgp_waiting_name(enum sgp_waiting waiting); /* "share" */

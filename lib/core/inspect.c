@@ -106,12 +106,16 @@ uint32_t sgp_node_link_count(const struct sgp_node *node)
     return node->link_count;
 }
 
+uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from)
+{
+    return sgp_core_next(node, SGP_SET_OWING, from);
+}
+
 void sgp_node_link_status(
     const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status)
 {
     sgp_assert(index < node->link_count);
     const struct sgp_core_link *link = &node->links[index];
-    bool out = link->direction == SGP_OUT;
     bool heard = link->heard != SGP_TIME_NEVER;
     *ret_status = (struct sgp_peer_status){
         .peer = link->peer,
@@ -127,10 +131,18 @@ void sgp_node_link_status(
         .shares_sent = link->shares_sent,
         .shares_received = link->shares_received,
         .shares_returned = link->shares_returned,
-        .weight_owed = link->owed.exists ? link->owed.share.weight : 0,
-        .last_number = out ? link->number : link->accepted,
         .last_error = link->last_error,
         .last_reason = link->last_reason,
         .mismatch = link->mismatch,
     };
+    sgp_node_link_account(node, index, &ret_status->last_number, &ret_status->weight_owed);
+}
+
+void sgp_node_link_account(
+    const struct sgp_node *node, uint32_t index, uint64_t *ret_last_number, double *ret_weight_owed)
+{
+    sgp_assert(index < node->link_count);
+    const struct sgp_core_link *link = &node->links[index];
+    *ret_last_number = link->direction == SGP_OUT ? link->number : link->accepted;
+    *ret_weight_owed = link->owed.exists ? link->owed.share.weight : 0;
 }

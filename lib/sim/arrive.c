@@ -106,9 +106,11 @@ static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sg
 static bool is_known(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     struct sgp_sim_host *host = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
-    struct sgp_peer_status link;
     struct sgp_node_status status;
-    if (sgp_sim_link_status(host, &sim->links[connection->links[SGP_SIM_TARGET]], &link))
+    uint64_t number;
+    double owed;
+    const struct sgp_sim_link *link = &sim->links[connection->links[SGP_SIM_TARGET]];
+    if (sgp_sim_link_account(host, link, &number, &owed))
         return true;
     sgp_node_status(host->node, &status);
     struct sgp_message goodbye = {.type = SGP_GOODBYE,

@@ -75,10 +75,10 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
 /* Weight that the target of a link has accepted while the source still owes it. */
 static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out)
 {
-    struct sgp_peer_status status;
-    (void)sgp_sim_link_status(source, out, &status);
-    bool seen = sim->links[out->other].accepted < status.last_number;
-    double unseen = seen ? 0 : status.weight_owed;
+    uint64_t number;
+    double owed;
+    (void)sgp_sim_link_account(source, out, &number, &owed);
+    double unseen = sim->links[out->other].accepted < number ? 0 : owed;
     sgp_sim_add(&sim->weight_unseen, unseen - out->weight_unseen);
     out->weight_unseen = unseen;
 }
@@ -114,21 +114,31 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
             connection->snapshot, sgp_sim_name(sim, source->index));
 }
 
+/* The end of an edge of which an event speaks: the connection knows, unless it is gone. */
+static struct sgp_sim_link *find_link(
+    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
+{
+    const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, event->connection);
+    uint32_t side = event->direction == SGP_OUT ? SGP_SIM_SOURCE : SGP_SIM_TARGET;
+    return connection ? &sim->links[connection->links[side]]
+                      : sgp_sim_link_of(host, host->file->hosts[event->peer], event->direction);
+}
+
 static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
 {
-    struct sgp_sim_link *link =
-        sgp_sim_link_of(host, host->file->hosts[event->peer], event->direction);
+    struct sgp_sim_link *link = find_link(sim, host, event);
     if (event->direction == SGP_OUT) {
         see_link(sim, host, link);
         return;
     }
-    struct sgp_peer_status status;
-    (void)sgp_sim_link_status(host, link, &status);
-    if (status.last_number == 0) /* nothing yet from this lineage of the source */
+    uint64_t number;
+    double owed;
+    (void)sgp_sim_link_account(host, link, &number, &owed);
+    if (number == 0) /* nothing yet from this lineage of the source */
         link->accepted = 0;
-    if (status.last_number == link->accepted)
+    if (number == link->accepted)
         return;
-    accept(sim, host, link, status.last_number, event->connection);
+    accept(sim, host, link, number, event->connection);
     see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
 }
 
@@ -179,15 +189,20 @@ void sgp_sim_check_job(
 
 /* ---- everything again ---- */
 
-static double count_in_flight(const struct sgp_sim *sim, const struct sgp_sim_host *source)
+static double count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < source->out_count && source->weight_in_flight > 0; i++) {
-        const struct sgp_sim_link *out = &sim->links[source->link_first + i];
-        struct sgp_peer_status here, there;
-        (void)sgp_sim_link_status(source, out, &here);
-        (void)sgp_sim_link_status(&sim->hosts[out->peer], &sim->links[out->other], &there);
-        if (there.last_number < here.last_number)
+    for (uint32_t i = sgp_node_next_owing(source->node, 0); i < sgp_node_link_count(source->node);
+         i = sgp_node_next_owing(source->node, i + 1)) {
+        struct sgp_peer_status here;
+        uint64_t accepted;
+        double none;
+        sgp_node_link_status(source->node, i, &here);
+        const struct sgp_sim_link *out =
+            sgp_sim_link_of(source, source->file->hosts[here.peer], SGP_OUT);
+        (void)sgp_sim_link_account(
+            &sim->hosts[out->peer], &sim->links[out->other], &accepted, &none);
+        if (accepted < here.last_number)
             sum += here.weight_owed;
     }
     return sum;

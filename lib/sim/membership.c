@@ -190,22 +190,27 @@ int sgp_sim_create_links(struct sgp_sim *sim)
     return -ENOMEM;
 }
 
-bool sgp_sim_link_status(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
-    struct sgp_peer_status *ret_status)
+bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
+    uint64_t *ret_last_number, double *ret_weight_owed)
 {
     uint32_t index = (uint32_t)(link - host->sim->links) - host->link_first;
     if (host->sim->file_count == 1) { /* then they are the core's, in its order */
-        sgp_node_link_status(host->node, index, ret_status);
+        sgp_node_link_account(host->node, index, ret_last_number, ret_weight_owed);
         return true;
     }
     enum sgp_direction direction = index < host->out_count ? SGP_OUT : SGP_IN;
     uint32_t peer = host->file->nodes[link->peer];
     for (uint32_t i = 0; i < sgp_node_link_count(host->node) && peer != SGP_SLOT_NONE; i++) {
-        sgp_node_link_status(host->node, i, ret_status);
-        if (ret_status->peer == peer && ret_status->direction == direction)
-            return true;
+        struct sgp_peer_status status;
+        sgp_node_link_status(host->node, i, &status);
+        if (status.peer != peer || status.direction != direction)
+            continue;
+        *ret_last_number = status.last_number;
+        *ret_weight_owed = status.weight_owed;
+        return true;
     }
-    memset(ret_status, 0, sizeof *ret_status);
+    *ret_last_number = 0;
+    *ret_weight_owed = 0;
     return false;
 }
 

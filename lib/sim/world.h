@@ -335,9 +335,10 @@ void sgp_sim_take_file(struct sgp_sim_host *host);
 /* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
 int sgp_sim_make_room(
     struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_node_needs *needs);
-/* What a host's core says of its end of an edge; false, and all zero, if it knows of none. */
-bool sgp_sim_link_status(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
-    struct sgp_peer_status *ret_status);
+/* What a host's core says of its end of an edge (sgp_node_link_account); false, and both 0, if it knows
+ * of none. */
+bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
+    uint64_t *ret_last_number, double *ret_weight_owed);
 
 /* crash.c */
 void sgp_sim_commit(void *context, const struct sgp_node *node);
