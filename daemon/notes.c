@@ -53,9 +53,31 @@ void notes_link_failed(
 
 /* ---- the core's notes ---- */
 
-static enum sgp_level level_of(enum sgp_note note)
+/* Whether a link went down because the peer will not have this node, which people must mend. */
+static bool will_not_have_us(const struct sgp_effect *note)
 {
-    switch (note) {
+    switch (note->reason) {
+    case SGP_REASON_RANGE:
+    case SGP_REASON_SHAPE:
+    case SGP_REASON_LOSS:
+    case SGP_REASON_CLASSES:
+    case SGP_REASON_SCALING:
+    case SGP_REASON_UNKNOWN:
+    case SGP_REASON_VERSION:
+    case SGP_REASON_PROTOCOL:
+    case SGP_REASON_METHOD:
+    case SGP_REASON_ROUNDS:
+        return note->note == SGP_NOTE_DOWN;
+    default:
+        return false;
+    }
+}
+
+static enum sgp_level level_of(const struct sgp_effect *note)
+{
+    if (will_not_have_us(note))
+        return SGP_LEVEL_WARNING;
+    switch (note->note) {
     case SGP_NOTE_ROUND:
         return SGP_LEVEL_DEBUG;
     case SGP_NOTE_DIVERGED:
@@ -83,15 +105,15 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
         why = "its topology, learning rate or batch size differs";
     else if (note->code != 0)
         why = sgp_strerror(note->code);
-    bool refused = note->note == SGP_NOTE_REFUSED || note->note == SGP_NOTE_MISMATCH;
+    bool ended = note->note == SGP_NOTE_REFUSED || will_not_have_us(note);
     struct edge *edge =
         edges_find(daemon, note->link.peer, note->link.direction == SGP_IN ? SGP_IN : SGP_OUT);
-    if (refused && edge != NULL)
+    if ((ended || note->note == SGP_NOTE_MISMATCH) && edge != NULL)
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
-    if (note->note == SGP_NOTE_REFUSED)
+    if (ended)
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
             name_of(daemon, note->link.peer), why);
-    sgp_log(&daemon->log->sink, level_of(note->note), "event=%s peer=%s direction=%s%s%s%s",
+    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s direction=%s%s%s%s",
         sgp_note_name(note->note), name_of(daemon, note->link.peer),
         direction_name(note->link.direction), *why ? " reason=\"" : "", why, *why ? "\"" : "");
 }
@@ -100,7 +122,7 @@ static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    sgp_log(&daemon->log->sink, level_of(note->note),
+    sgp_log(&daemon->log->sink, level_of(note),
         "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",
         sgp_note_name(note->note), sgp_node_state_name(status.state), note->round, note->weight,
         status.weight_in_flight);
@@ -112,7 +134,7 @@ static void log_bequest(struct daemon *daemon, const struct sgp_effect *note)
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     bool inherited = note->note == SGP_NOTE_INHERITED;
-    sgp_log(&daemon->log->sink, level_of(note->note),
+    sgp_log(&daemon->log->sink, level_of(note),
         "event=%s%s%s round=%" PRId64 " amount=%.17g weight=%.17g surplus=%.17g",
         sgp_note_name(note->note), inherited ? " peer=" : "",
         inherited ? name_of(daemon, note->link.peer) : "", note->round, note->factor, status.weight,

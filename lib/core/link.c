@@ -90,20 +90,40 @@ static void note_interval(struct sgp_core_link *link, sgp_time now)
     }
 }
 
-static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
+/* Have nothing to do with a peer: the peer counts as never heard, so nobody waits for it. */
+static void refuse(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
+{
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
+    note->link.direction = link->direction;
+    note->reason = reason;
+    link->heard = SGP_TIME_NEVER;
+    link->backoff = SGP_DIAL_MAX_NS;
+    sgp_core_hang_up(node, link, code, reason);
+}
+
+static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
     sgp_round own = node->config.rounds > ENDS_FLOOR ? node->config.rounds : ENDS_FLOOR;
+    return pulse->ends / ENDS_FACTOR <= own;
+}
+
+static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
+{
     sgp_round mixing = MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
     return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
-           pulse->ends / ENDS_FACTOR <= own && pulse->round <= pulse->ends + mixing &&
-           pulse->stop >= SGP_ROUND_NONE && pulse->next_round >= SGP_ROUND_NONE &&
-           pulse->next_round < SGP_ROUND_MAX;
+           pulse->round <= pulse->ends + mixing && pulse->stop >= SGP_ROUND_NONE &&
+           pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
 }
 
 void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     if (pulse != NULL && !pulse_is_sound(node, pulse)) {
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
+    if (pulse != NULL && !ends_are_credible(node, pulse)) {
+        refuse(node, link, SGP_E_MODEL, SGP_REASON_ROUNDS);
         return;
     }
     note_interval(link, node->now);
@@ -349,18 +369,6 @@ static enum sgp_reason compare(
     if (own->method != other->method)
         return SGP_REASON_METHOD;
     return SGP_REASON_NONE;
-}
-
-/* End a greeting for good: the peer counts as never heard, so nobody waits for it. */
-static void refuse(
-    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
-{
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
-    note->link.direction = link->direction;
-    note->reason = reason;
-    link->heard = SGP_TIME_NEVER;
-    link->backoff = SGP_DIAL_MAX_NS;
-    sgp_core_hang_up(node, link, code, reason);
 }
 
 /* Refuse a peer that trains another model; warn of what merely differs. */

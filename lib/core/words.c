@@ -40,9 +40,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
     static const char *const words[] = {
         [SGP_REASON_NONE] = "accepted",
         [SGP_REASON_NOT_FINITE] = "the share holds a NaN or an infinity",
-        [SGP_REASON_RANGE] =
-            "a weight, fraction, round or slice is out of range, or the nodes' rounds "
-            "of training differ 64 times and more",
+        [SGP_REASON_RANGE] = "a weight, fraction, round or slice is out of range",
         [SGP_REASON_SHAPE] = "the models have other layers ([model] layers must be the same)",
         [SGP_REASON_LOSS] = "the models have another loss ([model] loss must be the same)",
         [SGP_REASON_CLASSES] =
@@ -61,6 +59,8 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_TOPOLOGY] = "the topology file has changed",
         [SGP_REASON_OUTSIZED] = "a value of the share is out of all proportion to the target's",
         [SGP_REASON_LEFT] = "the node has left for good",
+        [SGP_REASON_ROUNDS] = "the rounds of training differ 64 times and more ([train] epochs or "
+                              "rounds, or the rows of a node, are mistaken)",
         [SGP_REASON_FORGOT] = "one end restarted and has no trace of it",
     };
     return WORD(words, reason);

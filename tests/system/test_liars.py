@@ -12,14 +12,15 @@ from peer import Peer
 from trio import Trio
 
 REASONS = {
-    3: "a weight, fraction, round or slice is out of range, or the nodes' rounds of training differ 64 "
-       "times and more",
+    3: "a weight, fraction, round or slice is out of range",
     4: "the models have other layers ([model] layers must be the same)",
     5: "the models have another loss ([model] loss must be the same)",
     6: "the classes or their order differ ([data] classes must be the same)",
     7: "the scaling differs ([data] scale must name the same file)",
     8: "the node is not in the topology file, or its address is another's",
     12: "a message that cannot come now",
+    20: "the rounds of training differ 64 times and more ([train] epochs or rounds, or the rows of a "
+        "node, are mistaken)",
 }
 STRANGERS_MAX = 64 # of daemon/listener.h
 
@@ -189,7 +190,7 @@ class Source(Trio):
         self.assert_goes_on(total=2.5)
 
     def test_a_pulse_that_cannot_be(self):
-        for name, value, text in (("ends", 1 << 47, REASONS[3]),
+        for name, value, text in (("ends", 1 << 47, REASONS[20]),
                                   ("round", 1 << 40, REASONS[3]), # beyond its own end
                                   ("state", 9, "beat frame: field 'state' is of another type or out of "
                                    "range"),

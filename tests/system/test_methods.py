@@ -47,6 +47,19 @@ class Methods(FleetTest):
         f.wait_log(1, "algorithms differ")
         self.assert_alive(f)
 
+    def test_both_say_that_their_rounds_differ_too_much(self):
+        f = self.fleet(2, options={"train.epochs": None, "train.rounds": "10"}, own={1: {"train.rounds": "1M"}})
+        f.start()
+        for node, peer in zip(f.nodes, reversed(f.nodes)):
+            f.wait("the reason", lambda: "rounds of training differ" in
+                   ((node.status() or {}).get("last_error") or ""))
+            self.assertTrue(node.status()["last_error"].startswith(peer.name + ": the rounds of training differ"))
+            for link in node.json("/v1/peers"):
+                f.wait("the reason of the link", lambda: "rounds of training differ" in
+                       (node.peer(peer.name, link["direction"])["last_error"] or ""))
+            self.assertIn("warning node=" + node.name, node.log())
+        self.assert_alive(f)
+
     def test_dpsgd_refuses_a_directed_topology_beforehand(self):
         f = self.fleet(4, phases=[[(i, (i + 1) % 4) for i in range(4)]],
                        options={"train.algorithm": "dpsgd"})

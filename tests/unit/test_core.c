@@ -739,8 +739,35 @@ Test(core, messages_that_cannot_come_now_end_the_connection)
     struct sgp_pulse absurd = pulse_at(0, 0);
     absurd.ends = SGP_ROUND_MAX - 1;
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_ROUNDS));
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    absurd = pulse_at(-1, 0);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
     cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_RANGE));
     close_desk(&desk);
+}
+
+/* By whole multiples; fewer rounds than 1024 count as 1024. */
+Test(core, one_that_trains_64_times_as_long_is_refused_when_it_greets)
+{
+    for (int most = 0; most < 2; most++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        open_desk(&desk, topology, config_of(topology));
+        post_type(&desk, SGP_EVENT_START);
+        struct sgp_pulse pulse = pulse_at(0, 0);
+        pulse.ends = 64 * 1025 - most;
+        greet_in(&desk, 1, pulse, 88);
+        const struct sgp_effect *refused = find_note(&desk, SGP_NOTE_REFUSED);
+        cr_assert(eq(int, refused != NULL, !most));
+        cr_assert(eq(int, find_sent(&desk, SGP_WELCOME, 1) != NULL, most));
+        if (refused != NULL) {
+            cr_assert(eq(int, refused->reason, SGP_REASON_ROUNDS));
+            cr_assert(eq(
+                int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_ROUNDS));
+        }
+        close_desk(&desk);
+    }
 }
 
 Test(core, a_node_alone_trains_and_finishes)
