@@ -87,6 +87,7 @@ struct sgp_core_link {
     uint64_t accepted; /* number of the last accepted share of `lineage` */
     uint32_t slot;     /* granted, or being filled; NONE if neither */
     bool filling;      /* `incoming` was announced and its payload is under way */
+    sgp_time filling_since;
     struct sgp_share incoming;
 };
 
@@ -202,6 +203,8 @@ struct sgp_node {
     sgp_time stage_since;
 
     sgp_round round;
+    sgp_time round_since;
+    bool thin;       /* the share that came last took more than half of the round to come */
     bool gave;       /* in this round already */
     sgp_round ends;  /* greatest count of training rounds heard of */
     sgp_round stop;  /* least early stop heard of, or NONE */

@@ -51,6 +51,7 @@ static void take_round(struct sgp_node *node, sgp_round next)
 {
     sgp_round chosen = next_round(node, next);
     node->round = chosen;
+    node->round_since = node->now;
     node->gave = node->trained = false;
     node->unrecorded = true;
     sgp_core_notice(node);

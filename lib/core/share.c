@@ -38,12 +38,23 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_touch(node, link);
 }
 
+/* The last round for which credits are granted: the next one, so that nobody waits for a credit. But where
+ * shares take most of a round to come, one of the next round would take half of the wire from one of this round
+ * that is late, whose target would then be later still with its own, and so on: such a fleet stays out of
+ * step for ever, at half its speed. There the next round's credits wait for this round's shares. */
+static sgp_round horizon_of(const struct sgp_node *node)
+{
+    if (sgp_core_has_own_buffers(node))
+        return SGP_ROUND_MAX;
+    return node->thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
+}
+
 /* The in-link with the lowest promise that has no buffer yet. One whose share is held until it has its
  * answer keeps that buffer instead: so there are always enough for all. */
 static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL;
-    sgp_round horizon = sgp_core_has_own_buffers(node) ? SGP_ROUND_MAX : node->round + 1;
+    sgp_round horizon = horizon_of(node);
     for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->out_count);
          i < node->link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
@@ -143,6 +154,7 @@ void sgp_core_share(
     }
     link->incoming = *share;
     link->filling = true;
+    link->filling_since = node->now;
     link->promise = share->round;
     if (share->payload_bytes == 0) {
         sgp_core_payload(node, link, 0);
@@ -175,6 +187,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         return;
     }
     link->filling = false;
+    node->thin = 2 * (node->now - link->filling_since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->receives[link->slot];
     if (code != 0 || sgp_core_has_gone(node)) {
         sgp_core_unreserve(node, link);

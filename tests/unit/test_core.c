@@ -896,6 +896,50 @@ Test(core, buffers_are_granted_in_round_order)
     close_desk(&desk);
 }
 
+/* n1 and n2 give to n0 in turn; the first share comes `took` after it was announced, in a round that is then
+ * `lasted` old. Whether n1's next credit was sent before n2's share of round 1 is there, and after. */
+static void share_that_took(sgp_time took, sgp_time lasted, bool *ret_before, bool *ret_after)
+{
+    static const struct sgp_edge one[] = {{1, 0, 0.5}}, two[] = {{2, 0, 0.5}};
+    const struct sgp_edge *edges[] = {one, two};
+    const uint32_t counts[] = {1, 1};
+    struct desk desk;
+    struct sgp_topology *topology = topology_of(3, 2, edges, counts);
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(0, 0), 11);
+    greet_in(&desk, 2, pulse_at(0, 1), 12);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 2), "nothing is known of the links yet");
+    post_type(&desk, SGP_EVENT_TRAINED);
+    desk.now += lasted - took;
+    say(&desk, 1, SGP_IN, share_of(1, 0, 2));
+    desk.now += took;
+    deliver(&desk, 1, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    post(&desk, (struct sgp_event){
+                    .type = SGP_EVENT_ABSORBED, .slot = find(&desk, SGP_EFFECT_ABSORB)->slot});
+    *ret_before = find_sent(&desk, SGP_CREDIT, 1) != NULL;
+    post_type(&desk, SGP_EVENT_TRAINED);
+    say(&desk, 2, SGP_IN, share_of(1, 1, 3));
+    deliver(&desk, 2, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 2));
+    *ret_after = find_sent(&desk, SGP_CREDIT, 1) != NULL;
+    close_desk(&desk);
+}
+
+Test(core, on_a_thin_link_credits_wait_for_the_shares_of_their_round)
+{
+    bool before, after;
+    share_that_took(SGP_SECOND, SGP_SECOND, &before, &after);
+    cr_assert(not(before));
+    cr_assert(after);
+    share_that_took(SGP_SECOND, 2 * SGP_SECOND - 1, &before, &after);
+    cr_assert(not(before), "more than half");
+    share_that_took(SGP_SECOND, 2 * SGP_SECOND, &before, &after);
+    cr_assert(before, "a round ahead");
+    cr_assert(not(after));
+}
+
 /* n1, n2 and n3 give to n0 in rounds 0, 2 and 4 of six, all of them late; n0 has two buffers. */
 static void open_desk_of_late_ones(struct desk *desk)
 {
