@@ -1,19 +1,18 @@
 """One round of each contender that `round` and `peer` let take turns, all along the one-peer exponential
-graph over loopback: plain sockets, the daemon's links, whole daemons, and gloo.
+graph: plain sockets, the daemon's links, whole daemons, and gloo.
 
-Each function runs a fleet once and returns the means over its counted rounds: at least `seconds` (of the
+Each function runs a fleet once, over loopback or, with `rate`, between hosts whose links have so many bits per
+second (links.rate is to be in force), and returns the means over its counted rounds: at least `seconds` (of the
 slowest node) and `cpu_seconds` (of the average node).
 """
 import json
 import os
 import struct
-import sys
 import time
 
 import figures
-
-sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
-import fleet as fleets  # noqa: E402  the fleets of the system tests
+import links as network
+from links import fleets
 
 PATIENCE = 240.0
 ROWS = 4
@@ -22,8 +21,12 @@ SIZES = {4096: "4 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB", 100 << 20: "100 Mi
 SHAPES = {4096: (32, 32), 1 << 20: (512, 512), 16 << 20: (2048, 2048), 100 << 20: (5120, 5120)}
 
 
-def rounds_of(size, nodes, quick=False):
-    """How many rounds to count, so that a run takes about a second, and to leave uncounted before."""
+def rounds_of(size, nodes, quick=False, rate=None):
+    """How many rounds to count, so that a run takes about a second (three over a link, whose sockets need
+    some rounds to find its rate), and to leave uncounted before."""
+    if rate is not None:
+        count = max(int(3 * rate / 8 / size), 5)
+        return count, max(count // 5, 2 * len(fleets.exponential(nodes)))
     count = {4096: 2000, 1 << 20: 400, 16 << 20: 40, 100 << 20: 8}[size] * 2 // nodes
     return max(count // (2 if quick else 1), 3), max(count // 10, 2)
 
@@ -32,22 +35,29 @@ def program(options, name):
     return os.path.join(options.build, "bench", name)
 
 
-def sockets(options, nodes, size):
+def ring(options, name, nodes, size, rate):
+    """A program that is given the pattern of a round, as bench/ring.h tells."""
+    where = [] if rate is None else [network.NAMESPACES, network.ADDRESSES]
+    return figures.run(program(options, name), nodes, size, *rounds_of(size, nodes, options.quick, rate), *where)
+
+
+def sockets(options, nodes, size, rate=None):
     """Plain blocking sockets."""
-    return figures.run(program(options, "exchange"), nodes, size, *rounds_of(size, nodes, options.quick))
+    return ring(options, "exchange", nodes, size, rate)
 
 
-def links(options, nodes, size):
+def links(options, nodes, size, rate=None):
     """The daemon's links without rounds, training and absorbing."""
-    return figures.run(program(options, "transport"), nodes, size, *rounds_of(size, nodes, options.quick))
+    return ring(options, "transport", nodes, size, rate)
 
 
-def gloo(options, nodes, size, kind):
+def gloo(options, nodes, size, kind, rate=None):
     """PyTorch's gloo: `kind` is ring (isend and irecv along the same edges) or allreduce."""
     torch_python()
+    where = [{}] * nodes if rate is None else network.PLACES
     return figures.run("/usr/bin/python3", os.path.join(figures.ROOT, "bench/gloo_rounds.py"), kind, nodes,
-                       size, *rounds_of(size, nodes, options.quick), OMP_NUM_THREADS="1",
-                       GLOO_SOCKET_IFNAME="lo")
+                       size, *rounds_of(size, nodes, options.quick, rate), json.dumps(where),
+                       OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo" if rate is None else "eth0")
 
 
 def torch_python():
@@ -69,7 +79,7 @@ def write_images(directory, features):
 class IdleFleet(fleets.Fleet):
     """Daemons with a stopwatch in the place of training; each prints its figures."""
 
-    def __init__(self, program_path, nodes, size, rounds, warmup):
+    def __init__(self, program_path, nodes, size, rounds, warmup, keys):
         inputs, outputs = SHAPES[size]
         self.program, self.counts = program_path, [str(rounds), str(warmup)]
         super().__init__(nodes)
@@ -80,7 +90,7 @@ class IdleFleet(fleets.Fleet):
                 "model.layers": f"dense {outputs}",
                 "data.train": rows, "data.labels": labels, "data.label": None, "data.classes": None,
                 "data.holdout": None, "data.shards": "none", "optimizer.kind": "sgd",
-                "train.checkpoint_seconds": "0", "log.level": "warning"}, {})
+                "train.checkpoint_seconds": "0", "log.level": "warning", **keys}, {})
 
     def command(self, node):
         return [self.program, "-c", node.configuration, *self.counts]
@@ -99,9 +109,14 @@ class IdleFleet(fleets.Fleet):
         return results
 
 
-def daemons(options, nodes, size):
+class IdleHosts(network.switch.Hosts, IdleFleet):
+    """The same, each on a host."""
+
+
+def daemons(options, nodes, size, rate=None, **keys):
     """Whole daemons: publish, send, receive, absorb, and all that goes with it; no training."""
-    fleet = IdleFleet(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick))
+    kind = IdleFleet if rate is None else IdleHosts
+    fleet = kind(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick, rate), keys)
     try:
         fleet.start()
         results = fleet.figures()

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Rounds by gloo: gloo_rounds.py ring|allreduce NODES BYTES ROUNDS WARMUP.
+"""Rounds by gloo: gloo_rounds.py ring|allreduce NODES BYTES ROUNDS WARMUP [PLACES].
 
-ring: isend and irecv of BYTES along the one-peer exponential graph; allreduce: the sum of all. Prints one
+ring: isend and irecv of BYTES along the one-peer exponential graph; allreduce: the sum of all. PLACES is a JSON
+list of where each process runs (see places.py). Prints one
 JSON object: seconds of a round on the slowest process, and processor seconds of a round on the average one.
 """
 import json
@@ -15,13 +16,16 @@ import torch
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 
+import places
+
 
 def cpu_seconds():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def node(rank, kind, nodes, size, rounds, warmup, directory):
+def node(rank, kind, nodes, size, rounds, warmup, where, directory):
+    places.take(where[rank])
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{directory}/meet", rank=rank, world_size=nodes)
     give, take = torch.zeros(size // 4), torch.zeros(size // 4)
@@ -49,9 +53,10 @@ def node(rank, kind, nodes, size, rounds, warmup, directory):
 
 
 def main():
-    kind, (nodes, size, rounds, warmup) = sys.argv[1], map(int, sys.argv[2:])
+    kind, (nodes, size, rounds, warmup) = sys.argv[1], map(int, sys.argv[2:6])
+    where = json.loads(sys.argv[6]) if len(sys.argv) > 6 else [{}] * nodes
     with tempfile.TemporaryDirectory() as directory:
-        multiprocessing.start_processes(node, (kind, nodes, size, rounds, warmup, directory), nodes,
+        multiprocessing.start_processes(node, (kind, nodes, size, rounds, warmup, where, directory), nodes,
                                         start_method="fork")
         results = []
         for rank in range(nodes):

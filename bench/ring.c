@@ -1,8 +1,12 @@
 /* Connected processes for the benchmarks of transport; see ring.h. Fails: says what, and ends. */
 #include "ring.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +18,11 @@
 
 #define NODES_MAX (1u << RING_HOPS_MAX)
 #define SECONDS_MAX 300u
+
+struct hosts { /* prefixes of what belongs to each; NULL: all nodes are on loopback */
+    const char *namespaces;
+    const char *addresses;
+};
 
 void ring_fail(const char *what)
 {
@@ -39,12 +48,42 @@ static void without_delay(int descriptor)
         ring_fail("socket");
 }
 
-/* One connection over loopback: *ret_source writes, *ret_target reads. */
-static void connect_pair(int listener, int *ret_source, int *ret_target)
+/* A socket in the network of a host, whose namespaces are files `PREFIX0`, `PREFIX1`, ...; without a
+ * prefix in this network. */
+static int open_socket(const char *prefix, uint32_t host)
+{
+    char path[PATH_MAX];
+    if (prefix != NULL) {
+        (void)snprintf(path, sizeof path, "%s%u", prefix, host);
+        int name = open(path, O_RDONLY | O_CLOEXEC);
+        if (name < 0 || setns(name, CLONE_NEWNET) < 0)
+            ring_fail(path);
+        (void)close(name);
+    }
+    return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+/* Listens on `PREFIX1`, `PREFIX2`, ..., or without a prefix on loopback. */
+static int open_listener(const struct hosts *hosts, uint32_t host)
+{
+    char text[INET_ADDRSTRLEN] = "127.0.0.1";
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    if (hosts->addresses != NULL)
+        (void)snprintf(text, sizeof text, "%s%u", hosts->addresses, host + 1);
+    int listener = open_socket(hosts->namespaces, host);
+    if (inet_pton(AF_INET, text, &address.sin_addr) != 1 ||
+        bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0)
+        ring_fail("listen");
+    return listener;
+}
+
+/* One connection: *ret_source writes, *ret_target reads. */
+static void connect_pair(
+    const struct hosts *hosts, uint32_t source, int listener, int *ret_source, int *ret_target)
 {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;
-    *ret_source = socket(AF_INET, SOCK_STREAM, 0);
+    *ret_source = open_socket(hosts->namespaces, source);
     if (getsockname(listener, (struct sockaddr *)&address, &bytes) < 0 ||
         connect(*ret_source, (struct sockaddr *)&address, bytes) < 0)
         ring_fail("connect");
@@ -53,18 +92,16 @@ static void connect_pair(int listener, int *ret_source, int *ret_target)
     without_delay(*ret_target);
 }
 
-static void connect_all(struct ring_node *nodes, uint32_t count)
+static void connect_all(const struct hosts *hosts, struct ring_node *nodes, uint32_t count)
 {
-    struct sockaddr_in loopback = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&loopback, sizeof loopback) < 0 ||
-        listen(listener, 1) < 0)
-        ring_fail("listen");
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t h = 0; h < nodes[i].hops; h++)
-            connect_pair(listener, &nodes[i].out[h], &nodes[(i + (1u << h)) % count].in[h]);
-    (void)close(listener);
+    for (uint32_t target = 0; target < count; target++) {
+        int listener = open_listener(hosts, target);
+        for (uint32_t h = 0; h < nodes[target].hops; h++) {
+            uint32_t source = (target + count - (1u << h)) % count;
+            connect_pair(hosts, source, listener, &nodes[source].out[h], &nodes[target].in[h]);
+        }
+        (void)close(listener);
+    }
 }
 
 static void close_node(const struct ring_node *node)
@@ -91,7 +128,7 @@ static _Noreturn void be_node(
 static bool parse(int count, char **arguments, struct ring_node *ret_node, uint32_t *ret_nodes)
 {
     unsigned long long values[4];
-    if (count != 5)
+    if (count != 5 && count != 7)
         return false;
     for (int i = 0; i < 4; i++)
         values[i] = strtoull(arguments[i + 1], NULL, 10);
@@ -112,12 +149,14 @@ int ring_main(int count, char **arguments, ring_run run)
     uint32_t node_count;
     int results[2];
     if (!parse(count, arguments, &model, &node_count)) {
-        (void)fprintf(stderr, "Usage: %s NODES BYTES ROUNDS WARMUP\n", arguments[0]);
+        (void)fprintf(
+            stderr, "Usage: %s NODES BYTES ROUNDS WARMUP [NAMESPACES ADDRESSES]\n", arguments[0]);
         return 2;
     }
+    struct hosts hosts = {count == 7 ? arguments[5] : NULL, count == 7 ? arguments[6] : NULL};
     for (uint32_t i = 0; i < node_count; i++)
         nodes[i] = model;
-    connect_all(nodes, node_count);
+    connect_all(&hosts, nodes, node_count);
     if (pipe(results) < 0)
         ring_fail("pipe");
     for (uint32_t i = 0; i < node_count; i++) {

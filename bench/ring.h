@@ -1,8 +1,10 @@
-/* Processes that give along the one-peer exponential graph, connected by TCP over loopback.
+/* Processes that give along the one-peer exponential graph, connected by TCP over loopback, or from host to
+ * host.
  *
- * ring_main reads `NODES BYTES ROUNDS WARMUP` from the command line, connects, forks the nodes, has each of
- * them run, and prints one JSON object: seconds of a round on the slowest node, and processor seconds of
- * a round on the average node. In round k node i gives BYTES to node i + 2^(k mod hops), where hops is the
+ * ring_main reads `NODES BYTES ROUNDS WARMUP [NAMESPACES ADDRESSES]` from the command line, connects, forks the
+ * nodes, has each of them run, and prints one JSON object: seconds of a round on the slowest node, and
+ * processor seconds of a round on the average node. NAMESPACES and ADDRESSES are prefixes: /run/netns/h and
+ * 10.77.0. put node 0 into the network namespace /run/netns/h0 at 10.77.0.1. In round k node i gives BYTES to node i + 2^(k mod hops), where hops is the
  * number of powers of two below NODES. */
 #ifndef BENCH_RING_H
 #define BENCH_RING_H

@@ -13,77 +13,18 @@ import sys
 import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/system"))
-import fashion
-import fleet
+import figures
+from quota import groups
+
+sys.path.insert(1, os.path.join(figures.ROOT, "tests/system"))
+import fashion  # noqa: E402
+import fleet  # noqa: E402
 
 ALGORITHMS = ("sgp", "osgp", "agp", "adpsgd")
 SHARES = (0.1, 0.4, 0.4, 0.4)  # of a core
 PAIRS = [[(i, i ^ hop) for i in range(4)] for hop in (1, 2)]  # which every algorithm takes
-PERIOD_US = 20000
 TICKS = os.sysconf("SC_CLK_TCK")
 
-
-# ---- the processor, by control groups of version 1 or 2 ----
-
-def group_folder():
-    """Where this process may make groups with a limit, and whether they are of version 1."""
-    with open("/proc/self/cgroup") as file:
-        places = [line.rstrip().split(":", 2)[1:] for line in file]
-    for names, place in places:
-        if "cpu" in names.split(","):
-            return "/sys/fs/cgroup/cpu" + place, True
-    return "/sys/fs/cgroup" + dict(places).get("", "/"), False
-
-
-class Quota:
-    """A control group."""
-
-    def __init__(self, name):
-        folder, self.old = group_folder()
-        self.path = os.path.join(folder, f"sgpd-bench-{os.getpid()}-{name}")
-        os.mkdir(self.path)
-
-    def write(self, name, text):
-        with open(os.path.join(self.path, name), "w") as file:
-            file.write(text)
-
-    def limit(self, share):
-        """To this part of one core; 0 lifts the limit."""
-        quota = round(share * PERIOD_US)
-        if self.old:
-            self.write("cpu.cfs_period_us", str(PERIOD_US))
-            self.write("cpu.cfs_quota_us", str(quota or -1))
-        else:
-            self.write("cpu.max", f"{quota or 'max'} {PERIOD_US}")
-
-    def close(self):
-        fleet.poll("the group to be empty", self.remove, 10, lambda: self.path)
-
-    def remove(self):
-        try:
-            os.rmdir(self.path)
-        except OSError:
-            return False
-        return True
-
-
-def can_limit():
-    """Why not, or ""."""
-    quota = None
-    try:
-        quota = Quota("probe")
-        quota.limit(0.5)
-        return ""
-    except OSError as error:
-        return f"no control groups for the processor here: {error}"
-    finally:
-        if quota is not None:
-            quota.remove()
-
-
-# ---- one algorithm ----
 
 def cpu_seconds(node):
     with open(f"/proc/{node.process.pid}/stat") as file:
@@ -151,37 +92,34 @@ def show(line):
         min(line["accuracy"]), " ".join("%.2f" % c for c in line["cpu"])), flush=True)
 
 
+def compare(arguments, quotas):
+    if not arguments.json:
+        print("%-8s %9s %7s   %-31s %8s %8s   %s" % (
+            "", "rows/s", "/ alone", "of each", "accuracy", "least", "cores used"), flush=True)
+    alone = run("sgp", arguments.seconds / 3, quotas, SHARES, [[]])
+    rate = sum(alone["rows_per_second"])
+    for algorithm in [a for a in ALGORITHMS if a in fleet.algorithms()]:
+        line = summary(algorithm, arguments.seconds,
+                       run(algorithm, arguments.seconds, quotas, SHARES, PAIRS), rate)
+        if arguments.json:
+            print(json.dumps(line), flush=True)
+        else:
+            show(line)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("build", nargs="?", default=os.path.join(ROOT, "build"), help="the build folder")
+    parser.add_argument("build", nargs="?", default=os.path.join(figures.ROOT, "build"), help="the build folder")
     parser.add_argument("--seconds", type=float, default=60, help="of training by each algorithm (60)")
     parser.add_argument("--json", action="store_true", help="one object a line instead of a table")
     arguments = parser.parse_args()
     fleet.SGPD = os.path.join(arguments.build, "daemon/sgpd")
-    reason = can_limit()
-    if reason:
-        print(f"bench/uneven: skipped: {reason}", file=sys.stderr)
-        return 77
-    quotas = [Quota(str(i)) for i in range(len(SHARES))]
     try:
-        if not arguments.json:
-            print("%-8s %9s %7s   %-31s %8s %8s   %s" % (
-                "", "rows/s", "/ alone", "of each", "accuracy", "least", "cores used"), flush=True)
-        alone = run("sgp", arguments.seconds / 3, quotas, SHARES, [[]])
-        rate = sum(alone["rows_per_second"])
-        for algorithm in [a for a in ALGORITHMS if a in fleet.algorithms()]:
-            line = summary(algorithm, arguments.seconds,
-                           run(algorithm, arguments.seconds, quotas, SHARES, PAIRS), rate)
-            if arguments.json:
-                print(json.dumps(line), flush=True)
-            else:
-                show(line)
-    except unittest.SkipTest as reason:
+        with groups(SHARES) as quotas:
+            compare(arguments, quotas)
+    except (figures.Skip, unittest.SkipTest) as reason:
         print(f"bench/uneven: skipped: {reason}", file=sys.stderr)
         return 77
-    finally:
-        for quota in quotas:
-            quota.close()
     return 0
 
 
