@@ -93,7 +93,8 @@ class IdleFleet(fleets.Fleet):
                 "train.checkpoint_seconds": "0", "log.level": "warning", **keys}, {})
 
     def command(self, node):
-        return [self.program, "-c", node.configuration, *self.counts]
+        return ["taskset", "--cpu-list", str(figures.core_of(node.index)), self.program, "-c",
+                node.configuration, *self.counts]
 
     def figures(self):
         """What every node prints, in the order of the fleet."""

@@ -45,6 +45,13 @@ def run(*command, timeout=300, **variables):
     return json.loads(result.stdout.splitlines()[-1])
 
 
+def core_of(node):
+    """The core of a node's processes. Each has one, in turn, as each machine would have its own: left to
+    itself, the kernel puts two nodes that wake each other on one core and leaves another idle."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[node % len(cores)]
+
+
 def alternate(runs, contenders):
     """Run {name: function} in turn, A B C A B C ...; returns {name: [result of each run]}."""
     results = {name: [] for name in contenders}

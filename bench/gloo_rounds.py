@@ -16,6 +16,7 @@ import torch
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 
+import figures
 import places
 
 
@@ -26,6 +27,7 @@ def cpu_seconds():
 
 def node(rank, kind, nodes, size, rounds, warmup, where, directory):
     places.take(where[rank])
+    os.sched_setaffinity(0, {figures.core_of(rank)})
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{directory}/meet", rank=rank, world_size=nodes)
     give, take = torch.zeros(size // 4), torch.zeros(size // 4)

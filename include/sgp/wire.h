@@ -18,7 +18,7 @@
 #define SGP_WIRE_HEADER_BYTES 32u
 #define SGP_WIRE_BODY_MAX 1024u
 #define SGP_WIRE_FRAME_MAX (SGP_WIRE_HEADER_BYTES + SGP_WIRE_BODY_MAX) /* of a message */
-#define SGP_WIRE_CHUNK_MAX (256u * 1024u)                              /* bytes; a multiple of 4 */
+#define SGP_WIRE_CHUNK_MAX (1024u * 1024u)                             /* bytes; a multiple of 4 */
 #define SGP_WIRE_CHUNK 255u /* the frame type beside those of enum sgp_message_type */
 
 /* A decoded header. A type is one of enum sgp_message_type, then payload_bytes is 0; or

@@ -30,7 +30,7 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector)
 }
 
 /* Values that stay in the cache from one look at them to the next. */
-#define BLOCK_VALUES ((uint64_t)8192)
+#define BLOCK_VALUES ((uint64_t)1024)
 
 static uint64_t block_after(uint64_t at, uint64_t count)
 {

@@ -348,7 +348,7 @@ Test(wire, a_chunk_header_is_as_written_down)
     char text[2 * SGP_WIRE_HEADER_BYTES + 1];
     for (size_t i = 0; i < sizeof bytes; i++)
         (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    cr_assert(eq(str, text, "9d5347500100ff0000000000000004000000000000000000000000006efa9edf"));
+    cr_assert(eq(str, text, "9d5347500100ff000000000000001000000000000000000000000000cad8a526"));
     cr_assert(zero(int, sgp_wire_header_decode(bytes, &header, NULL)));
     cr_assert(eq(u16, header.type, SGP_WIRE_CHUNK));
     cr_assert(eq(u32, header.payload_bytes, SGP_WIRE_CHUNK_MAX));
@@ -635,11 +635,11 @@ Test(wire, limits_of_a_header_are_kept)
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030001, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},
         {12, 0,
-            "a payload of 0 bytes; a chunk has 4 to 262144 and a multiple of 4, a message none"},
+            "a payload of 0 bytes; a chunk has 4 to 1048576 and a multiple of 4, a message none"},
         {12, 6,
-            "a payload of 6 bytes; a chunk has 4 to 262144 and a multiple of 4, a message none"},
-        {12, 262148,
-            "a payload of 262148 bytes; a chunk has 4 to 262144 and a multiple of 4, a message "
+            "a payload of 6 bytes; a chunk has 4 to 1048576 and a multiple of 4, a message none"},
+        {12, 1048580,
+            "a payload of 1048580 bytes; a chunk has 4 to 1048576 and a multiple of 4, a message "
             "none"},
         {16, 1, "reserved bytes of the header are not 0"},
         {20, 1u << 31, "reserved bytes of the header are not 0"},
@@ -650,7 +650,7 @@ Test(wire, limits_of_a_header_are_kept)
         cr_assert(eq(str, error.text, bad[i].text));
     }
     cr_assert(eq(u16, header.version, 99));
-    cr_assert(zero(int, altered(12, 262144, &header, NULL)));
+    cr_assert(zero(int, altered(12, 1048576, &header, NULL)));
 }
 
 Test(wire, strangers_are_recognised_before_a_header_is_whole)
