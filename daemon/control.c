@@ -30,8 +30,20 @@ static int probe(const struct sockaddr_un *address)
     return code;
 }
 
-/* Remove a socket that nobody listens on. */
-static int remove_stale(const struct sockaddr_un *address, struct sgp_error *error)
+static int set_path(const char *path, struct sgp_error *error, struct sockaddr_un *ret_address)
+{
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof ret_address->sun_path)
+        return sgp_fail(error, -ENAMETOOLONG,
+            "%s: longer than the %zu bytes that a socket's path may have; give a shorter "
+            "[control] socket",
+            path, sizeof ret_address->sun_path - 1);
+    strcpy(ret_address->sun_path, path);
+    return 0;
+}
+
+/* What stands at the address: 0 nothing, 1 a socket that nobody listens on, or negative. */
+static int look(const struct sockaddr_un *address, struct sgp_error *error)
 {
     struct stat status;
     const char *path = address->sun_path;
@@ -43,10 +55,16 @@ static int remove_stale(const struct sockaddr_un *address, struct sgp_error *err
     if (probe(address) != -ECONNREFUSED)
         return sgp_fail(error, -EADDRINUSE,
             "%s: another daemon answers there; stop it, or give another [control] socket", path);
-    if (unlink(path) < 0)
-        return sgp_fail(
-            error, -errno, "%s: cannot be removed: %s; remove it", path, strerror(errno));
-    return 0;
+    return 1;
+}
+
+int control_try(const char *path, struct sgp_error *error)
+{
+    struct sockaddr_un address;
+    int code = set_path(path, error, &address);
+    if (code == 0)
+        code = look(&address, error);
+    return code < 0 ? code : 0;
 }
 
 static int fail_bind(const char *path, int code, struct sgp_error *error)
@@ -58,16 +76,15 @@ static int fail_bind(const char *path, int code, struct sgp_error *error)
 
 static int listen_on(const char *path, struct sgp_error *error)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
-        return sgp_fail(error, -ENAMETOOLONG,
-            "%s: longer than the %zu bytes that a socket's path may have; give a shorter "
-            "[control] socket",
-            path, sizeof address.sun_path - 1);
-    strcpy(address.sun_path, path);
-    int code = remove_stale(&address, error);
+    struct sockaddr_un address;
+    int code = set_path(path, error, &address);
+    if (code == 0)
+        code = look(&address, error);
     if (code < 0)
         return code;
+    if (code > 0 && unlink(path) < 0)
+        return sgp_fail(
+            error, -errno, "%s: cannot be removed: %s; remove it", path, strerror(errno));
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0)
         return fail_bind(path, -errno, error);

@@ -39,6 +39,11 @@ struct control_model {
     bool classifies;                   /* outputs are classes: predict names the greatest */
 };
 
+/* Whether control_open could take `path`, as far as what stands there now: 0 if nothing, or a socket that
+ * nobody listens on. Else -ENAMETOOLONG, -EEXIST (no socket), -EADDRINUSE (somebody answers) or -errno,
+ * and *error has the line. Nothing is touched. */
+int control_try(const char *path, struct sgp_error *error);
+
 /* Bind `path` with mode 0660, listen, and serve in `loop`. A socket file that nobody listens on is
  * replaced; one with a live daemon behind it is refused (-EADDRINUSE); *error has the line. The
  * actions and the model's description are copied, what they point to is borrowed. */

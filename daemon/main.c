@@ -1,5 +1,6 @@
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
+#include "site.h"
 
 #include "sgp/wire.h"
 
@@ -16,7 +17,7 @@ enum { /* exit statuses; sgpd(8) lists them */
 
 static const char usage[] =
     "Usage: sgpd -c FILE           run in the foreground\n"
-    "       sgpd --check -c FILE   check configuration, topology and data, and end\n"
+    "       sgpd --check -c FILE   check configuration, topology, data and place, and end\n"
     "       sgpd --help-config     list every key of the configuration\n"
     "       sgpd --help | --version\n"
     "\n"
@@ -79,6 +80,21 @@ static int refuse(const struct sgp_error *error, bool check)
     return check ? STATUS_INVALID : STATUS_CONFIG;
 }
 
+/* What would run, and where; *prepared is the caller's. */
+static int check(const struct config *config, const struct prepared *prepared)
+{
+    struct sgp_error error = {0};
+    struct site site;
+    if (site_check(config, &error, &site) < 0)
+        return refuse(&error, true);
+    prepared_print(stdout, prepared);
+    for (uint32_t i = 0; i < site.warning_count; i++)
+        (void)printf("warning: %s\n", site.warnings[i]);
+    if (site.running)
+        (void)printf("running    an sgpd uses %s now\n", config->state_directory);
+    return STATUS_DONE;
+}
+
 static int run(const struct config *config, struct prepared *prepared)
 {
     struct log log;
@@ -104,8 +120,7 @@ int main(int count, char **arguments)
         return refuse(&error, options.check);
     }
     if (options.check) {
-        prepared_print(stdout, &prepared);
-        status = STATUS_DONE;
+        status = check(&config, &prepared);
     } else {
         status = run(&config, &prepared);
     }

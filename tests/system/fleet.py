@@ -224,7 +224,7 @@ class Fleet:
 
     def check(self, index=0):
         """`sgpd --check` of a node's configuration: its exit status and what it said."""
-        result = subprocess.run([SGPD, "--check", "-c", self.nodes[index].configuration], text=True,
+        result = subprocess.run([*self.command(self.nodes[index]), "--check"], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return result.returncode, result.stdout
 

@@ -1,0 +1,25 @@
+/* Where a daemon will stand: its state directory, its port, its control socket, tried before it starts.
+ *
+ * `sgpd --check` asks; nothing is made, changed or left behind. The port is bound and let go at once. What
+ * a running sgpd with the same state directory holds is its own and no fault. What this user may not
+ * do the daemon's user may, so that is a warning; and directories that the unit makes may be missing.
+ *
+ * Thread: the caller's. */
+#ifndef SGPD_SITE_H
+#define SGPD_SITE_H
+
+#include "config.h"
+
+#define SITE_WARNINGS_MAX 3u
+
+struct site {
+    bool running; /* an sgpd uses the state directory now */
+    uint32_t warning_count;
+    char warnings[SITE_WARNINGS_MAX][SGP_TEXT_BYTES];
+};
+
+/* Returns 0 and *ret_site, or a negative code and the line `FILE:LINE: [section] key: ...` of what would
+ * keep the daemon from starting. */
+int site_check(const struct config *config, struct sgp_error *error, struct site *ret_site);
+
+#endif
