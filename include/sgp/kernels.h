@@ -48,6 +48,11 @@ struct sgp_kernels {
     void (*nesterov)(float *x, float *velocity, const float *gradient, float rate, float m,
         float decay, size_t count);
 
+    /* --- data --- */
+
+    /* values[i] = bytes[i] / 255, the nearest float32 */
+    void (*widen)(float *values, const uint8_t *bytes, size_t count);
+
     /* --- layers; matrices are rows x columns, row-major, without padding --- */
 
     /* y[r][c] += scale * bias[c] */

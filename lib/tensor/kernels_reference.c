@@ -91,6 +91,12 @@ static void nesterov(float *x, float *velocity, const float *gradient, float rat
     }
 }
 
+static void widen(float *values, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)bytes[i] / 255.0f;
+}
+
 static void bias(float *y, const float *b, float scale, size_t rows, size_t columns)
 {
     for (size_t r = 0; r < rows; r++)
@@ -133,6 +139,7 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,
+    .widen = widen,
     .bias = bias,
     .bias_relu = bias_relu,
     .column_sums = column_sums,

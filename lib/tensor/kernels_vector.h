@@ -149,6 +149,13 @@ static void nesterov(float *x, float *velocity, const float *gradient, float rat
         x + whole, velocity + whole, gradient + whole, rate, m, decay, count - whole);
 }
 
+/* Compilers know how to widen in a loop, but gcc not how to convert a vector of bytes. */
+static void widen(float *restrict values, const uint8_t *restrict bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)bytes[i] / 255.0f;
+}
+
 static void bias(float *y, const float *b, float scale, size_t rows, size_t columns)
 {
     size_t whole = WHOLE(columns);
@@ -212,6 +219,7 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,
+    .widen = widen,
     .bias = bias,
     .bias_relu = bias_relu,
     .column_sums = column_sums,

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "sgp/kernels.h"
 #include "sgp/random.h"
 
 #define CACHE_LINE 64u
-#define ROWS_AHEAD 2u /* of the one that is being gathered */
+#define ROWS_AHEAD 4u      /* of the one that is being gathered */
+#define STRETCH_BYTES 256u /* of a row, widened at once */
 
 /* Purposes of random streams drawn from the fleet's seed; a node's stream is added to it. */
 #define STREAM_HOLDOUT ((uint64_t)0x686f6c64 << 32)
@@ -148,19 +150,17 @@ int sgp_dataset_create_memory(const float *features, const uint32_t *labels, con
     return 0;
 }
 
-static void widen(float *restrict floats, const uint8_t *restrict bytes, size_t count)
+/* Widen a row, and between its stretches ask for those of a row that is wanted soon: rows are drawn from
+ * all over memory, and the processor can only wait for so many lines at once. */
+static void widen_row(const struct sgp_kernels *kernels, float *features, const uint8_t *row,
+    const uint8_t *later, size_t width)
 {
-    for (size_t i = 0; i < count; i++)
-        floats[i] = (float)bytes[i] / 255.0f;
-}
-
-/* Ask for the bytes of a row that is wanted soon: rows are drawn from all over memory, and without this
- * half of the time of a small model goes by waiting for them. */
-static void prefetch_row(const struct sgp_dataset *dataset, size_t row)
-{
-    const size_t width = dataset->features;
-    for (size_t at = 0; dataset->bytes && at < width; at += CACHE_LINE)
-        __builtin_prefetch(dataset->bytes + row * width + at);
+    for (size_t first = 0; first < width; first += STRETCH_BYTES) {
+        size_t count = width - first < STRETCH_BYTES ? width - first : STRETCH_BYTES;
+        for (size_t at = 0; at < count; at += CACHE_LINE)
+            __builtin_prefetch(later + first + at);
+        kernels->widen(features + first, row + first, count);
+    }
 }
 
 void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
@@ -168,13 +168,14 @@ void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint
 {
     const size_t width = dataset->features;
     const size_t targets = dataset->targets;
+    const struct sgp_kernels *kernels = sgp_kernels_best();
     for (size_t i = 0; i < count; i++) {
         const size_t row = indices[i];
         sgp_assert(row < dataset->rows);
-        if (i + ROWS_AHEAD < count)
-            prefetch_row(dataset, indices[i + ROWS_AHEAD]);
+        const size_t later = indices[i + ROWS_AHEAD < count ? i + ROWS_AHEAD : i];
         if (dataset->bytes)
-            widen(features + i * width, dataset->bytes + row * width, width);
+            widen_row(kernels, features + i * width, dataset->bytes + row * width,
+                dataset->bytes + later * width, width);
         else
             memcpy(features + i * width, dataset->floats + row * width, width * sizeof(float));
         if (labels && dataset->labels)

@@ -76,6 +76,10 @@ static void call_nesterov(const struct sgp_kernels *t, struct arena *r, size_t o
 {
     t->nesterov(r->a + o, r->b + 1, r->c, 0.1f, 0.9f, 1e-4f, n);
 }
+static void call_widen(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->widen(r->a + o, (const uint8_t *)r->b + 1, n);
+}
 static void call_bias(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     t->bias(r->a + o, r->b + 1, 1.7f, ROWS(n), n);
@@ -108,9 +112,9 @@ static const struct {
     call *run;
 } calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"combine", call_combine},
     {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
-    {"nesterov", call_nesterov}, {"bias", call_bias}, {"bias_relu", call_bias_relu},
-    {"column_sums", call_column_sums}, {"relu_backward", call_relu_backward},
-    {"distance", call_distance}};
+    {"nesterov", call_nesterov}, {"widen", call_widen}, {"bias", call_bias},
+    {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
+    {"relu_backward", call_relu_backward}, {"distance", call_distance}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
     uint64_t seed, bool special)
