@@ -63,11 +63,23 @@ struct sgp_kernels {
     void (*column_sums)(float *sums, const float *delta, size_t rows, size_t columns);
     /* delta[r][c] = 0 where y[r][c] is not above 0; then as column_sums */
     void (*relu_backward)(float *delta, float *sums, const float *y, size_t rows, size_t columns);
+
+    /* --- matrix products of a layer with few outputs, for which a BLAS is slow; any number works --- */
+
+    /* y[r][o] = scale * sum of features[r][i] * weights[o][i], which runs in SGP_KERNELS_PRODUCT_LANES
+     * lanes, input i in lane i modulo that, which are then added pairwise. */
+    void (*narrow_product)(float *y, const float *features, const float *weights, float scale,
+        size_t rows, size_t inputs, size_t outputs);
+    /* gradient[o][i] = features[0][i] * delta[0][o] + features[1][i] * delta[1][o] + ..., from the first
+     * row to the last */
+    void (*narrow_gradient)(float *gradient, const float *delta, const float *features, size_t rows,
+        size_t inputs, size_t outputs);
 };
 
 #define SGP_KERNELS_LANES 16u /* partial sums of a sum over many values */
 #define SGP_KERNELS_RUN                                                                            \
     1024u /* values that are summed in float32, a multiple of SGP_KERNELS_LANES */
+#define SGP_KERNELS_PRODUCT_LANES 8u /* partial sums of narrow_product */
 #define SGP_KERNELS_TWINS_MAX 3u
 
 /* The plain loops that define every result. */

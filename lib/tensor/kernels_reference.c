@@ -129,6 +129,37 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
     column_sums(sums, delta, rows, columns);
 }
 
+static float product(const float *row, const float *weights, float scale, size_t inputs)
+{
+    float lanes[SGP_KERNELS_PRODUCT_LANES] = {0};
+    for (size_t i = 0; i < inputs; i++)
+        lanes[i % SGP_KERNELS_PRODUCT_LANES] += row[i] * weights[i];
+    for (size_t half = SGP_KERNELS_PRODUCT_LANES / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return scale * lanes[0];
+}
+
+static void narrow_product(float *y, const float *features, const float *weights, float scale,
+    size_t rows, size_t inputs, size_t outputs)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t o = 0; o < outputs; o++)
+            y[r * outputs + o] =
+                product(features + r * inputs, weights + o * inputs, scale, inputs);
+}
+
+static void narrow_gradient(float *gradient, const float *delta, const float *features, size_t rows,
+    size_t inputs, size_t outputs)
+{
+    for (size_t o = 0; o < outputs; o++)
+        for (size_t i = 0; i < inputs; i++) {
+            gradient[o * inputs + i] = 0.0f;
+            for (size_t r = 0; r < rows; r++)
+                gradient[o * inputs + i] += features[r * inputs + i] * delta[r * outputs + o];
+        }
+}
+
 const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .scale = scale,
     .absorb = absorb,
@@ -143,4 +174,6 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .bias = bias,
     .bias_relu = bias_relu,
     .column_sums = column_sums,
-    .relu_backward = relu_backward};
+    .relu_backward = relu_backward,
+    .narrow_product = narrow_product,
+    .narrow_gradient = narrow_gradient};

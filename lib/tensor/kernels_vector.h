@@ -209,6 +209,8 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
     }
 }
 
+#include "kernels_narrow.h"
+
 const struct sgp_kernels TABLE = {.name = NAME,
     .scale = scale,
     .absorb = absorb,
@@ -223,4 +225,6 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .bias = bias,
     .bias_relu = bias_relu,
     .column_sums = column_sums,
-    .relu_backward = relu_backward};
+    .relu_backward = relu_backward,
+    .narrow_product = narrow_product,
+    .narrow_gradient = narrow_gradient};

@@ -3,8 +3,12 @@
 
 #include "activation.h"
 #include "sgp/buffer.h"
+#include "sgp/kernels.h"
 
 #include <cblas.h>
+
+/* Layers with so few outputs are for the kernels: a BLAS packs what it multiplies, in panels as wide. */
+#define NARROW_OUTPUTS_MAX 15u
 
 #define LINE (SGP_BUFFER_ALIGNMENT / sizeof(float))
 
@@ -49,6 +53,34 @@ void sgp_network_finish(struct sgp_network *network)
     *network = (struct sgp_network){0};
 }
 
+/* y = scale * features * W^T */
+static void multiply(const struct sgp_layer *layer, float *y, const float *features, const float *x,
+    float scale, size_t rows)
+{
+    int inputs = (int)layer->inputs;
+    int outputs = (int)layer->outputs;
+    if (layer->outputs <= NARROW_OUTPUTS_MAX)
+        sgp_kernels_best()->narrow_product(
+            y, features, x + layer->weights, scale, rows, layer->inputs, layer->outputs);
+    else
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, outputs, inputs, scale,
+            features, inputs, x + layer->weights, inputs, 0.0f, y, outputs);
+}
+
+/* gradient of W = delta^T * features */
+static void multiply_gradient(const struct sgp_layer *layer, float *gradient, const float *delta,
+    const float *features, size_t rows)
+{
+    int inputs = (int)layer->inputs;
+    int outputs = (int)layer->outputs;
+    if (layer->outputs <= NARROW_OUTPUTS_MAX)
+        sgp_kernels_best()->narrow_gradient(
+            gradient + layer->weights, delta, features, rows, layer->inputs, layer->outputs);
+    else
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, (int)rows, 1.0f,
+            delta, outputs, features, inputs, 0.0f, gradient + layer->weights, inputs);
+}
+
 const float *sgp_network_forward(
     struct sgp_network *network, const float *x, double weight, size_t rows)
 {
@@ -56,11 +88,8 @@ const float *sgp_network_forward(
     float scale = (float)(1.0 / weight);
     for (uint32_t l = 0; l < network->model->layer_count; l++) {
         const struct sgp_layer *layer = &network->model->layers[l];
-        int inputs = (int)layer->inputs;
-        int outputs = (int)layer->outputs;
         float *y = network->activations[l + 1];
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, outputs, inputs, scale,
-            network->activations[l], inputs, x + layer->weights, inputs, 0.0f, y, outputs);
+        multiply(layer, y, network->activations[l], x, scale, rows);
         sgp_activation_forward(
             layer->activation, y, x + layer->biases, scale, rows, layer->outputs);
     }
@@ -87,9 +116,7 @@ void sgp_network_backward(
         int outputs = (int)layer->outputs;
         sgp_activation_backward(layer->activation, delta, gradient + layer->biases,
             network->activations[l + 1], rows, layer->outputs);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, outputs, inputs, (int)rows, 1.0f,
-            delta, outputs, network->activations[l], inputs, 0.0f, gradient + layer->weights,
-            inputs);
+        multiply_gradient(layer, gradient, delta, network->activations[l], rows);
         if (l == 0)
             break;
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, inputs, outputs, scale,

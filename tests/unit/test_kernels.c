@@ -47,6 +47,7 @@ static bool same_bits(const float *left, const float *right, size_t count)
 typedef void call(const struct sgp_kernels *twin, struct arena *arena, size_t offset, size_t size);
 
 #define ROWS(size) (1 + (size) % 7)
+#define OUTPUTS(size) (1 + (size) % 8)
 
 static void call_scale(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
@@ -96,6 +97,14 @@ static void call_relu_backward(const struct sgp_kernels *t, struct arena *r, siz
 {
     t->relu_backward(r->a + o, r->b + 1, r->c, ROWS(n), n);
 }
+static void call_narrow_product(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->narrow_product(r->a + o, r->b + 1, r->c, 1.7f, ROWS(n), n, OUTPUTS(n));
+}
+static void call_narrow_gradient(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->narrow_gradient(r->a + o, r->b + 1, r->c, ROWS(n), n, OUTPUTS(n));
+}
 static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     double sums[2];
@@ -114,7 +123,8 @@ static const struct {
     {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
     {"nesterov", call_nesterov}, {"widen", call_widen}, {"bias", call_bias},
     {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
-    {"relu_backward", call_relu_backward}, {"distance", call_distance}};
+    {"relu_backward", call_relu_backward}, {"distance", call_distance},
+    {"narrow_product", call_narrow_product}, {"narrow_gradient", call_narrow_gradient}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
     uint64_t seed, bool special)
@@ -243,6 +253,48 @@ Test(kernels, updates_match_the_formulas)
     k->nesterov(&x, &u, &gradient, 0.5f, 0.5f, 0.25f, 1);
     cr_assert(eq(flt, u, 7.0f));
     cr_assert(eq(flt, x, 0.75f));
+}
+
+/* Tall batches of small whole numbers, whose products are exact in any order. */
+static void check_tall(const struct sgp_kernels *twin, size_t rows, size_t inputs, size_t outputs)
+{
+    static float features[70 * 19], delta[70 * 15], weights[15 * 19], y[70 * 15], gradient[15 * 19];
+    struct sgp_random random;
+    sgp_random_init(&random, rows * 1000 + inputs, outputs);
+    for (size_t i = 0; i < rows * inputs; i++)
+        features[i] = (float)sgp_random_below(&random, 64) - 31.0f;
+    for (size_t i = 0; i < rows * outputs; i++)
+        delta[i] = (float)sgp_random_below(&random, 64) - 31.0f;
+    for (size_t i = 0; i < outputs * inputs; i++)
+        weights[i] = (float)sgp_random_below(&random, 64) - 31.0f;
+    twin->narrow_product(y, features, weights, 0.5f, rows, inputs, outputs);
+    twin->narrow_gradient(gradient, delta, features, rows, inputs, outputs);
+    for (size_t o = 0; o < outputs; o++) {
+        for (size_t r = 0; r < rows; r++) {
+            double sum = 0.0;
+            for (size_t i = 0; i < inputs; i++)
+                sum += (double)features[r * inputs + i] * (double)weights[o * inputs + i];
+            cr_assert(eq(flt, y[r * outputs + o], (float)(0.5 * sum)), "%s", twin->name);
+        }
+        for (size_t i = 0; i < inputs; i++) {
+            double sum = 0.0;
+            for (size_t r = 0; r < rows; r++)
+                sum += (double)features[r * inputs + i] * (double)delta[r * outputs + o];
+            cr_assert(eq(flt, gradient[o * inputs + i], (float)sum), "%s", twin->name);
+        }
+    }
+}
+
+Test(kernels, narrow_products_of_tall_batches)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    const size_t rows[] = {1, 2, 31, 32, 33, 64, 70};
+    for (size_t t = 0; t < count; t++)
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (size_t outputs = 1; outputs <= 15; outputs++)
+                for (size_t inputs = 1; inputs <= 19; inputs += 3)
+                    check_tall(twins[t], rows[r], inputs, outputs);
 }
 
 Test(kernels, relu_keeps_nan_so_that_divergence_is_seen)
