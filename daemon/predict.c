@@ -149,7 +149,7 @@ static void take_dataset(struct predict *predict, const struct sgp_dataset *data
         return;
     for (uint32_t i = 0; i < dataset->rows; i++)
         sgp_dataset_gather(
-            dataset, predict->features + (uint64_t)i * dataset->features, NULL, NULL, &i, 1);
+            dataset, predict->features + (uint64_t)i * dataset->features, NULL, NULL, &i, 1, 0);
 }
 
 static void parse_csv(struct predict *predict)

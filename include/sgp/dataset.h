@@ -52,9 +52,10 @@ SGP_API void sgp_dataset_destroy(struct sgp_dataset *dataset);
 
 /* Collect `count` rows into a batch: features[count x features], and, where not NULL and where the
  * dataset has them, labels[count] and values[count x targets]. Every index is below `rows`
- * (asserted). Bytes become x / 255. Does not allocate; any thread. */
+ * (asserted). Bytes become x / 255. Behind them, indices[count .. count + following) may name rows
+ * that are wanted next: the first of these are asked for already. Does not allocate; any thread. */
 SGP_API void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features,
-    uint32_t *labels, float *values, const uint32_t *indices, size_t count);
+    uint32_t *labels, float *values, const uint32_t *indices, size_t count, size_t following);
 
 /* A new dataset of copies of the named rows, in that order; the original may be destroyed.
  * count >= 1; every index is below `rows` (asserted). Returns 0 or -ENOMEM. */

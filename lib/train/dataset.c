@@ -164,7 +164,7 @@ static void widen_row(const struct sgp_kernels *kernels, float *features, const 
 }
 
 void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint32_t *labels,
-    float *values, const uint32_t *indices, size_t count)
+    float *values, const uint32_t *indices, size_t count, size_t following)
 {
     const size_t width = dataset->features;
     const size_t targets = dataset->targets;
@@ -172,7 +172,7 @@ void sgp_dataset_gather(const struct sgp_dataset *dataset, float *features, uint
     for (size_t i = 0; i < count; i++) {
         const size_t row = indices[i];
         sgp_assert(row < dataset->rows);
-        const size_t later = indices[i + ROWS_AHEAD < count ? i + ROWS_AHEAD : i];
+        const size_t later = indices[i + ROWS_AHEAD < count + following ? i + ROWS_AHEAD : i];
         if (dataset->bytes)
             widen_row(kernels, features + i * width, dataset->bytes + row * width,
                 dataset->bytes + later * width, width);

@@ -69,7 +69,7 @@ static int step(
 
     float *x = sgp_vector_trainer_x(&learner->vector);
     sgp_dataset_gather(settings->train, network->activations[0], learner->labels, learner->values,
-        learner->order + first, rows);
+        learner->order + first, rows, left - rows);
     sgp_network_forward(network, x, weight, rows);
     double loss = sgp_network_loss(network, learner->labels, learner->values, rows).loss;
     if (!isfinite(loss))
@@ -119,7 +119,7 @@ static int learner_evaluate(
         for (size_t i = 0; i < rows; i++)
             learner->block[i] = (uint32_t)(first + i);
         sgp_dataset_gather(dataset, learner->network.activations[0], learner->labels,
-            learner->values, learner->block, rows);
+            learner->values, learner->block, rows, 0);
         sgp_network_forward(&learner->network, x, weight, rows);
         struct sgp_loss_sum part =
             sgp_network_loss(&learner->network, learner->labels, learner->values, rows);

@@ -17,7 +17,7 @@ static void dataset_check(const struct sgp_dataset *dataset)
     for (uint64_t row = 0; row < dataset->rows; row += step) {
         const uint32_t index = (uint32_t)row;
         uint32_t label = 0;
-        sgp_dataset_gather(dataset, features, &label, NULL, &index, 1);
+        sgp_dataset_gather(dataset, features, &label, NULL, &index, 1, 0);
         for (uint32_t i = 0; i < dataset->features; i++)
             sgp_assert(features[i] >= 0 && features[i] <= 1);
         sgp_assert(dataset->targets == 0 || label < dataset->classes);

@@ -69,7 +69,7 @@ static void check_small(const struct sgp_dataset *dataset)
     float features[8];
     uint32_t got[2];
     const uint32_t indices[] = {2, 0};
-    sgp_dataset_gather(dataset, features, got, NULL, indices, 2);
+    sgp_dataset_gather(dataset, features, got, NULL, indices, 2, 0);
     const float expected[8] = {5 / 255.0f, 6 / 255.0f, 7 / 255.0f, 8 / 255.0f, //
         0, 51 / 255.0f, 102 / 255.0f, 1};
     for (int i = 0; i < 8; i++)

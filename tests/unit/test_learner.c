@@ -206,7 +206,7 @@ Test(learner, learns_clusters_and_predicts_them)
     static float features[700 * FEATURES];
     static float outputs[700 * CLASSES];
     for (uint32_t r = 0; r < 700; r++)
-        sgp_dataset_gather(held, features + r * FEATURES, NULL, NULL, &r, 1);
+        sgp_dataset_gather(held, features + r * FEATURES, NULL, NULL, &r, 1, 0);
     sgp_learner_predict(learner, 1.0, features, 700, outputs);
     double loss = 0.0;
     for (size_t r = 0; r < 700; r++) {
