@@ -10,8 +10,8 @@
  * Loss is that of sgp/model.h, without the weight decay. Accuracy is the fraction of rows whose
  * greatest output is the label's.
  *
- * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, whose threads are
- * the process's: two learners must not train at the same time. Nothing allocates after create. */
+ * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, but for layers of few
+ * outputs; its threads are the process's: two learners must not train at the same time. Nothing allocates after create. */
 #ifndef SGP_LEARNER_H
 #define SGP_LEARNER_H
 
@@ -22,7 +22,7 @@
 #include "sgp/trainer.h"
 
 #define SGP_BATCH_MAX 65536u  /* rows of a step */
-#define SGP_THREADS_MAX 1024u /* threads of matrix products */
+#define SGP_THREADS_MAX 1024u /* threads of OpenBLAS */
 
 struct sgp_learner_settings {
     struct sgp_model model;
