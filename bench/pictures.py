@@ -176,11 +176,12 @@ def draw_cases(pyplot, measurements, unit, axis, own="sgpd", wanted=None):
     figure, axes = pyplot.subplots(figsize=(8.5, 1.2 + 0.27 * len(cases)), layout="constrained")
     for index, (label, points) in enumerate(series.items()):
         axes.errorbar([point[1] for point in points], [point[0] for point in points], xerr=extremes(points),
-                      label=label, color=COLOURS[index], marker=MARKERS[index], linestyle="none", capsize=2)
+                      label=label, color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)],
+                      linestyle="none", capsize=2)
     if wanted is not None:
         axes.axvline(wanted, color="black", linestyle="--", linewidth=1, label=f"wanted: below {wanted:g}")
     values = [point[1] for points in series.values() for point in points if point[1] > 0]
-    if max(values) > 10 * min(values):
+    if values and max(values) > 10 * min(values):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(plain)
     else:

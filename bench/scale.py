@@ -19,7 +19,8 @@ import figures
 sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
 import fleet as fleets  # noqa: E402
 
-ROUNDS = 100
+ROUNDS = 100  # of a simulation, and more of a small one, whose start would count
+STEPS = 1 << 15
 LAYERS, MODEL = "dense 128 relu, dense 10", "MLP 784-128-10, batch 32"
 SECONDS = 5  # that daemons train while they are measured
 
@@ -31,13 +32,17 @@ def memory(pid, key="VmHWM"):
     return int(found[0].split()[1]) * 1024 if found else 0
 
 
-def simulate(options, nodes, dimension):
-    """One simulation: seconds, processor time, bytes and messages per node and round, and memory."""
+def rounds_of(nodes):
+    return max(ROUNDS, STEPS // nodes)
+
+
+def simulate(options, nodes, dimension, rounds):
+    """One simulation: seconds, processor time of a node and round, all bytes and messages, and memory."""
     sgpctl = os.path.join(options.build, "ctl/sgpctl")
     file = subprocess.run([sgpctl, "topology", "generate", "one-peer-exponential", str(nodes)],
                           stdout=subprocess.PIPE, check=True).stdout
     start, peak, last = time.monotonic(), 0, ""
-    process = subprocess.Popen([sgpctl, "simulate", "-", "--json", "--rounds", str(ROUNDS), "--dimension",
+    process = subprocess.Popen([sgpctl, "simulate", "-", "--json", "--rounds", str(rounds), "--dimension",
                                 str(dimension)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write(file)
     process.stdin.close()
@@ -47,9 +52,15 @@ def simulate(options, nodes, dimension):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError(f"the simulation of {nodes} nodes ended with {process.returncode}")
-    summary, steps = json.loads(last)["summary"], nodes * ROUNDS
-    return {"seconds": time.monotonic() - start, "us": (used.ru_utime + used.ru_stime) / steps * 1e6,
-            "bytes": summary["bytes"] / steps, "messages": summary["messages"] / steps, "memory": peak}
+    summary, cpu = json.loads(last)["summary"], used.ru_utime + used.ru_stime
+    return {"seconds": time.monotonic() - start, "us": cpu / nodes / rounds * 1e6, "bytes": summary["bytes"],
+            "messages": summary["messages"], "memory": peak}
+
+
+def traffic(options, nodes, dimension):
+    """Bytes and messages of a node and round, by the difference of two lengths: links greet only once."""
+    some, more = (simulate(options, nodes, dimension, rounds) for rounds in (ROUNDS // 2, ROUNDS))
+    return {key: (more[key] - some[key]) / nodes / (ROUNDS - ROUNDS // 2) for key in ("bytes", "messages")}
 
 
 def growth(costs):
@@ -61,15 +72,16 @@ def growth(costs):
 
 
 def tell_simulated(options, dimension, sizes):
-    results = {n: [simulate(options, n, dimension) for _ in range(options.runs if n < 3000 else 1)]
+    results = {n: [simulate(options, n, dimension, rounds_of(n)) for _ in range(options.runs if n < 3000 else 1)]
                for n in sizes}
-    for key, unit, name in (("us", "us", "processor time"), ("bytes", "bytes", "bytes"),
-                            ("messages", "messages", "messages")):
-        values = {n: [result[key] for result in runs] for n, runs in results.items()}
+    values = {("processor time", "us"): {n: [result["us"] for result in runs] for n, runs in results.items()}}
+    sent = {n: traffic(options, n, dimension) for n in sizes}
+    for key in ("bytes", "messages"):
+        values[(key, key)] = {n: [sent[n][key]] for n in sizes}
+    for (name, unit), by_nodes in values.items():
         for n in sizes:
-            figures.tell("scale", f"{n} simulated, d = {dimension}: {name} of a node and round", unit,
-                         values[n])
-        medians = {n: sorted(runs)[len(runs) // 2] for n, runs in values.items()}
+            figures.tell("scale", f"{n} simulated, d = {dimension}: {name} of a node and round", unit, by_nodes[n])
+        medians = {n: statistics.median(runs) for n, runs in by_nodes.items()}
         figures.tell("scale", f"d = {dimension}: {name} of a node and round, growth with n", "exponent",
                      [growth(medians)])
     whole = f"{sizes[-1]} nodes by {ROUNDS} rounds, d = {dimension}: the whole simulation"
@@ -144,9 +156,9 @@ def tell_daemons(options, sizes):
 
 def measure(options):
     fleets.SGPD = os.path.join(options.build, "daemon/sgpd")
-    sizes = [16, 64, 256, 1024] + ([] if options.quick else [4096, 10000])
+    sizes = [4, 16, 64, 256, 1024] + ([] if options.quick else [4096, 10000])
     tell_simulated(options, 8, sizes)
-    tell_simulated(options, 1000, sizes[:4])
+    tell_simulated(options, 1000, sizes[:5])
     tell_daemons(options, [2, 4, 8, 16, 32, 64])
 
 
