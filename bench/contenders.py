@@ -27,8 +27,8 @@ def rounds_of(size, nodes, quick=False, rate=None):
     if rate is not None:
         count = max(int(3 * rate / 8 / size), 5)
         return count, max(count // 5, 2 * len(fleets.exponential(nodes)))
-    count = {4096: 2000, 1 << 20: 400, 16 << 20: 40, 100 << 20: 8}[size] * 2 // nodes
-    return max(count // (2 if quick else 1), 3), max(count // 10, 2)
+    count = {4096: 2000, 1 << 20: 400, 16 << 20: 40, 100 << 20: 12}[size] * 2 // nodes
+    return max(count // (2 if quick else 1), 4), max(count // 10, 6)  # 6: every vector was used once
 
 
 def program(options, name):

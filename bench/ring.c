@@ -30,15 +30,10 @@ void ring_fail(const char *what)
     exit(1);
 }
 
-float *ring_memory(const struct ring_node *node, uint32_t buffers)
+void ring_fill(float *memory, size_t floats)
 {
-    size_t floats = node->bytes / sizeof(float) * buffers;
-    float *memory = aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
-    if (memory == NULL)
-        ring_fail("memory");
     for (size_t i = 0; i < floats; i++)
         memory[i] = (float)(i % 1000) * 0.001f;
-    return memory;
 }
 
 static void without_delay(int descriptor)

@@ -29,9 +29,8 @@ typedef struct stopwatch (*ring_run)(const struct ring_node *node);
 
 int ring_main(int count, char **arguments, ring_run run);
 
-/* Memory for `buffers` vectors of node->bytes, touched, its floats small and finite. Ends the process
- * when there is none. */
-float *ring_memory(const struct ring_node *node, uint32_t buffers);
+/* Touch memory that is to be sent or received into. */
+void ring_fill(float *memory, size_t floats);
 
 /* End this process with a line on standard error. */
 _Noreturn void ring_fail(const char *what);

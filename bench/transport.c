@@ -3,9 +3,10 @@
 #include "link.h"
 #include "ring.h"
 
+#include "sgp/buffer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 struct exchange {
     const struct ring_node *node;
@@ -112,7 +113,11 @@ static struct link *open_link(struct exchange *exchange, int descriptor)
 
 static struct stopwatch run(const struct ring_node *node)
 {
-    struct exchange exchange = {.node = node, .memory = ring_memory(node, 1 + node->hops)};
+    struct exchange exchange = {.node = node};
+    uint64_t floats = node->bytes / sizeof(float) * (1 + node->hops);
+    if (sgp_vector_create(floats, &exchange.memory) < 0)
+        ring_fail("memory");
+    ring_fill(exchange.memory, floats);
     struct sgp_pulse pulse = {.state = SGP_NODE_TRAINING,
         .next_round = SGP_ROUND_NONE,
         .ends = 1,
@@ -124,8 +129,7 @@ static struct stopwatch run(const struct ring_node *node)
         .share = {.fraction = 0.5,
             .weight = 0.5,
             .slice = {.count = node->bytes / sizeof(float)},
-            .payload_bytes = node->bytes,
-            .checksum = XXH3_64bits(exchange.memory, node->bytes)}};
+            .payload_bytes = node->bytes}};
     if (uv_loop_init(&exchange.loop) < 0)
         ring_fail("loop");
     for (uint32_t h = 0; h < node->hops; h++) {

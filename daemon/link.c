@@ -100,7 +100,9 @@ static void pump(struct link *link)
     if (link->payload_bytes > 0) {
         uint32_t chunk = link->payload_bytes < SGP_WIRE_CHUNK_MAX ? (uint32_t)link->payload_bytes
                                                                   : SGP_WIRE_CHUNK_MAX;
-        sgp_wire_chunk_header(chunk, link->chunk_header);
+        /* Summed right before it is sent, which finds it in the cache. */
+        sgp_wire_chunk_header(
+            chunk, (uint32_t)XXH3_64bits(link->payload, chunk), link->chunk_header);
         buffers[count++] = uv_buf_init((char *)link->chunk_header, SGP_WIRE_HEADER_BYTES);
         buffers[count++] = uv_buf_init((char *)(uintptr_t)link->payload, chunk);
         link->payload += chunk;
@@ -185,7 +187,6 @@ void link_receive(struct link *link, float *into)
     link->received = 0;
     link->checked = 0;
     link->largest = 0;
-    (void)XXH3_64bits_reset(link->hash);
 }
 
 static void take_body(struct link *link)
@@ -206,7 +207,6 @@ static void take_body(struct link *link)
             return;
         }
         link->expected = share ? message.share.payload_bytes : message.estimate.payload_bytes;
-        link->checksum = share ? message.share.checksum : message.estimate.checksum;
     }
     link->events->message(link, &message);
 }
@@ -233,15 +233,11 @@ static void take_header(struct link *link)
     }
     link->phase = LINK_PAYLOAD;
     link->chunk = link->header.payload_bytes;
+    (void)XXH3_64bits_reset(link->hash);
 }
 
-static void finish_payload(struct link *link)
+static void finish_payload(struct link *link, int code)
 {
-    int code = 0;
-    if (XXH3_64bits_digest(link->hash) != link->checksum)
-        code = SGP_E_CHECKSUM;
-    else if (!isfinite(link->largest))
-        code = SGP_E_NOT_FINITE;
     link->into = NULL;
     link->events->payload(link, code);
 }
@@ -257,10 +253,15 @@ static void take_payload(struct link *link, size_t bytes)
     float most = sgp_kernels_best()->largest(link->into + link->checked / sizeof(float), whole);
     link->largest = most > link->largest ? most : link->largest;
     link->checked += whole * sizeof(float);
-    if (link->chunk == 0)
+    bool sound = true;
+    if (link->chunk == 0) {
         link->phase = LINK_HEADER;
-    if (link->received == link->expected) {
-        finish_payload(link);
+        sound = (uint32_t)XXH3_64bits_digest(link->hash) == link->header.checksum;
+    }
+    if (!sound || link->received == link->expected) {
+        finish_payload(link, !sound                    ? SGP_E_CHECKSUM
+                             : isfinite(link->largest) ? 0
+                                                       : SGP_E_NOT_FINITE);
         return;
     }
     sgp_time now = (sgp_time)uv_hrtime();

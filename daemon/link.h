@@ -78,13 +78,12 @@ struct link {
     struct sgp_wire_header header;
     struct sgp_wire_text text;
 
-    float *into;       /* where the payload goes; NULL while none is expected */
-    uint64_t expected; /* bytes of the payload */
-    uint64_t received; /* of these */
-    uint64_t checked;  /* of these, looked at: a multiple of 4 */
-    uint32_t chunk;    /* bytes left of the present chunk */
-    uint64_t checksum;
-    XXH3_state_t *hash;
+    float *into;        /* where the payload goes; NULL while none is expected */
+    uint64_t expected;  /* bytes of the payload */
+    uint64_t received;  /* of these */
+    uint64_t checked;   /* of these, looked at: a multiple of 4 */
+    uint32_t chunk;     /* bytes left of the present chunk */
+    XXH3_state_t *hash; /* of the present chunk */
     sgp_time heard;
 
     uint8_t queue[LINK_QUEUE_BYTES];

@@ -5,8 +5,6 @@
  * nothing but their task, the trainer and the vectors named in the task. */
 #include "task.h"
 
-#include "checksum.h"
-
 #include "sgp/kernels.h"
 
 static struct task *must_take(
@@ -68,8 +66,7 @@ static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
 static void post_done(struct task *task, enum sgp_event_type type, bool cancelled)
 {
     struct daemon *daemon = task->daemon;
-    struct sgp_event event = {
-        .type = type, .code = task->code, .slot = task->slot, .checksum = task->checksum};
+    struct sgp_event event = {.type = type, .code = task->code, .slot = task->slot};
     task_give(task);
     if (!cancelled)
         daemon_post(daemon, event);
@@ -113,7 +110,6 @@ static void run_publish(struct job *job)
     struct task *task = (struct task *)job;
     uint64_t count = task->trainer->parameters;
     task->trainer->methods->publish(task->trainer, task->place, (float)task->factor);
-    task->checksum = XXH3_64bits(*task->place, count * sizeof(float));
     if (task->looks)
         task->largest = sgp_kernels_best()->largest(*task->place, count);
 }

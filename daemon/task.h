@@ -26,7 +26,6 @@ struct task {
     struct sgp_comparison comparison; /* absorb: with it */
 
     int code;
-    uint64_t checksum;
     bool looks; /* publish: for the largest magnitude, too */
     float largest;
     struct sgp_training training;

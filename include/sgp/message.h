@@ -119,7 +119,6 @@ struct sgp_share {
     double weight;   /* fraction * source's w: enters the target's w exactly */
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
-    uint64_t checksum;      /* XXH3-64 of the payload */
     /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
      * itself. 0: an ordinary share. */
     double bequest;
@@ -140,7 +139,6 @@ struct sgp_estimate {
     sgp_round round; /* of the source when the copy was made */
     double weight;   /* > 0 */
     uint64_t payload_bytes;
-    uint64_t checksum; /* XXH3-64 of the payload */
 };
 
 struct sgp_goodbye {

@@ -101,7 +101,7 @@ enum sgp_event_type {
                             SGP_E_OUTSIZED (finite, and absurd), or SGP_E_CHECKSUM */
     SGP_EVENT_HEARD,     /* link: bytes of a payload came; a sign of life, at most one per 100 ms */
     SGP_EVENT_TRAINED,   /* the TRAIN job is done; code is 0 or SGP_E_DIVERGED */
-    SGP_EVENT_PUBLISHED, /* the PUBLISH job is done; checksum of the snapshot */
+    SGP_EVENT_PUBLISHED, /* the PUBLISH job is done */
     SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
     SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
     SGP_EVENT_ENOUGH,    /* the goal (accuracy) is reached: ask the fleet to stop training */
@@ -118,7 +118,6 @@ struct sgp_event {
     struct sgp_link link;
     int code;
     uint32_t slot;
-    uint64_t checksum;
     const struct sgp_message *message; /* borrowed for the call */
 };
 
@@ -130,7 +129,7 @@ enum sgp_effect_type {
     SGP_EFFECT_RECEIVE,  /* link, slot: the payload just announced belongs in this receive slot */
     SGP_EFFECT_TRAIN,    /* job: weight, steps, factor of the learning rate */
     SGP_EFFECT_PUBLISH, /* job: snapshot `slot` = x, x *= factor (1: a copy, for an estimate); answer
-                            with slot and checksum */
+                            with slot */
     SGP_EFFECT_ABSORB,  /* job: x[slice] += factor * receive slot */
     SGP_EFFECT_RESTORE, /* job: x[slice] += factor * snapshot slot; a share came back */
     SGP_EFFECT_NOTE,    /* something a person may want to read */

@@ -14,7 +14,7 @@
 #include "sgp/message.h"
 #include "sgp/status.h"
 
-#define SGP_WIRE_VERSION 1u
+#define SGP_WIRE_VERSION 2u
 #define SGP_WIRE_HEADER_BYTES 32u
 #define SGP_WIRE_BODY_MAX 1024u
 #define SGP_WIRE_FRAME_MAX (SGP_WIRE_HEADER_BYTES + SGP_WIRE_BODY_MAX) /* of a message */
@@ -28,7 +28,7 @@ struct sgp_wire_header {
     uint16_t type;
     uint32_t body_bytes;    /* <= SGP_WIRE_BODY_MAX */
     uint32_t payload_bytes; /* <= SGP_WIRE_CHUNK_MAX, a multiple of 4 */
-    uint32_t body_checksum;
+    uint32_t checksum;      /* sgp_wire_checksum of the body or payload that follows */
 };
 
 /* Where decoded strings live; the message borrows them. */
@@ -44,10 +44,10 @@ struct sgp_wire_text {
 SGP_API int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes);
 
-/* Write the header that goes before payload_bytes bytes of a share: 4 .. SGP_WIRE_CHUNK_MAX, a
- * multiple of 4. */
+/* Write the header that goes before payload_bytes bytes of a share (4 .. SGP_WIRE_CHUNK_MAX, a
+ * multiple of 4) with this checksum. */
 SGP_API void sgp_wire_chunk_header(
-    uint32_t payload_bytes, uint8_t ret_header[SGP_WIRE_HEADER_BYTES]);
+    uint32_t payload_bytes, uint32_t checksum, uint8_t ret_header[SGP_WIRE_HEADER_BYTES]);
 
 /* Whether bytes[0..count), the first of a connection, can begin a frame; any count, so that a
  * stranger is known before 32 bytes have come. Returns 0, or SGP_E_FRAME with a text that says who
@@ -68,7 +68,7 @@ SGP_API int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
 SGP_API int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,
     struct sgp_wire_text *text, struct sgp_message *ret_message, struct sgp_error *error);
 
-/* The checksum of headers and bodies: the low 32 bits of XXH3-64. */
+/* The checksum of headers, bodies and payloads: the low 32 bits of XXH3-64. */
 SGP_API uint32_t sgp_wire_checksum(const uint8_t *bytes, size_t count);
 
 #endif

@@ -365,7 +365,7 @@ void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struc
 void sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate);
 void sgp_core_estimate_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
-void sgp_core_copied(struct sgp_node *node, uint64_t checksum);
+void sgp_core_copied(struct sgp_node *node);
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
 
 /* pace.c */
@@ -377,7 +377,7 @@ double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate
 /* round.c */
 void sgp_core_advance(struct sgp_node *node);
 void sgp_core_trained(struct sgp_node *node, int code);
-void sgp_core_published(struct sgp_node *node, uint64_t checksum);
+void sgp_core_published(struct sgp_node *node);
 void sgp_core_enough(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);

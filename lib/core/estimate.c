@@ -173,10 +173,9 @@ void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struc
         release(node);
 }
 
-void sgp_core_copied(struct sgp_node *node, uint64_t checksum)
+void sgp_core_copied(struct sgp_node *node)
 {
     node->handing.publishing = false;
-    node->handing.estimate.checksum = checksum;
     if (node->handing.peer == SGP_SLOT_NONE)
         release(node);
 }

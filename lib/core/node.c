@@ -283,9 +283,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
         break;
     case SGP_EVENT_PUBLISHED:
         if (node->handing.publishing && event->slot == node->handing.slot)
-            sgp_core_copied(node, event->checksum);
+            sgp_core_copied(node);
         else
-            sgp_core_published(node, event->checksum);
+            sgp_core_published(node);
         break;
     case SGP_EVENT_ABSORBED:
         sgp_assert(node->receives[event->slot].state == SGP_RECEIVE_ABSORBING);

@@ -286,7 +286,7 @@ void sgp_core_trained(struct sgp_node *node, int code)
     sgp_core_pause(node, true);
 }
 
-void sgp_core_published(struct sgp_node *node, uint64_t checksum)
+void sgp_core_published(struct sgp_node *node)
 {
     sgp_assert(node->stage == SGP_STAGE_PUBLISHING);
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
@@ -294,7 +294,6 @@ void sgp_core_published(struct sgp_node *node, uint64_t checksum)
         struct sgp_owed *owed = &node->links[i].owed;
         if (!owed->exists || !owed->publishing)
             continue;
-        owed->share.checksum = checksum;
         owed->publishing = false;
     }
     node->snapshot_users[node->publish_slot]--;

@@ -200,7 +200,8 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
                share->slice.first <= dimension - share->slice.count);
     memcpy(received, source->snapshots + connection->snapshot * dimension + share->slice.first,
         share->payload_bytes);
-    if (XXH3_64bits(received, share->payload_bytes) != share->checksum) {
+    if (XXH3_64bits(source->snapshots + connection->snapshot * dimension,
+            dimension * sizeof *source->snapshots) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,
             "%s changed snapshot %u while share %llu of it was under way",
             sgp_sim_name(sim, source->index), connection->snapshot,

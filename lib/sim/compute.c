@@ -132,7 +132,7 @@ static int train(struct sgp_sim_host *host, const struct sgp_sim_job *job)
         host->trainer, job->weight, job->steps, job->factor, &training);
 }
 
-static uint64_t publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, float *snapshot)
+static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, float *snapshot)
 {
     double *outstanding = &host->outstanding[job->slot];
     if (*outstanding > SGP_SIM_MASS_SLACK)
@@ -142,7 +142,7 @@ static uint64_t publish(struct sgp_sim_host *host, const struct sgp_sim_job *job
     host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
     memcpy(snapshot, host->lent, bytes);
     *outstanding = 1 - job->factor;
-    return XXH3_64bits(snapshot, bytes);
+    host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
 }
 
 static void absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *share)
@@ -167,7 +167,7 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         sgp_sim_check_job(host, NULL, 0, slice);
     } else if (job->work == SGP_SIM_PUBLISH) {
         event->type = SGP_EVENT_PUBLISHED;
-        event->checksum = publish(host, job, snapshot);
+        publish(host, job, snapshot);
         sgp_sim_check_job(host, snapshot, job->factor - 1, slice);
     } else if (job->work == SGP_SIM_ABSORB) {
         event->type = SGP_EVENT_ABSORBED;

@@ -121,6 +121,7 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     host->snapshot_count = needs.snapshots;
     host->receive_count = needs.receives;
     host->snapshots = calloc(needs.snapshots, dimension * sizeof *host->snapshots);
+    host->digests = calloc(needs.snapshots, sizeof *host->digests);
     host->outstanding = calloc(needs.snapshots, sizeof *host->outstanding);
     host->received = calloc(needs.receives, dimension * sizeof *host->received);
     host->receives = calloc(needs.receives, sizeof *host->receives);
@@ -130,8 +131,9 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
         sim->effects.capacity = needs.effects;
     if (sim->options.checkpoint_ns > 0)
         host->checkpoint.x = calloc(dimension, sizeof *host->checkpoint.x);
-    bool complete = host->snapshots && host->outstanding && host->received && host->receives &&
-                    host->record.links && (host->checkpoint.x || sim->options.checkpoint_ns == 0);
+    bool complete = host->snapshots && host->digests && host->outstanding && host->received &&
+                    host->receives && host->record.links &&
+                    (host->checkpoint.x || sim->options.checkpoint_ns == 0);
     return complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
 }
 
@@ -268,6 +270,7 @@ static void finish_host(struct sgp_sim_host *host)
         host->trainer->methods->destroy(host->trainer);
     sgp_vector_destroy(host->lent);
     free(host->snapshots);
+    free(host->digests);
     free(host->outstanding);
     free(host->received);
     free(host->receives);

@@ -243,6 +243,7 @@ int sgp_sim_make_room(
     uint32_t effects = most(had_effects, needs->effects);
     struct sgp_record *record = &host->record;
     bool room = extend(&host->snapshots, had_snapshots, snapshots, bytes) &&
+                extend(&host->digests, had_snapshots, snapshots, sizeof *host->digests) &&
                 extend(&host->outstanding, had_snapshots, snapshots, sizeof *host->outstanding) &&
                 extend(&host->received, had_receives, receives, bytes) &&
                 extend(&host->receives, had_receives, receives, sizeof *host->receives) &&

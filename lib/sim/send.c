@@ -117,8 +117,7 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
         return (struct sgp_share){.number = 0};
     return (struct sgp_share){.round = estimate->round,
         .slice = {0, sim->options.dimension},
-        .payload_bytes = estimate->payload_bytes,
-        .checksum = estimate->checksum};
+        .payload_bytes = estimate->payload_bytes};
 }
 
 void sgp_sim_send(

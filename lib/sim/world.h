@@ -113,6 +113,7 @@ struct sgp_sim_host {
     uint32_t out_count, link_count;
     uint32_t snapshot_count, receive_count;
     float *snapshots;    /* snapshot_count x dimension */
+    uint64_t *digests;   /* of the snapshots, when they were published */
     float *lent;         /* exchanged with the trainer: the vector that it published last */
     double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
                             sum of the float32 fractions that trainers work with */

@@ -66,7 +66,7 @@ int sgp_wire_encode(
     struct sgp_wire_header header = {.version = SGP_WIRE_VERSION,
         .type = (uint16_t)message->type,
         .body_bytes = (uint32_t)writer.count,
-        .body_checksum = sgp_wire_checksum(writer.bytes, writer.count)};
+        .checksum = sgp_wire_checksum(writer.bytes, writer.count)};
     sgp_wire_header_encode(&header, frame);
     *ret_bytes = SGP_WIRE_HEADER_BYTES + writer.count;
     return 0;
@@ -161,7 +161,7 @@ int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *bo
 
     struct sgp_message message = {.type = (enum sgp_message_type)header->type};
     const char *type = sgp_message_type_name(message.type);
-    if (sgp_wire_checksum(body, header->body_bytes) != header->body_checksum)
+    if (sgp_wire_checksum(body, header->body_bytes) != header->checksum)
         return sgp_fail(error, SGP_E_FRAME, "%s frame: the body's checksum does not match", type);
     struct reader reader = {.bytes = body, .count = header->body_bytes};
     int32_t announced = read_array(&reader);

@@ -93,7 +93,6 @@ static const struct sgp_field share_fields[] = {
     U64("first", share.slice.first, 0, SGP_PARAMETERS_MAX),
     U64("count", share.slice.count, 0, SGP_PARAMETERS_MAX),
     U64("payload_bytes", share.payload_bytes, 0, 4 * SGP_PARAMETERS_MAX),
-    U64("checksum", share.checksum, 0, UINT64_MAX),
     LATER_BOOL("asks", share.asks),
     LATER_REAL("bequest", share.bequest, SGP_NODES_MAX),
 };
@@ -116,7 +115,6 @@ static const struct sgp_field estimate_fields[] = {
     ROUND("round", estimate.round, 0),
     REAL("weight", estimate.weight, 0),
     U64("payload_bytes", estimate.payload_bytes, 4, 4 * SGP_PARAMETERS_MAX),
-    U64("checksum", estimate.checksum, 0, UINT64_MAX),
 };
 
 #define LIST(fields) (*ret_count = sizeof(fields) / sizeof *(fields), (fields))

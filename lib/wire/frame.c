@@ -14,7 +14,7 @@ enum { /* offsets; little-endian */
     BODY_BYTES_AT = 8,
     PAYLOAD_BYTES_AT = 12,
     RESERVED_AT = 16,
-    BODY_CHECKSUM_AT = 24,
+    FOLLOWING_CHECKSUM_AT = 24,
     CHECKSUM_AT = 28,
 };
 
@@ -49,15 +49,18 @@ void sgp_wire_header_encode(
     put(bytes + TYPE_AT, header->type, 2);
     put(bytes + BODY_BYTES_AT, header->body_bytes, 4);
     put(bytes + PAYLOAD_BYTES_AT, header->payload_bytes, 4);
-    put(bytes + BODY_CHECKSUM_AT, header->body_checksum, 4);
+    put(bytes + FOLLOWING_CHECKSUM_AT, header->checksum, 4);
     put(bytes + CHECKSUM_AT, sgp_wire_checksum(bytes, CHECKSUM_AT), 4);
 }
 
-void sgp_wire_chunk_header(uint32_t payload_bytes, uint8_t ret_header[SGP_WIRE_HEADER_BYTES])
+void sgp_wire_chunk_header(
+    uint32_t payload_bytes, uint32_t checksum, uint8_t ret_header[SGP_WIRE_HEADER_BYTES])
 {
     sgp_assert(payload_bytes > 0 && payload_bytes <= SGP_WIRE_CHUNK_MAX && payload_bytes % 4 == 0);
-    struct sgp_wire_header header = {
-        .version = SGP_WIRE_VERSION, .type = SGP_WIRE_CHUNK, .payload_bytes = payload_bytes};
+    struct sgp_wire_header header = {.version = SGP_WIRE_VERSION,
+        .type = SGP_WIRE_CHUNK,
+        .payload_bytes = payload_bytes,
+        .checksum = checksum};
     sgp_wire_header_encode(&header, ret_header);
 }
 
@@ -91,13 +94,13 @@ int sgp_wire_start_check(const uint8_t *bytes, size_t count, struct sgp_error *e
 static int check(
     const struct sgp_wire_header *header, const uint8_t *bytes, struct sgp_error *error)
 {
-    static const uint8_t zero[BODY_CHECKSUM_AT - RESERVED_AT];
+    static const uint8_t zero[FOLLOWING_CHECKSUM_AT - RESERVED_AT];
     bool chunk = header->type == SGP_WIRE_CHUNK;
     if (!chunk && (header->type < SGP_HELLO || header->type > SGP_ESTIMATE))
         return sgp_fail(error, SGP_E_FRAME, "frame type %u is not known", header->type);
     if (memcmp(bytes + RESERVED_AT, zero, sizeof zero) != 0)
         return sgp_fail(error, SGP_E_FRAME, "reserved bytes of the header are not 0");
-    if (chunk ? header->body_bytes != 0 || header->body_checksum != 0
+    if (chunk ? header->body_bytes != 0
               : header->body_bytes == 0 || header->body_bytes > SGP_WIRE_BODY_MAX)
         return sgp_fail(error, SGP_E_FRAME,
             "a body of %u bytes; a message has 1 to %u, a chunk none", header->body_bytes,
@@ -123,7 +126,7 @@ int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
         .type = (uint16_t)get(bytes + TYPE_AT, 2),
         .body_bytes = get(bytes + BODY_BYTES_AT, 4),
         .payload_bytes = get(bytes + PAYLOAD_BYTES_AT, 4),
-        .body_checksum = get(bytes + BODY_CHECKSUM_AT, 4)};
+        .checksum = get(bytes + FOLLOWING_CHECKSUM_AT, 4)};
     if (header.version != SGP_WIRE_VERSION) {
         *ret_header = header;
         return sgp_fail(error, SGP_E_VERSION,

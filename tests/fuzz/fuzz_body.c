@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sgp_wire_header header = {.version = SGP_WIRE_VERSION,
         .type = (uint16_t)(SGP_HELLO + data[0] % SGP_ESTIMATE),
         .body_bytes = (uint32_t)(size - 1),
-        .body_checksum = sgp_wire_checksum(body, size - 1)};
+        .checksum = sgp_wire_checksum(body, size - 1)};
     struct sgp_wire_text text, text_again;
     struct sgp_message message, again;
     struct sgp_error error = {0};

@@ -69,9 +69,11 @@ def unpack(data):
     return values
 
 
-def frame(kind, body=b"", payload=b"", version=1):
+def frame(kind, body=b"", payload=b"", version=2, announced=None):
+    """`announced`: what the checksum is of, in the place of the body or payload that follows."""
+    follows = body + payload if announced is None else announced
     header = MAGIC + struct.pack("<HHIIQI", version, kind, len(body), len(payload), 0,
-                                 checksum(body) & 0xFFFFFFFF if body else 0)
+                                 checksum(follows) & 0xFFFFFFFF)
     return header + struct.pack("<I", checksum(header) & 0xFFFFFFFF) + body + payload
 
 
@@ -105,8 +107,8 @@ class Peer:
         pulse = [self.state, False, self.round, self.next_round, self.ends, None]
         self.send_bytes(frame(kind, pack(pulse + list(fields))))
 
-    def chunk(self, payload):
-        self.send_bytes(frame(CHUNK, payload=payload))
+    def chunk(self, payload, announced=None):
+        self.send_bytes(frame(CHUNK, payload=payload, announced=announced))
 
     def take(self, count):
         data = b""
@@ -132,8 +134,11 @@ class Peer:
 
     def take_frame(self):
         header = self.take(32)
-        kind, body, payload = struct.unpack_from("<HII", header, 6)
-        return kind, self.take(body), self.take(payload)
+        kind, body_bytes, payload_bytes = struct.unpack_from("<HII", header, 6)
+        body, payload = self.take(body_bytes), self.take(payload_bytes)
+        [announced] = struct.unpack_from("<I", header, 24)
+        assert announced == checksum(body + payload) & 0xFFFFFFFF
+        return kind, body, payload
 
     def until_closed(self):
         """Read everything; what kinds of frames came, and the fields of the last one."""

@@ -43,12 +43,12 @@ class Hostile(Trio):
 
     def test_another_version_is_told_both_numbers(self):
         stranger = self.connect()
-        stranger.send_bytes(peer.frame(peer.HELLO, b"whatever version 2 says", version=2))
+        stranger.send_bytes(peer.frame(peer.HELLO, b"whatever version 3 says", version=3))
         kinds, last = stranger.until_closed()
         self.assertEqual(kinds, [peer.GOODBYE])
         self.assertEqual(last[0], 9)
-        self.fleet_.wait_log(0, "protocol version 2")
-        self.assertIn("version 1", self.node.log())
+        self.fleet_.wait_log(0, "protocol version 3")
+        self.assertIn("version 2", self.node.log())
         self.assert_goes_on()
 
     def test_silent_callers_do_not_keep_a_neighbour_out(self):
@@ -141,8 +141,8 @@ class Hostile(Trio):
     def test_a_payload_that_was_damaged_ends_the_connection(self):
         n2, round_ = self.credited()
         payload = bytes(4 * self.parameters)
-        self.share(n2, round_, payload, announced=b"something else")
-        n2.chunk(payload)
+        self.share(n2, round_, payload)
+        n2.chunk(payload, announced=b"something else")
         self.assertEqual(n2.until_closed()[1][0], 11)
         self.assertEqual(self.node.peer("n2", "in")["shares_received"], 0)
         self.assert_goes_on()

@@ -53,11 +53,10 @@ class Trio(FleetTest):
         _, [round_] = n2.receive(peer.CREDIT)
         return n2, round_
 
-    def share(self, n2, round_, payload, announced=None, **changes):
+    def share(self, n2, round_, payload, **changes):
         """Announce a share; `changes` are of its fields."""
         fields = {"number": 1, "round": round_, "fraction": 0.5, "weight": 0.5, "first": 0,
-                  "count": self.parameters, "payload_bytes": len(payload),
-                  "checksum": peer.checksum(payload if announced is None else announced), **changes}
+                  "count": self.parameters, "payload_bytes": len(payload), **changes}
         n2.send(peer.SHARE, *fields.values())
 
     def retire(self):

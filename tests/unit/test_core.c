@@ -31,11 +31,10 @@ static void give_first(struct desk *desk)
     const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(publish);
     cr_assert(eq(dbl, publish->factor, 0.5));
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 42});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, 1);
     cr_assert_not_null(sent);
     cr_assert(eq(u64, sent->message.share.number, 1));
-    cr_assert(eq(u64, sent->message.share.checksum, 42));
     cr_assert(eq(dbl, sent->message.share.weight, 0.5));
     cr_assert(eq(i64, sent->message.pulse.next_round, 1));
     cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
@@ -615,7 +614,7 @@ Test(core, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
         double before = status_of(&desk).weight;
         post_type(&desk, SGP_EVENT_TRAINED);
         if (k < 2)
-            post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+            post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
         const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
         cr_assert_not_null(sent);
         cr_assert(eq(dbl, sent->message.share.weight, given[k]));
@@ -639,7 +638,7 @@ static bool give_and_get(struct desk *desk, uint64_t k, double gain)
     grant(desk, 1, (sgp_round)k);
     post_type(desk, SGP_EVENT_TRAINED);
     bool told = find_note(desk, SGP_NOTE_STARVING) != NULL;
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(desk, 1, k + 1, SGP_REASON_NONE);
     struct sgp_message share = share_of(k + 1, (sgp_round)k, (sgp_round)k + 1);
     share.share.weight = gain;

@@ -56,7 +56,7 @@ static void publish(struct desk *desk, double keep)
     const struct sgp_effect *effect = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(effect);
     cr_assert(eq(dbl, effect->factor, keep));
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
 }
 
 Test(gift, one_by_lot_is_given_half_and_asked)

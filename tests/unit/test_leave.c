@@ -29,7 +29,7 @@ static void leave_in_round_one(struct desk *desk)
     grant(desk, 1, 0);
     grant(desk, 2, 0);
     post_type(desk, SGP_EVENT_TRAINED);
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(desk, 1, 1, SGP_REASON_NONE);
     acknowledge(desk, 2, 1, SGP_REASON_NONE);
     for (uint32_t i = 1; i < 3; i++) {
@@ -57,8 +57,7 @@ static void hand_over_to(struct desk *desk, uint32_t heir)
     const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(publish);
     cr_assert(eq(dbl, publish->factor, 0));
-    post(desk,
-        (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->slot, .checksum = 6});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->slot});
     cr_assert_not_null(bequest_to(desk, heir));
     cr_assert(eq(dbl, bequest_to(desk, heir)->weight, 1.5));
     cr_assert(eq(dbl, bequest_to(desk, heir)->fraction, 1));
@@ -214,7 +213,7 @@ Test(leave, a_share_owed_to_one_that_has_left_comes_home)
     grant(&desk, 1, 0);
     grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_DRAINING;
@@ -393,7 +392,7 @@ Test(leave, a_farewell_before_the_greeting_settles_nothing)
     grant(&desk, 1, 0);
     grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     post(&desk,
         (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
     come_up(&desk, 1, SGP_OUT);
@@ -445,7 +444,7 @@ Test(leave, two_that_leave_do_not_wait_for_each_other)
     post_type(&desk, SGP_EVENT_TRAINED);
     post(&desk,
         (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .checksum = 5});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(&desk, 2, 1, SGP_REASON_NONE);
     for (uint32_t i = 1; i < 3; i++) {
         say(&desk, i, SGP_IN, share_of(1, 0, 1));

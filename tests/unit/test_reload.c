@@ -283,7 +283,7 @@ static void train(struct desk *desk)
 
 static void publish(struct desk *desk)
 {
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = 0, .checksum = 9});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = 0});
 }
 
 /* The rest of round 0 from any stage: what is still missing happens, and round 1 begins. `done` counts
