@@ -1,0 +1,63 @@
+"""What a daemon's vectors take: its peak of memory beside the written sum (docs/PERFORMANCE.md, `sgpd --check`).
+
+A vector is as long as the model, 16 MiB here and 100 MB in a long run. The rows are a few kilobytes."""
+import re
+import signal
+import subprocess
+
+import fleet
+from fleet import FleetTest
+
+FEATURES = 6
+WIDTH = 5000 if fleet.LONG else 2040
+VECTOR = 4 * ((FEATURES + 1) * WIDTH + (WIDTH + 1) * WIDTH + (WIDTH + 1) * 2)
+BASE = 30 << 20 # what is not a vector: libraries, the stack of OpenBLAS, links
+OPTIONS = {"train.epochs": None, "train.rounds": "1G", "train.batch": "8", "data.holdout": None,
+           "model.layers": "dense %d relu, dense %d relu, dense 2" % (WIDTH, WIDTH),
+           "optimizer.kind": "nesterov", "train.checkpoint_seconds": "0"}
+
+
+def peak(node):
+    """The most memory that a daemon ever had, in bytes."""
+    with open("/proc/%d/status" % node.process.pid) as file:
+        return int(re.search(r"VmHWM:\s*(\d+) kB", file.read()).group(1)) << 10
+
+
+class Memory(FleetTest):
+    def start(self):
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        f.wait_round(0, 12, 600)
+        return f
+
+    def written_sum(self, node):
+        """What `sgpd --check` says that the daemon may need at most, in bytes."""
+        node.end()
+        text = subprocess.run([fleet.SGPD, "--check", "-c", node.configuration], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        return float(re.search(r"^ *sum +([\d.]+) MiB", text, re.MULTILINE).group(1)) * (1 << 20)
+
+    def test_a_healthy_fleet_needs_seven_vectors(self):
+        f = self.start()
+        peaks = [peak(node) for node in f.nodes]
+        for node, most in zip(f.nodes, peaks):
+            self.assertEqual(node.status()["parameters"] * 4, VECTOR)
+            self.assertLessEqual(most, 7 * VECTOR + BASE, node.name)
+            self.assertGreater(most, 3 * VECTOR, "x, gradient and velocity at least")
+        self.assertLessEqual(max(peaks), self.written_sum(f.nodes[0]) + BASE)
+
+    def test_one_more_for_a_neighbour_that_is_not_reached(self):
+        f = self.start()
+        stopped, others = f.nodes[0], f.nodes[1:]
+        stopped.kill(signal.SIGSTOP)
+        try:
+            now = max(node.status()["round"] for node in others)
+            f.wait("the others to go on", lambda: all(n.status()["round"] > now + 12 for n in others), 600)
+            for node in others:
+                self.assertLessEqual(peak(node), 8 * VECTOR + BASE, node.name)
+        finally:
+            stopped.kill(signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    fleet.main()
