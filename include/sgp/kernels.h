@@ -59,6 +59,10 @@ struct sgp_kernels {
     void (*bias)(float *y, const float *bias, float scale, size_t rows, size_t columns);
     /* y[r][c] = relu(y[r][c] + scale * bias[c]); a NaN stays one */
     void (*bias_relu)(float *y, const float *bias, float scale, size_t rows, size_t columns);
+    /* y[r][c] = tanh(y[r][c] + scale * bias[c]), or its sigmoid 1 / (1 + exp(-.)), within 4e-7 of the value
+     * relative to it (of a sigmoid: of 1e-31, where that is more); a NaN stays one */
+    void (*bias_tanh)(float *y, const float *bias, float scale, size_t rows, size_t columns);
+    void (*bias_sigmoid)(float *y, const float *bias, float scale, size_t rows, size_t columns);
     /* sums[c] = delta[0][c] + delta[1][c] + ..., from the first row to the last */
     void (*column_sums)(float *sums, const float *delta, size_t rows, size_t columns);
     /* delta[r][c] = 0 where y[r][c] is not above 0; then as column_sums */

@@ -3,6 +3,7 @@
 #include "twins.h"
 
 #include <math.h>
+#include <string.h>
 
 static void scale(float *y, const float *x, float factor, size_t count)
 {
@@ -113,6 +114,60 @@ static void bias_relu(float *y, const float *b, float scale, size_t rows, size_t
         }
 }
 
+/* exp(value) = *ret_power * (1 + what is returned), for EXP_LEAST <= value <= EXP_GREATEST. */
+static float exponential(float *ret_power, float value)
+{
+    float rounded = value * EXP_LOG2_E + EXP_ROUNDER;
+    float n = rounded - EXP_ROUNDER;
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    bits = (bits << EXP_SHIFT) + EXP_BIAS;
+    memcpy(ret_power, &bits, sizeof bits);
+    float r = (value - n * EXP_LN2_HIGH) - n * EXP_LN2_LOW;
+    float sum = 1.0f / 5040;
+    sum = sum * r + 1.0f / 720;
+    sum = sum * r + 1.0f / 120;
+    sum = sum * r + 1.0f / 24;
+    sum = sum * r + 1.0f / 6;
+    sum = sum * r + 0.5f;
+    sum = sum * r + 1.0f;
+    return sum * r;
+}
+
+/* (exp(2v) - 1) / (exp(2v) + 1), of |v|, so that nothing cancels near 0. */
+static float hyperbolic_tangent(float value)
+{
+    float magnitude = fabsf(value);
+    magnitude = magnitude > TANH_GREATEST ? TANH_GREATEST : magnitude;
+    float power;
+    float part = exponential(&power, magnitude + magnitude);
+    float above = power * part + (power - 1.0f);
+    return copysignf(above / (above + 2.0f), value);
+}
+
+static float sigmoid(float value)
+{
+    float opposite = -value > EXP_GREATEST ? EXP_GREATEST : -value;
+    opposite = opposite < EXP_LEAST ? EXP_LEAST : opposite;
+    float power;
+    float part = exponential(&power, opposite);
+    return 1.0f / (1.0f + (power * part + power));
+}
+
+static void bias_tanh(float *y, const float *b, float scale, size_t rows, size_t columns)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            y[r * columns + c] = hyperbolic_tangent(y[r * columns + c] + scale * b[c]);
+}
+
+static void bias_sigmoid(float *y, const float *b, float scale, size_t rows, size_t columns)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            y[r * columns + c] = sigmoid(y[r * columns + c] + scale * b[c]);
+}
+
 static void column_sums(float *sums, const float *delta, size_t rows, size_t columns)
 {
     for (size_t c = 0; c < columns; c++)
@@ -173,6 +228,8 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .widen = widen,
     .bias = bias,
     .bias_relu = bias_relu,
+    .bias_tanh = bias_tanh,
+    .bias_sigmoid = bias_sigmoid,
     .column_sums = column_sums,
     .relu_backward = relu_backward,
     .narrow_product = narrow_product,

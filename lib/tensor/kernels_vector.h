@@ -16,6 +16,7 @@
 #define VECTOR(type, bytes) type __attribute__((vector_size(bytes), aligned(4), may_alias))
 typedef VECTOR(float, VECTOR_BYTES) floats;
 typedef VECTOR(int32_t, VECTOR_BYTES) integers;
+typedef VECTOR(uint32_t, VECTOR_BYTES) words;
 typedef VECTOR(double, VECTOR_BYTES) doubles;
 typedef VECTOR(
     float, VECTOR_BYTES / 2) halves; /* as many floats as there are doubles in a vector */
@@ -179,6 +180,71 @@ static void bias_relu(float *y, const float *b, float scale, size_t rows, size_t
     }
 }
 
+static floats choose(integers mask, floats yes, floats no)
+{
+    return (floats)((mask & (integers)yes) | (~mask & (integers)no));
+}
+
+/* As in the reference, and so are the two below. */
+static floats exponential(floats *ret_power, floats value)
+{
+    floats rounded = value * EXP_LOG2_E + EXP_ROUNDER;
+    floats n = rounded - EXP_ROUNDER;
+    *ret_power = (floats)(((words)rounded << EXP_SHIFT) + EXP_BIAS);
+    floats r = (value - n * EXP_LN2_HIGH) - n * EXP_LN2_LOW;
+    floats sum = r * (1.0f / 5040) + 1.0f / 720;
+    sum = sum * r + 1.0f / 120;
+    sum = sum * r + 1.0f / 24;
+    sum = sum * r + 1.0f / 6;
+    sum = sum * r + 0.5f;
+    sum = sum * r + 1.0f;
+    return sum * r;
+}
+
+static floats hyperbolic_tangent(floats value)
+{
+    integers sign = (integers)value & INT32_MIN;
+    floats magnitude = (floats)((integers)value & INT32_MAX);
+    floats most = (floats){0} + TANH_GREATEST;
+    magnitude = choose(magnitude > most, most, magnitude);
+    floats power;
+    floats part = exponential(&power, magnitude + magnitude);
+    floats above = power * part + (power - 1.0f);
+    return (floats)((integers)(above / (above + 2.0f)) | sign);
+}
+
+static floats sigmoid(floats value)
+{
+    floats most = (floats){0} + EXP_GREATEST;
+    floats least = (floats){0} + EXP_LEAST;
+    floats opposite = choose(-value > most, most, -value);
+    opposite = choose(opposite < least, least, opposite);
+    floats power;
+    floats part = exponential(&power, opposite);
+    return 1.0f / (1.0f + (power * part + power));
+}
+
+static void bias_tanh(float *y, const float *b, float scale, size_t rows, size_t columns)
+{
+    size_t whole = WHOLE(columns);
+    for (size_t r = 0; r < rows; r++, y += columns) {
+        for (size_t c = 0; c < whole; c += FLOATS)
+            *(floats *)(y + c) =
+                hyperbolic_tangent(*(floats *)(y + c) + *(const floats *)(b + c) * scale);
+        reference->bias_tanh(y + whole, b + whole, scale, 1, columns - whole);
+    }
+}
+
+static void bias_sigmoid(float *y, const float *b, float scale, size_t rows, size_t columns)
+{
+    size_t whole = WHOLE(columns);
+    for (size_t r = 0; r < rows; r++, y += columns) {
+        for (size_t c = 0; c < whole; c += FLOATS)
+            *(floats *)(y + c) = sigmoid(*(floats *)(y + c) + *(const floats *)(b + c) * scale);
+        reference->bias_sigmoid(y + whole, b + whole, scale, 1, columns - whole);
+    }
+}
+
 static void column_sums(float *sums, const float *delta, size_t rows, size_t columns)
 {
     memset(sums, 0, columns * sizeof *sums);
@@ -224,6 +290,8 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .widen = widen,
     .bias = bias,
     .bias_relu = bias_relu,
+    .bias_tanh = bias_tanh,
+    .bias_sigmoid = bias_sigmoid,
     .column_sums = column_sums,
     .relu_backward = relu_backward,
     .narrow_product = narrow_product,

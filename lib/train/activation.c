@@ -3,13 +3,7 @@
 
 #include "sgp/kernels.h"
 
-#include <math.h>
 #include <string.h>
-
-static float sigmoid(float value)
-{
-    return 1.0f / (1.0f + expf(-value));
-}
 
 void sgp_activation_forward(enum sgp_activation activation, float *y, const float *bias,
     float scale, size_t rows, size_t columns)
@@ -23,14 +17,10 @@ void sgp_activation_forward(enum sgp_activation activation, float *y, const floa
         kernels->bias_relu(y, bias, scale, rows, columns);
         break;
     case SGP_ACTIVATION_TANH:
-        for (size_t r = 0; r < rows; r++, y += columns)
-            for (size_t c = 0; c < columns; c++)
-                y[c] = tanhf(y[c] + scale * bias[c]);
+        kernels->bias_tanh(y, bias, scale, rows, columns);
         break;
     case SGP_ACTIVATION_SIGMOID:
-        for (size_t r = 0; r < rows; r++, y += columns)
-            for (size_t c = 0; c < columns; c++)
-                y[c] = sigmoid(y[c] + scale * bias[c]);
+        kernels->bias_sigmoid(y, bias, scale, rows, columns);
         break;
     }
 }

@@ -89,6 +89,14 @@ static void call_bias_relu(const struct sgp_kernels *t, struct arena *r, size_t 
 {
     t->bias_relu(r->a + o, r->b + 1, 1.7f, ROWS(n), n);
 }
+static void call_bias_tanh(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->bias_tanh(r->a + o, r->b + 1, 1.7f, ROWS(n), n);
+}
+static void call_bias_sigmoid(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->bias_sigmoid(r->a + o, r->b + 1, 1.7f, ROWS(n), n);
+}
 static void call_column_sums(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     t->column_sums(r->a + o, r->b + 1, ROWS(n), n);
@@ -122,9 +130,10 @@ static const struct {
 } calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"combine", call_combine},
     {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
     {"nesterov", call_nesterov}, {"widen", call_widen}, {"bias", call_bias},
-    {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
-    {"relu_backward", call_relu_backward}, {"distance", call_distance},
-    {"narrow_product", call_narrow_product}, {"narrow_gradient", call_narrow_gradient}};
+    {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums}, {"bias_tanh", call_bias_tanh},
+    {"bias_sigmoid", call_bias_sigmoid}, {"relu_backward", call_relu_backward},
+    {"distance", call_distance}, {"narrow_product", call_narrow_product},
+    {"narrow_gradient", call_narrow_gradient}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
     uint64_t seed, bool special)
@@ -297,7 +306,41 @@ Test(kernels, narrow_products_of_tall_batches)
                     check_tall(twins[t], rows[r], inputs, outputs);
 }
 
-Test(kernels, relu_keeps_nan_so_that_divergence_is_seen)
+/* One value through a kernel with bias 0. */
+static float curve_at(void (*curve)(float *, const float *, float, size_t, size_t), float value)
+{
+    const float bias = 0.0f;
+    curve(&value, &bias, 1.0f, 1, 1);
+    return value;
+}
+
+static double relative_error(float got, double expected, double least)
+{
+    return fabs((double)got - expected) / fmax(fabs(expected), least);
+}
+
+Test(kernels, curves_are_near_their_functions)
+{
+    const struct sgp_kernels *k = sgp_kernels_reference(); /* whose bits the others give */
+    double worst = 0.0;
+    for (double v = 1e-30; v < 200.0; v *= 1.0003) {
+        float value = (float)v;
+        double x = (double)value;
+        double tanh_error = relative_error(curve_at(k->bias_tanh, value), tanh(x), 0.0);
+        double above = relative_error(curve_at(k->bias_sigmoid, value), 1 / (1 + exp(-x)), 0.0);
+        double below = relative_error(curve_at(k->bias_sigmoid, -value), 1 / (1 + exp(x)), 1e-31);
+        worst = fmax(worst, fmax(tanh_error, fmax(above, below)));
+        cr_assert(eq(flt, curve_at(k->bias_tanh, -value), -curve_at(k->bias_tanh, value)));
+    }
+    cr_assert(lt(dbl, worst, 4e-7));
+    cr_assert(eq(flt, curve_at(k->bias_tanh, 0.0f), 0.0f));
+    cr_assert(eq(flt, curve_at(k->bias_tanh, INFINITY), 1.0f));
+    cr_assert(eq(flt, curve_at(k->bias_sigmoid, 0.0f), 0.5f));
+    cr_assert(eq(flt, curve_at(k->bias_sigmoid, INFINITY), 1.0f));
+    cr_assert(lt(flt, curve_at(k->bias_sigmoid, -INFINITY), 1e-37f));
+}
+
+Test(kernels, activations_keep_nan_so_that_divergence_is_seen)
 {
     const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
     size_t count = sgp_kernels_all(twins);
@@ -307,6 +350,10 @@ Test(kernels, relu_keeps_nan_so_that_divergence_is_seen)
         for (size_t i = 0; i < 17; i++)
             y[i] = NAN;
         twins[t]->bias_relu(y, bias, 1.0f, 1, 17);
+        for (size_t i = 0; i < 17; i++)
+            cr_assert(isnan(y[i]), "%s", twins[t]->name);
+        twins[t]->bias_tanh(y, bias, 1.0f, 1, 17);
+        twins[t]->bias_sigmoid(y, bias, 1.0f, 1, 17);
         for (size_t i = 0; i < 17; i++)
             cr_assert(isnan(y[i]), "%s", twins[t]->name);
     }
