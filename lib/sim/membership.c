@@ -119,29 +119,73 @@ void sgp_sim_schedule_reloads(struct sgp_sim *sim)
 
 enum { MARK_OUT = 1, MARK_IN = 2 };
 
-static void mark_peers(const struct sgp_sim_file *file, uint32_t host, unsigned char *marks)
+struct peers {            /* of one host */
+    unsigned char *marks; /* by host */
+    uint32_t *hosts;      /* those that bear a mark */
+    uint32_t count;
+};
+
+static void mark(struct peers *peers, uint32_t host, unsigned char mark)
+{
+    if (peers->marks[host] == 0)
+        peers->hosts[peers->count++] = host;
+    peers->marks[host] |= mark;
+}
+
+static void mark_peers(const struct sgp_sim_file *file, uint32_t host, struct peers *peers)
 {
     uint32_t self = file->nodes[host], count;
     for (uint32_t p = 0; p < file->topology->phase_count && self != SGP_SLOT_NONE; p++) {
         const struct sgp_phase *phase = &file->topology->phases[p];
         const struct sgp_edge *edges = sgp_phase_out(phase, self, &count);
         for (uint32_t e = 0; e < count; e++)
-            marks[file->hosts[edges[e].target]] |= MARK_OUT;
+            mark(peers, file->hosts[edges[e].target], MARK_OUT);
         edges = sgp_phase_in(phase, self, &count);
         for (uint32_t e = 0; e < count; e++)
-            marks[file->hosts[edges[e].source]] |= MARK_IN;
+            mark(peers, file->hosts[edges[e].source], MARK_IN);
     }
 }
 
-/* Append the peers of a host that bear a mark; returns their number. */
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Append the peers that bear a mark; returns their number. */
 static uint32_t append_links(
-    struct sgp_sim *sim, uint32_t first, const unsigned char *marks, unsigned char mark)
+    struct sgp_sim *sim, uint32_t first, const struct peers *peers, unsigned char mark)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < sim->host_count; i++)
-        if (marks[i] & mark)
-            sim->links[first + count++].peer = i;
+    for (uint32_t i = 0; i < peers->count; i++)
+        if (peers->marks[peers->hosts[i]] & mark)
+            sim->links[first + count++] = (struct sgp_sim_link){.peer = peers->hosts[i]};
     return count;
+}
+
+/* The links of one host, behind those of the `*total` before. 0 or -ENOMEM. */
+static int append_host(struct sgp_sim *sim, struct sgp_sim_host *host, struct peers *peers,
+    uint32_t *total, uint32_t *capacity)
+{
+    peers->count = 0;
+    for (uint32_t f = 0; f < sim->file_count; f++)
+        mark_peers(&sim->files[f], host->index, peers);
+    qsort(peers->hosts, peers->count, sizeof *peers->hosts, by_number);
+    if (*capacity - *total < 2 * peers->count) {
+        *capacity = 2 * (*capacity + peers->count);
+        void *links = realloc(sim->links, *capacity * sizeof *sim->links);
+        if (!links)
+            return -ENOMEM;
+        sim->links = links;
+    }
+    host->link_first = *total;
+    host->out_count = append_links(sim, *total, peers, MARK_OUT);
+    host->link_count =
+        host->out_count + append_links(sim, *total + host->out_count, peers, MARK_IN);
+    *total += host->link_count;
+    for (uint32_t i = 0; i < peers->count; i++)
+        peers->marks[peers->hosts[i]] = 0;
+    return 0;
 }
 
 static void find_others(struct sgp_sim *sim)
@@ -160,34 +204,17 @@ static void find_others(struct sgp_sim *sim)
 
 int sgp_sim_create_links(struct sgp_sim *sim)
 {
-    unsigned char *marks = malloc(sim->host_count);
     uint32_t total = 0, capacity = 0;
-    for (uint32_t i = 0; i < sim->host_count && marks; i++) {
-        struct sgp_sim_host *host = &sim->hosts[i];
-        memset(marks, 0, sim->host_count);
-        for (uint32_t f = 0; f < sim->file_count; f++)
-            mark_peers(&sim->files[f], i, marks);
-        if (total + 2 * sim->host_count > capacity) {
-            capacity = 2 * capacity + 2 * sim->host_count;
-            void *links = realloc(sim->links, capacity * sizeof *sim->links);
-            if (!links)
-                break;
-            sim->links = links;
-        }
-        memset(sim->links + total, 0, 2 * sim->host_count * sizeof *sim->links);
-        host->link_first = total;
-        host->out_count = append_links(sim, total, marks, MARK_OUT);
-        host->link_count =
-            host->out_count + append_links(sim, total + host->out_count, marks, MARK_IN);
-        total += host->link_count;
-        if (i + 1 == sim->host_count) {
-            free(marks);
-            find_others(sim);
-            return 0;
-        }
-    }
-    free(marks);
-    return -ENOMEM;
+    struct peers peers = {
+        .marks = calloc(sim->host_count, 1), .hosts = calloc(sim->host_count, sizeof *peers.hosts)};
+    int status = peers.marks && peers.hosts ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < sim->host_count && status == 0; i++)
+        status = append_host(sim, &sim->hosts[i], &peers, &total, &capacity);
+    free(peers.marks);
+    free(peers.hosts);
+    if (status == 0)
+        find_others(sim);
+    return status;
 }
 
 bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
