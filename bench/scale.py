@@ -4,7 +4,9 @@
 Bytes and messages per node and round are of the protocol; seconds and memory are of the simulation and of
 the daemons on this machine, whose cores the daemons share: a round of theirs takes longer as n grows, while
 its processor time should not. Of each fleet the weights must sum to n in the end, and nobody may have been
-taken for absent. The growth is the exponent p of a fit c * n^p over all n: 0 is flat.
+taken for absent. What a simulated round costs is the difference of two simulations with different numbers
+of rounds; what they have in common is told apart. The growth is the exponent p of a fit c * n^p over all n:
+0 is flat.
 """
 import json
 import math
@@ -19,8 +21,9 @@ import figures
 sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
 import fleet as fleets  # noqa: E402
 
-ROUNDS = 100  # of a simulation, and more of a small one, whose start would count
-STEPS = 1 << 15
+ROUNDS = 100     # of a simulation, at least,
+STEPS = 200_000  # and so many of all its nodes together, so that its time can be told from nothing
+SMALL = 16       # in smaller fleets each round's line of output weighs on few nodes
 LAYERS, MODEL = "dense 128 relu, dense 10", "MLP 784-128-10, batch 32"
 SECONDS = 5  # that daemons train while they are measured
 
@@ -32,12 +35,8 @@ def memory(pid, key="VmHWM"):
     return int(found[0].split()[1]) * 1024 if found else 0
 
 
-def rounds_of(nodes):
-    return max(ROUNDS, STEPS // nodes)
-
-
-def simulate(options, nodes, dimension, rounds):
-    """One simulation: seconds, processor time of a node and round, all bytes and messages, and memory."""
+def simulate_once(options, nodes, dimension, rounds):
+    """One simulation: seconds, processor time, bytes, messages and peak memory, start and end included."""
     sgpctl = os.path.join(options.build, "ctl/sgpctl")
     file = subprocess.run([sgpctl, "topology", "generate", "one-peer-exponential", str(nodes)],
                           stdout=subprocess.PIPE, check=True).stdout
@@ -52,15 +51,19 @@ def simulate(options, nodes, dimension, rounds):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError(f"the simulation of {nodes} nodes ended with {process.returncode}")
-    summary, cpu = json.loads(last)["summary"], used.ru_utime + used.ru_stime
-    return {"seconds": time.monotonic() - start, "us": cpu / nodes / rounds * 1e6, "bytes": summary["bytes"],
-            "messages": summary["messages"], "memory": peak}
+    summary = json.loads(last)["summary"]
+    return {"us": (used.ru_utime + used.ru_stime) * 1e6, "bytes": summary["bytes"],
+            "messages": summary["messages"], "seconds": time.monotonic() - start, "memory": peak}
 
 
-def traffic(options, nodes, dimension):
-    """Bytes and messages of a node and round, by the difference of two lengths: links greet only once."""
-    some, more = (simulate(options, nodes, dimension, rounds) for rounds in (ROUNDS // 2, ROUNDS))
-    return {key: (more[key] - some[key]) / nodes / (ROUNDS - ROUNDS // 2) for key in ("bytes", "messages")}
+def simulate(options, nodes, dimension):
+    """What a round costs a node, from two simulations, of which the longer one has so many rounds more. What
+    both have in common is reading the file, the greetings and the end, once for each link."""
+    few, many = ROUNDS // 5, max(ROUNDS, STEPS // nodes)
+    short, whole = (simulate_once(options, nodes, dimension, rounds) for rounds in (few, many))
+    cost = {key: (whole[key] - short[key]) / nodes / (many - few) for key in ("us", "bytes", "messages")}
+    return {**cost, "once": (short["us"] - cost["us"] * nodes * few) / nodes,
+            "seconds": whole["seconds"], "memory": whole["memory"]}
 
 
 def growth(costs):
@@ -72,19 +75,22 @@ def growth(costs):
 
 
 def tell_simulated(options, dimension, sizes):
-    results = {n: [simulate(options, n, dimension, rounds_of(n)) for _ in range(options.runs if n < 3000 else 1)]
-               for n in sizes}
-    values = {("processor time", "us"): {n: [result["us"] for result in runs] for n, runs in results.items()}}
-    sent = {n: traffic(options, n, dimension) for n in sizes}
-    for key in ("bytes", "messages"):
-        values[(key, key)] = {n: [sent[n][key]] for n in sizes}
-    for (name, unit), by_nodes in values.items():
+    results = {n: [simulate(options, n, dimension) for _ in range(options.runs)] for n in sizes}
+    for key, unit, name in (("us", "us", "processor time of a node and round"),
+                            ("bytes", "bytes", "bytes of a node and round"),
+                            ("messages", "messages", "messages of a node and round"),
+                            ("once", "us", "start and end, once for each node")):
+        values = {n: [result[key] for result in runs] for n, runs in results.items()}
         for n in sizes:
-            figures.tell("scale", f"{n} simulated, d = {dimension}: {name} of a node and round", unit, by_nodes[n])
-        medians = {n: statistics.median(runs) for n, runs in by_nodes.items()}
-        figures.tell("scale", f"d = {dimension}: {name} of a node and round, growth with n", "exponent",
-                     [growth(medians)])
-    whole = f"{sizes[-1]} nodes by {ROUNDS} rounds, d = {dimension}: the whole simulation"
+            figures.tell("scale", f"{n} simulated, d = {dimension}: {name}", unit, values[n])
+        if key == "once":
+            continue
+        medians = {n: statistics.median(values[n]) for n in sizes if key != "us" or n >= SMALL}
+        figures.tell("scale", f"d = {dimension}: {name}, growth with n", "exponent", [growth(medians)])
+        figures.tell("scale", f"d = {dimension}: {name}, {max(medians)} nodes over {min(medians)}", "ratio",
+                     [medians[max(medians)] / medians[min(medians)]])
+    most = sizes[-1]
+    whole = f"{most} nodes by {max(ROUNDS, STEPS // most)} rounds, d = {dimension}: the whole simulation"
     figures.tell("scale", whole, "s", [result["seconds"] for result in results[sizes[-1]]])
     figures.tell("scale", whole, "MiB", [result["memory"] / (1 << 20) for result in results[sizes[-1]]])
 
