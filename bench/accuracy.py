@@ -1,47 +1,86 @@
 #!/usr/bin/python3
-"""Seconds to a test accuracy on Fashion-MNIST over plain loopback, in turn with PyTorch's
-DistributedDataParallel over gloo: the same MLP 784-128-10, rows, batch, rule, rate and schedule.
+"""Seconds to a test accuracy on Fashion-MNIST, in turn with PyTorch's DistributedDataParallel over gloo: the same
+MLP 784-128-10, rows, batch, rule, rate and schedule.
 
+Everything over loopback; links of 1 Gbit/s and 100 Mbit/s; one node with a quarter of the others' processor
+time; 20 ms of delay each way.
 Both count from the first step and judge the 10,000 test rows at the end of every epoch: rank 0 of
-PyTorch once, the daemons each on its own; a daemon fleet is there when its slowest node is.
+PyTorch once, the daemons each on its own; a daemon fleet is there when its last node is.
 """
 import csv
+import json
 import os
 import sys
 
 import figures
+import links
+import quota
 from contenders import torch_python
 
-sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
+sys.path.insert(1, os.path.join(figures.ROOT, "tests/system"))
 import fleet as fleets  # noqa: E402
 
 GOALS = (0.85, 0.88)
-BATCH, EPOCHS, RATE = 32, 10, 0.05
+BATCH, EPOCHS, RATE, HIDDEN = 512, 12, 0.2, 128  # the batch of the whole fleet
+PATIENCE = 600.0
+# What docs/CONFIGURATION.md recommends for thin links and for uneven machines.
+THIN = {"train.local_steps": "16", "train.epochs": str(2 * EPOCHS)}
+UNEVEN = {"train.algorithm": "agp", "train.batch": "64", "optimizer.learning_rate": "0.05"}
+UNEVEN_EPOCHS = (32, 32, 32, 8)  # in proportion to the processor time:
+SHARES = (0.4, 0.4, 0.4, 0.1)  # of a core
+RATES = {10**9: "1 Gbit/s", 10**8: "100 Mbit/s"}
+DELAY, DELAY_GOALS = 0.02, (0.8,)  # seconds each way; PyTorch would need four minutes to 88%
+
+
+class Place:
+    """Where a fleet of either kind runs: over loopback, or between hosts; in groups that limit its
+    processor time, or not."""
+
+    def __init__(self, hosts=False, groups=()):
+        self.fleet = links.switch.Hosts if hosts else fleets.Fleet
+        self.interface = "eth0" if hosts else "lo"
+        self.places = links.PLACES if hosts else [{"group": group.path} for group in groups]
+        self.groups = groups
+
+    def of(self, nodes):
+        return self.places or [{}] * nodes
+
+    def put(self, fleet):
+        """The daemons of a fleet that was started into their groups."""
+        for node, group in zip(fleet.nodes, self.groups):
+            group.write("cgroup.procs", str(node.process.pid))
 
 
 def reach(history, goal):
-    """The seconds at which a history of (seconds, accuracy) first reaches the goal."""
+    """The seconds at which a history of (seconds, accuracy) first reaches the goal, or None."""
     return next((seconds for seconds, accuracy in history if accuracy >= goal), None)
 
 
-def ours(options, nodes):
-    """A fleet of daemons through all epochs: seconds by goal, of the slowest node."""
+def reached(histories, goals):
+    """The seconds by goal of the last one of these histories."""
+    times = {goal: [reach(history, goal) for history in histories] for goal in goals}
+    if any(None in values for values in times.values()):
+        raise RuntimeError(f"{goals[-1]:.0%} was not reached: {histories}")
+    return {goal: max(values) for goal, values in times.items()}
+
+
+def ours(options, place, nodes, keys, own=None, goals=GOALS):
+    """A fleet of daemons until all have reached the last goal: seconds by goal. `own` are keys by node."""
     fleets.SGPD = os.path.join(options.build, "daemon/sgpd")
-    fleet = fleets.Fleet(nodes, options={
-        "train.epochs": str(EPOCHS), "train.batch": str(BATCH), "model.layers": "dense 128 relu, dense 10",
-        "data.train": f"{figures.DATA}/train-images-idx3-ubyte.gz",
-        "data.labels": f"{figures.DATA}/train-labels-idx1-ubyte.gz",
-        "data.test": f"{figures.DATA}/t10k-images-idx3-ubyte.gz",
-        "data.test_labels": f"{figures.DATA}/t10k-labels-idx1-ubyte.gz",
+    data = {"train": "train-images-idx3-ubyte.gz", "labels": "train-labels-idx1-ubyte.gz",
+            "test": "t10k-images-idx3-ubyte.gz", "test_labels": "t10k-labels-idx1-ubyte.gz"}
+    fleet = place.fleet(nodes, own=own, options={
+        "train.epochs": str(EPOCHS), "train.batch": str(BATCH // nodes),
+        "model.layers": f"dense {HIDDEN} relu, dense 10",
+        **{f"data.{key}": f"{figures.DATA}/{name}" for key, name in data.items()},
         "data.label": None, "data.classes": None, "data.holdout": None, "optimizer.learning_rate": str(RATE),
         "optimizer.momentum": "0.9", "optimizer.weight_decay": "1e-4", "optimizer.schedule": "cosine",
-        "optimizer.warmup_epochs": "1"})
+        "optimizer.warmup_epochs": "1", **keys})
     try:
         fleet.start()
+        place.put(fleet)
         began = begin(fleet)
-        fleet.wait_state("finished", timeout=600)
-        histories = [history(node, began[node.name]) for node in fleet.nodes]
-        return {goal: max(reach(rows, goal) for rows in histories) for goal in GOALS}
+        return reached(fleet.wait("all to be there", lambda: ended(fleet, began, goals[-1]), PATIENCE), goals)
     finally:
         fleet.close()
 
@@ -61,30 +100,93 @@ def begin(fleet):
     return began
 
 
+def ended(fleet, began, goal):
+    """The histories once each has a row that reaches the goal, or its node has finished; else None."""
+    histories = [history(node, began[node.name]) for node in fleet.nodes]
+    there = [reach(rows, goal) is not None or "state=finished" in node.log()
+             for rows, node in zip(histories, fleet.nodes)]
+    return histories if all(there) else None
+
+
 def history(node, began):
     """(seconds since the first round, test accuracy) of a node's epochs."""
     with open(os.path.join(node.directory, "history.csv"), encoding="utf-8") as file:
         return [(float(row["seconds"]) - began, float(row["test_accuracy"])) for row in csv.DictReader(file)]
 
 
-def torch(_, nodes):
+def torch(place, nodes, fp16=False, goals=GOALS):
     torch_python()
-    program = os.path.join(figures.ROOT, "bench/ddp.py")
-    result = figures.run("/usr/bin/python3", program, nodes, BATCH, EPOCHS, GOALS[-1], RATE, figures.DATA,
-                         OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", timeout=600)
-    return {goal: reach(result["history"], goal) for goal in GOALS}
+    settings = {"nodes": nodes, "batch": BATCH // nodes, "epochs": EPOCHS, "goal": goals[-1], "rate": RATE,
+                "hidden": HIDDEN, "data": figures.DATA, "places": place.of(nodes), "fp16": fp16}
+    result = figures.run("/usr/bin/python3", os.path.join(figures.ROOT, "bench/ddp.py"), json.dumps(settings),
+                         OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=place.interface, timeout=PATIENCE)
+    return reached([result["history"]], goals)
+
+
+# ---- the cases ----
+
+PYTORCH, FP16 = "DistributedDataParallel", "DistributedDataParallel, fp16"
+
+
+def compare(options, case, contenders, pairs, goals=GOALS):
+    """Let contenders take turns, and tell each pair: (words after the case, ours, the baseline)."""
+    results = figures.alternate(options.runs, contenders)
+    for words, mine, theirs in pairs:
+        for goal in goals:
+            figures.tell("accuracy", f"{case}{words}: to {goal:.0%}", "s", [run[goal] for run in results[mine]],
+                         theirs, [run[goal] for run in results[theirs]])
+
+
+def over_loopback(options):
+    for nodes in (4,) if options.quick else (4, 8):
+        place = Place()
+        compare(options, f"{nodes} nodes over loopback",
+                {"same": lambda: ours(options, place, nodes, {}), PYTORCH: lambda: torch(place, nodes)},
+                [("", "same", PYTORCH)])
+
+
+def over_links(options):
+    for rate, name in RATES.items():
+        with links.rate(rate):
+            place = Place(hosts=True)
+            contenders = {"same": lambda: ours(options, place, 4, {}), PYTORCH: lambda: torch(place, 4),
+                          "thin": lambda: ours(options, place, 4, THIN)}
+            pairs = [(", same settings", "same", PYTORCH), (", settings for thin links", "thin", PYTORCH)]
+            if rate == min(RATES):
+                contenders[FP16] = lambda: torch(place, 4, fp16=True)
+                pairs += [(words, mine, FP16) for words, mine, _ in pairs]
+            compare(options, f"4 nodes, links of {name}", contenders, pairs)
+
+
+def over_uneven_machines(options):
+    own = {i: {"train.epochs": str(epochs)} for i, epochs in enumerate(UNEVEN_EPOCHS)}
+    with quota.groups(SHARES) as groups:
+        place = Place(groups=groups)
+        compare(options, f"cores {' '.join(map(str, SHARES))}",
+                {"same": lambda: ours(options, place, 4, {}), PYTORCH: lambda: torch(place, 4),
+                 "uneven": lambda: ours(options, place, 4, UNEVEN, own)},
+                [(", same settings", "same", PYTORCH), (", settings for uneven machines", "uneven", PYTORCH)])
+
+
+def over_delay(options):
+    with links.delay(options, DELAY):
+        place = Place(hosts=True)
+        goals = DELAY_GOALS
+        compare(options, f"4 nodes, {DELAY * 1e3:.0f} ms each way",
+                {"same": lambda: ours(options, place, 4, {}, goals=goals),
+                 PYTORCH: lambda: torch(place, 4, goals=goals),
+                 "thin": lambda: ours(options, place, 4, THIN, goals=goals)},
+                [(", same settings", "same", PYTORCH), (", settings for thin links", "thin", PYTORCH)], goals)
 
 
 def measure(options):
+    torch_python()
     if not os.path.exists(figures.DATA):
         raise figures.Skip("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
-    for nodes in (4,) if options.quick else (4, 8):
-        results = figures.alternate(options.runs, {
-            "ours": lambda: ours(options, nodes), "DistributedDataParallel": lambda: torch(options, nodes)})
-        for goal in GOALS:
-            figures.tell("accuracy", f"{nodes} nodes, batch {BATCH} each: to {goal:.0%}", "s",
-                         [result[goal] for result in results["ours"]], "DistributedDataParallel",
-                         [result[goal] for result in results["DistributedDataParallel"]])
+    over_loopback(options)
+    for case in (over_links, over_uneven_machines, over_delay):
+        figures.attempt("accuracy", case, options)
 
 
-figures.main("accuracy", measure, __doc__)
+if __name__ == "__main__":
+    figures.main("accuracy", measure, __doc__)
