@@ -163,9 +163,8 @@ def over_uneven_machines(options):
     with quota.groups(SHARES) as groups:
         place = Place(groups=groups)
         compare(options, f"cores {' '.join(map(str, SHARES))}",
-                {"same": lambda: ours(options, place, 4, {}), PYTORCH: lambda: torch(place, 4),
-                 "uneven": lambda: ours(options, place, 4, UNEVEN, own)},
-                [(", same settings", "same", PYTORCH), (", settings for uneven machines", "uneven", PYTORCH)])
+                {"uneven": lambda: ours(options, place, 4, UNEVEN, own), PYTORCH: lambda: torch(place, 4)},
+                [(", settings for uneven machines", "uneven", PYTORCH)])
 
 
 def over_delay(options):

@@ -92,11 +92,16 @@ def tell(bench, case, unit, values, baseline=None, baseline_values=None, **more)
     print(json.dumps({**line, **more}), flush=True)
 
 
-def main(bench, function, description):
-    """Run a benchmark; one that cannot run here says so in a line of its own, and is no failure."""
-    options = arguments(description)
+def attempt(bench, function, options):
+    """Run a benchmark or a part of it; one that cannot run here says so in a line of its own, and is no
+    failure."""
     try:
         function(options)
     except Skip as reason:
         print(json.dumps({"bench": bench, "skipped": str(reason)}), flush=True)
+
+
+def main(bench, function, description):
+    """Run a benchmark."""
+    attempt(bench, function, arguments(description))
     sys.exit(0)

@@ -28,18 +28,18 @@ def spread(middle, low, high):
 
 
 def table(measurements):
-    """The measurements of one benchmark, as Markdown."""
+    """The measurements of one benchmark, as Markdown, and the parts that could not run."""
+    skipped = [f"Skipped: {line['skipped']}.\n" for line in measurements if "skipped" in line]
+    measured = [line for line in measurements if "skipped" not in line]
     rows = ["| case | unit | value | baseline | its value | ratio |", "| --- | --- | --- | --- | --- | --- |"]
-    for line in measurements:
-        if "skipped" in line:
-            return f"Skipped: {line['skipped']}.\n"
+    for line in measured:
         value = spread(line["value"], line["low"], line["high"]) if line["runs"] > 1 else number(line["value"])
         cells = [line["case"], line["unit"], value, "", "", ""]
         if line["baseline"]:
             cells[3:] = [line["baseline"], number(line["baseline_value"]),
                          spread(line["ratio"], line["ratio_low"], line["ratio_high"])]
         rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows) + "\n"
+    return "\n".join((["\n".join(rows) + "\n"] if measured else []) + skipped)
 
 
 def machine():

@@ -4,27 +4,56 @@ same edges, which averages nothing, and the all-reduce that data-parallel traini
 
 Links alone are held against isend and irecv too, for neither adds anything up. Ours includes publishing,
 the checksums and, with whole daemons, absorbing.
+
+Between hosts (as root; see bench/links.py) what a node receives is also held against what its link can carry of
+TCP's payload: 1448 of every 1514 bytes that the token bucket counts.
 """
 import figures
+import links as network
 from contenders import SIZES, daemons, gloo, links, torch_python
 
 PAIRS = [("links alone", "ring"), ("whole daemons", "ring"), ("whole daemons", "allreduce")]
 BASELINES = {"ring": "gloo isend/irecv", "allreduce": "gloo all-reduce"}
+RATES = {10**9: ("1 Gbit/s", (1 << 20, 16 << 20)), 10**8: ("100 Mbit/s", (1 << 20,))}
+
+
+def compare(options, nodes, size, rate=None):
+    """The results of all contenders by name; milliseconds."""
+    contenders = {
+        "links alone": lambda: links(options, nodes, size, rate),
+        "ring": lambda: gloo(options, nodes, size, "ring", rate),
+        "whole daemons": lambda: daemons(options, nodes, size, rate),
+        "allreduce": lambda: gloo(options, nodes, size, "allreduce", rate)}
+    results = figures.alternate(options.runs, contenders)
+    return {key: [result["seconds"] * 1e3 for result in values] for key, values in results.items()}
+
+
+def between_hosts(options):
+    for rate, (link, sizes) in RATES.items():
+        with network.rate(rate):
+            for size in sizes:
+                taken = compare(options, 4, size, rate)
+                case = f"4 nodes, {SIZES[size]}, links of {link}"
+                figures.tell("peer", f"{case}, whole daemons", "ms", taken["whole daemons"], "gloo all-reduce",
+                             taken["allreduce"])
+                for name in ("links alone", "whole daemons"):
+                    figures.tell("peer", f"{case}, {name}", "Mbit/s", [size * 8e-3 / ms for ms in taken[name]],
+                                 "payload of the link", [rate * network.PAYLOAD / 1e6] * options.runs)
+
+
+def over_loopback(options):
+    for nodes in (2, 4) if options.quick else (2, 4, 8):
+        for size, name in list(SIZES.items())[:3 if options.quick else 4]:
+            taken = compare(options, nodes, size)
+            for ours, theirs in PAIRS:
+                figures.tell("peer", f"{nodes} nodes, {name}, {ours}", "ms", taken[ours], BASELINES[theirs],
+                             taken[theirs])
 
 
 def measure(options):
     torch_python()
-    for nodes in (2, 4) if options.quick else (2, 4, 8):
-        for size, name in list(SIZES.items())[:3 if options.quick else 4]:
-            results = figures.alternate(options.runs, {
-                "links alone": lambda: links(options, nodes, size),
-                "ring": lambda: gloo(options, nodes, size, "ring"),
-                "whole daemons": lambda: daemons(options, nodes, size),
-                "allreduce": lambda: gloo(options, nodes, size, "allreduce")})
-            taken = {key: [result["seconds"] * 1e3 for result in values] for key, values in results.items()}
-            for ours, theirs in PAIRS:
-                figures.tell("peer", f"{nodes} nodes, {name}, {ours}", "ms", taken[ours], BASELINES[theirs],
-                             taken[theirs])
+    over_loopback(options)
+    figures.attempt("peer", between_hosts, options)
 
 
 figures.main("peer", measure, __doc__)
