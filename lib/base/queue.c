@@ -41,6 +41,7 @@ static void append(struct sgp_queue *queue, uint32_t index)
 {
     sgp_time time = queue->cells[index].entry.time;
     uint32_t number = bucket_of(queue, time);
+    sgp_assert(number < SGP_QUEUE_BUCKETS); /* a time is not negative */
     struct sgp_queue_bucket *bucket = &queue->buckets[number];
     if (queue->filled >> number & 1) {
         queue->cells[bucket->last].next = index;
