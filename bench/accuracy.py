@@ -60,7 +60,8 @@ def reached(histories, goals):
     """The seconds by goal of the last one of these histories."""
     times = {goal: [reach(history, goal) for history in histories] for goal in goals}
     if any(None in values for values in times.values()):
-        raise RuntimeError(f"{goals[-1]:.0%} was not reached: {histories}")
+        best = min(max(accuracy for _, accuracy in history) for history in histories)
+        raise figures.Skip(f"a run ended at {best:.2%}, short of {goals[-1]:.0%}: there is no time to compare")
     return {goal: max(values) for goal, values in times.items()}
 
 
