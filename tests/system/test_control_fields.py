@@ -122,7 +122,7 @@ class Reading(Control):
     def check_status(self, status):
         self.assert_typed(STATUS, status)
         self.assert_typed(PLACE, status["topology"])
-        self.assertEqual((status["schema"], status["protocol"]), (1, 1))
+        self.assertEqual((status["schema"], status["protocol"]), (1, 2))
         self.assertEqual((status["name"], status["algorithm"]), ("n0", "sgp"))
         self.assertIn(status["state"], STATES)
         self.assertRegex(status["incarnation"], r"\A[0-9a-f]{16}\Z")

@@ -223,8 +223,8 @@ def test_every_command_has_help():
 
 def test_version_names_the_protocol():
     answer = json.loads(ctl("--version", "--json")[0])
-    assert answer["protocol"] == 1
-    assert ctl("--version")[0] == f"sgpctl {answer['version']} (protocol 1)\n"
+    assert answer["protocol"] == 2
+    assert ctl("--version")[0] == f"sgpctl {answer['version']} (protocol 2)\n"
 
 
 def test_a_full_disk_is_noticed():
