@@ -11,7 +11,7 @@ BENCHES = ["limit", "round", "peer", "train", "scale", "idle", "accuracy"]
 PAGE = os.path.join(figures.ROOT, "docs/BENCHMARKS.md")
 HEAD = """# Benchmarks
 
-Measured by `scripts/bench` on one machine, everything over loopback; `scripts/bench --help` says how to run it
+Measured by `scripts/bench` on one machine, over loopback where a case names no link; `scripts/bench --help` says how to run it
 again, and [PERFORMANCE.md](PERFORMANCE.md) what the figures mean. Values are medians of alternating runs with
 their extremes; a ratio says how many times as fast as the baseline ours was (above 1: faster), and is
 the median of the ratios of neighbouring runs.
