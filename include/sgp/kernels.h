@@ -80,9 +80,8 @@ struct sgp_kernels {
         size_t inputs, size_t outputs);
 };
 
-#define SGP_KERNELS_LANES 16u /* partial sums of a sum over many values */
-#define SGP_KERNELS_RUN                                                                            \
-    1024u /* values that are summed in float32, a multiple of SGP_KERNELS_LANES */
+#define SGP_KERNELS_LANES 16u        /* partial sums of a sum over many values */
+#define SGP_KERNELS_RUN 1024u        /* values summed in float32; a multiple of the lanes */
 #define SGP_KERNELS_PRODUCT_LANES 8u /* partial sums of narrow_product */
 #define SGP_KERNELS_TWINS_MAX 3u
 
@@ -97,7 +96,8 @@ SGP_API const struct sgp_kernels *sgp_kernels_best(void);
 SGP_API size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX]);
 
 /* sqrt(difference) / sqrt(norm), of sums of what `distance` gave: the disagreement |z_a - z_b| / |z_b| of two
- * nodes' estimates. 0 if difference is 0, infinite if only norm is. */
+ * nodes' estimates. 0 if difference is 0; infinite if only norm is, or if difference is too large for a
+ * number. */
 SGP_API double sgp_relative_difference(double difference, double norm);
 
 #endif

@@ -32,5 +32,7 @@ const struct sgp_kernels *sgp_kernels_best(void)
 
 double sgp_relative_difference(double difference, double norm)
 {
-    return difference == 0.0 ? 0.0 : sqrt(difference) / sqrt(norm);
+    if (difference == 0.0)
+        return 0.0;
+    return isfinite(difference) ? sqrt(difference) / sqrt(norm) : INFINITY;
 }

@@ -371,4 +371,9 @@ Test(kernels, relative_difference)
     cr_assert(eq(dbl, sgp_relative_difference(difference, norm), 0.0));
     cr_assert(eq(dbl, sgp_relative_difference(0.0, 0.0), 0.0));
     cr_assert(isinf(sgp_relative_difference(25.0, 0.0)));
+    a[0] = FLT_MAX; /* finite, as all that is accepted is; its square is not */
+    sgp_kernels_best()->distance(&difference, &norm, a, 1.0f, b, 1.0f, 2);
+    cr_assert(isinf(sgp_relative_difference(difference, norm)));
+    sgp_kernels_best()->distance(&difference, &norm, a, 2.0f, a, 2.0f, 2);
+    cr_assert(isinf(sgp_relative_difference(difference, norm)));
 }
