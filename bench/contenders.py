@@ -42,7 +42,7 @@ def ring(options, name, nodes, size, rate):
 
 
 def sockets(options, nodes, size, rate=None):
-    """Plain blocking sockets."""
+    """Plain sockets."""
     return ring(options, "exchange", nodes, size, rate)
 
 

@@ -75,9 +75,8 @@ struct daemon {
     uint32_t own_slot; /* SGP_SLOT_NONE before the first */
     sgp_round own_round;
     double own_weight;
-    uint64_t published;
-    double
-        own_largest; /* magnitude in one of the last DAEMON_LOOK_ROUNDS estimates; 0 before the first */
+    uint64_t published; /* rounds, since the start */
+    double own_largest; /* magnitude in our estimate, DAEMON_LOOK_ROUNDS old at most; 0: none yet */
 
     struct edge *edges; /* in the order of sgp_node_link_status */
     struct edge gone;   /* whose peer the topology does not name any more: connections that close */

@@ -277,9 +277,8 @@ static int replace(struct ledger *ledger, struct sgp_error *error)
         memcpy(ledger->map, &header, sizeof header);
         if (ledger->sequence > 0)
             write_slot(ledger, ledger->sequence);
-        else if (ledger->damaged)
-            slot_at(ledger, 0)->sequence =
-                1; /* without a checksum: a start that fails hides nothing */
+        else if (ledger->damaged) /* without a checksum: a start that fails hides nothing */
+            slot_at(ledger, 0)->sequence = 1;
         code = fsync(fd) < 0 || rename(temporary, path) < 0 ? -errno : 0;
     }
     (void)close(fd);

@@ -104,7 +104,8 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
     worker_push(&daemon->worker, &task->job);
 }
 
-/* Our estimate's largest value, which changes by far less between two looks than what it is needed for. */
+/* x becomes the snapshot. Now and then its largest magnitude is looked for, which others' shares are judged
+ * by: a bound so wide (DAEMON_OUTSIZED) that no honest model outgrows it between two looks. */
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;

@@ -11,7 +11,8 @@
  * greatest output is the label's.
  *
  * Thread: as every trainer, see sgp/trainer.h. Matrix products run in OpenBLAS, but for layers of few
- * outputs; its threads are the process's: two learners must not train at the same time. Nothing allocates after create. */
+ * outputs; its threads are the process's: two learners must not train at the same time. Nothing
+ * allocates after create. */
 #ifndef SGP_LEARNER_H
 #define SGP_LEARNER_H
 

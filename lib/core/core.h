@@ -164,13 +164,12 @@ struct sgp_facts {
 };
 
 struct sgp_roster {
-    uint32_t words;     /* of a set */
-    uint32_t first_due; /* the link on which something is due first */
-    uint64_t *sets;     /* bit by link */
-    sgp_time *due;      /* by link: sgp_core_link_deadline */
-    sgp_round
-        *promised;   /* by link: IN: promised for later than the next round; else SGP_ROUND_MAX */
-    uint32_t *peers; /* by link */
+    uint32_t words;         /* of a set */
+    uint32_t first_due;     /* the link on which something is due first */
+    uint64_t *sets;         /* bit by link */
+    sgp_time *due;          /* by link: sgp_core_link_deadline */
+    sgp_round *promised;    /* by link: IN: for later than the next round; else SGP_ROUND_MAX */
+    uint32_t *peers;        /* by link */
     struct sgp_facts facts; /* as last noticed */
 };
 
