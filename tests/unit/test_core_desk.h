@@ -242,4 +242,43 @@ static __attribute__((unused)) struct sgp_node_status status_of(const struct des
     return status;
 }
 
+/* The pair, greeted both ways, its first TRAIN under way. */
+static __attribute__((unused)) void open_pair_that_mixes(struct desk *desk, uint32_t final_cycles)
+{
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.final_cycles = final_cycles;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    const struct sgp_effect *dial = find(desk, SGP_EFFECT_DIAL);
+    cr_assert_not_null(dial);
+    cr_assert(eq(u32, dial->link.peer, 1));
+    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    cr_assert_null(find(desk, SGP_EFFECT_TRAIN), "round 0 must wait for the other hello");
+    greet_in(desk, 1, pulse_at(0, 0), 88);
+    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
+}
+
+static __attribute__((unused)) void open_pair(struct desk *desk)
+{
+    open_pair_that_mixes(desk, 2);
+}
+
+/* ... and its share for round 0 sent, number 1. */
+static __attribute__((unused)) void give_first(struct desk *desk)
+{
+    grant(desk, 1, 0);
+    post_type(desk, SGP_EVENT_TRAINED);
+    const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(publish);
+    cr_assert(eq(dbl, publish->factor, 0.5));
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, 1);
+    cr_assert_not_null(sent);
+    cr_assert(eq(u64, sent->message.share.number, 1));
+    cr_assert(eq(dbl, sent->message.share.weight, 0.5));
+    cr_assert(eq(i64, sent->message.pulse.next_round, 1));
+    cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
+}
+
 #endif

@@ -286,3 +286,82 @@ Test(gift, a_method_that_does_not_choose_keeps_nothing_for_an_answer)
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
     close_desk(&desk);
 }
+
+/* It gives down to 0.75 w_min keep = 0.375 and no further: first 1/2, then the rest, then nothing. */
+Test(gift, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
+{
+    static const double given[] = {0.5, 0.125, 0};
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    for (uint64_t k = 0; k < 3; k++) {
+        grant(&desk, 1, (sgp_round)k);
+        double before = status_of(&desk).weight;
+        post_type(&desk, SGP_EVENT_TRAINED);
+        if (k < 2)
+            post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+        const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
+        cr_assert_not_null(sent);
+        cr_assert(eq(dbl, sent->message.share.weight, given[k]));
+        cr_assert(eq(dbl, sent->message.share.fraction, given[k] / before));
+        cr_assert(eq(u64, sent->message.share.payload_bytes > 0, k < 2));
+        cr_assert(eq(dbl, status_of(&desk).weight, before - given[k]));
+        cr_assert(eq(int, status_of(&desk).starving, k > 0));
+        acknowledge(&desk, 1, k + 1, SGP_REASON_NONE);
+        struct sgp_message empty = share_of(k + 1, (sgp_round)k, (sgp_round)k + 1);
+        empty.share.fraction = empty.share.weight = 0;
+        empty.share.payload_bytes = 0;
+        say(&desk, 1, SGP_IN, empty); /* heard, and nothing gained */
+        cr_assert(eq(i64, status_of(&desk).round, (sgp_round)k + 1));
+    }
+    close_desk(&desk);
+}
+
+/* n0 gives 1/2 of what it has in round k and then gets `gain`; returns whether it told of starving. */
+static bool give_and_get(struct desk *desk, uint64_t k, double gain)
+{
+    grant(desk, 1, (sgp_round)k);
+    post_type(desk, SGP_EVENT_TRAINED);
+    bool told = find_note(desk, SGP_NOTE_STARVING) != NULL;
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(desk, 1, k + 1, SGP_REASON_NONE);
+    struct sgp_message share = share_of(k + 1, (sgp_round)k, (sgp_round)k + 1);
+    share.share.weight = gain;
+    say(desk, 1, SGP_IN, share);
+    deliver(desk, 1, 0);
+    const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
+    cr_assert_not_null(absorb);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+    return told;
+}
+
+/* With w_min 1 and 1/2 kept a node starves below 3/4. Above and below in turn: one line for people,
+ * until it has had its whole due again. */
+Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    double weight = 1;
+    for (uint64_t k = 0; k < 40; k++) { /* odd rounds begin below the threshold, even ones above */
+        desk.now += 2 * SGP_SECOND;
+        bool starves = k % 2 == 1;
+        double kept = starves ? 0.375 : weight / 2, next = starves ? 0.875 : 0.625;
+        bool told = give_and_get(&desk, k, next - kept);
+        cr_assert(eq(int, told, k == 1 || k == 31), "round %d", (int)k);
+        cr_assert(eq(int, status_of(&desk).starving, starves), "status says how it is now");
+        weight = status_of(&desk).weight;
+        cr_assert(eq(dbl, weight, next));
+    }
+    close_desk(&desk);
+}

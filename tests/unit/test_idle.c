@@ -8,16 +8,6 @@ static struct sgp_pulse pulse_in(enum sgp_node_state state)
     return pulse;
 }
 
-static void open_pair(struct desk *desk)
-{
-    struct sgp_topology *topology = pair();
-    open_desk(desk, topology, config_of(topology));
-    post_type(desk, SGP_EVENT_START);
-    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
-    greet_in(desk, 1, pulse_at(0, 0), 88);
-    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
-}
-
 /* The peer's beat on both links; returns the beats with which that was answered. */
 static uint32_t beat(struct desk *desk, enum sgp_node_state state)
 {

@@ -1,0 +1,267 @@
+/* Clients of the control server that send rubbish, too much or nothing, leave early or come in crowds; and the socket
+ * itself. */
+#include "test_control_fake.h"
+
+Test(clients, random_bytes_and_large_headers)
+{
+    struct fixture *f = start();
+    int descriptor = dial(f);
+    send_all(f, descriptor, "\x16\x03\x01\x02\r\n\r\n", 8);
+    struct answer answer = receive(f, descriptor);
+    cr_assert(answer.status == 0 || answer.status == 400, "%s", answer.text);
+    free(answer.text);
+    char *head = malloc(CONTROL_HEADER_BYTES_MAX + 200);
+    size_t used = (size_t)sprintf(head, "GET /v1/status HTTP/1.1\r\nHost: n\r\nX: ");
+    memset(head + used, 'x', CONTROL_HEADER_BYTES_MAX);
+    descriptor = dial(f);
+    send_all(f, descriptor, head, used + CONTROL_HEADER_BYTES_MAX);
+    answer = receive(f, descriptor);
+    cr_assert(eq(int, answer.status, 431), "%s", answer.text);
+    free(answer.text);
+    free(head);
+    json_decref(get(f, "/v1/status"));
+    finish(f);
+}
+
+Test(clients, bodies_over_the_limit)
+{
+    struct fixture *f = start();
+    expect_error(ask(f, "POST", "/v1/pause", "x"), 413, "too_large",
+        "the body is larger than the 0 bytes that /v1/pause takes");
+    cr_assert(eq(u32, f->fake.orders, 0));
+    size_t bytes = CONTROL_BODY_BYTES_MAX + 1;
+    char *body = calloc(1, bytes);
+    memset(body, ' ', bytes);
+    expect_error(ask_with(f, "POST", "/v1/predict", body, bytes), 413, "too_large",
+        "the body is larger than the 4194304 bytes that /v1/predict takes");
+    /* Without Content-Length it shows only on the way. */
+    char head[128];
+    int length = snprintf(head, sizeof head,
+        "POST /v1/predict HTTP/1.1\r\nHost: n\r\nConnection: close\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n%zx\r\n",
+        bytes);
+    int descriptor = dial(f);
+    send_all(f, descriptor, head, (size_t)length);
+    send_all(f, descriptor, body, bytes);
+    send_all(f, descriptor, "\r\n0\r\n\r\n", 7);
+    expect_error(receive(f, descriptor), 413, "too_large", "the body is larger than 4194304 bytes");
+    free(body);
+    finish(f);
+}
+
+static int begin(struct fixture *f, const char *method, const char *path)
+{
+    char head[256];
+    int length = snprintf(
+        head, sizeof head, "%s %s HTTP/1.1\r\nHost: n\r\nConnection: close\r\n\r\n", method, path);
+    int descriptor = dial(f);
+    send_all(f, descriptor, head, (size_t)length);
+    return descriptor;
+}
+
+static void turn_until_jobs(struct fixture *f, unsigned count)
+{
+    while (f->fake.job_count < count)
+        turn(f);
+}
+
+Test(clients, too_many_jobs)
+{
+    struct fixture *f = start();
+    f->fake.hold = true;
+    int waiting[CONTROL_JOBS_MAX];
+    for (unsigned i = 0; i < CONTROL_JOBS_MAX; i++) {
+        waiting[i] = begin(f, "POST", "/v1/evaluate");
+        turn_until_jobs(f, i + 1);
+    }
+    expect_error(ask(f, "POST", "/v1/evaluate", ""), 503, "busy", "too many jobs wait; try again");
+    expect_error(
+        ask(f, "POST", "/v1/predict", "[[1,2,3]]"), 503, "busy", "too many jobs wait; try again");
+    json_decref(get(f, "/v1/status"));
+    f->fake.hold = false;
+    for (unsigned i = 0; i < CONTROL_JOBS_MAX; i++)
+        json_decref(parse_answer(receive(f, waiting[i]), 200));
+    finish(f);
+}
+
+Test(clients, clients_that_leave_in_the_middle)
+{
+    struct fixture *f = start();
+    f->fake.hold = true;
+    (void)close(begin(f, "POST", "/v1/evaluate"));
+    (void)close(begin(f, "GET", "/v1/model"));
+    turn_until_jobs(f, 2);
+    int descriptor = dial(f);
+    send_all(
+        f, descriptor, "POST /v1/predict HTTP/1.1\r\nHost: n\r\nContent-Length: 100\r\n\r\n[[", 62);
+    (void)close(descriptor);
+    json_decref(get(f, "/v1/status"));
+    f->fake.hold = false;
+    json_decref(parse_answer(ask(f, "POST", "/v1/evaluate", ""), 200));
+    while (f->control->client_count > 0)
+        turn(f);
+    cr_assert(eq(u32, f->control->job_count, 0));
+    finish(f);
+}
+
+Test(clients, closing_answers_who_waits)
+{
+    struct fixture *f = start();
+    f->fake.hold = true;
+    int evaluate = begin(f, "POST", "/v1/evaluate");
+    int model = begin(f, "GET", "/v1/model");
+    turn_until_jobs(f, 2);
+    int silent = dial(f);
+    turn(f);
+    close_control(f);
+    expect_error(receive(f, evaluate), 503, "busy", "the daemon is stopping");
+    expect_error(receive(f, model), 503, "busy", "the daemon is stopping");
+    struct answer nothing = receive(f, silent);
+    cr_assert(eq(sz, nothing.body_bytes, 0));
+    free(nothing.text);
+    /* The jobs end after the server is gone. */
+    f->fake.hold = false;
+    f->fake.code = -ECANCELED;
+    turn(f);
+    cr_assert(eq(u32, f->fake.job_count, 0));
+    finish(f);
+}
+
+Test(clients, an_order_may_close_the_server)
+{
+    struct fixture *f = start();
+    f->fake.hold = true;
+    int evaluate = begin(f, "POST", "/v1/evaluate");
+    turn_until_jobs(f, 1);
+    f->fake.stop_closes = f;
+    json_t *answer = parse_answer(ask(f, "POST", "/v1/stop", ""), 200);
+    expect_text(answer, "state", "draining");
+    json_decref(answer);
+    expect_error(receive(f, evaluate), 503, "busy", "the daemon is stopping");
+    while (!f->closed)
+        turn(f);
+    f->fake.hold = false;
+    turn(f);
+    finish(f);
+}
+
+/* Crowds. */
+
+Test(clients, a_hundred_silent_clients)
+{
+    struct fixture *f = start();
+    int silent[100];
+    for (unsigned i = 0; i < 100; i++) {
+        silent[i] = dial(f);
+        if (i % 2)
+            send_all(f, silent[i], "GET /v1/sta", 11);
+        turn(f);
+    }
+    json_decref(get(f, "/v1/status"));
+    cr_assert(eq(u32, f->control->client_count >= 100, 1));
+    cr_assert(uv_is_active((uv_handle_t *)&f->control->timer));
+    for (unsigned i = 0; i < 100; i++)
+        (void)close(silent[i]);
+    while (f->control->client_count > 0)
+        turn(f);
+    cr_assert(not(uv_is_active((uv_handle_t *)&f->control->timer)), "an idle server has no timer");
+    finish(f);
+}
+
+/* Beyond the limit a newcomer is told so; once the silent have been silent long enough, one of them
+ * makes room for it. */
+Test(clients, a_full_house)
+{
+    struct fixture *f = start();
+    int silent[CONTROL_CONNECTIONS_MAX];
+    for (unsigned i = 0; i < CONTROL_CONNECTIONS_MAX; i++) {
+        silent[i] = dial(f);
+        turn(f);
+    }
+    while (f->control->client_count < CONTROL_CONNECTIONS_MAX)
+        turn(f);
+    struct answer refused = ask(f, "GET", "/v1/status", "");
+    cr_assert(eq(int, refused.status, 503), "%s", refused.text);
+    cr_assert(strstr(refused.text, "\"message\":\"too many clients; try again\"") != NULL);
+    free(refused.text);
+    struct answer answer = ask(f, "GET", "/v1/status", "");
+    while (answer.status == 503) {
+        free(answer.text);
+        answer = ask(f, "GET", "/v1/status", "");
+    }
+    cr_assert(eq(int, answer.status, 200));
+    free(answer.text);
+    cr_assert(le(u32, f->control->client_count, CONTROL_CONNECTIONS_MAX));
+    for (unsigned i = 0; i < CONTROL_CONNECTIONS_MAX; i++)
+        (void)close(silent[i]);
+    finish(f);
+}
+
+/* The socket file. */
+
+Test(clients, a_live_socket_is_refused_and_a_stale_one_replaced)
+{
+    struct fixture *f = start();
+    struct sgp_error error = {0};
+    struct control *second = NULL;
+    char message[256];
+    cr_assert(eq(int, open_control(f, &error, &second), -EADDRINUSE));
+    (void)snprintf(message, sizeof message,
+        "%s: another daemon answers there; stop it, or give another [control] socket", f->path);
+    cr_assert(eq(str, error.text, message));
+    json_decref(get(f, "/v1/status"));
+    close_control(f);
+
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, f->path);
+    int stale = socket(AF_UNIX, SOCK_STREAM, 0);
+    cr_assert(eq(int, bind(stale, (struct sockaddr *)&address, sizeof address), 0));
+    (void)close(stale);
+    error = (struct sgp_error){0};
+    f->closed = false;
+    cr_assert(eq(int, open_control(f, &error, &f->control), 0), "%s", error.text);
+    json_decref(get(f, "/v1/status"));
+    finish(f);
+}
+
+static void expect_open_fails(struct fixture *f, const char *path, int code, const char *message)
+{
+    struct sgp_error error = {0};
+    struct control *control = NULL;
+    char expected[512];
+    (void)snprintf(f->path, sizeof f->path, "%s", path);
+    cr_assert(eq(int, open_control(f, &error, &control), code), "%s", error.text);
+    (void)snprintf(expected, sizeof expected, "%s: %s", f->path, message);
+    cr_assert(eq(str, error.text, expected));
+}
+
+Test(clients, paths_that_cannot_be_bound)
+{
+    struct fixture *f = start();
+    char good[sizeof f->path];
+    strcpy(good, f->path);
+    char path[96];
+    (void)snprintf(path, sizeof path, "%s/none/control.sock", f->directory);
+    expect_open_fails(f, path, -ENOENT,
+        "cannot be bound: No such file or directory; create its directory (systemd does by "
+        "RuntimeDirectory=)");
+    (void)snprintf(path, sizeof path, "%s/file", f->directory);
+    (void)close(open(path, O_CREAT | O_WRONLY, 0600));
+    expect_open_fails(f, path, -EEXIST,
+        "exists and is not a socket; remove it, or give another [control] socket");
+    (void)unlink(path);
+    strcpy(f->path, good);
+
+    char longest[200];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[0] = '/';
+    longest[sizeof longest - 1] = '\0';
+    struct sgp_error error = {0};
+    struct control *control = NULL;
+    const struct control_model model = {.model = &f->fake.model};
+    cr_assert(eq(int, control_open(&f->loop, longest, &fake_actions, &model, &error, &control),
+        -ENAMETOOLONG));
+    cr_assert(
+        strstr(error.text, "longer than the 107 bytes that a socket's path may have") != NULL);
+    finish(f);
+}

@@ -1,0 +1,136 @@
+/* Joining by hand: a new node, and a fleet that is under way or over. */
+#include "test_core_desk.h"
+
+/* Its own first parameters, mixed into a model that has trained, would set the fleet back. */
+Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88, 0);
+    desk.now += 60 * SGP_SECOND; /* whoever could hand over a model has not dialled yet: it waits */
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(70, SGP_ROUND_NONE)});
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
+    greet_in(&desk, 1, pulse_at(70, 70), 88);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(70, 70),
+            .estimate = {.round = 70, .weight = 0.5, .payload_bytes = PAYLOAD}});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(&desk, 1, SGP_IN)});
+    const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
+    cr_assert_not_null(adopt);
+    cr_assert(eq(dbl, adopt->factor, 2));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_JUMP));
+    cr_assert(eq(i64, status_of(&desk).round, 70));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    close_desk(&desk);
+}
+
+Test(join, a_new_node_waits_for_a_fleet_that_comes_back_to_begin)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
+    struct sgp_pulse elder = pulse_at(50, SGP_ROUND_NONE);
+    elder.state = SGP_NODE_JOINING;
+    greet_out(&desk, 1, elder, 88, 0);
+    greet_in(&desk, 1, elder, 88);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING), "all have greeted");
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
+    cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), desk.now), "there is more to do at once");
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    close_desk(&desk);
+}
+
+/* The other side: n2 joins so late that n0 does not wait for it. */
+Test(join, nobody_waits_for_one_that_joins_far_behind)
+{
+    struct desk desk;
+    static const struct sgp_edge all[] = {{0, 1, SGP_FRACTION_DEFAULT},
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 0, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {all};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){4});
+    struct sgp_node_config config = config_of(topology);
+    config.start = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88, 0);
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, SGP_ROUND_NONE)});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    sgp_round round = status_of(&desk).round;
+    cr_assert(eq(i64, round, 50));
+    struct sgp_pulse fresh = pulse_at(0, 0);
+    fresh.state = SGP_NODE_JOINING;
+    greet_in(&desk, 2, fresh, 99); /* which promises round 0 */
+    fresh.next_round = SGP_ROUND_NONE;
+    greet_out(&desk, 2, fresh, 99, 0); /* and has granted nothing */
+    grant(&desk, 1, round);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert(eq(i64, status_of(&desk).round, round + 1));
+    close_desk(&desk);
+}
+
+Test(join, one_to_whom_nobody_can_hand_a_model_goes_on_without)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(50, 50), 88);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    desk.now += SGP_SEEK_NS; /* n1 has no model to hand over: patience ends */
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(50, 50),
+            .estimate = {.round = 50, .weight = 0.5, .payload_bytes = PAYLOAD}});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD,
+                    .link = link_to(&desk, 1, SGP_IN),
+                    .code = SGP_E_NOT_FINITE});
+    const struct sgp_effect *jump = find_note(&desk, SGP_NOTE_JUMP);
+    cr_assert_not_null(jump);
+    cr_assert(eq(i64, jump->round, 50));
+    cr_assert(eq(u64, status_of(&desk).jumps, 1));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    close_desk(&desk);
+}
+
+/* n1 has finished and n0 begins anew: it goes to the end instead of training alone. */
+Test(join, one_who_comes_back_after_the_end_finds_it_there)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse ended = pulse_at(102, SGP_ROUND_NONE);
+    ended.state = SGP_NODE_FINISHED;
+    greet_out(&desk, 1, ended, 88, 0);
+    greet_in(&desk, 1, ended, 88);
+    cr_assert_not_null(
+        find_sent(&desk, SGP_ASK, 1), "one that has finished has a model to hand over");
+    desk.link_of[1][SGP_IN] = desk.connections;
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN)});
+    desk.now += SGP_SEEK_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "it gave none in time");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}

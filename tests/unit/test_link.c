@@ -1,0 +1,304 @@
+/* Links by hand: greeting, refusing, replacing, and what silence means. */
+#include "test_core_desk.h"
+
+Test(link, a_new_connection_replaces_the_old)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1)); /* half read ... */
+    uint64_t old = desk.link_of[1][SGP_IN];
+    come_up(&desk, 1, SGP_IN);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert(eq(u64, end->link.connection, old));
+    cr_assert(eq(int, end->code, SGP_E_REPLACED));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = {1, SGP_IN, old}});
+    cr_assert(eq(dbl, status_of(&desk).weight, 1), "events of the old connection are ignored");
+    close_desk(&desk);
+}
+
+/* Another process of our name: taking turns in replacing each other at full pace helps nobody. */
+Test(link, one_who_was_replaced_dials_again_slowly)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = SGP_REASON_REPLACED, .text = "replaced"}});
+    desk.now += SGP_DIAL_MAX_NS / 2 - 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_null(find(&desk, SGP_EFFECT_DIAL));
+    desk.now += SGP_DIAL_MAX_NS / 2 + 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL));
+    close_desk(&desk);
+}
+
+Test(link, a_target_that_refuses_us_is_not_waited_for)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.start = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    come_up(&desk, 1, SGP_OUT);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = SGP_REASON_LOSS, .text = "another loss"}});
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(i64, status_of(&desk).round, 1), "the round must end without the other");
+    close_desk(&desk);
+}
+
+Test(link, another_model_is_refused_by_name)
+{
+    const enum sgp_reason reasons[] = {
+        SGP_REASON_SHAPE, SGP_REASON_LOSS, SGP_REASON_CLASSES, SGP_REASON_SCALING};
+    for (size_t i = 0; i < 4; i++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        uint64_t *fields[] = {&config.fingerprint.shape, &config.fingerprint.loss,
+            &config.fingerprint.classes, &config.fingerprint.scaling};
+        *fields[i] ^= 1;
+        open_desk(&desk, topology, config);
+        post_type(&desk, SGP_EVENT_START);
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+        cr_assert_not_null(end);
+        cr_assert(eq(int, end->message.goodbye.reason, reasons[i]));
+        cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+        close_desk(&desk);
+    }
+}
+
+Test(link, another_algorithm_is_refused)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("osgp");
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_METHOD));
+    close_desk(&desk);
+}
+
+Test(link, another_learning_rate_only_warns)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.fingerprint.learning_rate = 0.2;
+    config.fingerprint.topology ^= 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_MISMATCH));
+    cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+    close_desk(&desk);
+}
+
+/* By whole multiples; fewer rounds than 1024 count as 1024. */
+Test(link, one_that_trains_64_times_as_long_is_refused_when_it_greets)
+{
+    for (int most = 0; most < 2; most++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        open_desk(&desk, topology, config_of(topology));
+        post_type(&desk, SGP_EVENT_START);
+        struct sgp_pulse pulse = pulse_at(0, 0);
+        pulse.ends = 64 * 1025 - most;
+        greet_in(&desk, 1, pulse, 88);
+        const struct sgp_effect *refused = find_note(&desk, SGP_NOTE_REFUSED);
+        cr_assert(eq(int, refused != NULL, !most));
+        cr_assert(eq(int, find_sent(&desk, SGP_WELCOME, 1) != NULL, most));
+        if (refused != NULL) {
+            cr_assert(eq(int, refused->reason, SGP_REASON_ROUNDS));
+            cr_assert(eq(
+                int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_ROUNDS));
+        }
+        close_desk(&desk);
+    }
+}
+
+Test(link, messages_that_cannot_come_now_end_the_connection)
+{
+    struct desk desk;
+    open_pair(&desk);
+    acknowledge(&desk, 1, 7, SGP_REASON_NONE);
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_PROTOCOL));
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_CREDIT, .pulse = pulse_at(0, 0)});
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_PROTOCOL));
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    struct sgp_pulse absurd = pulse_at(0, 0);
+    absurd.ends = SGP_ROUND_MAX - 1;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_ROUNDS));
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    absurd = pulse_at(-1, 0);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_RANGE));
+    close_desk(&desk);
+}
+
+/* Nobody speaks: step from deadline to deadline, count beats, see when the peer is given up. */
+static sgp_time wait_until_absent(struct desk *desk, uint32_t *ret_beats)
+{
+    sgp_time from = desk->now;
+    *ret_beats = 0;
+    for (int i = 0; i < 1000; i++) {
+        desk->now = sgp_node_deadline(desk->node);
+        post_type(desk, SGP_EVENT_TICK);
+        *ret_beats += find_sent(desk, SGP_BEAT, 1) != NULL;
+        if (find_note(desk, SGP_NOTE_ABSENT) != NULL)
+            return desk->now - from;
+    }
+    return -1;
+}
+
+Test(link, silence_becomes_absence_at_the_least_bound)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    uint32_t beats;
+    cr_assert(eq(i64, wait_until_absent(&desk, &beats), 3 * SGP_SECOND));
+    cr_assert(eq(u32, beats, 5), "one every half second, and none to the absent");
+    const struct sgp_node_status status = status_of(&desk);
+    cr_assert(eq(i64, status.round, 1), "the round goes on without it");
+    cr_assert(eq(dbl, status.weight + status.weight_in_flight, 1));
+    close_desk(&desk);
+}
+
+Test(link, silence_is_judged_by_the_peers_own_pace)
+{
+    const sgp_time interval[] = {SGP_SECOND / 10, SGP_SECOND, 2 * SGP_SECOND, 10 * SGP_SECOND};
+    const sgp_time bound[] = {3 * SGP_SECOND, 8 * SGP_SECOND, 16 * SGP_SECOND, 30 * SGP_SECOND};
+    for (size_t i = 0; i < 3; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        give_first(&desk);
+        for (int n = 0; n < 80; n++) {
+            desk.now += interval[i];
+            say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+            say(&desk, 1, SGP_OUT,
+                (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+        }
+        uint32_t beats;
+        cr_assert(eq(i64, wait_until_absent(&desk, &beats), bound[i]), "case %zu", i);
+        close_desk(&desk);
+    }
+}
+
+Test(link, the_nodes_own_standstill_is_not_the_pace_of_its_peers)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    for (int n = 0; n < 80; n++) {
+        desk.now += n == 70 ? 30 * SGP_SECOND : SGP_SECOND / 10;
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+        say(&desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+    }
+    uint32_t beats;
+    cr_assert(eq(i64, wait_until_absent(&desk, &beats), 3 * SGP_SECOND));
+    close_desk(&desk);
+}
+
+Test(link, one_that_beats_is_waited_for)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    for (int n = 0; n < 600; n++) {
+        desk.now += SGP_BEAT_NS;
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+    }
+    cr_assert(eq(i64, status_of(&desk).round, 0));
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE));
+    close_desk(&desk);
+}
+
+/* A half-open link to a node that drained, and whose next process has never heard of it. */
+Test(link, the_silence_of_one_that_drains_is_missed_and_its_link_dialled_anew)
+{
+    struct desk desk;
+    open_pair(&desk);
+    struct sgp_pulse draining = pulse_at(0, SGP_ROUND_NONE);
+    draining.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = draining});
+    desk.now += SGP_SILENCE_MIN_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->code, SGP_E_ABSENT));
+    bool dialled = false;
+    for (int i = 0; i < 100 && !dialled; i++) {
+        desk.now = sgp_node_deadline(desk.node);
+        post_type(&desk, SGP_EVENT_TICK);
+        dialled = find(&desk, SGP_EFFECT_DIAL) != NULL;
+    }
+    cr_assert(dialled);
+    close_desk(&desk);
+}
+
+Test(link, a_paused_or_finished_peer_is_not_waited_for)
+{
+    const enum sgp_node_state states[] = {SGP_NODE_PAUSED, SGP_NODE_FINISHED, SGP_NODE_DRAINING};
+    for (size_t i = 0; i < 3; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        give_first(&desk);
+        struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+        pulse.state = states[i];
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        cr_assert(eq(i64, status_of(&desk).round, 1));
+        close_desk(&desk);
+    }
+}
+
+Test(link, a_paused_node_says_so_and_falls_quiet)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(eq(int, beat->message.pulse.state, SGP_NODE_PAUSED));
+    cr_assert(eq(i64, beat->message.pulse.next_round, SGP_ROUND_NONE));
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_PAUSED;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER), "no timer when idle");
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+    post_type(&desk, SGP_EVENT_RESUME);
+    cr_assert(eq(i64, find_sent(&desk, SGP_BEAT, 1)->message.pulse.next_round, 0));
+    close_desk(&desk);
+}
+
+/* The other end of a connection may be gone without a word: only a beat that is missed tells. */
+Test(link, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
+{
+    struct desk desk;
+    open_pair(&desk);
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_PAUSED;
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    desk.now += SGP_SILENCE_MIN_NS + SGP_SECOND;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_ABSENT));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
+    close_desk(&desk);
+}

@@ -1,0 +1,200 @@
+/* Rounds by hand: alone, diverging, at their own pace, stopped early, and the end. */
+#include "test_core_desk.h"
+
+Test(round, a_node_alone_trains_and_finishes)
+{
+    struct sgp_topology_node name = {.name = "n0"};
+    struct sgp_topology *topology;
+    cr_assert(eq(int, sgp_topology_create(&name, 1, NULL, &topology), 0));
+    cr_assert(eq(int, sgp_topology_add_phase(topology, "alone", 1, false, NULL, 0, NULL), 0));
+    cr_assert(eq(int, sgp_topology_seal(topology, NULL), 0));
+    struct sgp_node_config config = config_of(topology);
+    config.rounds = 3;
+    struct desk desk;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    uint32_t trained = 0;
+    for (int i = 0; i < 20 && status_of(&desk).state != SGP_NODE_FINISHED; i++) {
+        bool train = find(&desk, SGP_EFFECT_TRAIN) != NULL;
+        trained += train;
+        post_type(&desk, train ? SGP_EVENT_TRAINED : SGP_EVENT_TICK);
+    }
+    cr_assert(eq(u32, trained, 3));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(i64, status_of(&desk).round, 5), "three of training, two of mixing");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
+Test(round, divergence_pauses_the_node)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_TRAINED, .code = SGP_E_DIVERGED});
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DIVERGED));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_PAUSED));
+    close_desk(&desk);
+}
+
+/* The next 20 rounds of n0 and n1, ten a second; returns the factor of the last steps. */
+static double factor_after_rounds(struct desk *desk, sgp_round *peer_round)
+{
+    double factor = 0;
+    for (int i = 0; i < 20; i++) {
+        desk->now += 100 * SGP_MILLISECOND;
+        ++*peer_round;
+        say(desk, 1, SGP_IN,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(*peer_round, *peer_round)});
+        say(desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(*peer_round, SGP_ROUND_NONE)});
+        post_type(desk, SGP_EVENT_TRAINED);
+        const struct sgp_effect *train = find(desk, SGP_EFFECT_TRAIN);
+        cr_assert_not_null(train);
+        factor = train->factor;
+    }
+    return factor;
+}
+
+static void pause_for(struct desk *desk, sgp_round peer_round, bool both)
+{
+    struct sgp_pulse pulse = pulse_at(peer_round, SGP_ROUND_NONE);
+    pulse.state = both ? SGP_NODE_PAUSED : SGP_NODE_TRAINING;
+    post_type(desk, SGP_EVENT_PAUSE);
+    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    desk->now += 2 * SGP_SECOND;
+    post_type(desk, SGP_EVENT_RESUME);
+}
+
+/* Whoever stood still, alone or with all: the rate is that of training. */
+Test(round, a_pause_is_no_slowness)
+{
+    for (int both = 0; both < 2; both++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        config.method = sgp_method_find("agp");
+        config.step_by_rate = true;
+        open_desk(&desk, topology, config);
+        desk.peers.method = config.method->number;
+        post_type(&desk, SGP_EVENT_START);
+        greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        sgp_round peer_round = 0;
+        cr_assert(epsilon_eq(dbl, factor_after_rounds(&desk, &peer_round), 1, 0.1));
+        peer_round += both ? 0 : 20;
+        pause_for(&desk, peer_round, both);
+        double factor = factor_after_rounds(&desk, &peer_round);
+        cr_assert(epsilon_eq(dbl, factor, 1, 0.1), "%d: %g", both, factor);
+        close_desk(&desk);
+    }
+}
+
+Test(round, stopping_waits_for_acknowledgements_but_not_for_ever)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    post_type(&desk, SGP_EVENT_STOP);
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEAVING));
+    close_desk(&desk);
+
+    open_pair(&desk);
+    give_first(&desk);
+    post_type(&desk, SGP_EVENT_STOP);
+    desk.now += SGP_DRAIN_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    close_desk(&desk);
+}
+
+Test(round, stopping_does_not_wait_for_one_that_has_left)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    post_type(&desk, SGP_EVENT_STOP);
+    struct sgp_pulse leaving = pulse_at(0, SGP_ROUND_NONE);
+    leaving.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = leaving});
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED), "it is there, and may acknowledge");
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = leaving,
+            .goodbye = {.reason = SGP_REASON_LEAVING, .text = ""}});
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert(gt(dbl, status_of(&desk).weight_in_flight, 0), "owed, and on record");
+    close_desk(&desk);
+}
+
+Test(round, an_early_stop_reaches_everybody)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post_type(&desk, SGP_EVENT_ENOUGH);
+    desk.now += SGP_BEAT_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(eq(i64, beat->message.pulse.stop, 3), "nodes and one cycle from now");
+    cr_assert(eq(i64, status_of(&desk).last_round, 5));
+    close_desk(&desk);
+}
+
+static void tell_to_stop(struct desk *desk, sgp_round round, sgp_round stop)
+{
+    struct sgp_pulse pulse = pulse_at(round, round);
+    pulse.stop = stop;
+    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+}
+
+Test(round, a_stop_heard_of_too_late_ends_the_round_without_giving)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 0);
+    tell_to_stop(&desk, 0, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING), "the job is under way");
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "no credit would ever come");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
+Test(round, one_who_is_behind_asks_for_a_stop_that_nobody_has_passed)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, -1)});
+    post_type(&desk, SGP_EVENT_ENOUGH);
+    cr_assert(eq(i64, status_of(&desk).rounds, 53));
+    close_desk(&desk);
+}
+
+/* n0 is through with its rounds and owes n1 a share, when n1 leaves. */
+Test(round, the_end_does_not_wait_for_one_who_left)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 0);
+    give_first(&desk);
+    tell_to_stop(&desk, 0, 1);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
+    struct sgp_pulse leaving = pulse_at(1, SGP_ROUND_NONE);
+    leaving.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = leaving,
+            .goodbye = {.reason = SGP_REASON_LEAVING, .text = "leaving"}});
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
+    desk.now += SGP_DIAL_MAX_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL), "it still owes");
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 99, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE), "a new lineage must not get old mass");
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
+    close_desk(&desk);
+}
