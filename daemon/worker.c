@@ -53,10 +53,11 @@ static void compute(void *argument)
     uv_mutex_unlock(&worker->mutex);
 }
 
-static void hand_back(struct worker *worker, struct job_list list, bool cancelled)
+/* One by one: `done` may stop the worker, which hands back whatever is still in the list. */
+static void hand_back(struct worker *worker, struct job_list *list, bool cancelled)
 {
     struct job *job;
-    while ((job = take_first(&list)) != NULL) {
+    while ((job = take_first(list)) != NULL) {
         worker->pending--;
         worker->job_count += !cancelled;
         job->done(job, cancelled);
@@ -67,9 +68,9 @@ static void on_wake(uv_async_t *async)
 {
     struct worker *worker = async->data;
     uv_mutex_lock(&worker->mutex);
-    struct job_list finished = take_all(&worker->finished);
+    worker->returned = take_all(&worker->finished);
     uv_mutex_unlock(&worker->mutex);
-    hand_back(worker, finished, false);
+    hand_back(worker, &worker->returned, false);
 }
 
 int worker_start(struct worker *worker, uv_loop_t *loop)
@@ -113,8 +114,9 @@ void worker_stop(struct worker *worker)
     uv_cond_signal(&worker->wake);
     uv_mutex_unlock(&worker->mutex);
     (void)uv_thread_join(&worker->thread);
-    hand_back(worker, take_all(&worker->finished), true);
-    hand_back(worker, take_all(&worker->todo), true);
+    hand_back(worker, &worker->returned, false);
+    hand_back(worker, &worker->finished, false);
+    hand_back(worker, &worker->todo, true);
     sgp_assert(worker->pending == 0);
     uv_close((uv_handle_t *)&worker->async, NULL);
     uv_cond_destroy(&worker->wake);

@@ -16,8 +16,8 @@
 struct job {
     struct job *next;
     void (*run)(struct job *job); /* on the compute thread */
-    /* On the loop thread, exactly once; may push other jobs unless `cancelled`, which says that the
-     * worker stopped before the job was run. */
+    /* On the loop thread, exactly once; may stop the worker, and push other jobs unless that has been
+     * done. `cancelled` says that the worker stopped before the job was run. */
     void (*done)(struct job *job, bool cancelled);
 };
 
@@ -33,6 +33,7 @@ struct worker {
     uv_async_t async;
     struct job_list todo;
     struct job_list finished;
+    struct job_list returned; /* of these, not `done` yet; the loop thread's own */
     bool stopping;
     uint32_t pending;   /* pushed and not done; the loop thread's own */
     uint64_t job_count; /* done since the start; the loop thread's own */
@@ -44,8 +45,8 @@ int worker_start(struct worker *worker, uv_loop_t *loop);
 /* Append a job; it belongs to the worker until `done`. Not after worker_stop. */
 void worker_push(struct worker *worker, struct job *job);
 
-/* End the thread after the job that runs now, call `done` of every job left, and close the handle,
- * which the loop has to see through. Blocks for the rest of one job. */
+/* End the thread after the job that runs now, call `done` of every job left, in the order of their
+ * pushes, and close the handle, which the loop has to see through. Blocks for the rest of one job. */
 void worker_stop(struct worker *worker);
 
 #endif
