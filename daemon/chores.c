@@ -106,13 +106,13 @@ static void done_save(struct job *job, bool cancelled)
     struct task *task = (struct task *)job;
     struct daemon *daemon = task->daemon;
     if (cancelled)
-        notes_error(daemon, "the model was not saved");
+        notes_error(daemon, "the model was not saved: sgpd was told to end at once");
     else if (task->code != 0)
         notes_error(daemon, "the model was not saved: %s", task->save->error.text);
     else
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=saved round=%" PRId64 " file=\"%s\"",
             task->round, task->save->path);
-    if (task->code != 0)
+    if (cancelled || task->code != 0)
         daemon->exit_status = 1;
     free(task->vector);
     free(task->save);
@@ -130,6 +130,8 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     if (task == NULL || save == NULL || vector == NULL) {
         notes_error(daemon, weight > 0 ? "no memory to save the model"
                                        : "all mass is given away; there is no model to save");
+        if (weight > 0)
+            daemon->exit_status = 1;
         if (task != NULL)
             task_give(task);
         free(save);
