@@ -138,6 +138,8 @@ static void spoil(struct ledger *ledger, const char *path, const char *what)
 {
     ledger->damaged = true;
     ledger->sequence = 0;
+    ledger->minted = 0;
+    ledger->orphaned = 0;
     (void)sgp_fail(&ledger->reason, SGP_E_DATA, "%s: %s", path, what);
 }
 

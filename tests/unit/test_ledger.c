@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,27 @@ Test(ledger, every_truncation_is_damage)
         struct ledger ledger = opened();
         cr_assert(ledger.damaged);
         ledger_close(&ledger);
+    }
+}
+
+/* Written whole, with its checksum; nothing of what it says is believed then. */
+Test(ledger, one_whose_values_cannot_be_is_damaged_and_none_of_them_is_kept)
+{
+    const double values[] = {NAN, INFINITY, -1, SGP_NODES_MAX + 1.0};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct ledger ledger = opened();
+        ledger.minted = values[i];
+        ledger_commit(&ledger, node);
+        ledger_close(&ledger);
+        ledger = opened();
+        cr_assert(ledger.damaged);
+        cr_assert(not(ledger.found));
+        cr_assert(zero(u64, ledger.sequence));
+        cr_assert(eq(dbl, ledger.minted, 0));
+        cr_assert(eq(dbl, ledger.orphaned, 0));
+        cr_assert(strstr(ledger.reason.text, "out of range") != NULL);
+        ledger_close(&ledger);
+        (void)unlink(path);
     }
 }
 
