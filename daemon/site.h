@@ -1,8 +1,9 @@
 /* Where a daemon will stand: its state directory, its port, its control socket, tried before it starts.
  *
- * `sgpd --check` asks; nothing is made, changed or left behind. The port is bound and let go at once. What
- * a running sgpd with the same state directory holds is its own and no fault. What this user may not
- * do the daemon's user may, so that is a warning; and directories that the unit makes may be missing.
+ * `sgpd --check` asks; nothing is made, changed or left behind. For an instant it holds the port and a
+ * shared lock on the state directory, so a daemon that starts in that instant may fail. What a running
+ * sgpd with the same state directory holds is its own and no fault. What this user may not do the
+ * daemon's user may, so that is a warning; and directories that the unit makes may be missing.
  *
  * Thread: the caller's. */
 #ifndef SGPD_SITE_H

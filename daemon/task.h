@@ -32,7 +32,6 @@ struct task {
     struct sgp_evaluation evaluation;
 
     /* chores */
-    bool measures;
     view_evaluated evaluated;
     view_estimated estimated;
     view_predicted predicted;
