@@ -18,7 +18,7 @@
 #define RUN_DIRECTORY "/run/sgpd"
 #define SOCKET_NAME "control.sock"
 #define ANSWER_BYTES_MAX (64u << 20) /* of an answer kept in memory */
-#define ANSWER_SECONDS 30L           /* of what needs no computing */
+#define ANSWER_SECONDS 30.0          /* of what needs no computing */
 
 /* The node's name in RUN_DIRECTORY/NAME/SOCKET_NAME. */
 static void append_name(const char *path, char *names, size_t capacity)
@@ -65,10 +65,12 @@ static enum ctl_exit only_socket(struct ctl *ctl, char *path, size_t capacity)
     return CTL_DONE;
 }
 
-enum ctl_exit ctl_socket(struct ctl *ctl, const char **ret_path)
+enum ctl_exit ctl_socket(struct ctl *ctl)
 {
     static char path[sizeof((struct sockaddr_un *)0)->sun_path];
     int length = 0;
+    if (ctl->socket == path) /* resolved before */
+        return CTL_DONE;
     if (ctl->socket) {
         length = snprintf(path, sizeof path, "%s", ctl->socket);
     } else if (ctl->name) {
@@ -85,7 +87,8 @@ enum ctl_exit ctl_socket(struct ctl *ctl, const char **ret_path)
     struct stat found;
     if (stat(path, &found) == 0 && !S_ISSOCK(found.st_mode)) /* else connect says what is wrong */
         return ctl_usage(ctl, "%s is no socket; name the one that [control] socket gives", path);
-    *ret_path = path;
+    ctl->name = NULL;
+    ctl->socket = path;
     return CTL_DONE;
 }
 
@@ -122,10 +125,18 @@ static enum ctl_exit complain(
     return request->quiet ? status : ctl_fail(ctl, status, "%s", text);
 }
 
-/* No answer came: what does that mean? */
-static enum ctl_exit no_answer(struct ctl *ctl, const struct ctl_request *request, const char *path,
-    CURLcode code, long os_error)
+/* After how many seconds a request is given up; infinity: never. */
+static double patience(const struct ctl_request *request)
 {
+    double seconds = request->patient ? HUGE_VAL : ANSWER_SECONDS;
+    return request->seconds > 0 ? fmin(request->seconds, seconds) : seconds;
+}
+
+/* No answer came: what does that mean? */
+static enum ctl_exit no_answer(
+    struct ctl *ctl, const struct ctl_request *request, CURLcode code, long os_error)
+{
+    const char *path = ctl->socket;
     char text[SGP_TEXT_BYTES];
     if (code == CURLE_COULDNT_CONNECT && (os_error == EACCES || os_error == EPERM)) {
         (void)snprintf(
@@ -139,7 +150,7 @@ static enum ctl_exit no_answer(struct ctl *ctl, const struct ctl_request *reques
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
         (void)snprintf(text, sizeof text, "the daemon behind %s did not answer within %g s", path,
-            request->patient ? request->seconds : (double)ANSWER_SECONDS);
+            patience(request));
         return complain(ctl, request, CTL_TIMED_OUT, text);
     }
     if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE) {
@@ -182,8 +193,8 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    double seconds = request->patient ? request->seconds : (double)ANSWER_SECONDS;
-    if (seconds > 0) /* in milliseconds, of which curl takes at least one */
+    double seconds = patience(request);
+    if (isfinite(seconds)) /* in milliseconds, of which curl takes at least one */
         (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)ceil(seconds * 1e3));
     if (strcmp(request->method, "POST") == 0) {
         (void)curl_easy_setopt(curl, CURLOPT_POST, 1L);
@@ -196,8 +207,7 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
 enum ctl_exit ctl_ask(
     struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply)
 {
-    const char *path;
-    enum ctl_exit status = ctl_socket(ctl, &path);
+    enum ctl_exit status = ctl_socket(ctl);
     if (status != CTL_DONE)
         return status;
     struct answer answer = {.into = request->into, .curl = curl_easy_init()};
@@ -208,14 +218,14 @@ enum ctl_exit ctl_ask(
     struct curl_slist *headers = curl_slist_append(curl_slist_append(NULL, "Expect:"), type);
     if (!answer.curl || !headers)
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
-    CURLcode code = perform(request, path, headers, &answer);
+    CURLcode code = perform(request, ctl->socket, headers, &answer);
     long http = 0, os_error = 0;
     (void)curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &http);
     (void)curl_easy_getinfo(answer.curl, CURLINFO_OS_ERRNO, &os_error);
     curl_easy_cleanup(answer.curl);
     curl_slist_free_all(headers);
     if (code != CURLE_OK)
-        status = no_answer(ctl, request, path, code, os_error);
+        status = no_answer(ctl, request, code, os_error);
     else if (http < 200 || http > 299)
         status = refused(ctl, request, http, &answer);
     if (status != CTL_DONE) {

@@ -29,7 +29,7 @@ struct ctl_command;
 struct ctl {
     const struct ctl_command *command;
     const char *name;   /* -n, or NULL */
-    const char *socket; /* -s, or NULL */
+    const char *socket; /* -s, or NULL; after ctl_socket the one that is meant */
     bool json;          /* --json */
     bool terminal;      /* standard output is one: aligned columns, rounded numbers */
     bool colour;        /* a terminal, and neither NO_COLOR nor TERM=dumb */
@@ -128,8 +128,8 @@ struct ctl_request {
     size_t body_bytes;
     const char *content_type; /* of the body */
     FILE *into;               /* where the answer goes, or NULL: memory */
-    bool patient;             /* the daemon has to compute first: wait as long as it takes */
-    double seconds;           /* of one that is patient: at most so long; 0: no limit */
+    bool patient;             /* the daemon has to compute first: else it has 30 seconds */
+    double seconds;           /* given up after so long in any case; 0: no such limit */
     bool quiet;               /* a failure is not told, only returned */
 };
 
@@ -138,9 +138,10 @@ struct ctl_reply {
     size_t bytes;
 };
 
-/* The socket that the command line means: of -s, of -n, or the only one there is. *ret_path is static.
- * Returns CTL_DONE, or another status after having said what is wrong. */
-enum ctl_exit ctl_socket(struct ctl *ctl, const char **ret_path);
+/* Set ctl->socket to the one that the command line means: of -s, of -n, or the only one there is. It is
+ * looked for once, so that a command keeps to its daemon if another starts meanwhile; ctl_ask does this
+ * by itself. Returns CTL_DONE, or another status after having said what is wrong. */
+enum ctl_exit ctl_socket(struct ctl *ctl);
 
 /* Ask the daemon. CTL_DONE: it answered with success. Else what is wrong has been said. */
 enum ctl_exit ctl_ask(

@@ -28,7 +28,10 @@ static const char options_help[] =
 
 static const char exit_help[] =
     "Exit status: 0 done, 1 failed, 2 usage, 3 daemon not running, 4 not permitted, 5 timed out,\n"
-    "             6 invalid file, 7 degraded (status --check)\n";
+    "             6 invalid file, 7 degraded (status --check)\n"
+    "A request that is not answered within 30 s is given up, with 5. But wait asks again, and "
+    "leave,\n"
+    "reload, evaluate, predict and export wait for as long as the daemon computes.\n";
 
 static void print_help(void)
 {

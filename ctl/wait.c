@@ -6,6 +6,7 @@
 #include <time.h>
 
 #define POLL_NS 200000000L
+#define LAST_LOOK_SECONDS 1.0 /* for a daemon to answer in, however little time is left */
 
 enum kind { READY = 1, ROUND, EPOCH, ACCURACY, FINISHED, DISAGREEMENT, PEERS };
 
@@ -48,9 +49,10 @@ static enum ctl_exit parse(struct ctl *ctl, const char *text, struct condition *
         text);
 }
 
-static enum ctl_exit ask(struct ctl *ctl, const char *path, json_t **ret_json)
+static enum ctl_exit ask(struct ctl *ctl, const char *path, double seconds, json_t **ret_json)
 {
-    const struct ctl_request request = {.method = "GET", .path = path, .quiet = true};
+    const struct ctl_request request = {
+        .method = "GET", .path = path, .seconds = fmax(seconds, LAST_LOOK_SECONDS), .quiet = true};
     return ctl_ask_json(ctl, &request, ret_json);
 }
 
@@ -119,15 +121,16 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* One look. *ret_over: nothing more will change; the status to end with is returned. */
-static enum ctl_exit look(struct ctl *ctl, const struct condition *condition, bool *met_before,
-    char *text, size_t capacity, bool *ret_over)
+/* One look, with the waiting to end at `end`. *ret_over: nothing more will change; the status to end
+ * with is returned. */
+static enum ctl_exit look(struct ctl *ctl, const struct condition *condition, double end,
+    bool *met_before, char *text, size_t capacity, bool *ret_over)
 {
     json_t *status = NULL, *peers = NULL;
     *ret_over = true;
-    enum ctl_exit code = ask(ctl, "/v1/status", &status);
+    enum ctl_exit code = ask(ctl, "/v1/status", end - now(), &status);
     if (code == CTL_DONE && condition->what->kind == PEERS)
-        code = ask(ctl, "/v1/peers", &peers);
+        code = ask(ctl, "/v1/peers", end - now(), &peers);
     if (code == CTL_DONE) {
         *met_before = true;
         describe(status, text, capacity);
@@ -150,18 +153,17 @@ static enum ctl_exit look(struct ctl *ctl, const struct condition *condition, bo
 
 static enum ctl_exit wait_for(struct ctl *ctl, const struct condition *condition, double timeout)
 {
-    const char *path;
     char text[SGP_TEXT_BYTES / 2] = "no daemon answers there";
     bool met_before = false, over = false;
     /* Which daemon is meant must be clear at once; whether it answers need not be. */
-    enum ctl_exit status = ctl_socket(ctl, &path);
+    enum ctl_exit status = ctl_socket(ctl);
     if (status != CTL_DONE)
         return status;
-    for (double start = now();;) {
-        status = look(ctl, condition, &met_before, text, sizeof text, &over);
+    for (double end = now() + timeout;;) {
+        status = look(ctl, condition, end, &met_before, text, sizeof text, &over);
         if (over)
             break;
-        double left = timeout - (now() - start);
+        double left = end - now();
         if (left <= 0)
             return ctl_fail(ctl, CTL_TIMED_OUT, "%s was not reached within %g s: %s",
                 condition->text, timeout, text);
@@ -200,6 +202,7 @@ const struct ctl_command ctl_wait_command = {.words = "wait",
             "  finished         training and mixing are over\n"
             "\n"
             "A daemon that is not there yet is waited for if -n or -s names it. Without --timeout\n"
-            "there is no limit. Ends with 5 when S seconds have passed, with 1 when the node has\n"
+            "there is no limit. Ends with 5 when S seconds have passed, even if the daemon is\n"
+            "silent (only the last look at it is given a second), with 1 when the node has\n"
             "finished without meeting the condition, with 3 when the daemon ends first.\n",
     .run = run};

@@ -82,9 +82,9 @@ def daemon(answers):
                 server.shutdown()
 
 
-def run(*arguments, status=0, **options):
+def run(*arguments, status=0, timeout=60, **options):
     done = subprocess.run([SGPCTL, *map(str, arguments)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60, check=False, **options)
+                          stderr=subprocess.PIPE, text=True, timeout=timeout, check=False, **options)
     assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
     return done.stdout, done.stderr
 
@@ -92,6 +92,16 @@ def run(*arguments, status=0, **options):
 def ask(answers, *arguments, status=0, **options):
     with daemon(answers) as (path, _):
         return run("-s", path, *arguments, status=status, **options)
+
+
+@contextlib.contextmanager
+def mute():
+    """A socket that takes connections, as that of a stopped daemon does, and never answers."""
+    with socket.socket(socket.AF_UNIX) as listener, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mute.sock")
+        listener.bind(path)
+        listener.listen()
+        yield path
 
 
 def test_status_as_json_is_what_the_daemon_said():
@@ -193,10 +203,7 @@ def test_leave_tells_what_became_of_the_mass_and_waits_no_longer_than_told():
     assert json.loads(ask(answer, "leave", "--timeout", "5", "--json")[0]) == answer["POST /v1/leave"]
     refusal = {"POST /v1/leave": (409, {"error": {"message": "the node cannot leave: it is joining"}})}
     assert ask(refusal, "leave", status=1)[1] == "sgpctl: the node cannot leave: it is joining\n"
-    with socket.socket(socket.AF_UNIX) as mute, tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "s")
-        mute.bind(path)
-        mute.listen()
+    with mute() as path:
         err = run("-s", path, "leave", "--timeout", "0.2", status=5)[1]
         assert err == f"sgpctl: the daemon behind {path} did not answer within 0.2 s\n", err
 
@@ -324,6 +331,47 @@ def test_wait_says_why_it_gave_up():
         path = os.path.join(folder, "none.sock")
         _, err = run("-s", path, "wait", "--for", "ready", "--timeout", "0", status=5)
         assert err == ("sgpctl: ready was not reached within 0 s: no daemon answers there\n"), err
+
+
+def test_wait_keeps_its_time_though_the_daemon_is_silent():
+    soon = 20  # enough for any machine, and less than the 30 s of a request
+    with mute() as path:
+        for condition, timeout in (("ready", "0"), ("round:9", "0.3"), ("peers:1", "2")):
+            _, err = run("-s", path, "wait", "--for", condition, "--timeout", timeout, status=5,
+                         timeout=soon)
+            assert err == (f"sgpctl: {condition} was not reached within {timeout} s: no daemon answers "
+                           "there\n"), err
+    silent = threading.Event()
+    answers = {"GET /v1/status": STATUS, "GET /v1/peers": lambda _: silent.wait(60) and (200, None)}
+    try:  # it falls silent between two questions
+        with daemon(answers) as (path, requests):
+            _, err = run("-s", path, "wait", "--for", "peers:1", "--timeout", "1", status=5, timeout=soon)
+            assert [what for what, _, _ in requests] == ["GET /v1/status", "GET /v1/peers"], requests
+    finally:
+        silent.set()
+    assert err == "sgpctl: peers:1 was not reached within 1 s: no daemon answers there\n", err
+
+
+def test_wait_keeps_to_its_daemon_if_another_starts():
+    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/run"], check=False,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        raise tap.Skip("no mount name-space may be made here")
+    script = 'mount --bind "$2" /run && exec "$1" wait --for round:9 --timeout 30'
+    with tempfile.TemporaryDirectory() as folder:
+        def start(name, path):
+            os.makedirs(os.path.join(folder, "sgpd", name))
+            os.symlink(path, os.path.join(folder, "sgpd", name, "control.sock"))
+
+        def answer(_):
+            if len(requests) == 1:
+                start("n1", path)
+            return {**STATUS, "round": 7 + len(requests)}
+
+        with daemon({"GET /v1/status": answer}) as (path, requests):
+            start("n0", path)
+            done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", SGPCTL, folder], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr, len(requests)) == (0, "", "", 2), done
 
 
 def test_wait_does_not_wait_for_what_cannot_come():

@@ -219,6 +219,7 @@ def test_every_command_has_help():
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)
         assert "Exit status: 0 done" in out
+        assert "not answered within 30 s is given up, with 5" in out
 
 
 def test_version_names_the_protocol():
