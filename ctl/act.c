@@ -2,13 +2,11 @@
  * with figures. */
 #include "ctl.h"
 
-static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *path, bool patient)
+/* Give an order and print what the daemon says to it. */
+static enum ctl_exit order(struct ctl *ctl, const struct ctl_request *request)
 {
-    const struct ctl_request request = {.method = "POST", .path = path, .patient = patient};
     json_t *answer;
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
-    if (status == CTL_DONE)
-        status = ctl_ask_json(ctl, &request, &answer);
+    enum ctl_exit status = ctl_ask_json(ctl, request, &answer);
     if (status != CTL_DONE)
         return status;
     if (ctl->json)
@@ -16,6 +14,14 @@ static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *pa
     ctl_print_object(ctl, answer);
     json_decref(answer);
     return CTL_DONE;
+}
+
+/* An order that takes no arguments. */
+static enum ctl_exit post(struct ctl *ctl, int argc, char **argv, const char *path, bool patient)
+{
+    const struct ctl_request request = {.method = "POST", .path = path, .patient = patient};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    return status == CTL_DONE ? order(ctl, &request) : status;
 }
 
 static enum ctl_exit pause_daemon(struct ctl *ctl, int argc, char **argv)
@@ -53,19 +59,10 @@ static enum ctl_exit leave(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_option timeout = {.name = "--timeout"};
     struct ctl_request request = {.method = "POST", .path = "/v1/leave", .patient = true};
-    json_t *answer;
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &timeout, 1, 0, 0);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &timeout, 0.001, 1e6, &request.seconds);
-    if (status == CTL_DONE)
-        status = ctl_ask_json(ctl, &request, &answer);
-    if (status != CTL_DONE)
-        return status;
-    if (ctl->json)
-        return ctl_print_json(answer);
-    ctl_print_object(ctl, answer);
-    json_decref(answer);
-    return CTL_DONE;
+    return status == CTL_DONE ? order(ctl, &request) : status;
 }
 
 const struct ctl_command ctl_pause_command = {.words = "pause",

@@ -77,6 +77,9 @@ enum ctl_exit ctl_option_real(struct ctl *ctl, const struct ctl_option *option, 
 bool ctl_text_u64(const char *text, uint64_t *ret_number);
 bool ctl_text_real(const char *text, double *ret_number); /* finite */
 
+/* Whether a text ends in another and is longer than that. */
+bool ctl_ends_in(const char *text, const char *end);
+
 /* ---- what people and scripts read (print.c) ---- */
 
 /* Say what went wrong: a line on standard error, or with --json, on standard output,
@@ -110,6 +113,7 @@ json_t *ctl_status_in_order(const json_t *status);
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers);
 
 /* Print an array of objects, these keys as columns: aligned on a terminal, else separated by tabs. */
+#define CTL_COLUMNS_MAX 32u
 void ctl_print_table(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
 

@@ -82,13 +82,12 @@ static json_t *prediction_rows(const json_t *answer)
 
 static void print_predictions(const struct ctl *ctl, const json_t *answer)
 {
-    enum { COLUMNS_MAX = 32 };
-    const char *keys[COLUMNS_MAX];
+    const char *keys[CTL_COLUMNS_MAX];
     size_t count = 0;
     json_t *rows = prediction_rows(answer);
     const char *key;
     json_t *value;
-    json_object_foreach(json_array_get(rows, 0), key, value) if (count < COLUMNS_MAX)
+    json_object_foreach(json_array_get(rows, 0), key, value) if (count < CTL_COLUMNS_MAX)
         keys[count++] = key;
     ctl_print_table(ctl, rows, keys, count);
     json_decref(rows);
@@ -130,12 +129,6 @@ const struct ctl_command ctl_predict_command = {.words = "predict",
 
 /* ---- export ---- */
 
-static bool ends_in(const char *path, const char *end)
-{
-    size_t length = strlen(path), end_length = strlen(end);
-    return length > end_length && strcmp(path + length - end_length, end) == 0;
-}
-
 /* Receive the daemon's safetensors bytes into a new file. */
 static enum ctl_exit receive(struct ctl *ctl, const char *path)
 {
@@ -158,7 +151,7 @@ static enum ctl_exit receive(struct ctl *ctl, const char *path)
 static int finish(
     const char *part, const char *path, const struct sgp_model_file *model, struct sgp_error *error)
 {
-    if (ends_in(path, ".safetensors"))
+    if (ctl_ends_in(path, ".safetensors"))
         return rename(part, path) == 0 ? 0 : -errno;
     const struct sgp_model_contents contents = {
         .values = model->values, .tensors = model->tensors, .tensor_count = model->tensor_count};
@@ -174,7 +167,7 @@ static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
     if (status != CTL_DONE)
         return status;
     const char *path = argv[0];
-    if (!ends_in(path, ".safetensors") && !ends_in(path, ".npz"))
+    if (!ctl_ends_in(path, ".safetensors") && !ctl_ends_in(path, ".npz"))
         return ctl_usage(ctl, "'%s' ends neither in .safetensors nor in .npz", path);
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
         return ctl_usage(ctl, "the file's name is too long");

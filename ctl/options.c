@@ -104,3 +104,9 @@ enum ctl_exit ctl_option_real(
     *ret_number = number;
     return CTL_DONE;
 }
+
+bool ctl_ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length > end_length && strcmp(text + length - end_length, end) == 0;
+}

@@ -64,12 +64,6 @@ json_t *ctl_json_real(double number)
     return isfinite(number) ? json_real(number) : json_null();
 }
 
-static bool ends_with(const char *key, const char *end)
-{
-    size_t key_length = strlen(key), end_length = strlen(end);
-    return key_length >= end_length && strcmp(key + key_length - end_length, end) == 0;
-}
-
 static void bytes_cell(double bytes, char text[CTL_CELL_BYTES])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -94,9 +88,9 @@ static void seconds_cell(double seconds, char text[CTL_CELL_BYTES])
 static void number_cell(const char *key, const json_t *value, char text[CTL_CELL_BYTES])
 {
     double number = json_number_value(value);
-    if (ends_with(key, "_bytes") || strncmp(key, "bytes_", 6) == 0)
+    if (ctl_ends_in(key, "_bytes") || strncmp(key, "bytes_", 6) == 0)
         bytes_cell(number, text);
-    else if (ends_with(key, "_seconds"))
+    else if (ctl_ends_in(key, "_seconds"))
         seconds_cell(number, text);
     else if (json_is_integer(value))
         (void)snprintf(text, CTL_CELL_BYTES, "%lld", (long long)json_integer_value(value));
@@ -191,11 +185,10 @@ void ctl_print_table(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count)
 {
     char text[CTL_CELL_BYTES];
-    enum { COLUMNS_MAX = 32 };
-    int widths[COLUMNS_MAX];
+    int widths[CTL_COLUMNS_MAX];
     size_t index;
     json_t *row;
-    sgp_assert(key_count <= COLUMNS_MAX);
+    sgp_assert(key_count <= CTL_COLUMNS_MAX);
     for (size_t k = 0; k < key_count; k++) {
         widths[k] = columns(keys[k]);
         json_array_foreach((json_t *)rows, index, row)

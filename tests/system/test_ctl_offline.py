@@ -186,6 +186,7 @@ USAGE = {
         "--timeout is a number from 0 to 1e+09, not 'soon'; see sgpctl wait --help",
     ("export", "model.txt"):
         "'model.txt' ends neither in .safetensors nor in .npz; see sgpctl export --help",
+    ("export", ".npz"): "'.npz' ends neither in .safetensors nor in .npz; see sgpctl export --help",
 }
 
 
