@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-#define STALL_HOPS_MAX 6u /* of a chain of those who wait, told */
-#define TICKS_MAX 10000u  /* in a row, without time passing */
+#define STALL_HOPS_MAX 6u                  /* of a chain of those who wait, told */
+#define STALL_BYTES (SGP_TEXT_BYTES - 96u) /* of that chain; time and seed stand before it */
+#define TICKS_MAX 10000u                   /* in a row, without time passing */
 
 /* ---- small things ---- */
 
@@ -239,16 +240,18 @@ static uint32_t tell_waiting(
  * round a circle. */
 static void fail_stalled(struct sgp_sim *sim)
 {
-    char text[SGP_TEXT_BYTES] = "";
+    static const char of[] = " of ";
+    char text[STALL_BYTES] = "";
+    const size_t room = sizeof text - SGP_NAME_BYTES - sizeof of; /* the last name has the rest */
     size_t used = 0;
     uint32_t first = find_stalled(sim), at = first;
     for (uint32_t hop = 1; at != SGP_SLOT_NONE; hop++) {
-        at = tell_waiting(sim, at, text, sizeof text - SGP_NAME_BYTES, &used);
-        bool known = at == first || hop == STALL_HOPS_MAX;
+        at = tell_waiting(sim, at, text, room, &used);
+        bool last = at == first || hop == STALL_HOPS_MAX || room - used < SGP_NAME_BYTES;
         if (at != SGP_SLOT_NONE)
             used += (size_t)snprintf(
-                text + used, sizeof text - used, " of %s", known ? sgp_sim_name(sim, at) : "");
-        if (known)
+                text + used, sizeof text - used, "%s%s", of, last ? sgp_sim_name(sim, at) : "");
+        if (last)
             break;
     }
     sgp_sim_fail(sim, SGP_E_STATE, "nobody advances any more: %s", text);

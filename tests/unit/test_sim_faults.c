@@ -193,6 +193,42 @@ Test(stall, who_waits_for_whom_is_told_to_the_end)
     fleet_destroy(fleet);
 }
 
+/* Nobody hears anybody: each of a ring waits for the next. Names as long as may be: three links of the
+ * chain fit, and the name of the fourth. */
+Test(stall, a_chain_of_long_names_is_told_as_far_as_it_fits)
+{
+    enum { NODES = 8 };
+    struct sgp_topology_node nodes[NODES] = {0};
+    struct sgp_edge edges[NODES];
+    struct sgp_sim_cut cuts[NODES];
+    uint32_t alone[NODES];
+    char text[SGP_TEXT_BYTES];
+    size_t used = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        memset(nodes[i].name, 'a' + (int)i, SGP_NAME_BYTES - 1);
+        edges[i] = (struct sgp_edge){.source = i, .target = (i + 1) % NODES, .fraction = -1};
+        alone[i] = i;
+        cuts[i] = (struct sgp_sim_cut){&alone[i], 1, 0, SGP_TIME_NEVER, SGP_SIM_BOTH_WAYS};
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+            "%s, joining in round 0, waits for hello of ", nodes[i].name);
+    (void)snprintf(text + used, sizeof text - used, "%s", nodes[3].name);
+    struct fleet *fleet = fleet_create();
+    cr_assert(zero(int, sgp_topology_create(nodes, NODES, NULL, &fleet->topology)));
+    cr_assert(
+        zero(int, sgp_topology_add_phase(fleet->topology, "p", 1, false, edges, NODES, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(fleet->topology, NULL)));
+    fleet->options.cuts = cuts;
+    fleet->options.cut_count = NODES;
+    fleet_open(fleet);
+    cr_assert(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), SGP_E_STATE));
+    const char *told = strstr(fleet->error.text, ": aaa");
+    cr_assert(told != NULL, "%s", fleet->error.text);
+    cr_assert(eq(str, (char *)(uintptr_t)told + 2, text));
+    fleet_destroy(fleet);
+}
+
 Test(options, faults_out_of_range_are_refused_with_the_reason)
 {
     const struct sgp_sim_clog clog = {1, 1, 0, 1};
