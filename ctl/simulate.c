@@ -25,6 +25,7 @@ struct simulation {
     double learning_rate;
     float *vector; /* scratch: a node's start or centre, then zeros */
     double *mean;  /* what all should agree on */
+    uint32_t met;  /* nodes that are in the mean */
     char replay[REPLAY_BYTES];
 };
 
@@ -44,9 +45,12 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     const float *zeros = simulation->vector + dimension;
     struct sgp_random random;
     sgp_random_init(&random, simulation->options.seed, STREAM_VECTORS + node);
+    bool first = node == simulation->met; /* else its process is started again after a crash */
+    simulation->met += first;
     for (uint64_t c = 0; c < dimension; c++) {
         simulation->vector[c] = coordinate(&random);
-        simulation->mean[c] += (double)simulation->vector[c] / simulation->topology->node_count;
+        if (first)
+            simulation->mean[c] += (double)simulation->vector[c] / simulation->topology->node_count;
     }
     bool trains = simulation->learning_rate > 0;
     return sgp_quadratic_create(dimension, trains ? simulation->vector : zeros,

@@ -195,8 +195,9 @@ struct sgp_sim_options {
     const struct sgp_sink *sink; /* gets the drivers' TRACE lines; may be NULL */
 
     void *context; /* handed to the callbacks */
-    /* Make the trainer of a node, with `dimension` parameters; the simulation destroys it. Must not
-     * be NULL. Returns 0 or a negative code, which sgp_sim_create hands on. */
+    /* Make the trainer of a node, with `dimension` parameters; the simulation destroys it. Called for
+     * each node in order, and again for each process that is started again. Must not be NULL. Returns
+     * 0 or a negative code, which sgp_sim_create hands on. */
     int (*trainer)(void *context, uint32_t node, struct sgp_trainer **ret_trainer);
     /* One call per round, in order of rounds. May be NULL. */
     void (*row)(void *context, const struct sgp_sim_row *row);

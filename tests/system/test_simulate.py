@@ -86,6 +86,11 @@ def test_every_fault_of_the_command_line_happens():
     assert summary["disagreement"] < 1e-4, summary
 
 
+def test_a_crash_moves_nothing_of_what_all_should_agree_on():
+    _, summary = simulate("ring", 4, "--rounds", 400, "--crash", "n1:1s:2s", "--crash", "n2:3s:3.1s")
+    assert summary["adopted"] == 2 and summary["error"] < 1e-6, summary
+
+
 def test_a_node_that_forgets_changes_the_total():
     _, summary = simulate("star", 4, "--rounds", 800, "--crash", "n0:1s:2s:forgets")
     assert summary["finished"] == 4 and summary["total_weight"] != 4, summary
