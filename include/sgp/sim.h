@@ -95,7 +95,8 @@ struct sgp_sim_clock {
 
 /* A process that is killed at `at` and started again at `back`. All that it leaves is its record
  * (sgp/record.h) and its checkpoint, if the options have it write any; and if it `forgets`, not even
- * that: then it begins anew with weight 1. A node that has drained is started again too. */
+ * that, as when it dies before it has begun: then it begins anew with weight 1. A node that has drained
+ * is started again too; one whose machine is stopped at `back` once that goes on, and never if it is gone. */
 struct sgp_sim_crash {
     uint32_t node;
     sgp_time at;

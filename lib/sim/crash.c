@@ -98,16 +98,17 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     struct sgp_node *node;
     struct sgp_trainer *trainer;
     struct sgp_node_config config;
+    bool forgets = crash->forgets || host->record.lineage == 0; /* it had not begun: no record */
     sgp_sim_take_file(host);
     sgp_sim_node_config(sim, host, &config);
-    if (crash->forgets)
+    if (forgets)
         config.lineage = sgp_random_next(&sim->random) | 1;
     else
         config.record = &host->record;
     for (uint32_t i = 0; i < host->record.link_count; i++)
         host->record.links[i].owed_kept = false; /* snapshots died with the process */
-    bool exact = !crash->forgets && is_exact(host);
-    if (crash->forgets)
+    bool exact = !forgets && is_exact(host);
+    if (forgets)
         host->checkpoint.written = false;
     config.seeks = !exact;
     int status = sgp_node_create(&config, &node);
@@ -130,7 +131,7 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     host->trainer = trainer;
     host->lineage = config.lineage;
     host->dead = false;
-    if (crash->forgets)
+    if (forgets)
         sgp_sim_check_forget(sim, host);
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};

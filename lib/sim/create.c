@@ -210,7 +210,8 @@ static sgp_time stall_of(const struct sgp_sim *sim)
 static int schedule_start(struct sgp_sim *sim)
 {
     for (uint32_t i = 0; i < sim->host_count; i++)
-        sgp_sim_push(sim, 0, SGP_SIM_START, 0, i);
+        if (!sim->hosts[i].dead) /* not yet born: its first file starts it */
+            sgp_sim_push(sim, 0, SGP_SIM_START, 0, i);
     int status = sgp_sim_schedule_faults(sim);
     sim->faults_end = sgp_sim_faults_end(sim);
     sgp_sim_schedule_reloads(sim);

@@ -165,15 +165,22 @@ static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
     } else if (kind == SGP_SIM_JOB) {
         if (detail == host->life)
             sgp_sim_job_done(host);
-    } else if (!host->dead) {
+    } else if (!host->dead && (kind != SGP_SIM_START || detail == host->life)) {
         struct sgp_event event = {
             .type = kind == SGP_SIM_START ? SGP_EVENT_START : (enum sgp_event_type)detail};
         sgp_sim_post(sim, host, &event);
     }
 }
 
-static void rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+/* A machine that is stopped starts nothing until it goes on, and one that is gone never does. */
+static void rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash, uint32_t index)
 {
+    sgp_time ready = sgp_sim_ready(sim, crash->node);
+    if (ready > sim->now) {
+        if (ready != SGP_TIME_NEVER)
+            sgp_sim_push(sim, ready, SGP_SIM_REBIRTH, 0, index);
+        return;
+    }
     int status = sgp_sim_rebirth(sim, crash);
     if (status < 0)
         sgp_sim_fail(sim, status, "%s cannot be started again: %s", sgp_sim_name(sim, crash->node),
@@ -196,7 +203,7 @@ static void step(struct sgp_sim *sim)
     else if (kind == SGP_SIM_RELOAD)
         sgp_sim_reload(sim, &sim->options.reloads[index]);
     else if (kind == SGP_SIM_REBIRTH)
-        rebirth(sim, &sim->options.crashes[index]);
+        rebirth(sim, &sim->options.crashes[index], index);
     else
         host_entry(sim, &entry, kind, index);
 }

@@ -25,7 +25,7 @@
 /* ---- entries of the queue: kind | detail << 8 | index << 16 ---- */
 
 enum sgp_sim_kind {
-    SGP_SIM_START = 1,  /* index: host */
+    SGP_SIM_START = 1,  /* index: host; detail: its life */
     SGP_SIM_TICK,       /* host */
     SGP_SIM_JOB,        /* host; detail: its life; the first of its queue is done */
     SGP_SIM_COMMAND,    /* host; detail: the event's type */

@@ -2,6 +2,8 @@
  * the record survives, and a fleet trains on whatever happens to it. */
 #include "test_sim_fleet.h"
 
+#include "sim/world.h"
+
 #define CRASHES_MAX 12
 
 static const char *const families[] = {
@@ -118,6 +120,53 @@ Test(crash, a_killed_node_begins_with_the_model_of_a_neighbour)
         sgp_sim_estimate(fleet->sim, i, &estimate);
         cr_assert(le(dbl, fabs((double)estimate - 3), 1e-4), "node %u: %g", i, (double)estimate);
     }
+    fleet_destroy(fleet);
+}
+
+/* n0 is stopped when it is killed, before it has begun: there is no record. It begins when its machine
+ * goes on, not when it was to be started, and once. */
+Test(crash, a_node_that_is_killed_while_it_is_stopped_begins_when_that_is_over)
+{
+    for (int forgets = 0; forgets < 2; forgets++) {
+        struct fleet *fleet = fleet_generate("ring", 4, 0);
+        struct sgp_sim_absence absence = {0, 0, 10 * SGP_SECOND};
+        struct sgp_sim_crash crash = {0, 5 * SGP_SECOND, 6 * SGP_SECOND, forgets};
+        fleet->options.absences = &absence;
+        fleet->options.absence_count = 1;
+        fleet->options.crashes = &crash;
+        fleet->options.crash_count = 1;
+        fleet_open(fleet);
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, 10 * SGP_SECOND - 1, &fleet->error)), "%s",
+            fleet->error.text);
+        uint64_t events = fleet_summary(fleet).events;
+        cr_assert(fleet->sim->hosts[0].dead);
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, 10 * SGP_SECOND, &fleet->error)));
+        cr_assert(not(fleet->sim->hosts[0].dead));
+        cr_assert(eq(u64, fleet_summary(fleet).events, events + 1));
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s",
+            fleet->error.text);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        cr_assert(eq(u32, summary.finished, 4));
+        cr_assert(eq(u64, summary.crashes, 1));
+        cr_assert(eq(dbl, summary.weight, 4));
+        fleet_destroy(fleet);
+    }
+}
+
+Test(crash, nothing_begins_on_a_machine_that_is_gone_meanwhile)
+{
+    struct fleet *fleet = fleet_generate("complete", 4, 0);
+    struct sgp_sim_crash crash = {0, 5 * SGP_SECOND, 20 * SGP_SECOND, false};
+    struct sgp_sim_absence absence = {0, 10 * SGP_SECOND, SGP_TIME_NEVER};
+    fleet->options.rounds = 4000;
+    fleet->options.absences = &absence;
+    fleet->options.absence_count = 1;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_run(fleet);
+    cr_assert(fleet->sim->hosts[0].dead && fleet->sim->hosts[0].gone);
+    cr_assert(gt(i64, fleet_summary(fleet).time, crash.back));
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 3));
     fleet_destroy(fleet);
 }
 
