@@ -124,10 +124,13 @@ struct sgp_handing {
 /* The estimate that this node looks for while it is joining. */
 struct sgp_seeking {
     bool wants;
-    uint32_t asked; /* the source that was asked, SGP_SLOT_NONE: nobody */
-    uint32_t slot;  /* receive slot set aside, or SGP_SLOT_NONE */
-    bool filling;   /* `incoming` was announced and its payload is under way */
-    sgp_time until; /* SGP_TIME_NEVER before it may start */
+    uint32_t asked;       /* the source that was asked, SGP_SLOT_NONE: nobody */
+    uint32_t slot;        /* receive slot set aside, or SGP_SLOT_NONE */
+    bool filling;         /* `incoming` was announced and its payload is under way */
+    sgp_time until;       /* SGP_TIME_NEVER before it may start */
+    sgp_time asked_until; /* then it is another one's turn */
+    uint32_t turn;        /* of the in-links, the one to begin with when the next is chosen */
+    uint32_t turns;       /* how often one that was asked gave way to another */
     struct sgp_estimate incoming;
 };
 

@@ -2,11 +2,14 @@
  * its own to a target that asks. No weight moves.
  *
  * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time.
- * Whoever is past joining can answer; the answer is one more snapshot, held until the target says
- * that it has come, or is gone. */
+ * One that does not answer gives way to the next, and its connection ends with that, so that a late
+ * answer is never taken for one to a later question. Whoever is past joining can answer; the answer is
+ * one more snapshot, held until the target says that it has come, or is gone. */
 #include "core/core.h"
 
 #include <math.h>
+
+#define TURNS_MAX 8 /* doublings of the time that a source has to answer: up to 43 minutes */
 
 /* ---- looking for one ---- */
 
@@ -45,19 +48,50 @@ static void stop_seeking(struct sgp_node *node)
     node->seeking.wants = false;
 }
 
+/* The next in turn that could be asked, and is not; or NULL. */
+static struct sgp_core_link *next_source(const struct sgp_node *node)
+{
+    uint32_t count = node->link_count - node->out_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t turn = (node->seeking.turn + i) % count;
+        struct sgp_core_link *link = &node->links[node->out_count + turn];
+        if (!link->barren && link->peer != node->seeking.asked && sgp_core_living(link))
+            return link;
+    }
+    return NULL;
+}
+
+/* One that was asked may be unable to answer, which it need not show (it was paused before its own
+ * parameters had come), or be busy with a job or with another's estimate. So if there is `other`, it is
+ * that one's turn; and each turn is twice as long as the one before, so that the slow ones come to
+ * answer too. What joins again or drains has nothing to hand out. */
+static void give_way(struct sgp_node *node, const struct sgp_core_link *other)
+{
+    if (node->seeking.asked == SGP_SLOT_NONE || node->seeking.filling)
+        return;
+    struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
+    bool late = other != NULL && node->now >= node->seeking.asked_until;
+    if (link->filling || (sgp_core_living(link) && !late)) /* a share comes first on its line */
+        return;
+    if (node->seeking.turns < TURNS_MAX)
+        node->seeking.turns++;
+    sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* nobody is asked now */
+}
+
 void sgp_core_seek(struct sgp_node *node)
 {
     if (!node->seeking.wants || node->drained)
         return;
     reserve(node);
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
-        struct sgp_core_link *link = &node->links[i];
-        bool free = node->seeking.asked == SGP_SLOT_NONE && node->seeking.slot != SGP_SLOT_NONE;
-        if (!free || link->barren || !sgp_core_living(link))
-            continue;
-        node->seeking.asked = link->peer;
-        say(node, link, true);
-    }
+    struct sgp_core_link *next = next_source(node);
+    give_way(node, next);
+    bool free = node->seeking.asked == SGP_SLOT_NONE && node->seeking.slot != SGP_SLOT_NONE;
+    if (!free || next == NULL)
+        return;
+    node->seeking.asked = next->peer;
+    node->seeking.asked_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
+    node->seeking.turn = (uint32_t)(next - node->links) - node->out_count + 1;
+    say(node, next, true);
 }
 
 /* A node without a past has nothing worth mixing into a fleet that has trained: as long as an

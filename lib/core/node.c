@@ -349,6 +349,10 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     if (seeks && (node->state == SGP_NODE_JOINING || sgp_core_has_gone(node)) &&
         node->seeking.until < least)
         least = node->seeking.until;
+    bool asks = node->seeking.wants && node->seeking.asked != SGP_SLOT_NONE;
+    if (asks && !node->seeking.filling && node->seeking.asked_until > node->now &&
+        node->seeking.asked_until < least)
+        least = node->seeking.asked_until;
     sgp_time due = sgp_core_due(node);
     return due < least ? due : least;
 }

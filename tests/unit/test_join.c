@@ -134,3 +134,75 @@ Test(join, one_who_comes_back_after_the_end_finds_it_there)
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     close_desk(&desk);
 }
+
+/* n0 looks for an estimate, and n1 and n2 give to it. */
+static void open_seeker(struct desk *desk)
+{
+    static const struct sgp_edge both[] = {
+        {1, 0, SGP_FRACTION_DEFAULT}, {2, 0, SGP_FRACTION_DEFAULT}, {0, 1, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {both};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
+    struct sgp_node_config config = config_of(topology);
+    config.seeks = true;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+}
+
+static void beat(struct desk *desk, uint32_t peer, enum sgp_node_state state)
+{
+    struct sgp_pulse pulse = pulse_at(50, SGP_ROUND_NONE);
+    pulse.state = state;
+    say(desk, peer, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+}
+
+/* Whom it asks for the first time, or anew, while both sources beat; and when. */
+static uint32_t next_asked(struct desk *desk)
+{
+    for (int i = 0; i < 1000; i++) {
+        desk->now += SGP_BEAT_NS;
+        for (uint32_t peer = 1; peer < 3; peer++) {
+            beat(desk, peer, peer == 1 ? SGP_NODE_PAUSED : SGP_NODE_TRAINING);
+            for (uint32_t asked = 1; asked < 3; asked++)
+                if (find_sent(desk, SGP_ASK, asked) != NULL)
+                    return asked;
+        }
+    }
+    return 0;
+}
+
+/* n1 was paused before its own parameters had come: it beats, and has no estimate for anybody. */
+Test(join, a_source_that_does_not_answer_gives_way_to_the_next)
+{
+    struct desk desk;
+    open_seeker(&desk);
+    struct sgp_pulse paused = pulse_at(50, SGP_ROUND_NONE);
+    paused.state = SGP_NODE_PAUSED;
+    greet_in(&desk, 1, paused, 88);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    sgp_time asked_at = desk.now;
+    greet_in(&desk, 2, pulse_at(50, SGP_ROUND_NONE), 99);
+    cr_assert(eq(u32, next_asked(&desk), 2));
+    cr_assert(eq(i64, desk.now - asked_at, SGP_SEEK_NS));
+    asked_at = desk.now;
+    greet_in(&desk, 1, paused, 88); /* it was hung up on, so no late answer can come */
+    cr_assert(eq(u32, next_asked(&desk), 1), "in turn, for n2 lets it wait too");
+    cr_assert(eq(i64, desk.now - asked_at, 2 * SGP_SEEK_NS));
+    close_desk(&desk);
+}
+
+Test(join, the_only_source_is_waited_for_until_it_drains)
+{
+    struct desk desk;
+    open_seeker(&desk);
+    greet_in(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88);
+    for (int i = 0; i < 100; i++) {
+        desk.now += SGP_BEAT_NS;
+        beat(&desk, 1, SGP_NODE_TRAINING);
+        cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    }
+    beat(&desk, 1, SGP_NODE_DRAINING);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->reason, SGP_REASON_CREDIT));
+    close_desk(&desk);
+}
