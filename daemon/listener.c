@@ -126,6 +126,14 @@ static const struct link_events stranger_events = {
     .freed = on_freed,
 };
 
+static void on_connection(uv_stream_t *server, int status);
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    on_connection((uv_stream_t *)&listener->tcp, 0);
+}
+
 static void on_connection(uv_stream_t *server, int status)
 {
     struct listener *listener = server->data;
@@ -135,8 +143,11 @@ static void on_connection(uv_stream_t *server, int status)
         return;
     }
     struct link *link = link_create(server->loop, &stranger_events, listener);
-    if (link == NULL)
+    if (link == NULL) { /* libuv keeps the caller and accepts nobody else until this one is taken */
+        sgp_log(listener->sink, SGP_LEVEL_WARNING, "event=accept error=\"out of memory\"");
+        (void)uv_timer_start(&listener->retry, on_retry, LISTENER_RETRY_MS, 0);
         return;
+    }
     if (uv_accept(server, (uv_stream_t *)&link->tcp) < 0 || link_start(link) < 0) {
         link_close(link, NULL);
         return;
@@ -216,8 +227,10 @@ int listener_open(struct listener *listener, uv_loop_t *loop, const char *addres
     if (code < 0)
         return sgp_fail(error, code, "cannot make a socket: %s", uv_strerror(code));
     (void)uv_timer_init(loop, &listener->timer);
+    (void)uv_timer_init(loop, &listener->retry);
     listener->tcp.data = listener;
     listener->timer.data = listener;
+    listener->retry.data = listener;
     code = bind_and_listen(listener, address, error);
     if (code < 0)
         listener_close(listener);
@@ -233,5 +246,6 @@ void listener_close(struct listener *listener)
         link_close(link, NULL);
     }
     uv_close((uv_handle_t *)&listener->timer, NULL);
+    uv_close((uv_handle_t *)&listener->retry, NULL);
     uv_close((uv_handle_t *)&listener->tcp, NULL);
 }

@@ -5,8 +5,8 @@
  * costs one connection and at most one line of log, and lines are limited too.
  *
  * Fails: an address that cannot be bound, at the start, with the addresses of this machine in the
- * error. Later failures of accept (no descriptors) are logged and waited out. Thread: the loop
- * thread. */
+ * error. Later failures of accept (no descriptors, no memory) are logged and waited out. Thread: the
+ * loop thread. */
 #ifndef SGPD_LISTENER_H
 #define SGPD_LISTENER_H
 
@@ -17,7 +17,8 @@
 #define LISTENER_STRANGERS_MAX 64u /* connections that have not said hello */
 #define LISTENER_HELLO_NS (5 * SGP_SECOND)
 #define LISTENER_BACKLOG 256
-#define LISTENER_LINES_MAX 20u /* log lines about strangers in ... */
+#define LISTENER_RETRY_MS 1000u /* until a caller for whom there was no memory is tried again */
+#define LISTENER_LINES_MAX 20u  /* log lines about strangers in ... */
 #define LISTENER_LINES_NS (10 * SGP_SECOND)
 
 struct listener_events {
@@ -31,6 +32,7 @@ struct listener_events {
 struct listener {
     uv_tcp_t tcp;
     uv_timer_t timer; /* of the oldest stranger */
+    uv_timer_t retry; /* runs while a caller waits for memory */
     struct listener_events events;
     const struct sgp_sink *sink;
     struct link *strangers; /* oldest first */
