@@ -189,6 +189,16 @@ void link_receive(struct link *link, float *into)
     link->largest = 0;
 }
 
+/* Whether the peer lets go of a payload of which the kernel has not yet got all: it cannot have it, and
+ * its owner would write to memory that is still being read here. */
+static bool is_answered_unsent(const struct link *link, const struct sgp_message *message)
+{
+    bool answers = message->type == SGP_ACK || (message->type == SGP_ASK && !message->ask.wants);
+    bool in_flight = link->writing && link->flight > link->queue_flight &&
+                     uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp) > 0;
+    return answers && (link->payload_bytes > 0 || in_flight);
+}
+
 static void take_body(struct link *link)
 {
     struct sgp_message message;
@@ -207,6 +217,10 @@ static void take_body(struct link *link)
             return;
         }
         link->expected = share ? message.share.payload_bytes : message.estimate.payload_bytes;
+    }
+    if (is_answered_unsent(link, &message)) {
+        fail(link, SGP_E_PROTOCOL, "the peer acknowledged a payload before it was sent");
+        return;
     }
     link->events->message(link, &message);
 }

@@ -108,7 +108,7 @@ int link_start(struct link *link);
 void link_send(struct link *link, const struct sgp_message *message);
 
 /* Queue a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has
- * acknowledged it or the link is closed. */
+ * acknowledged it or the link is closed; a peer that does so before all of it has left ends the link. */
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
     uint64_t payload_bytes);
 

@@ -181,6 +181,43 @@ class Hostile(Trio):
         self.assert_goes_on()
 
 
+class EarlyAnswers(Trio):
+    """n2, which n0 dials, with a model of 8 MB: more than the kernel takes for one who does not read."""
+    OPTIONS = {"model.layers": "dense 1400 relu, dense 1400 relu, dense 2",
+               "optimizer.learning_rate": "0.0001"}
+
+    def shared(self):
+        """n2 once a share was announced to it, of which it has read nothing else; the number."""
+        n2, _, _ = peer.dialled(self.listener)
+        self.addCleanup(n2.close)
+        n2.send(peer.WELCOME, "n2", 99, 0, *self.fingerprint)
+        credited = None
+        while True:
+            kind, fields = n2.receive(peer.BEAT, peer.SHARE)
+            if kind == peer.SHARE:
+                return n2, fields[0]
+            if n2.heard[3] not in (None, credited):
+                credited = n2.heard[3]
+                n2.send(peer.CREDIT, credited)
+
+    def answered_early(self, reason):
+        n2, number = self.shared()
+        n2.send(peer.ACK, number, reason)
+        self.fleet_.wait_log(0, 'event=link_failed peer=n2 direction=out')
+        self.fleet_.wait_log(0, "the peer acknowledged a payload before it was sent")
+        owed = self.node.peer("n2", "out")
+        self.assertGreater(owed["weight_owed"], 0)
+        self.assertEqual(owed["shares_returned"], 0)
+        n2.close()
+        self.assert_goes_on()
+
+    def test_a_share_accepted_before_it_came_stays_owed(self):
+        self.answered_early(1)
+
+    def test_a_share_refused_before_it_came_stays_owed(self):
+        self.answered_early(2)
+
+
 class OtherModel(FleetTest):
     """n1 trains something else: both say what differs, and n0 trains without it."""
 

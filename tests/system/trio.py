@@ -10,13 +10,16 @@ PHASES = [[(0, 1), (1, 0), (0, 2), (2, 0)]]
 
 
 class Trio(FleetTest):
+    OPTIONS = {} # beyond those below
+
     def setUp(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(self.listener.close)
         self.listener.settimeout(fleet.PATIENCE)
         port = self.listener.getsockname()[1]
         self.fleet_ = self.fleet(3, phases=PHASES, dial={(0, 2): port},
-                                 options={"train.start": "now", "train.epochs": "100000"})
+                                 options={"train.start": "now", "train.epochs": "100000",
+                                          **self.OPTIONS})
         self.fleet_.start([0, 1])
         self.node = self.fleet_.nodes[0]
         self.fleet_.wait_round(0, 5)

@@ -1,0 +1,249 @@
+/* Connections as the daemon has them: what a link makes of a peer that answers too early, and what the
+ * gossip port does while there is no memory. The peer is the other end of a socket. */
+#include "listener.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- memory, of which a link needs some ---- */
+
+static bool no_memory;
+
+XXH3_state_t *XXH3_createState(void)
+{
+    XXH3_state_t *(*create)(void);
+    void *symbol = dlsym(RTLD_NEXT, "XXH3_createState");
+    memcpy(&create, &symbol, sizeof create);
+    return no_memory ? NULL : create();
+}
+
+/* ---- a link ---- */
+
+#define PARAMETERS (1u << 20) /* 4 MiB, in 4 chunks: more than a socket takes */
+
+static float payload[PARAMETERS];
+static enum sgp_message_type heard; /* the last message that the owner was told of, or 0 */
+static int failure;
+static char failure_text[128];
+
+static void on_message(struct link *link, const struct sgp_message *message)
+{
+    (void)link;
+    heard = message->type;
+}
+
+static void on_code(struct link *link, int code)
+{
+    (void)link;
+    (void)code;
+}
+
+static void on_failed(struct link *link, int code, const char *text)
+{
+    (void)link;
+    failure = code;
+    (void)snprintf(failure_text, sizeof failure_text, "%s", text);
+}
+
+static void on_link(struct link *link)
+{
+    (void)link;
+}
+
+static const struct link_events events = {.message = on_message,
+    .payload = on_code,
+    .heard = on_link,
+    .failed = on_failed,
+    .freed = on_link};
+
+static const struct sgp_pulse pulse = {
+    .state = SGP_NODE_TRAINING, .next_round = SGP_ROUND_NONE, .ends = 100, .stop = SGP_ROUND_NONE};
+
+static struct sgp_message acknowledgement(enum sgp_reason reason)
+{
+    return (struct sgp_message){
+        .type = SGP_ACK, .pulse = pulse, .ack = {.number = 1, .reason = reason}};
+}
+
+static void say(int peer, struct sgp_message message)
+{
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    size_t bytes;
+    cr_assert(zero(int, sgp_wire_encode(&message, frame, sizeof frame, &bytes)));
+    cr_assert(eq(sz, (size_t)write(peer, frame, bytes), bytes));
+}
+
+static struct link *linked(uv_loop_t *loop, int *ret_peer)
+{
+    int ends[2];
+    heard = 0;
+    failure = 0;
+    cr_assert(zero(int, uv_loop_init(loop)));
+    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends)));
+    struct link *link = link_create(loop, &events, NULL);
+    cr_assert(zero(int, uv_tcp_open(&link->tcp, ends[0])));
+    cr_assert(zero(int, link_start(link)));
+    *ret_peer = ends[1];
+    return link;
+}
+
+static void send_share(struct link *link, uint32_t parameters)
+{
+    const struct sgp_message share = {.type = SGP_SHARE,
+        .pulse = pulse,
+        .share = {.number = 1,
+            .fraction = 0.5,
+            .weight = 0.5,
+            .slice = {.count = parameters},
+            .payload_bytes = 4 * (uint64_t)parameters}};
+    link_send_payload(link, &share, payload, share.share.payload_bytes);
+}
+
+static void run_until_told(uv_loop_t *loop)
+{
+    while (heard == 0 && failure == 0)
+        (void)uv_run(loop, UV_RUN_ONCE);
+}
+
+static void close_all(uv_loop_t *loop, struct link *link, int peer)
+{
+    link_close(link, NULL);
+    (void)uv_run(loop, UV_RUN_DEFAULT);
+    cr_assert(zero(int, uv_loop_close(loop)));
+    (void)close(peer);
+}
+
+/* Whether chunks still wait, or the last one is under way. */
+Test(connection, one_that_answers_before_the_payload_is_sent_is_ended)
+{
+    const struct sgp_message answers[] = {acknowledgement(SGP_REASON_NONE),
+        acknowledgement(SGP_REASON_NOT_FINITE),
+        {.type = SGP_ASK, .pulse = pulse, .ask = {.wants = false}}};
+    for (size_t i = 0; i < 6; i++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        send_share(link, i < 3 ? PARAMETERS : SGP_WIRE_CHUNK_MAX / 4);
+        cr_assert(eq(int, link->payload_bytes > 0, i < 3));
+        say(peer, answers[i % 3]);
+        run_until_told(&loop);
+        cr_assert(eq(int, failure, SGP_E_PROTOCOL));
+        cr_assert(eq(str, failure_text, "the peer acknowledged a payload before it was sent"));
+        cr_assert(eq(int, heard, 0), "its owner must not let go of the payload");
+        (void)uv_run(&loop, UV_RUN_DEFAULT); /* it has closed itself */
+        cr_assert(zero(int, uv_loop_close(&loop)));
+        (void)close(peer);
+    }
+}
+
+Test(connection, what_is_no_answer_may_come_in_the_middle)
+{
+    const struct sgp_message others[] = {{.type = SGP_BEAT, .pulse = pulse},
+        {.type = SGP_CREDIT, .pulse = pulse, .credit = {.round = 1}},
+        {.type = SGP_ASK, .pulse = pulse, .ask = {.wants = true}}};
+    for (size_t i = 0; i < 3; i++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        send_share(link, PARAMETERS);
+        say(peer, others[i]);
+        run_until_told(&loop);
+        cr_assert(eq(int, heard, others[i].type));
+        close_all(&loop, link, peer);
+    }
+}
+
+/* The answer is there before the loop has looked at the end of its own write. */
+Test(connection, one_that_has_got_all_may_answer_at_once)
+{
+    static uint8_t got[4 * PARAMETERS];
+    const uint32_t parameters[] = {16, PARAMETERS};
+    for (size_t i = 0; i < 2; i++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        send_share(link, parameters[i]);
+        uint64_t chunks =
+            (4 * (uint64_t)parameters[i] + SGP_WIRE_CHUNK_MAX - 1) / SGP_WIRE_CHUNK_MAX;
+        size_t left =
+            link->queue_bytes + 4 * (uint64_t)parameters[i] + chunks * SGP_WIRE_HEADER_BYTES;
+        while (left > 0) {
+            ssize_t count = recv(peer, got, left < sizeof got ? left : sizeof got, MSG_DONTWAIT);
+            cr_assert(count > 0 || errno == EAGAIN);
+            left -= count > 0 ? (size_t)count : 0;
+            if (count < 0)
+                (void)uv_run(&loop, UV_RUN_ONCE);
+        }
+        say(peer, acknowledgement(SGP_REASON_NONE));
+        run_until_told(&loop);
+        cr_assert(eq(int, heard, SGP_ACK), "%s", failure_text);
+        close_all(&loop, link, peer);
+    }
+}
+
+/* ---- the port ---- */
+
+static int greeted;
+
+static void on_hello(void *context, struct link *link, const struct sgp_message *hello)
+{
+    (void)context;
+    (void)hello;
+    greeted++;
+    link_close(link, NULL);
+}
+
+/* A port that nobody listens on. */
+static struct sockaddr_in free_address(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int holder = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(zero(int, bind(holder, (struct sockaddr *)&address, bytes)));
+    cr_assert(zero(int, getsockname(holder, (struct sockaddr *)&address, &bytes)));
+    (void)close(holder);
+    return address;
+}
+
+Test(connection, who_calls_while_there_is_no_memory_is_served_later_and_so_are_others)
+{
+    const struct listener_events owner = {.hello = on_hello};
+    const struct sgp_message hello = {.type = SGP_HELLO,
+        .pulse = pulse,
+        .hello = {.source = "n1", .target = "n0", .lineage = 1, .parameters = 4}};
+    uv_loop_t loop;
+    struct listener listener;
+    struct sgp_error error = {0};
+    const struct sockaddr_in address = free_address();
+    char text[32];
+    (void)snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(address.sin_port));
+    cr_assert(zero(int, uv_loop_init(&loop)));
+    cr_assert(
+        zero(int, listener_open(&listener, &loop, text, &owner, NULL, &error)), "%s", error.text);
+    no_memory = true;
+    int callers[2];
+    for (int i = 0; i < 2; i++) {
+        callers[i] = socket(AF_INET, SOCK_STREAM, 0);
+        cr_assert(
+            zero(int, connect(callers[i], (const struct sockaddr *)&address, sizeof address)));
+        say(callers[i], hello);
+    }
+    while (!uv_is_active((uv_handle_t *)&listener.retry))
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    cr_assert(eq(int, greeted, 0));
+    no_memory = false;
+    while (greeted < 2)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    listener_close(&listener);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    cr_assert(zero(int, uv_loop_close(&loop)));
+    for (int i = 0; i < 2; i++)
+        (void)close(callers[i]);
+}
