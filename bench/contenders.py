@@ -19,6 +19,11 @@ ROWS = 4
 SIZES = {4096: "4 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB", 100 << 20: "100 MiB"}
 # Rows of the weights, bias included, by the outputs of a single layer: exactly so many bytes.
 SHAPES = {4096: (32, 32), 1 << 20: (512, 512), 16 << 20: (2048, 2048), 100 << 20: (5120, 5120)}
+MODELS = {  # name: (layers as in a configuration, widths)
+    "softmax 784-10": ("dense 10", "784,10"),
+    "MLP 784-128-10": ("dense 128 relu, dense 10", "784,128,10"),
+    "MLP 784-512-512-10": ("dense 512 relu, dense 512 relu, dense 10", "784,512,512,10"),
+}
 
 
 def rounds_of(size, nodes, quick=False, rate=None):
@@ -28,7 +33,7 @@ def rounds_of(size, nodes, quick=False, rate=None):
         count = max(int(3 * rate / 8 / size), 5)
         return count, max(count // 5, 2 * len(fleets.exponential(nodes)))
     count = {4096: 2000, 1 << 20: 400, 16 << 20: 40, 100 << 20: 12}[size] * 2 // nodes
-    return max(count // (2 if quick else 1), 4), max(count // 10, 6)  # 6: every vector was used once
+    return max(count // (2 if quick else 1), 8), max(count // 10, 6)  # 6: every vector was used once
 
 
 def program(options, name):

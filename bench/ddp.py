@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """PyTorch's DistributedDataParallel over gloo, to an accuracy: ddp.py SETTINGS, a JSON object of
 
-nodes, batch (of each), epochs, goal, rate, hidden, data, places (see places.py), fp16 (whether gradients travel
-as halves, by PyTorch's own hook).
+nodes, batch (of each), epochs, seed, goal, rate, hidden, data, places (see places.py), fp16 (whether gradients
+travel as halves, by PyTorch's own hook).
 
 An MLP 784-hidden-10 on Fashion-MNIST, SGD with Nesterov's momentum, a cosine over the epochs with one epoch of
-warm-up: what the daemons beside it are told. The rows lie in memory; each rank has every nodes-th. Rank 0
+warm-up: what the daemons beside it are told. The rows lie in memory as bytes; each rank has every nodes-th. Rank 0
 judges the test rows at the end of every epoch, while the others wait. Prints one JSON object: the
 test accuracy of each epoch, and the seconds from the first step to the end of it, judging included.
 """
@@ -23,7 +23,7 @@ import torch.multiprocessing as multiprocessing
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
 import places
-from torch_learn import model_of
+from torch_learn import batch_of, model_of
 
 
 def read(path, skip):
@@ -32,7 +32,7 @@ def read(path, skip):
 
 
 def table(data, part):
-    rows = read(f"{data}/{part}-images-idx3-ubyte.gz", 16).reshape(-1, 784).astype(numpy.float32) / 255
+    rows = read(f"{data}/{part}-images-idx3-ubyte.gz", 16).reshape(-1, 784).copy()
     labels = read(f"{data}/{part}-labels-idx1-ubyte.gz", 8).astype(numpy.int64)
     return torch.from_numpy(rows), torch.from_numpy(labels)
 
@@ -47,9 +47,10 @@ def node(rank, settings, tables, directory):
     nodes, batch, epochs = settings["nodes"], settings["batch"], settings["epochs"]
     places.take(settings["places"][rank])
     torch.set_num_threads(1)
-    torch.manual_seed(1)
+    torch.manual_seed(settings["seed"])
     distributed.init_process_group("gloo", init_method=f"file://{directory}/meet", rank=rank, world_size=nodes)
     (train_rows, train_labels), (test_rows, test_labels) = tables
+    test_rows = test_rows.float().div_(255)
     rows, labels = train_rows[rank::nodes].clone(), train_labels[rank::nodes].clone()
     plain = model_of([784, settings["hidden"], 10])
     model = torch.nn.parallel.DistributedDataParallel(plain)
@@ -66,7 +67,7 @@ def node(rank, settings, tables, directory):
             optimizer.param_groups[0]["lr"] = rate_at(epoch + (step + 0.5) / steps, epochs, settings["rate"])
             chosen = order[step * batch:(step + 1) * batch]
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(rows[chosen]), labels[chosen]).backward()
+            torch.nn.functional.cross_entropy(model(batch_of(rows, chosen)), labels[chosen]).backward()
             optimizer.step()
         accuracy = torch.zeros(1)
         if rank == 0:

@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <arpa/inet.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,14 +68,25 @@ static struct pollfd open_device(const char *name)
     return (struct pollfd){.fd = descriptor, .events = POLLIN};
 }
 
+/* What is lost would be measured as delay. */
+static void tell_dropped(void)
+{
+    static bool told;
+    if (!told)
+        (void)fprintf(stderr, "delay: frames are dropped: this is delay and loss\n");
+    told = true;
+}
+
 static void take_frames(uint32_t from, int64_t due)
 {
     static unsigned char frame[FRAME_BYTES];
     ssize_t bytes;
     while ((bytes = recv(devices[from].fd, frame, sizeof frame, MSG_TRUNC)) > 0) {
         const unsigned char *source = frame + sizeof(struct virtio_net_hdr) + ETH_ALEN;
-        if (queued - sent == FRAMES_MAX || (size_t)bytes > sizeof frame)
+        if (queued - sent == FRAMES_MAX || (size_t)bytes > sizeof frame) {
+            tell_dropped();
             continue;
+        }
         unsigned char *data = malloc((size_t)bytes);
         if (data == NULL)
             fail("memory");
@@ -95,9 +107,11 @@ static void send_frame(const struct frame *frame)
         to++;
     for (uint32_t i = 0; i < device_count; i++)
         if (i != frame->from && (to == i || to == device_count) &&
-            send(devices[i].fd, frame->data, frame->bytes, 0) < 0 && errno != EAGAIN &&
-            errno != ENOBUFS)
-            fail("send");
+            send(devices[i].fd, frame->data, frame->bytes, 0) < 0) {
+            if (errno != EAGAIN && errno != ENOBUFS)
+                fail("send");
+            tell_dropped();
+        }
     free(frame->data);
 }
 

@@ -1,19 +1,26 @@
 """What the benchmarks share: taking turns, medians with their spread, and one JSON line a measurement.
 
 A measurement is {"bench", "case", "value", "unit", "low", "high", "runs"} and, against a baseline,
-{"baseline", "baseline_value", "ratio", "ratio_low", "ratio_high"}. Values are medians; low and high are
-the extremes. The ratio says how many times as fast as the baseline, and is the median of the ratios of
-neighbouring runs, so that it holds although a shared machine is faster now and slower then.
+{"baseline", "baseline_value", "baseline_low", "baseline_high", "ratio", "ratio_low", "ratio_high"}. Values
+are medians; low and high are the extremes. The ratio says how many times as fast as the baseline, and is the
+median of the ratios of neighbouring runs, so that it holds although a shared machine is faster now and
+slower then.
 """
 import argparse
+import contextlib
 import glob
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Fleets and hosts are those of the tests.
+sys.path[1:1] = [os.path.join(ROOT, "tests/system", folder) for folder in ("", "hosts")]
+import fleet  # noqa: E402
+
 DATA = "/usr/share/datasets/fashion-mnist"
 TORCH = "/usr/lib/python3/dist-packages/torch"  # of Debian's python3-torch
 DOWN_IS_GOOD = ("s", "ms", "us")  # units of which less is faster
@@ -24,11 +31,10 @@ class Skip(Exception):
 
 
 def arguments(description):
-    """The command line of every benchmark: BUILD [--quick] [--full] [--runs N]."""
+    """The command line of every benchmark: BUILD [--quick] [--runs N]."""
     parser = argparse.ArgumentParser(description=description.split("\n\n", maxsplit=1)[0])
     parser.add_argument("build", nargs="?", default=os.path.join(ROOT, "build"), help="the build folder")
     parser.add_argument("--quick", action="store_true", help="few cases, three runs: not for quoting")
-    parser.add_argument("--full", action="store_true", help="also the cases that take many minutes")
     parser.add_argument("--runs", type=int, help="runs of each contender (5; 3 with --quick)")
     options = parser.parse_args()
     options.runs = options.runs or (3 if options.quick else 5)
@@ -37,12 +43,18 @@ def arguments(description):
 
 
 def run(*command, timeout=300, **variables):
-    """The last line that a program prints, which is one JSON object."""
-    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=False,
-                            timeout=timeout, env={**os.environ, **variables})
-    if result.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))} ended with {result.returncode}")
-    return json.loads(result.stdout.splitlines()[-1])
+    """The last line that a program prints, which is one JSON object. No process of its group is left behind."""
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, **variables}, start_new_session=True,
+                          preexec_fn=fleet.die_with_parent) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}")
+    return json.loads(output.splitlines()[-1])
 
 
 def core_of(node):
@@ -53,7 +65,7 @@ def core_of(node):
 
 
 def alternate(runs, contenders):
-    """Run {name: function} in turn, A B C A B C ...; returns {name: [result of each run]}."""
+    """Run {name: function} in turn, A B C C B A A B C ...; returns {name: [result of each run]}."""
     results = {name: [] for name in contenders}
     for number in range(runs):
         order = list(contenders.items())
@@ -88,6 +100,7 @@ def tell(bench, case, unit, values, baseline=None, baseline_values=None, **more)
     if baseline is not None:
         by_run = ratios(unit, values, baseline_values)
         line.update(baseline=baseline, baseline_value=statistics.median(baseline_values),
+                    baseline_low=min(baseline_values), baseline_high=max(baseline_values),
                     ratio=statistics.median(by_run), ratio_low=min(by_run), ratio_high=max(by_run))
     print(json.dumps({**line, **more}), flush=True)
 

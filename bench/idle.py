@@ -6,13 +6,10 @@ Processor time is that of all threads (/proc/PID/task/*/schedstat), wake-ups are
 up the processor by itself. Values are medians over the nodes, with the extremes. Wanted: below 0.1% of a core.
 """
 import os
-import sys
 import time
 
 import figures
-
-sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
-import fleet as fleets  # noqa: E402
+import fleet as fleets
 
 SIZES = (2, 4, 8)
 ENDLESS = {"train.epochs": None, "train.rounds": "1G", "log.level": "warning"}
@@ -83,7 +80,7 @@ def measure_among_others(nodes, seconds):
 
 def measure(options):
     fleets.SGPD = os.path.join(options.build, "daemon/sgpd")
-    seconds = 5 if options.quick else 60 if options.full else 30
+    seconds = 5 if options.quick else 30
     measure_still(seconds)
     for n in SIZES[1:]:
         measure_among_others(n, seconds / 3)

@@ -5,9 +5,7 @@ No code of ours runs here; the other benchmarks take their ratios from the same 
 their own contenders.
 """
 import figures
-from contenders import SIZES, program, sockets
-
-MODELS = {"softmax 784-10": "784,10", "MLP 784-128-10": "784,128,10", "MLP 784-512-512-10": "784,512,512,10"}
+from contenders import MODELS, SIZES, program, sockets
 
 
 def column(results, key):
@@ -22,7 +20,7 @@ def measure(options):
         figures.tell("limit", key, "GB/s", [value / 1e9 for value in column(memory, key)])
     sgemm = [figures.run(machine, "sgemm", 1) for _ in range(options.runs)]
     figures.tell("limit", "sgemm 2048, 1 thread", "GFLOP/s", [value / 1e9 for value in column(sgemm, "flops")])
-    for name, widths in MODELS.items():
+    for name, (_, widths) in MODELS.items():
         for batch in (32, 128):
             rows = [figures.run(machine, "model", widths, batch, 1, seconds) for _ in range(options.runs)]
             figures.tell("limit", f"products of {name}, batch {batch}, 1 thread", "rows/s",

@@ -8,15 +8,12 @@ place of the bridge (bench/delay.c), since few kernels have netem.
 import contextlib
 import os
 import subprocess
-import sys
 import unittest
 
 import figures
-
-sys.path[1:1] = [os.path.join(figures.ROOT, "tests/system", folder) for folder in ("hosts", "")]
-import fleet as fleets  # noqa: E402
-import sandbox  # noqa: E402
-import switch  # noqa: E402
+import fleet as fleets
+import sandbox
+import switch
 
 HOSTS = 4
 NAMESPACES, ADDRESSES = "/run/netns/h", "10.77.0."  # of the hosts, by number, the addresses from 1
@@ -80,7 +77,7 @@ def delay(options, seconds):
     for cable in cables:
         sandbox.call("ip", "link", "set", cable, "nomaster")
     with subprocess.Popen([os.path.join(options.build, "bench/delay"), str(seconds * 1e3), *cables],
-                          stdout=subprocess.PIPE, text=True) as process:
+                          stdout=subprocess.PIPE, text=True, preexec_fn=fleets.die_with_parent) as process:
         try:
             if process.stdout.readline() != "ready\n":
                 raise figures.Skip("no frames can be held here")

@@ -12,9 +12,9 @@ PAGE = os.path.join(figures.ROOT, "docs/BENCHMARKS.md")
 HEAD = """# Benchmarks
 
 Measured by `scripts/bench` on one machine, over loopback where a case names no link; `scripts/bench --help` says how to run it
-again, and [PERFORMANCE.md](PERFORMANCE.md) what the figures mean. Values are medians of alternating runs with
-their extremes; a ratio says how many times as fast as the baseline ours was (above 1: faster), and is
-the median of the ratios of neighbouring runs.
+again, and [PERFORMANCE.md](PERFORMANCE.md) what the figures mean. Values are medians with
+their extremes. What has a baseline took turns with it; a ratio says how many times as fast as the baseline ours was
+(above 1: faster), and is the median of the ratios of neighbouring runs.
 """
 
 
@@ -24,6 +24,8 @@ def number(value):
 
 
 def spread(middle, low, high):
+    if low == high:
+        return number(middle)
     return f"{number(middle)} ({number(low)} to {number(high)})"
 
 
@@ -33,10 +35,10 @@ def table(measurements):
     measured = [line for line in measurements if "skipped" not in line]
     rows = ["| case | unit | value | baseline | its value | ratio |", "| --- | --- | --- | --- | --- | --- |"]
     for line in measured:
-        value = spread(line["value"], line["low"], line["high"]) if line["runs"] > 1 else number(line["value"])
-        cells = [line["case"], line["unit"], value, "", "", ""]
+        cells = [line["case"], line["unit"], spread(line["value"], line["low"], line["high"]), "", "", ""]
         if line["baseline"]:
-            cells[3:] = [line["baseline"], number(line["baseline_value"]),
+            cells[3:] = [line["baseline"],
+                         spread(line["baseline_value"], line["baseline_low"], line["baseline_high"]),
                          spread(line["ratio"], line["ratio_low"], line["ratio_high"])]
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join((["\n".join(rows) + "\n"] if measured else []) + skipped)
@@ -70,17 +72,20 @@ def picture(name, measurements, folder):
 def sections_of(text):
     """{name: text} of the benchmarks on the page as it is."""
     parts = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2]))
+    return {name: body.rstrip() + "\n\n" for name, body in zip(parts[1::2], parts[2::2])}
 
 
 def write(results, path=PAGE):
-    """Replace the sections that were measured, {name: measurements}, and keep the others."""
+    """Replace the sections that were measured, {name: measurements}, and keep the others, also of what could
+    not be measured this time."""
     sections = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             sections = sections_of(file.read())
     folder = os.path.join(os.path.dirname(path), "pictures")
     for name, measurements in results.items():
+        if name in sections and all("skipped" in line for line in measurements):
+            continue
         sections[name] = f"\n{introduction(name)}\n{picture(name, measurements, folder)}{table(measurements)}\n"
     body = "".join(f"## {name}\n{sections[name]}" for name in BENCHES if name in sections)
     with open(path, "w", encoding="utf-8") as file:

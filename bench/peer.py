@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The same rounds by gloo, PyTorch's library for processors, in turn with ours: isend and irecv along the
-same edges, which averages nothing, and the all-reduce that data-parallel training uses.
+same edges, which averages nothing, and the all-reduce that data-parallel training uses, after which every node
+has the mean of all: one round of ours mixes pairs, and log2 n of them give that mean.
 
 Links alone are held against isend and irecv too, for neither adds anything up. Ours includes publishing,
 the checksums and, with whole daemons, absorbing.
@@ -28,14 +29,18 @@ def compare(options, nodes, size, rate=None):
     return {key: [result["seconds"] * 1e3 for result in values] for key, values in results.items()}
 
 
+def tell_pairs(case, taken):
+    for ours, theirs in PAIRS:
+        figures.tell("peer", f"{case}, {ours}", "ms", taken[ours], BASELINES[theirs], taken[theirs])
+
+
 def between_hosts(options):
     for rate, (link, sizes) in RATES.items():
         with network.rate(rate):
             for size in sizes:
                 taken = compare(options, 4, size, rate)
                 case = f"4 nodes, {SIZES[size]}, links of {link}"
-                figures.tell("peer", f"{case}, whole daemons", "ms", taken["whole daemons"], "gloo all-reduce",
-                             taken["allreduce"])
+                tell_pairs(case, taken)
                 for name in ("links alone", "whole daemons"):
                     figures.tell("peer", f"{case}, {name}", "Mbit/s", [size * 8e-3 / ms for ms in taken[name]],
                                  "payload of the link", [rate * network.PAYLOAD / 1e6] * options.runs)
@@ -44,10 +49,7 @@ def between_hosts(options):
 def over_loopback(options):
     for nodes in (2, 4) if options.quick else (2, 4, 8):
         for size, name in list(SIZES.items())[:3 if options.quick else 4]:
-            taken = compare(options, nodes, size)
-            for ours, theirs in PAIRS:
-                figures.tell("peer", f"{nodes} nodes, {name}, {ours}", "ms", taken[ours], BASELINES[theirs],
-                             taken[theirs])
+            tell_pairs(f"{nodes} nodes, {name}", compare(options, nodes, size))
 
 
 def measure(options):

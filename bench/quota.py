@@ -1,12 +1,9 @@
 """Limits on processor time, by control groups of version 1 or 2. Needs root."""
 import contextlib
 import os
-import sys
 
 import figures
-
-sys.path.insert(1, os.path.join(figures.ROOT, "tests/system"))
-import fleet  # noqa: E402
+import fleet
 
 PERIOD_US = 20000
 
@@ -57,14 +54,12 @@ class Quota:
 def groups(shares):
     """A group for each of these parts of a core; where they cannot be made, a reason to skip."""
     made = []
-    try:
+    with contextlib.ExitStack() as stack:
         try:
             for number, share in enumerate(shares):
                 made.append(Quota(str(number)))
+                stack.callback(made[-1].close)
                 made[-1].limit(share)
         except OSError as error:
             raise figures.Skip(f"no control groups for the processor here: {error}") from None
         yield made
-    finally:
-        for quota in made:
-            quota.close()

@@ -21,22 +21,22 @@ def parse():
     parser.add_argument("--only", nargs="+", action="extend", choices=BENCHES, metavar="NAME",
                         help="these alone: " + ", ".join(BENCHES))
     parser.add_argument("--quick", action="store_true", help="few cases, three runs, and no page written")
-    parser.add_argument("--full", action="store_true", help="also the cases that take many minutes")
     parser.add_argument("--build", default=os.path.join(figures.ROOT, "build"), help="the build folder (build)")
     return parser.parse_args()
 
 
 def measure(name, options):
-    """Run a benchmark; its measurements, each printed as it comes."""
+    """Run a benchmark; its measurements, each printed as it comes, or None if it failed."""
     command = [sys.executable, os.path.join(figures.ROOT, "bench", name + ".py"), options.build]
-    command += [flag for flag in ("--quick", "--full") if getattr(options, flag[2:])]
+    command += ["--quick"] if options.quick else []
     found = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             found.append(json.loads(line))
             print(line if options.json else describe(found[-1]), end="" if options.json else "\n", flush=True)
     if process.returncode != 0:
-        sys.exit(f"scripts/bench: {name} failed")
+        print(f"scripts/bench: {name} failed", file=sys.stderr)
+        return None
     return found
 
 
@@ -52,12 +52,14 @@ def describe(line):
 
 def main():
     options = parse()
-    results = {}
+    status = 0
     for name in options.only or BENCHES:
-        results[name] = measure(name, options)
-        if not options.quick:
-            page.write({name: results[name]})
-    return 0
+        found = measure(name, options)
+        if found is None:
+            status = 1
+        elif not options.quick:
+            page.write({name: found})
+    return status
 
 
 sys.exit(main())

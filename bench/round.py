@@ -2,7 +2,7 @@
 """One gossip round: the daemon's links alone, and whole daemons that publish, send, receive and absorb,
 each beside plain sockets that exchange the same bytes in the same pattern.
 
-Bandwidth is that of one node in one direction. Copies are of a share's bytes: those that the daemon makes
+Copies are of a share's bytes: those that the daemon makes
 itself, and those of system calls between the process and the kernel, counted by the kernel.
 """
 import figures

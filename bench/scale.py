@@ -5,21 +5,18 @@ Bytes and messages per node and round are of the protocol; seconds and memory ar
 the daemons on this machine, whose cores the daemons share: a round of theirs takes longer as n grows, while
 its processor time should not. Of each fleet the weights must sum to n in the end, and nobody may have been
 taken for absent. What a simulated round costs is the difference of two simulations with different numbers
-of rounds; what they have in common is told apart. The growth is the exponent p of a fit c * n^p over all n:
-0 is flat.
+of rounds; what they have in common is told apart. The growth is the exponent p of a fit c * n^p, over all n
+or, for simulated time, from 16 on: 0 is flat.
 """
 import json
 import math
 import os
 import statistics
 import subprocess
-import sys
 import time
 
 import figures
-
-sys.path.insert(0, os.path.join(figures.ROOT, "tests/system"))
-import fleet as fleets  # noqa: E402
+import fleet as fleets
 
 ROUNDS = 100     # of a simulation, at least,
 STEPS = 200_000  # and so many of all its nodes together, so that its time can be told from nothing

@@ -14,22 +14,17 @@ import time
 import unittest
 
 import figures
+import fashion
+import fleet
 from quota import groups
-
-sys.path.insert(1, os.path.join(figures.ROOT, "tests/system"))
-import fashion  # noqa: E402
-import fleet  # noqa: E402
 
 ALGORITHMS = ("sgp", "osgp", "agp", "adpsgd")
 SHARES = (0.1, 0.4, 0.4, 0.4)  # of a core
 PAIRS = [[(i, i ^ hop) for i in range(4)] for hop in (1, 2)]  # which every algorithm takes
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(node):
-    with open(f"/proc/{node.process.pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return figures.spent(node.process.pid)[0]
 
 
 def samples(f):
