@@ -88,6 +88,7 @@ struct sgp_core_link {
     uint32_t slot;     /* granted, or being filled; NONE if neither */
     bool filling;      /* `incoming` was announced and its payload is under way */
     sgp_time filling_since;
+    sgp_time payload_heard; /* when bytes of a payload came last, or it was announced */
     struct sgp_share incoming;
 };
 
@@ -136,14 +137,15 @@ struct sgp_seeking {
 
 /* The way out for good. */
 struct sgp_leaving {
-    bool wanted;     /* from the order on; on record */
-    bool sent;       /* the bequest has left, so its heir may have accepted it */
-    bool left;       /* it was accepted; on record */
-    bool stopped;    /* the process shall end before that is known */
-    uint32_t heir;   /* SGP_SLOT_NONE: none is up */
-    sgp_round round; /* of the bequest */
-    double weight;   /* that was handed over */
-    sgp_time since;  /* when the node began to drain */
+    bool wanted;       /* from the order on; on record */
+    bool sent;         /* the bequest has left, so its heir may have accepted it */
+    bool left;         /* it was accepted; on record */
+    bool stopped;      /* the process shall end before that is known */
+    uint32_t heir;     /* SGP_SLOT_NONE: none is up */
+    sgp_round round;   /* of the bequest */
+    double weight;     /* that was handed over */
+    sgp_time until;    /* what comes is answered till then at least */
+    sgp_time patience; /* once it has left: payloads under way are waited for till then */
 };
 
 enum sgp_set {       /* of links; `touched` ones count as members of all */

@@ -155,6 +155,7 @@ void sgp_core_estimate(
     }
     node->seeking.incoming = *estimate;
     node->seeking.filling = true;
+    link->payload_heard = node->now;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
     effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
     effect->slot = node->seeking.slot;

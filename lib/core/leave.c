@@ -54,7 +54,7 @@ bool sgp_core_leaves_now(struct sgp_node *node)
 {
     if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING)
         return false;
-    node->leaving.since = node->now;
+    node->leaving.until = node->now + SGP_LINGER_NS;
     node->again = true;
     sgp_core_enter(node, SGP_STAGE_IDLE);
     sgp_core_become(node, SGP_NODE_DRAINING);
@@ -96,9 +96,23 @@ void sgp_core_stay(struct sgp_node *node)
 void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link)
 {
     node->leaving.left = true;
+    node->leaving.patience = node->now + SGP_DRAIN_NS;
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed.share.weight;
     node->surplus = 0; /* it went with the bequest */
+}
+
+/* End the payloads that are still under way: they would be refused, and over a thin link, or from one
+ * who means no good, they may take for ever. Their sources dial again, and are told on a line without
+ * unread bytes, where a farewell does not get lost, that they have their shares back. */
+static void interrupt(struct sgp_node *node)
+{
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        if (!node->links[i].filling)
+            continue;
+        sgp_core_hang_up(node, &node->links[i], SGP_E_CREDIT, SGP_REASON_CREDIT);
+        node->leaving.until = node->now + SGP_DRAIN_NS;
+    }
 }
 
 /* Nobody's payload is on its way any more, as far as can be known. */
@@ -107,14 +121,15 @@ static bool is_quiet(const struct sgp_node *node)
     for (uint32_t i = node->out_count; i < node->link_count; i++)
         if (node->links[i].filling)
             return false;
-    return node->now >= node->leaving.since + SGP_LINGER_NS;
+    return node->now >= node->leaving.until;
 }
 
 sgp_time sgp_core_leave_deadline(const struct sgp_node *node)
 {
-    sgp_time at = node->leaving.since + SGP_LINGER_NS;
-    bool lingers = node->leaving.left && !node->drained && at > node->now;
-    return lingers ? at : SGP_TIME_NEVER;
+    if (!node->leaving.left || node->drained)
+        return SGP_TIME_NEVER;
+    sgp_time at = node->leaving.until > node->now ? node->leaving.until : node->leaving.patience;
+    return at > node->now ? at : SGP_TIME_NEVER;
 }
 
 static bool owes_anything(const struct sgp_node *node)
@@ -180,6 +195,8 @@ void sgp_core_hand_over(struct sgp_node *node)
     if (node->drained || node->stage == SGP_STAGE_PUBLISHING)
         return;
     if (node->leaving.left) {
+        if (node->now >= node->leaving.patience)
+            interrupt(node);
         if (is_quiet(node))
             sgp_core_depart(node, SGP_REASON_LEFT);
         return;

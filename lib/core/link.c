@@ -461,12 +461,23 @@ static bool is_over(const struct sgp_node *node, const struct sgp_core_link *lin
            !link->owed.exists && !link->asks && node->handing.peer != link->peer;
 }
 
-/* When silence on this link becomes absence. */
+static bool receives(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool estimate =
+        link->direction == SGP_IN && node->seeking.filling && node->seeking.asked == link->peer;
+    return link->filling || estimate;
+}
+
+/* When silence on this link becomes absence. Beats do not keep a payload alive of which nothing comes: it
+ * holds a buffer, and may hold the round. How long that may last does not depend on the peer's pace, for
+ * on a thin link what was lost has to be sent again. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool judged = link->heard != SGP_TIME_NEVER && !link->absent &&
                   beats(link->pulse.state, sgp_core_state(node)) && !node->drained;
     sgp_time at = judged ? link->heard + sgp_core_silence(link) : SGP_TIME_NEVER;
+    if (receives(node, link) && !node->drained && link->payload_heard + SGP_SILENCE_MAX_NS < at)
+        at = link->payload_heard + SGP_SILENCE_MAX_NS;
     bool greeting = link->state == SGP_LINK_CONNECTING;
     return greeting && link->since + SGP_SILENCE_MIN_NS < at ? link->since + SGP_SILENCE_MIN_NS
                                                              : at;

@@ -242,8 +242,10 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
         sgp_core_estimate_payload(node, link, event->code);
     else if (event->type == SGP_EVENT_PAYLOAD)
         sgp_core_payload(node, link, event->code);
-    else
+    else {
+        link->payload_heard = node->now;
         sgp_core_hear(node, link, NULL);
+    }
 }
 
 static void on_start(struct sgp_node *node)

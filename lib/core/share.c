@@ -155,6 +155,7 @@ void sgp_core_share(
     link->incoming = *share;
     link->filling = true;
     link->filling_since = node->now;
+    link->payload_heard = node->now;
     link->promise = share->round;
     if (share->payload_bytes == 0) {
         sgp_core_payload(node, link, 0);

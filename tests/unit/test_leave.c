@@ -402,6 +402,49 @@ Test(leave, a_farewell_before_the_greeting_settles_nothing)
     close_desk(&desk);
 }
 
+/* n1 goes on sending its payload, and n2 beats, until there is something to hang up on. */
+static const struct sgp_effect *trickle_until_hang_up(struct desk *desk)
+{
+    for (int i = 0; i < 100; i++) {
+        desk->now = sgp_node_deadline(desk->node);
+        post(desk, (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link_to(desk, 1, SGP_IN)});
+        const struct sgp_effect *end = find(desk, SGP_EFFECT_HANG_UP);
+        if (end != NULL)
+            return end;
+        say(desk, 2, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+        say(desk, 2, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, SGP_ROUND_NONE)});
+    }
+    return NULL;
+}
+
+/* It is cut off, dials again, and hears the farewell on a quiet line. */
+Test(leave, a_payload_without_end_does_not_hold_it)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    hand_over_to(&desk, 2);
+    say(&desk, 1, SGP_IN, share_of(2, 1, 2)); /* its buffer was granted ahead */
+    acknowledge(&desk, 2, 2, SGP_REASON_NONE);
+    sgp_time left_at = desk.now;
+    const struct sgp_effect *end = trickle_until_hang_up(&desk);
+    cr_assert_not_null(end);
+    cr_assert(eq(u32, end->link.peer, 1));
+    cr_assert(eq(int, end->reason, SGP_REASON_CREDIT));
+    cr_assert(eq(i64, desk.now, left_at + SGP_DRAIN_NS));
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
+    greet_in(&desk, 1, pulse_at(1, 1), 81);
+    cr_assert_null(find_sent(&desk, SGP_CREDIT, 1));
+    end = trickle_until_hang_up(&desk);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->reason, SGP_REASON_LEFT));
+    cr_assert(eq(i64, desk.now, left_at + 2 * SGP_DRAIN_NS));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    close_desk(&desk);
+}
+
 Test(leave, one_that_has_left_and_is_stopped_says_that_it_has_left)
 {
     struct desk desk;

@@ -302,3 +302,51 @@ Test(link, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
     cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
     close_desk(&desk);
 }
+
+/* n1 beats while its payload is under way; `heard_every` (0: never) bytes of it come. Returns when the
+ * connection ends, or -1. */
+static sgp_time end_of_payload(struct desk *desk, sgp_time heard_every)
+{
+    sgp_time from = desk->now;
+    for (int n = 1; n <= 200; n++) {
+        desk->now += SGP_BEAT_NS;
+        say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 1)});
+        const struct sgp_effect *end = find(desk, SGP_EFFECT_HANG_UP);
+        if (end != NULL) {
+            cr_assert(eq(int, end->link.direction, SGP_IN));
+            cr_assert(eq(int, end->reason, SGP_REASON_ABSENT));
+            return desk->now - from;
+        }
+        say(desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+        if (heard_every > 0 && (desk->now - from) % heard_every == 0)
+            post(desk,
+                (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link_to(desk, 1, SGP_IN)});
+    }
+    return -1;
+}
+
+Test(link, beats_do_not_keep_a_payload_alive_of_which_nothing_comes)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert(
+        eq(i64, end_of_payload(&desk, SGP_SILENCE_MAX_NS - SGP_BEAT_NS), -1), "slow, no more");
+    deliver(&desk, 1, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    close_desk(&desk);
+
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert(eq(i64, end_of_payload(&desk, 0), SGP_SILENCE_MAX_NS));
+    cr_assert(eq(i64, status_of(&desk).round, 0));
+    greet_in(&desk, 1, pulse_at(0, 0), 88); /* its share is still its own, and is sent again */
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    close_desk(&desk);
+}
