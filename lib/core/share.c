@@ -166,6 +166,25 @@ void sgp_core_share(
     effect->slot = link->slot;
 }
 
+/* Every share may be sound and their sum absurd: what this node gives would be refused elsewhere, and in
+ * the end its record at its next start. What it inherited may be of a larger fleet. */
+static bool has_room(const struct sgp_node *node, const struct sgp_share *share)
+{
+    double most = SGP_WEIGHT_PER_NODE * node->config.topology->node_count + node->surplus;
+    double own = node->weight + sgp_core_held(node) + sgp_core_owed(node);
+    return share->weight == 0 ||
+           own + share->weight <= fmin(most, SGP_WEIGHT_PER_NODE * SGP_NODES_MAX);
+}
+
+static enum sgp_reason judge(const struct sgp_node *node, const struct sgp_share *share, int code)
+{
+    if (code != 0)
+        return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
+    if (sgp_core_has_gone(node))
+        return SGP_REASON_LEAVING;
+    return has_room(node, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
+}
+
 static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
     struct sgp_message *message = sgp_core_send(node, link, SGP_ACK);
@@ -190,12 +209,10 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
     link->filling = false;
     node->thin = 2 * (node->now - link->filling_since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->receives[link->slot];
-    if (code != 0 || sgp_core_has_gone(node)) {
+    enum sgp_reason reason = judge(node, &link->incoming, code);
+    if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
-        acknowledge(node, link,
-            code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED
-            : code != 0            ? SGP_REASON_NOT_FINITE
-                                   : SGP_REASON_LEAVING);
+        acknowledge(node, link, reason);
     } else {
         bool empty = link->incoming.payload_bytes == 0;
         receive->share = link->incoming;

@@ -105,6 +105,35 @@ Test(share, a_share_that_is_not_finite_returns)
     close_desk(&desk);
 }
 
+/* A fleet of two has 2 in all; 8 is what one of them may have at most, whatever it consists of. */
+Test(share, shares_that_are_absurd_together_return)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    struct sgp_message first = share_of(1, 0, 1), second = share_of(2, 1, 2);
+    first.share.weight = 4;
+    say(&desk, 1, SGP_IN, first);
+    deliver(&desk, 1, 0);
+    cr_assert(eq(dbl, status_of(&desk).weight, 4.5), "and 0.5 is owed to n1");
+    second.share.weight = 3.0625;
+    say(&desk, 1, SGP_IN, second);
+    deliver(&desk, 1, 0);
+    cr_assert(
+        eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_RANGE), "8.0625");
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    cr_assert(eq(dbl, status_of(&desk).weight, 4.5));
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1), "its buffer is free again");
+    second.share.number = 3;
+    second.share.weight = 3;
+    say(&desk, 1, SGP_IN, second);
+    deliver(&desk, 1, 0);
+    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_NONE));
+    cr_assert(eq(dbl, status_of(&desk).weight, 7.5));
+    close_desk(&desk);
+}
+
 Test(share, a_damaged_share_is_neither_accepted_nor_lost)
 {
     struct desk desk;
