@@ -165,8 +165,10 @@ void sgp_sim_hang_up(
     bool whole = side == SGP_SIM_SOURCE && connection->payload_sent <= sim->now;
     if (!whole) /* what has left the source completely still arrives, the rest does not */
         sgp_sim_drop_payload(sim, connection);
-    if (connection->broken)
+    if (connection->broken) { /* nobody else may speak of it any more: see that it is forgotten */
+        sgp_sim_network_push(sim, sim->now, SGP_SIM_RESET, 0, connection);
         return;
+    }
     sgp_time due = sim->now + sim->options.latency_ns;
     if (connection->payload && connection->payload_due > due)
         due = connection->payload_due;

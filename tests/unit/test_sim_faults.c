@@ -2,6 +2,8 @@
  * that it ends. */
 #include "test_sim_fleet.h"
 
+#include "sim/world.h"
+
 #include <errno.h>
 
 static struct fleet *eight(void)
@@ -93,6 +95,13 @@ Test(faults, who_keeps_a_connection_that_is_lost_finds_out_by_silence_or_by_the_
     cr_assert(eq(u64, summary.half_opened, 3)); /* 0 -> 1 at its target; 2 -> 6 and 6 -> 2 */
     cr_assert(ge(u64, summary.connections, 26));
     cr_assert(lt(i64, summary.time, 30 * SGP_SECOND));
+    for (uint32_t i = 0; i < fleet->sim->connection_count; i++) {
+        const struct sgp_sim_connection *connection = fleet->sim->connections[i];
+        bool kept = connection && connection->references == 0;
+        kept = kept && connection->ends[SGP_SIM_SOURCE] != SGP_SIM_END_OPEN &&
+               connection->ends[SGP_SIM_TARGET] != SGP_SIM_END_OPEN;
+        cr_assert(not(kept), "connection %u is kept for nobody", i);
+    }
     fleet_destroy(fleet);
 }
 
