@@ -21,9 +21,9 @@
 
 #define SGP_SIM_MESSAGE_BYTES 128u /* what a message without payload counts on a link */
 #define SGP_SIM_DIMENSION_MAX 16777216u
-#define SGP_SIM_FAULTS_MAX 65536u                /* of each kind */
-#define SGP_SIM_TIME_MAX (SGP_TIME_NEVER / 4)    /* of a fault that names a time or a length */
-#define SGP_SIM_CONNECT_NS (3 * SGP_SECOND)      /* dialling into a void gives up after this */
+#define SGP_SIM_FAULTS_MAX 65536u             /* of each kind */
+#define SGP_SIM_TIME_MAX (SGP_TIME_NEVER / 4) /* of every time and span of the options; 73 years */
+#define SGP_SIM_CONNECT_NS (3 * SGP_SECOND)   /* dialling into a void gives up after this */
 #define SGP_SIM_HEARD_NS (100 * SGP_MILLISECOND) /* pace of SGP_EVENT_HEARD in a long payload */
 #define SGP_SIM_STALL_NS (600 * SGP_SECOND)      /* nobody advanced for this long: a failure */
 #define SGP_SIM_SETTLE_NS                                                                          \
@@ -231,9 +231,9 @@ SGP_API int sgp_sim_command(
 
 /* Run until every node that is not gone has finished (or diverged, or drained) and what they owe each
  * other is settled, or until virtual time `until`, whichever comes first; may be called again to go
- * on. Returns 0, or with one line in *error: SGP_E_STATE when an invariant broke or nobody advances
- * any more (then who waits for whom), SGP_E_FRAME from the wire, -ENOMEM. After a failure the
- * simulation can only be looked at and destroyed. */
+ * on. Returns 0, or with one line in *error: SGP_E_STATE when an invariant broke, nobody advances any
+ * more (then who waits for whom) or something would end after SGP_SIM_TIME_MAX; SGP_E_FRAME from the
+ * wire; -ENOMEM. After a failure the simulation can only be looked at and destroyed. */
 SGP_API int sgp_sim_run(struct sgp_sim *sim, sgp_time until, struct sgp_error *error);
 
 /* Whether every node that is not gone has finished, diverged or drained. */

@@ -20,7 +20,7 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
         double tail = pow(1 - sgp_random_double(&host->random), -1 / options->compute_tail);
         time *= fmin(tail, options->compute_tail_max);
     }
-    return (sgp_time)time;
+    return sgp_sim_span(time);
 }
 
 static void begin_first(struct sgp_sim_host *host)

@@ -19,7 +19,7 @@ int sgp_sim_check_reloads(const struct sgp_topology *topology,
         return sgp_fail(error, -EINVAL, "too many reloads; at most %u", SGP_SIM_FAULTS_MAX);
     for (uint32_t i = 0; i < options->reload_count; i++) {
         const struct sgp_sim_reload *reload = &options->reloads[i];
-        if (reload->node >= topology->node_count || reload->at < 0)
+        if (reload->node >= topology->node_count || reload->at < 0 || reload->at > SGP_SIM_TIME_MAX)
             return sgp_fail(error, -EINVAL, "a reload names no node or no time");
         if (sgp_topology_find(reload->topology, topology->nodes[reload->node].name) < 0)
             return sgp_fail(error, -EINVAL, "%s is not in the file that it reloads",

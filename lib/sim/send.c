@@ -10,7 +10,7 @@
 static sgp_time transfer_time(const struct sgp_sim *sim, uint64_t bytes)
 {
     double bandwidth = sim->options.bandwidth;
-    return bandwidth > 0 ? (sgp_time)((double)bytes / bandwidth * (double)SGP_SECOND) : 0;
+    return bandwidth > 0 ? sgp_sim_span((double)bytes / bandwidth * (double)SGP_SECOND) : 0;
 }
 
 void sgp_sim_pipe_schedule(
@@ -77,7 +77,8 @@ static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connect
     uint64_t bytes = share->payload_bytes + chunks * SGP_WIRE_HEADER_BYTES;
     sim->summary.bytes += bytes;
     sgp_time begin = source->busy_until > sim->now ? source->busy_until : sim->now;
-    source->busy_until = begin + transfer_time(sim, SGP_SIM_MESSAGE_BYTES + bytes);
+    sgp_time end = begin + transfer_time(sim, SGP_SIM_MESSAGE_BYTES + bytes);
+    source->busy_until = end < SGP_SIM_TIME_MAX ? end : SGP_SIM_TIME_MAX;
     connection->payload = true;
     connection->snapshot = snapshot;
     connection->payload_sent = source->busy_until;

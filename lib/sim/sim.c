@@ -3,6 +3,7 @@
 #include "sim/world.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <xxhash.h>
@@ -35,10 +36,19 @@ void sgp_sim_fail(struct sgp_sim *sim, int code, const char *format, ...)
         (double)sim->now / (double)SGP_SECOND, (unsigned long long)sim->options.seed, text);
 }
 
+sgp_time sgp_sim_span(double nanoseconds)
+{
+    return (sgp_time)fmin(nanoseconds, (double)SGP_SIM_TIME_MAX);
+}
+
 void sgp_sim_push(
     struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index)
 {
     uint64_t item = (uint64_t)kind | (uint64_t)detail << 8 | (uint64_t)index << 16;
+    if (time > SGP_SIM_TIME_MAX) {
+        sgp_sim_fail(sim, SGP_E_STATE, "virtual time is over before what was asked for is done");
+        return;
+    }
     if (sgp_queue_push(&sim->queue, time, item) < 0)
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
 }
@@ -138,7 +148,8 @@ static void checkpoint(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time 
     if (!host->dead && ready <= sim->now)
         sgp_sim_checkpoint(host);
     sgp_time next = sim->now + sim->options.checkpoint_ns;
-    sgp_sim_push(sim, ready > next ? ready : next, SGP_SIM_CHECKPOINT, 0, host->index);
+    if (next <= SGP_SIM_TIME_MAX)
+        sgp_sim_push(sim, ready > next ? ready : next, SGP_SIM_CHECKPOINT, 0, host->index);
 }
 
 /* An entry that is about a host's own process waits until that runs. */

@@ -58,6 +58,8 @@ sgp_time sgp_sim_clock(struct sgp_sim *sim, struct sgp_sim_host *host)
         if (clock->node != host->index || since < 0)
             continue;
         time += clock->leap > -since ? clock->leap : -since;
+        time = time < 2 * SGP_SIM_TIME_MAX ? time : 2 * SGP_SIM_TIME_MAX;
+        time = time > -SGP_SIM_TIME_MAX ? time : -SGP_SIM_TIME_MAX; /* many may stand still */
     }
     if (time > host->clock)
         host->clock = time;

@@ -251,6 +251,9 @@ struct sgp_sim {
 /* sim.c */
 void sgp_sim_fail(struct sgp_sim *sim, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A span that was computed, at most SGP_SIM_TIME_MAX: added to a time of the queue it overflows nothing. */
+sgp_time sgp_sim_span(double nanoseconds);
+/* Past SGP_SIM_TIME_MAX the run fails. */
 void sgp_sim_push(
     struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
 /* Hand an event to a host's core, then check, then see to its next tick. */
@@ -262,7 +265,7 @@ const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
 /* Now, or when what one host sends another gets through again. */
 sgp_time sgp_sim_passable(const struct sgp_sim *sim, uint32_t source, uint32_t target);
-/* What a host's clock shows now; never less than before. */
+/* What a host's clock shows now; never less than before, at most twice SGP_SIM_TIME_MAX. */
 sgp_time sgp_sim_clock(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* Turn swizzles into clogs, and put what begins at a time of its own into the queue. 0 or -ENOMEM. */
 int sgp_sim_schedule_faults(struct sgp_sim *sim);

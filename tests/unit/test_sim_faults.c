@@ -105,6 +105,22 @@ Test(faults, who_keeps_a_connection_that_is_lost_finds_out_by_silence_or_by_the_
     fleet_destroy(fleet);
 }
 
+/* Leaps add up; past the end of time a clock stands still and overflows nothing. */
+Test(faults, a_clock_that_leaps_too_far_stays_at_the_end_of_time)
+{
+    struct sgp_sim_clock clocks[16];
+    for (uint32_t i = 0; i < 16; i++)
+        clocks[i] = (struct sgp_sim_clock){2, SGP_SECOND, SGP_SIM_TIME_MAX};
+    struct fleet *fleet = eight();
+    fleet->options.clocks = clocks;
+    fleet->options.clock_count = 16;
+    fleet_open(fleet);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, 2 * SGP_SECOND, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(i64, fleet->sim->hosts[2].clock, 2 * SGP_SIM_TIME_MAX));
+    fleet_destroy(fleet);
+}
+
 Test(faults, a_clock_that_leaps_or_stands_still_costs_a_reconnect_at_most)
 {
     const struct sgp_sim_clock clocks[] = {{1, SGP_SECOND, 3600 * SGP_SECOND},
@@ -247,8 +263,12 @@ Test(options, faults_out_of_range_are_refused_with_the_reason)
     const char *const texts[] = {"a clog is between two nodes and must end after it begins",
         "a swizzle must end after it begins", "a half-open link is between two nodes",
         "a clock must leap or stand still for some time",
-        "a tail has a shape above 0 and a greatest factor of at least 1"};
-    for (int i = 0; i < 5; i++) {
+        "a tail has a shape above 0 and a greatest factor of at least 1",
+        "an absence must end after it begins", "a cut must end after it begins",
+        "a reload names no node or no time", "latency and compute time must be from 0 to 73 years"};
+    const struct sgp_sim_absence absence = {0, 1, SGP_SIM_TIME_MAX + 1};
+    const struct sgp_sim_cut cut = {NULL, 0, SGP_SIM_TIME_MAX + 1, SGP_TIME_NEVER, 0};
+    for (int i = 0; i < 9; i++) {
         struct fleet *fleet = fleet_generate("ring", 3, 0);
         fleet->options.clogs = &clog;
         fleet->options.clog_count = i == 0;
@@ -259,6 +279,14 @@ Test(options, faults_out_of_range_are_refused_with_the_reason)
         fleet->options.clocks = &clock;
         fleet->options.clock_count = i == 3;
         fleet->options.compute_tail = i == 4;
+        fleet->options.absences = &absence;
+        fleet->options.absence_count = i == 5;
+        fleet->options.cuts = &cut;
+        fleet->options.cut_count = i == 6;
+        const struct sgp_sim_reload reload = {0, SGP_TIME_NEVER, fleet->topology};
+        fleet->options.reloads = &reload;
+        fleet->options.reload_count = i == 7;
+        fleet->options.latency_ns = i == 8 ? SGP_SIM_TIME_MAX + 1 : 0;
         cr_assert(eq(int,
             sgp_sim_create(fleet->topology, &fleet->options, &fleet->error, &fleet->sim), -EINVAL));
         cr_assert(eq(str, fleet->error.text, (char *)(uintptr_t)texts[i]));
