@@ -150,7 +150,9 @@ struct sgp_sim_summary {
     double weight_least;     /* least w at which any node trained */
     double mass_error;       /* greatest distance of the total weight from the number of nodes, as
                                 changed by those that forgot */
-    double disagreement;     /* of all present nodes now, as in a row */
+    double disagreement;     /* as in a row, of all nodes now that run: not of those that are gone,
+                                killed, drained or diverged. It and sgp_sim_estimate are exact only
+                                while no job is queued, as at the end */
     uint64_t digest;         /* XXH3-64 over every event and the final parameters */
 };
 
@@ -243,7 +245,8 @@ SGP_API void sgp_sim_summary(const struct sgp_sim *sim, struct sgp_sim_summary *
 /* A node's core and its trainer; borrowed. */
 SGP_API const struct sgp_node *sgp_sim_node(const struct sgp_sim *sim, uint32_t node);
 SGP_API struct sgp_trainer *sgp_sim_trainer(const struct sgp_sim *sim, uint32_t node);
-/* A node's estimate z = x / w now: ret_estimate has `dimension` values. */
+/* A node's estimate z = x / w now: ret_estimate has `dimension` values. Exact only while it has no job
+ * queued: its weight is the core's, which is ahead of its parameters. */
 SGP_API void sgp_sim_estimate(const struct sgp_sim *sim, uint32_t node, float *ret_estimate);
 
 #endif

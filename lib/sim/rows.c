@@ -150,7 +150,8 @@ double sgp_sim_rows_disagreement(const struct sgp_sim *sim)
         return NAN;
     }
     for (uint32_t i = 0; i < sim->host_count; i++) {
-        if (sim->hosts[i].gone)
+        const struct sgp_sim_host *host = &sim->hosts[i];
+        if (host->gone || host->dead || host->drained || host->diverged)
             continue;
         sgp_sim_estimate(sim, i, estimate);
         tally_add(&tally, dimension, 1, estimate);

@@ -41,6 +41,7 @@ Test(leave, three_of_four_go_on_with_the_weight_of_three)
         cr_assert(epsilon_eq(dbl, surplus_of(fleet), 0, 1e-12), "%s", methods[m]);
         cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 3, 1e-11), "%s", methods[m]);
         cr_assert(eq(u32, fleet->notes[SGP_NOTE_INHERITED], 1));
+        cr_assert(lt(dbl, fleet_summary(fleet).disagreement, 1e-4), "of those who stayed");
         for (uint32_t i = 0; i < 4; i++) {
             float estimate = 3;
             if (i != 2)
