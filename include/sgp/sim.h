@@ -105,7 +105,8 @@ struct sgp_sim_crash {
 };
 
 /* A topology file for a node, in force from `at` on. The first of a node's is the one that it starts with,
- * at its time; the others it reloads, in order of time. */
+ * at its time; the others it reloads, in order of time. One that comes while its process is dead, or
+ * has drained or diverged, is for the next process. */
 struct sgp_sim_reload {
     uint32_t node;
     sgp_time at;

@@ -324,6 +324,7 @@ static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct s
 static void begin(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     host->dead = false;
+    host->file_next = NULL; /* it was there before the first */
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);
@@ -333,7 +334,7 @@ void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload)
 {
     struct sgp_sim_host *host = &sim->hosts[reload->node];
     sgp_time ready = sgp_sim_ready(sim, host->index);
-    if (host->gone || host->drained || host->diverged)
+    if (host->gone)
         return;
     if (ready > sim->now) { /* its process is stopped */
         if (ready != SGP_TIME_NEVER)
@@ -344,7 +345,7 @@ void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload)
         begin(sim, host);
         return;
     }
-    if (host->dead) {
+    if (host->dead || host->drained || host->diverged) {
         host->file_next = file_of(sim, reload->topology);
         return;
     }

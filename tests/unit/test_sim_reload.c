@@ -2,6 +2,8 @@
  * event, whatever the order in which nodes reload. */
 #include "test_sim_fleet.h"
 
+#include "sim/world.h"
+
 #include <errno.h>
 
 #define FILES 4
@@ -159,6 +161,33 @@ Test(sim_reload, restarts_under_another_file_keep_all_weight)
         cr_assert(le(dbl, fabs(fleet_summary(fleet).weight - 8), 1e-9));
         finish(fleet, &script);
     }
+}
+
+/* n0 has drained when its file changes; its next process reads that. n3 is not there yet when a file
+ * comes for it that its first replaces. */
+Test(sim_reload, a_process_begins_with_the_latest_file)
+{
+    struct fleet *fleet = fleet_generate("complete", 4, 0);
+    struct sgp_topology *ring = generate("ring", 4);
+    const struct sgp_sim_reload reloads[] = {{0, 0, fleet->topology}, {0, 2 * SGP_SECOND, ring},
+        {3, 2 * SGP_SECOND, ring}, {3, SGP_SECOND, fleet->topology}};
+    const struct sgp_sim_crash crashes[] = {
+        {0, 3 * SGP_SECOND, 4 * SGP_SECOND, false}, {3, 3 * SGP_SECOND, 4 * SGP_SECOND, false}};
+    fleet->options.start = 1;
+    fleet->options.rounds = 1000;
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = 4;
+    fleet->options.crashes = crashes;
+    fleet->options.crash_count = 2;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 0, SGP_EVENT_STOP)));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, 5 * SGP_SECOND, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u64, fleet_summary(fleet).crashes, 2));
+    cr_assert(eq(ptr, (void *)fleet->sim->hosts[0].file->topology, ring));
+    cr_assert(eq(ptr, (void *)fleet->sim->hosts[3].file->topology, ring));
+    fleet_destroy(fleet);
+    sgp_topology_destroy(ring);
 }
 
 Test(sim_reload, equal_seeds_reload_alike)
