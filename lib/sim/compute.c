@@ -158,7 +158,9 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
     struct sgp_sim *sim = host->sim;
     uint64_t dimension = sim->options.dimension;
     struct sgp_slice slice = {0, dimension};
-    float *snapshot = host->snapshots + job->slot * dimension;
+    bool gives = job->work == SGP_SIM_PUBLISH || job->work == SGP_SIM_RESTORE;
+    float *snapshot =
+        gives ? host->snapshots + job->slot * dimension : NULL; /* else of `received` */
     event->slot = job->slot;
     host->trainer->methods->estimate(host->trainer, 1.0, sim->before);
     if (job->work == SGP_SIM_TRAIN) {

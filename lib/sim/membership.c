@@ -243,9 +243,12 @@ bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_
 
 /* ---- another file ---- */
 
+/* `array` points to a pointer to whatever type: that is copied, not looked at as another. */
 static bool extend(void *array, size_t from, size_t to, size_t element_bytes)
 {
-    char *memory = realloc(*(void **)array, to * element_bytes);
+    char *memory;
+    memcpy(&memory, array, sizeof memory);
+    memory = realloc(memory, to * element_bytes);
     if (!memory)
         return false;
     memset(memory + from * element_bytes, 0, (to - from) * element_bytes);
