@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define STREAM_VECTORS ((uint64_t)4 << 32) /* of the seed; see lib/sim */
-#define REPLAY_BYTES (SGP_TEXT_BYTES / 2)
 
 struct simulation {
     struct ctl *ctl;
@@ -26,7 +25,8 @@ struct simulation {
     float *vector; /* scratch: a node's start or centre, then zeros */
     double *mean;  /* what all should agree on */
     uint32_t met;  /* nodes that are in the mean */
-    char replay[REPLAY_BYTES];
+    char **words;  /* of the command line, as given */
+    int word_count;
 };
 
 /* ---- the vectors to be averaged, or to be trained towards ---- */
@@ -72,8 +72,9 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
         sgp_sim_estimate(sim, i, simulation->vector);
         for (uint64_t c = 0; c < simulation->options.dimension; c++) {
             double distance = fabs((double)simulation->vector[c] - simulation->mean[c]);
-            if (!(distance <= error))
-                error = distance;
+            if (isnan(distance))
+                return distance;
+            error = fmax(error, distance);
         }
     }
     return error;
@@ -163,6 +164,15 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
 
 /* ---- the run ---- */
 
+/* The whole command line, beside a failure: on a line of its own, since an error's has an end. */
+static void tell_again(const struct simulation *simulation)
+{
+    (void)fputs("again: sgpctl simulate", stderr);
+    for (int i = 0; i < simulation->word_count; i++)
+        (void)fprintf(stderr, " %s", simulation->words[i]);
+    (void)fputc('\n', stderr);
+}
+
 static enum ctl_exit run_simulation(struct simulation *simulation)
 {
     struct ctl *ctl = simulation->ctl;
@@ -178,7 +188,8 @@ static enum ctl_exit run_simulation(struct simulation *simulation)
         print_line(ctl, NULL);
     code = sgp_sim_run(sim, SGP_TIME_NEVER, &error);
     if (code < 0) {
-        status = ctl_fail(ctl, CTL_FAILED, "%s (again: %s)", error.text, simulation->replay);
+        status = ctl_fail(ctl, CTL_FAILED, "%s", error.text);
+        tell_again(simulation);
     } else if (ctl->json) {
         status = ctl_print_json(json_pack("{s:o}", "summary", summary_json(simulation, sim)));
     } else {
@@ -213,27 +224,28 @@ static enum ctl_exit make_vectors(struct simulation *simulation)
     return ctl_fail(simulation->ctl, CTL_FAILED, "out of memory");
 }
 
-/* The command line, to be told beside a failure. */
-static void remember(struct simulation *simulation, int argc, char **argv)
+/* The command line, before its options are taken out of it. */
+static enum ctl_exit remember(struct simulation *simulation, int argc, char **argv)
 {
-    size_t used = 0;
-    for (int i = -1; i < argc && used < sizeof simulation->replay; i++) {
-        int length = snprintf(simulation->replay + used, sizeof simulation->replay - used, "%s%s",
-            i < 0 ? "" : " ", i < 0 ? "sgpctl simulate" : argv[i]);
-        used += length > 0 ? (size_t)length : 0;
-    }
+    simulation->words = calloc((size_t)argc + 1, sizeof *simulation->words);
+    if (!simulation->words)
+        return ctl_fail(simulation->ctl, CTL_FAILED, "out of memory");
+    for (int i = 0; i < argc; i++)
+        simulation->words[simulation->word_count++] = argv[i];
+    return CTL_DONE;
 }
 
 static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
 {
     static struct simulation simulation;
     simulation.ctl = ctl;
-    remember(&simulation, argc, argv);
     sgp_sim_options_init(&simulation.options);
     simulation.options.context = &simulation;
     simulation.options.trainer = make_trainer;
     simulation.options.row = print_row;
-    enum ctl_exit status = ctl_faults_take(ctl, &argc, argv, &simulation.faults);
+    enum ctl_exit status = remember(&simulation, argc, argv);
+    if (status == CTL_DONE)
+        status = ctl_faults_take(ctl, &argc, argv, &simulation.faults);
     if (status == CTL_DONE)
         status = ctl_simulate_options_take(
             ctl, &argc, argv, &simulation.options, &simulation.learning_rate);
@@ -247,6 +259,7 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
         status = make_vectors(&simulation);
     if (status == CTL_DONE)
         status = run_simulation(&simulation);
+    free(simulation.words);
     free(simulation.vector);
     free(simulation.mean);
     ctl_faults_finish(&simulation.faults);

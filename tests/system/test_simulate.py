@@ -162,10 +162,31 @@ def test_adpsgd_runs_on_an_odd_ring_and_wants_every_reverse():
 
 def test_a_fleet_that_can_never_start_says_why_and_how_to_see_it_again():
     text = ctl("topology", "generate", "ring", 4)[0]
-    out = ctl("--json", "simulate", "-", "--absent", "n3:0", text=text, status=1)[0]
+    out, err = ctl("--json", "simulate", "-", "--absent", "n3:0", text=text, status=1)
     message = json.loads(out)["error"]["message"]
     assert "n0, joining in round 0, waits for hello of n3" in message, message
-    assert message.endswith("(again: sgpctl simulate - --absent n3:0)"), message
+    assert err.splitlines()[-1] == "again: sgpctl simulate - --absent n3:0", err
+    many = [word for k in range(100) for word in ("--clog", f"n0,n1:{k}s:{k + 1}s")]
+    err = ctl("simulate", "-", "--absent", "n3:0", *many, text=text, status=1)[1]
+    assert err.splitlines()[-1] == " ".join(["again: sgpctl simulate - --absent n3:0", *many]), err
+
+
+def test_what_takes_longer_than_there_is_time_ends_with_one():
+    text = ctl("topology", "generate", "ring", 4)[0]
+    for options in (("--compute", 10**9, "--local-steps", 10), ("--bandwidth", 1e-9),
+                    ("--straggler", "n0:1e300"), ("--tail", "0.01:1e300", "--compute", 10**9)):
+        err = ctl("simulate", "-", "--rounds", 3, *options, text=text, status=1)[1]
+        assert "virtual time is over before what was asked for is done" in err, err
+
+
+def test_a_model_that_is_not_a_number_has_no_error():
+    _, summary = simulate("ring", 4, "--rounds", 4000, "--learning-rate", 1000)
+    assert summary["diverged"] == 4 and summary["error"] is None, summary
+
+
+def test_a_node_may_be_slowed_more_than_once():
+    slow = simulate("ring", 2, *["--straggler=n0:3"] * 3, "--rounds", 10)[1]
+    assert slow == simulate("ring", 2, "--straggler", "n0:3", "--rounds", 10)[1]
 
 
 tap.run(vars())
