@@ -121,7 +121,8 @@ struct sgp_sim_row {
     uint32_t nodes;      /* how many completed this round (a node that was away may skip it) */
     double disagreement; /* max over nodes i and coordinates of |z_i - mean z|, absolute, of the
                             estimates z with which the nodes left this round */
-    double weight;       /* sum of w over all nodes, with what is in flight: the number of nodes */
+    double weight;       /* sum of w over all nodes, with what is in flight: the number of nodes, as
+                            changed by those that forgot or left */
     double weight_least; /* least w of a node leaving this round */
     uint64_t bytes;      /* handed to the network since the start, payloads and messages */
     uint64_t shares;     /* accepted since the start, empty ones included */
@@ -141,7 +142,8 @@ struct sgp_sim_summary {
     uint64_t half_opened;    /* connections of which one end was lost */
     uint64_t crashes;
     uint64_t exact;          /* crashes after which a checkpoint was as good as new */
-    uint64_t adopted;        /* estimates taken from a neighbour after a crash */
+    uint64_t adopted;        /* estimates taken from a neighbour, after a crash or by one that is
+                                new to a running fleet */
     uint64_t absences;       /* times that a node took a peer for absent */
     uint64_t jumps;          /* times that a node took a round far ahead */
     uint32_t finished;       /* nodes in state finished */
