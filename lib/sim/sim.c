@@ -171,7 +171,9 @@ static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
         count_done(sim, host, SGP_NODE_FINISHED);
         sgp_sim_rows_recount(sim);
     } else if (ready > sim->now) {
-        if (ready != SGP_TIME_NEVER)
+        /* What a process is told dies with it, and where there is none, the next one does not hear of it. */
+        bool heard = kind != SGP_SIM_COMMAND || !host->dead;
+        if (ready != SGP_TIME_NEVER && heard)
             sgp_sim_push(sim, ready, kind, detail, index);
     } else if (kind == SGP_SIM_JOB) {
         if (detail == host->life)

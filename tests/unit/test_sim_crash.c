@@ -153,6 +153,32 @@ Test(crash, a_node_that_is_killed_while_it_is_stopped_begins_when_that_is_over)
     }
 }
 
+/* SIGTERM waits for a process that is stopped and dies with it; and where none is, none hears of it later. */
+Test(crash, a_signal_to_a_stopped_machine_is_not_for_the_next_process)
+{
+    static const int seconds[][3] = {{4, 5, 6}, {7, 3, 6}, {7, 3, 8}}; /* signal, death, birth */
+    for (int i = 0; i < 3; i++) {
+        struct fleet *fleet = fleet_generate("complete", 4, 0);
+        struct sgp_sim_absence absence = {0, SGP_SECOND, 10 * SGP_SECOND};
+        struct sgp_sim_crash crash = {
+            0, seconds[i][1] * SGP_SECOND, seconds[i][2] * SGP_SECOND, false};
+        fleet->options.rounds = 4000;
+        fleet->options.absences = &absence;
+        fleet->options.absence_count = 1;
+        fleet->options.crashes = &crash;
+        fleet->options.crash_count = 1;
+        fleet_open(fleet);
+        cr_assert(
+            zero(int, sgp_sim_command(fleet->sim, seconds[i][0] * SGP_SECOND, 0, SGP_EVENT_STOP)));
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s",
+            fleet->error.text);
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+        cr_assert(eq(int, status.state, SGP_NODE_FINISHED));
+        fleet_destroy(fleet);
+    }
+}
+
 Test(crash, nothing_begins_on_a_machine_that_is_gone_meanwhile)
 {
     struct fleet *fleet = fleet_generate("complete", 4, 0);
