@@ -9,11 +9,15 @@
 #include <math.h>
 #include <stdio.h>
 
-static bool stays(const struct campaign *campaign, uint32_t node)
+/* Whether a node should be there when the fleet is done. */
+static bool stays(const struct campaign *campaign, uint32_t node, sgp_time end)
 {
     const struct sgp_sim_options *options = &campaign->options;
     for (uint32_t i = 0; i < options->absence_count; i++)
         if (options->absences[i].node == node && options->absences[i].to == SGP_TIME_NEVER)
+            return false;
+    for (uint32_t i = 0; i < options->crash_count; i++)
+        if (options->crashes[i].node == node && options->crashes[i].back > end)
             return false;
     bool ends = false;
     for (uint32_t i = 0; i < campaign->command_count; i++) {
@@ -24,14 +28,15 @@ static bool stays(const struct campaign *campaign, uint32_t node)
     return !ends || campaign->whole; /* of a whole fleet, it is started again */
 }
 
-/* Those who stay have all finished. One who drained, and is not started again, is forgiven. */
-static int judge_ends(
-    const struct campaign *campaign, const struct sgp_sim *sim, struct sgp_error *error)
+/* Those who stay have all finished. One who drained, and is not started again before the others have, is
+ * forgiven. */
+static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim, sgp_time end,
+    struct sgp_error *error)
 {
     for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
         struct sgp_node_status status;
         sgp_node_status(sgp_sim_node(sim, i), &status);
-        if (stays(campaign, i) && status.state != SGP_NODE_FINISHED)
+        if (stays(campaign, i, end) && status.state != SGP_NODE_FINISHED)
             return sgp_fail(error, SGP_E_STATE, "%s ends %s in round %lld, not finished",
                 campaign->topology->nodes[i].name, sgp_node_state_name(status.state),
                 (long long)status.round);
@@ -71,7 +76,7 @@ static void look_at_rosters(void *context, const struct sgp_sim_row *row)
 static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
-    int status = judge_ends(campaign, sim, error);
+    int status = judge_ends(campaign, sim, summary->time, error);
     if (status < 0)
         return status;
     if (campaign->misfiled != SGP_SLOT_NONE)
