@@ -76,6 +76,43 @@ Test(control, peers_have_every_field)
     finish(f);
 }
 
+/* Every key of an answer stands in the manual. */
+static void expect_documented(const char *manual, json_t *object)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        char quoted[64];
+        (void)snprintf(quoted, sizeof quoted, "`%s`", key);
+        cr_assert_not_null(strstr(manual, quoted), "%s", quoted);
+        expect_documented(manual, value);
+    }
+}
+
+Test(control, the_manual_has_every_field)
+{
+    static char manual[1 << 20];
+    FILE *file = fopen(SGP_SOURCE_ROOT "/docs/CONFIGURATION.md", "r");
+    cr_assert_not_null(file);
+    manual[fread(manual, 1, sizeof manual - 1, file)] = '\0';
+    (void)fclose(file);
+    const char *section = strstr(manual, "# The control socket");
+    cr_assert_not_null(section);
+    struct fixture *f = start();
+    json_t *status = get(f, "/v1/status"), *peers = get(f, "/v1/peers");
+    expect_documented(section, status);
+    expect_documented(section, json_array_get(peers, 0));
+    for (int waiting = SGP_WAITING_HELLO; waiting <= SGP_WAITING_HEIR; waiting++) {
+        char quoted[64];
+        (void)snprintf(quoted, sizeof quoted, "`%s`", sgp_waiting_name((enum sgp_waiting)waiting));
+        cr_assert_not_null(strstr(section, quoted), "%s", quoted);
+    }
+    json_decref(status);
+    json_decref(peers);
+    finish(f);
+}
+
 Test(control, topology_and_history)
 {
     struct fixture *f = start();
