@@ -105,13 +105,18 @@ def tell(bench, case, unit, values, baseline=None, baseline_values=None, **more)
     print(json.dumps({**line, **more}), flush=True)
 
 
+def skipped(bench, reason):
+    """Print what was left out, and why."""
+    print(json.dumps({"bench": bench, "skipped": reason}), flush=True)
+
+
 def attempt(bench, function, options):
     """Run a benchmark or a part of it; one that cannot run here says so in a line of its own, and is no
     failure."""
     try:
         function(options)
     except Skip as reason:
-        print(json.dumps({"bench": bench, "skipped": str(reason)}), flush=True)
+        skipped(bench, str(reason))
 
 
 def main(bench, function, description):
