@@ -116,9 +116,11 @@ def ended(fleet, began, goal):
 
 
 def history(node, began):
-    """(seconds since the first round, test accuracy) of a node's epochs."""
+    """(seconds since the first round, test accuracy) of a node's epochs. Read at once: of a file that grows
+    meanwhile a reader may take the wrong line for the head."""
     with open(os.path.join(node.directory, "history.csv"), encoding="utf-8") as file:
-        return [(float(row["seconds"]) - began, float(row["test_accuracy"])) for row in csv.DictReader(file)]
+        lines = file.read().splitlines()
+    return [(float(row["seconds"]) - began, float(row["test_accuracy"])) for row in csv.DictReader(lines)]
 
 
 def torch(place, nodes, seed, fp16=False, goals=GOALS):
