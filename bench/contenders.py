@@ -1,7 +1,8 @@
-"""One round of each contender that `round` and `peer` let take turns, all along the one-peer exponential
-graph: plain sockets, the daemon's links, whole daemons, and gloo.
+"""What several benchmarks measure: the models of `limit` and `train`, and one round of each contender that `limit`,
+`round` and `peer` let take turns, all along the one-peer exponential graph: plain sockets, the daemon's links, whole
+daemons, and gloo.
 
-Each function runs a fleet once, over loopback or, with `rate`, between hosts whose links have so many bits per
+Each of these functions runs a fleet once, over loopback or, with `rate`, between hosts whose links have so many bits per
 second (links.rate is to be in force), and returns the means over its counted rounds: at least `seconds` (of the
 slowest node) and `cpu_seconds` (of the average node).
 """

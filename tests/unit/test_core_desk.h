@@ -242,6 +242,14 @@ static __attribute__((unused)) struct sgp_node_status status_of(const struct des
     return status;
 }
 
+/* Begin, and be greeted by n1 both ways. */
+static __attribute__((unused)) void greet_pair(struct desk *desk)
+{
+    post_type(desk, SGP_EVENT_START);
+    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(desk, 1, pulse_at(0, 0), 88);
+}
+
 /* The pair, greeted both ways, its first TRAIN under way. */
 static __attribute__((unused)) void open_pair_that_mixes(struct desk *desk, uint32_t final_cycles)
 {

@@ -251,9 +251,7 @@ Test(gift, two_who_ask_each_other_at_once_both_answer)
     config.method = sgp_method_find("adpsgd");
     open_desk(&desk, topology, config);
     desk.peers.method = config.method->number;
-    post_type(&desk, SGP_EVENT_START);
-    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
-    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    greet_pair(&desk);
     grant(&desk, 1, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
     publish(&desk, 0.5);
@@ -296,9 +294,7 @@ Test(gift, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
     struct sgp_node_config config = config_of(topology);
     config.weight_least = 1;
     open_desk(&desk, topology, config);
-    post_type(&desk, SGP_EVENT_START);
-    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
-    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    greet_pair(&desk);
     for (uint64_t k = 0; k < 3; k++) {
         grant(&desk, 1, (sgp_round)k);
         double before = status_of(&desk).weight;
@@ -349,9 +345,7 @@ Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
     struct sgp_node_config config = config_of(topology);
     config.weight_least = 1;
     open_desk(&desk, topology, config);
-    post_type(&desk, SGP_EVENT_START);
-    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
-    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    greet_pair(&desk);
     double weight = 1;
     for (uint64_t k = 0; k < 40; k++) { /* odd rounds begin below the threshold, even ones above */
         desk.now += 2 * SGP_SECOND;

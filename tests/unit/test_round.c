@@ -76,9 +76,7 @@ Test(round, a_pause_is_no_slowness)
         config.step_by_rate = true;
         open_desk(&desk, topology, config);
         desk.peers.method = config.method->number;
-        post_type(&desk, SGP_EVENT_START);
-        greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
-        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        greet_pair(&desk);
         sgp_round peer_round = 0;
         cr_assert(epsilon_eq(dbl, factor_after_rounds(&desk, &peer_round), 1, 0.1));
         peer_round += both ? 0 : 20;

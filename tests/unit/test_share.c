@@ -382,9 +382,7 @@ Test(share, a_credit_is_good_for_its_round_alone)
     struct sgp_node_config config = config_of(topology);
     config.rounds = 0;
     open_desk(&desk, topology, config);
-    post_type(&desk, SGP_EVENT_START);
-    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
-    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    greet_pair(&desk);
     grant(&desk, 1, 0);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
