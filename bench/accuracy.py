@@ -26,6 +26,7 @@ from contenders import torch_python
 GOALS = (0.85, 0.88)
 BATCH, EPOCHS, RATE, HIDDEN = 512, 12, 0.2, 128  # the batch of the whole fleet
 PATIENCE = 600.0
+LOOK = 0.5  # seconds between two looks at the histories, which take the processor from the daemons
 TRIES = 3  # at one run
 # What docs/CONFIGURATION.md recommends for thin links and for uneven machines.
 THIN = {"train.local_steps": "16", "train.epochs": str(2 * EPOCHS)}
@@ -85,7 +86,7 @@ def ours(options, place, nodes, seed, keys, own=None, goals=GOALS):
         fleet.start()
         place.put(fleet)
         began = begin(fleet)
-        return reached(fleet.wait("all to be there", lambda: ended(fleet, began, goals[-1]), PATIENCE), goals)
+        return reached(fleet.wait("all to be there", lambda: ended(fleet, began, goals[-1]), PATIENCE, LOOK), goals)
     finally:
         fleet.close()
 
@@ -108,10 +109,11 @@ def begin(fleet):
 
 
 def ended(fleet, began, goal):
-    """The histories once each has a row that reaches the goal, or its node has finished; else None."""
+    """The histories once each has a row that reaches the goal, or is at its end; else None. A node judges its last
+    model after it has finished, and then saves it: the log is read first, so that no row of it is missed."""
+    over = ["event=saved" in node.log().partition("state=finished")[2] for node in fleet.nodes]
     histories = [history(node, began[node.name]) for node in fleet.nodes]
-    there = [reach(rows, goal) is not None or "state=finished" in node.log()
-             for rows, node in zip(histories, fleet.nodes)]
+    there = [reach(rows, goal) is not None or end for rows, end in zip(histories, over)]
     return histories if all(there) else None
 
 

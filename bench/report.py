@@ -30,7 +30,8 @@ def measure(name, options):
     command = [sys.executable, os.path.join(figures.ROOT, "bench", name + ".py"), options.build]
     command += ["--quick"] if options.quick else []
     found = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                          preexec_fn=figures.fleet.die_with_parent) as process:
         for line in process.stdout:
             found.append(json.loads(line))
             print(line if options.json else describe(found[-1]), end="" if options.json else "\n", flush=True)

@@ -42,7 +42,7 @@ def main():
         for _ in range(count):
             chosen = order[place:place + batch]
             place = (place + batch) % (ROWS - batch)
-            optimizer.zero_grad()
+            optimizer.zero_grad(set_to_none=True)
             loss = torch.nn.functional.cross_entropy(model(batch_of(rows, chosen)), labels[chosen])
             loss.backward()
             optimizer.step()

@@ -75,7 +75,7 @@ def exponential(n):
     return hops
 
 
-def poll(what, condition, timeout, logs):
+def poll(what, condition, timeout, logs, interval=0.02):
     """Until condition() is true; its value. Fails with logs() when time is up."""
     end = time.monotonic() + timeout
     while True:
@@ -84,7 +84,7 @@ def poll(what, condition, timeout, logs):
             return value
         if time.monotonic() > end:
             raise AssertionError("waited %.0f s for %s\n%s" % (timeout, what, logs()))
-        time.sleep(0.02)
+        time.sleep(interval)
 
 
 def read_model(data):
@@ -232,8 +232,8 @@ class Fleet:
         for i in range(self.n) if indices is None else indices:
             self.nodes[i].start()
 
-    def wait(self, what, condition, timeout=PATIENCE):
-        return poll(what, condition, timeout, self.logs)
+    def wait(self, what, condition, timeout=PATIENCE, interval=0.02):
+        return poll(what, condition, timeout, self.logs, interval)
 
     def wait_state(self, state, indices=None, timeout=PATIENCE):
         nodes = [self.nodes[i] for i in (range(self.n) if indices is None else indices)]
