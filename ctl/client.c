@@ -97,6 +97,7 @@ struct answer {
     CURL *curl;
     char *text;
     size_t bytes;
+    int write_error; /* errno of `into` */
 };
 
 static size_t take(char *bytes, size_t size, size_t count, void *context)
@@ -105,8 +106,11 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
     long code = 0;
     (void)size; /* always 1 */
     (void)curl_easy_getinfo(answer->curl, CURLINFO_RESPONSE_CODE, &code);
-    if (answer->into && code < 300)
-        return fwrite(bytes, 1, count, answer->into);
+    if (answer->into && code < 300) {
+        size_t written = fwrite(bytes, 1, count, answer->into);
+        answer->write_error = written < count ? errno : 0;
+        return written;
+    }
     if (count > ANSWER_BYTES_MAX - answer->bytes)
         return 0;
     char *text = realloc(answer->text, answer->bytes + count + 1);
@@ -224,7 +228,10 @@ enum ctl_exit ctl_ask(
     (void)curl_easy_getinfo(answer.curl, CURLINFO_OS_ERRNO, &os_error);
     curl_easy_cleanup(answer.curl);
     curl_slist_free_all(headers);
-    if (code != CURLE_OK)
+    if (answer.write_error != 0)
+        status =
+            ctl_fail(ctl, CTL_FAILED, "%s: %s", request->into_path, strerror(answer.write_error));
+    else if (code != CURLE_OK)
         status = no_answer(ctl, request, code, os_error);
     else if (http < 200 || http > 299)
         status = refused(ctl, request, http, &answer);

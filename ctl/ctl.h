@@ -97,8 +97,11 @@ enum ctl_exit ctl_print_json(json_t *value);
 /* A number that JSON can hold: null for NaN and infinities. */
 json_t *ctl_json_real(double number);
 
+/* A text from outside, such as a file's name: of one that is not UTF-8 the odd bytes become '?'. */
+json_t *ctl_json_text(const char *text);
+
 /* A scalar of JSON as text for its key: as it is for scripts; for a person rounded, with units where
- * the key ends in _bytes or _seconds, and "-" for null. */
+ * the key ends in _bytes or _seconds, and "-" for null. An array of names with commas between them. */
 #define CTL_CELL_BYTES 320u
 void ctl_cell(
     const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES]);
@@ -132,6 +135,7 @@ struct ctl_request {
     size_t body_bytes;
     const char *content_type; /* of the body */
     FILE *into;               /* where the answer goes, or NULL: memory */
+    const char *into_path;    /* its name, for the message when it cannot be written */
     bool patient;             /* the daemon has to compute first: else it has 30 seconds */
     double seconds;           /* given up after so long in any case; 0: no such limit */
     bool quiet;               /* a failure is not told, only returned */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROWS_BYTES_MAX (8u << 20) /* the daemon takes no larger body */
+#define ROWS_BYTES_MAX (4u << 20) /* the daemon takes no larger body */
 
 /* ---- predict ---- */
 
@@ -122,7 +122,7 @@ const struct ctl_command ctl_predict_command = {.words = "predict",
     .help =
         "FILE is CSV as the training data is, a line of column names and rows without the label,\n"
         "scaled as the daemon's configuration says; or JSON, {\"rows\": [[...], ...]}, features\n"
-        "as the model takes them. `-` is standard input. At most 8 MiB.\n"
+        "as the model takes them. `-` is standard input. At most 4 MiB.\n"
         "A classifier answers with the class and its output (a probability for cross-entropy),\n"
         "other models with their outputs; of more than 31 outputs a row --json has all.\n",
     .run = predict};
@@ -136,7 +136,7 @@ static enum ctl_exit receive(struct ctl *ctl, const char *path)
     if (!file)
         return ctl_fail(ctl, CTL_FAILED, "%s: %s", path, strerror(errno));
     const struct ctl_request request = {
-        .method = "GET", .path = "/v1/model", .into = file, .patient = true};
+        .method = "GET", .path = "/v1/model", .into = file, .into_path = path, .patient = true};
     struct ctl_reply reply;
     enum ctl_exit status = ctl_ask(ctl, &request, &reply);
     bool whole = fflush(file) == 0 && fsync(fileno(file)) == 0;
@@ -182,8 +182,9 @@ static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
     }
     (void)unlink(part); /* gone already if it was renamed */
     if (status == CTL_DONE && ctl->json)
-        status = ctl_print_json(json_pack("{s:s, s:I, s:I}", "file", path, "parameters",
-            (json_int_t)model->value_count, "tensors", (json_int_t)model->tensor_count));
+        status =
+            ctl_print_json(json_pack("{s:o, s:I, s:I}", "file", ctl_json_text(path), "parameters",
+                (json_int_t)model->value_count, "tensors", (json_int_t)model->tensor_count));
     else if (status == CTL_DONE)
         (void)printf("%s: %llu parameters in %u tensors\n", path,
             (unsigned long long)model->value_count, model->tensor_count);

@@ -17,8 +17,8 @@ static enum ctl_exit fail(struct ctl *ctl, enum ctl_exit status, const char *tex
     }
     static const char *const codes[] = {"done", "failed", "usage", "not_running", "not_permitted",
         "timed_out", "invalid", "degraded"};
-    (void)ctl_print_json(json_pack("{s:{s:i, s:s, s:s}}", "error", "exit_status", (int)status,
-        "code", codes[status], "message", text));
+    (void)ctl_print_json(json_pack("{s:{s:i, s:s, s:o}}", "error", "exit_status", (int)status,
+        "code", codes[status], "message", ctl_json_text(text)));
     return status;
 }
 
@@ -62,6 +62,46 @@ enum ctl_exit ctl_print_json(json_t *value)
 json_t *ctl_json_real(double number)
 {
     return isfinite(number) ? json_real(number) : json_null();
+}
+
+json_t *ctl_json_text(const char *text)
+{
+    json_t *string = json_string(text);
+    char *plain = string ? NULL : strdup(text);
+    for (unsigned char *c = (unsigned char *)plain; c && *c; c++)
+        if (*c >= 0x80)
+            *c = '?';
+    if (plain)
+        string = json_string(plain);
+    free(plain);
+    return string;
+}
+
+/* A text from anywhere: no escape sequence of a peer reaches the terminal. */
+static void text_cell(const char *from, char text[CTL_CELL_BYTES])
+{
+    struct sgp_error clean = {0};
+    (void)sgp_fail(&clean, -EINVAL, "%.*s", (int)CTL_CELL_BYTES - 1, from);
+    (void)snprintf(text, CTL_CELL_BYTES, "%.*s", (int)CTL_CELL_BYTES - 1, clean.text);
+    if (text[0] == '\0')
+        (void)strcpy(text, "-");
+}
+
+/* As many names as there is room for. */
+static void names_cell(const json_t *names, char text[CTL_CELL_BYTES])
+{
+    char joined[CTL_CELL_BYTES] = "";
+    size_t length = 0, index;
+    json_t *name;
+    json_array_foreach((json_t *)names, index, name)
+    {
+        int more = snprintf(joined + length, sizeof joined - length, "%s%s", index > 0 ? "," : "",
+            json_is_string(name) ? json_string_value(name) : "?");
+        if (more < 0 || (size_t)more >= sizeof joined - length)
+            break;
+        length += (size_t)more;
+    }
+    text_cell(joined, text);
 }
 
 static void bytes_cell(double bytes, char text[CTL_CELL_BYTES])
@@ -112,11 +152,9 @@ void ctl_cell(
     const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES])
 {
     if (json_is_string(value)) {
-        struct sgp_error clean = {0}; /* no escape sequence of a peer reaches the terminal */
-        (void)sgp_fail(&clean, -EINVAL, "%.*s", (int)CTL_CELL_BYTES - 1, json_string_value(value));
-        (void)snprintf(text, CTL_CELL_BYTES, "%.*s", (int)CTL_CELL_BYTES - 1, clean.text);
-        if (text[0] == '\0')
-            (void)strcpy(text, "-");
+        text_cell(json_string_value(value), text);
+    } else if (json_is_array(value)) {
+        names_cell(value, text);
     } else if (json_is_boolean(value)) {
         (void)strcpy(text, json_is_true(value) ? "yes" : "no");
     } else if (json_is_number(value) && ctl->terminal) {

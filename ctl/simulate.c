@@ -164,12 +164,29 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
 
 /* ---- the run ---- */
 
+/* A word as a shell reads it back: in single quotes, unless it is of harmless characters alone. */
+static void tell_word(const char *word)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                   "%+,-./:=@_";
+    if (word[0] != '\0' && word[strspn(word, harmless)] == '\0') {
+        (void)fputs(word, stderr);
+        return;
+    }
+    (void)fputc('\'', stderr);
+    for (; *word; word++)
+        (void)(*word == '\'' ? fputs("'\\''", stderr) : fputc(*word, stderr));
+    (void)fputc('\'', stderr);
+}
+
 /* The whole command line, beside a failure: on a line of its own, since an error's has an end. */
 static void tell_again(const struct simulation *simulation)
 {
     (void)fputs("again: sgpctl simulate", stderr);
-    for (int i = 0; i < simulation->word_count; i++)
-        (void)fprintf(stderr, " %s", simulation->words[i]);
+    for (int i = 0; i < simulation->word_count; i++) {
+        (void)fputc(' ', stderr);
+        tell_word(simulation->words[i]);
+    }
     (void)fputc('\n', stderr);
 }
 

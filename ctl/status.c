@@ -57,7 +57,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     if (strcmp(state, "paused") == 0 || strcmp(state, "draining") == 0)
         add(reasons, "the node is %s", state);
     if (json_is_true(json_object_get(status, "starving")))
-        add(reasons, "its weight is so low that it gives nothing");
+        add(reasons, "its weight is so low that it gives less than the file says");
     if (json_is_true(json_object_get(status, "hears_nobody")))
         add(reasons, "it hears nobody any more, and learns from its own rows alone");
     const json_t *waiting = json_object_get(status, "waiting");

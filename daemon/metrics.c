@@ -43,7 +43,8 @@ struct link_metric {
     X(parameters, "gauge", "Parameters of the model.", (double)view->parameters)                   \
     X(memory_bytes, "gauge", "Memory set aside at start.", (double)view->memory_bytes)             \
     X(round_jumps_total, "counter", "Times the node took a round far ahead.", (double)view->jumps) \
-    X(starving, "gauge", "1 while the node keeps its mass because it holds too little.",           \
+    X(starving, "gauge",                                                                           \
+        "1 while the node gives less than the file says because it holds too little.",             \
         (double)view->starving)                                                                    \
     X(waiting_seconds, "gauge", "Seconds the node has been waiting for a neighbour.",              \
         view->waiting_for[0] ? view->waiting_seconds : 0)

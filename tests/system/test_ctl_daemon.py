@@ -122,6 +122,15 @@ def test_a_status_of_a_later_daemon_is_shown_whole():
     assert lines[-1] == "temperature 40", lines
 
 
+def test_whom_it_does_not_hear_is_named():
+    assert "unheard -" in ask({"GET /v1/status": STATUS}, "status")[0].splitlines()
+    for names, text in ((["n3"], "n3"), (["n3", "n5"], "n3,n5"), (["\x1b[31mn3"], "?[31mn3")):
+        lines = ask({"GET /v1/status": {**STATUS, "unheard": names}}, "status")[0].splitlines()
+        assert f"unheard {text}" in lines, lines
+    many = ask({"GET /v1/status": {**STATUS, "unheard": ["n" * 60] * 100}}, "status")[0].splitlines()
+    assert any(line.startswith("unheard nnn") and len(line) < 330 for line in many), many
+
+
 def degraded(status, peers):
     answers = {"GET /v1/status": {**STATUS, **status}, "GET /v1/peers": peers}
     expected = 7 if status or peers != [PEER] else 0
@@ -136,7 +145,8 @@ def degraded(status, peers):
 def test_status_check_says_why_a_node_is_degraded():
     assert degraded({}, [PEER]) == []
     assert degraded({"state": "paused"}, [PEER]) == ["the node is paused"]
-    assert degraded({"starving": True}, [PEER]) == ["its weight is so low that it gives nothing"]
+    assert degraded({"starving": True}, [PEER]) == \
+        ["its weight is so low that it gives less than the file says"]
     assert degraded({"hears_nobody": True}, [PEER]) == [
         "it hears nobody any more, and learns from its own rows alone"]
     assert degraded({"waiting": {"for": "share", "peer": "n1", "seconds": 12.2}}, [PEER]) == \
@@ -409,7 +419,7 @@ def test_predict_sends_the_file_and_shows_classes():
         assert err == f"sgpctl: {rows.name}.no: No such file or directory\n", err
         rows.truncate((8 << 20) + 1)
         _, err = run("-s", path, "predict", rows.name, status=6)
-        assert err == (f"sgpctl: {rows.name}: larger than 8 MiB; send fewer rows at a time\n"), err
+        assert err == (f"sgpctl: {rows.name}: larger than 4 MiB; send fewer rows at a time\n"), err
 
 
 def test_predict_shows_all_outputs_of_a_regression():
@@ -454,6 +464,19 @@ def test_a_damaged_model_is_not_exported():
 def test_an_unwritable_place_is_told():
     _, err = ask({}, "export", "/does/not/exist/m.npz", status=1)
     assert err == "sgpctl: /does/not/exist/m.npz.part: No such file or directory\n", err
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.npz")
+        for size in (100, 1 << 20):  # more than stdio keeps back is refused while it still comes
+            os.symlink("/dev/full", path + ".part")
+            _, err = ask({"GET /v1/model": bytes(size)}, "export", path, status=1)
+            assert err == f"sgpctl: {path}.part: No space left on device\n", err
+
+
+def test_a_name_that_is_not_utf8_is_told_all_the_same():
+    name = os.fsdecode(b"/does/not/exist/\xff.npz")
+    out, err = ask({}, "--json", "export", name, status=1)
+    assert json.loads(out)["error"]["message"] == \
+        "/does/not/exist/?.npz.part: No such file or directory" and err == "", (out, err)
 
 
 def terminal(answers, *arguments, **environment):

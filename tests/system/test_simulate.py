@@ -1,7 +1,10 @@
 """sgpctl simulate: test_simulate.py SGPCTL. What people and scripts read, and every refusal."""
 import json
+import shlex
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import tap
 
@@ -169,6 +172,15 @@ def test_a_fleet_that_can_never_start_says_why_and_how_to_see_it_again():
     many = [word for k in range(100) for word in ("--clog", f"n0,n1:{k}s:{k + 1}s")]
     err = ctl("simulate", "-", "--absent", "n3:0", *many, text=text, status=1)[1]
     assert err.splitlines()[-1] == " ".join(["again: sgpctl simulate - --absent n3:0", *many]), err
+
+
+def test_the_command_that_shows_it_again_is_quoted_for_a_shell():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "the clinic's ring; true.dot"
+        path.write_text(ctl("topology", "generate", "ring", 4)[0])
+        words = ["sgpctl", "simulate", str(path), "--absent", "n3:0"]
+        err = ctl(*words[1:], status=1)[1]
+    assert shlex.split(err.splitlines()[-1].removeprefix("again: ")) == words, err
 
 
 def test_what_takes_longer_than_there_is_time_ends_with_one():
