@@ -68,8 +68,7 @@ static enum ctl_exit check(struct ctl *ctl, int argc, char **argv)
         for (uint32_t i = 0; i < analysis.warning_count; i++)
             (void)printf("warning: %s\n", analysis.warnings[i]);
     }
-    bool diverges = !analysis.strongly_connected && isnan(analysis.contraction_per_cycle);
-    return status == CTL_DONE && diverges ? CTL_FAILED : status;
+    return status == CTL_DONE && analysis.diverges ? CTL_FAILED : status;
 }
 
 const struct ctl_command ctl_topology_check_command = {.words = "topology check",
@@ -85,7 +84,7 @@ const struct ctl_command ctl_topology_check_command = {.words = "topology check"
         "weight_min            least weight of a node before giving; small weights slow it down\n"
         "\n"
         "Ends with 6 if the file is not valid, and with 1 if it is but the nodes can never agree\n"
-        "(the warnings name those that cannot be reached).\n",
+        "(a warning says why).\n",
     .run = check};
 
 /* ---- show ---- */

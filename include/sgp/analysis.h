@@ -12,13 +12,14 @@
  * warning. */
 #define SGP_ANALYSIS_WORK_MAX UINT64_C(4000000000)
 
-/* The fields of `topology check --json`, by the same names. The prelude counts for the weights and
+/* The fields of `topology check --json`, by the same names (`diverges` is its exit status). The prelude counts for the weights and
  * for exact_average_rounds, which are about the first rounds, and for nothing else. */
 struct sgp_analysis {
     uint32_t nodes;
     uint32_t phases;
     sgp_round rounds_per_cycle;
     bool strongly_connected; /* the union of a cycle's edges */
+    bool diverges;           /* the nodes can never agree: a warning says why */
     /* Least W so that the union of any W successive rounds is strongly connected, or SGP_ROUND_NONE
      * (null). */
     sgp_round window_rounds;

@@ -99,6 +99,7 @@ static int analyse_reach(const struct sgp_topology *topology, struct sgp_analysi
     if (code)
         return code;
     a->strongly_connected = sgp_reach_window(&reach, reach.cycle_first, reach.cycle_count);
+    a->diverges = !a->strongly_connected;
     a->window_rounds = SGP_ROUND_NONE;
     if (a->strongly_connected) {
         if (!sgp_reach_least_window(&reach, SGP_ANALYSIS_WORK_MAX, &a->window_rounds))
@@ -237,6 +238,7 @@ static double contraction(struct flow *flow)
 /* Why a strongly connected cycle does not converge all the same. */
 static void warn_of_standstill(const struct flow *flow, struct sgp_analysis *a)
 {
+    a->diverges = true;
     for (uint32_t i = 0; i < flow->topology->node_count; i++)
         if (flow->weight[i] == 0.0) {
             warn(a,
@@ -402,7 +404,8 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
     if (!a.doubly_stochastic)
         warn(&a,
             "not doubly stochastic: weights stray from 1 (%.3g to %.3g), which sgp corrects for; "
-            "d-psgd refuses such a file",
+            "dpsgd gives edges without a fraction weights of its own, and refuses what is then "
+            "still so",
             a.weight_min, a.weight_max);
     check_addresses(topology, &a);
     *ret_analysis = a;

@@ -95,6 +95,9 @@ def test_what_cannot_agree_is_told_and_fails():
     out, _ = ctl("topology", "check", "-", text=text, status=1)
     assert f"warning: {answer['warnings'][0]}\n" in out, out
     assert any(name in " ".join(answer["warnings"]) for name in ("c", "d")), answer
+    answer = check("digraph { a -> b -> a [fraction=1] }", status=1)
+    assert answer["strongly_connected"] is True and answer["contraction_per_cycle"] is None, answer
+    assert answer["warnings"][0].startswith("cannot converge: the cycle moves values about"), answer
 
 
 def test_show_says_who_gives_what():

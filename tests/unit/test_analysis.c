@@ -40,7 +40,7 @@ Test(analysis, one_peer_exponential_is_exact_for_powers_of_two)
         cr_assert(eq(i64, a.exact_average_rounds, rounds));
         cr_assert(a.contraction_per_cycle == 0.0);
         cr_assert(zero(u32, a.warning_count), "%s", a.warnings[0]);
-        cr_assert(a.doubly_stochastic && a.strongly_connected);
+        cr_assert(a.doubly_stochastic && a.strongly_connected && !a.diverges);
         cr_assert(eq(u64, a.shares_per_cycle, n * rounds));
         cr_assert(a.weight_min == 1.0 && a.weight_max == 1.0);
     }
@@ -167,6 +167,7 @@ Test(analysis, unreachable_nodes_are_named)
     struct sgp_analysis a =
         of_text("digraph g { a -> b -> c -> a; c -> d; e -> a; a -> f; f -> d }");
     cr_assert(not(a.strongly_connected));
+    cr_assert(a.diverges);
     cr_assert(eq(i64, a.window_rounds, SGP_ROUND_NONE));
     cr_assert(isnan(a.contraction_per_cycle));
     cr_assert(eq(i64, a.exact_average_rounds, SGP_ROUND_NONE));
@@ -186,7 +187,7 @@ Test(analysis, unreachable_nodes_are_named)
 Test(analysis, values_that_only_move_about_do_not_converge)
 {
     struct sgp_analysis a = of_text("digraph g { a -> b -> c -> a [fraction=1] }");
-    cr_assert(a.strongly_connected && isnan(a.contraction_per_cycle));
+    cr_assert(a.strongly_connected && a.diverges && isnan(a.contraction_per_cycle));
     cr_assert(eq(i64, a.exact_average_rounds, SGP_ROUND_NONE));
     cr_assert(eq(str, a.warnings[0],
         "cannot converge: the cycle moves values about without mixing them; "
@@ -247,5 +248,5 @@ Test(analysis, what_is_too_dear_stays_open_with_a_warning)
                                     "digraph y { rounds=1000000; {b c d e f g h i j k l} -> a }");
     cr_assert(isnan(a.contraction_per_cycle));
     cr_assert(eq(str, a.warnings[0], "the cycle is too long to find how fast it converges"));
-    cr_assert(a.strongly_connected && a.window_rounds == 1000001);
+    cr_assert(a.strongly_connected && !a.diverges && a.window_rounds == 1000001);
 }
