@@ -165,6 +165,6 @@ struct sgp_message {
 /* Words for people and logs; static storage, "?" for a value outside the enumeration. */
 SGP_API const char *sgp_node_state_name(enum sgp_node_state state);    /* "training" */
 SGP_API const char *sgp_message_type_name(enum sgp_message_type type); /* "share" */
-SGP_API const char *sgp_reason_text(enum sgp_reason reason);           /* "the payload holds ..." */
+SGP_API const char *sgp_reason_text(enum sgp_reason reason);           /* "the share holds ..." */
 
 #endif

@@ -187,7 +187,8 @@ struct sgp_node_needs {
     uint32_t snapshots; /* snapshot slots: 2, and one per out-neighbour that may become unreachable;
                            slots are taken lowest first, so those beyond 2 stay untouched in peace */
     uint32_t receives;  /* receive slots: most awaited in two successive rounds, and one; for a
-                           method that overlaps, one for every in-neighbour, and one */
+                           method that overlaps, one for every in-neighbour, and one, if that is
+                           more */
     uint32_t effects;   /* most effects of one step */
     uint32_t links;     /* and entries of a record */
 };

@@ -384,6 +384,7 @@ void sgp_core_trained(struct sgp_node *node, int code);
 void sgp_core_published(struct sgp_node *node);
 void sgp_core_enough(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
+bool sgp_core_computes(const struct sgp_node *node); /* a job of the round is under way */
 void sgp_core_drain(struct sgp_node *node);
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason); /* hang up, and be drained */
 void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);

@@ -194,11 +194,6 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     return link->plan < sgp_core_last(node) ? link->plan : SGP_ROUND_NONE;
 }
 
-static bool computing(const struct sgp_node *node)
-{
-    return node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
-}
-
 struct sgp_message *sgp_core_send(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
 {
@@ -207,7 +202,7 @@ struct sgp_message *sgp_core_send(
     effect->message.type = type;
     effect->message.pulse = (struct sgp_pulse){
         .state = sgp_core_state(node),
-        .computing = computing(node),
+        .computing = sgp_core_computes(node),
         .round = node->round,
         .next_round = SGP_ROUND_NONE,
         .ends = node->ends,

@@ -344,7 +344,7 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     if (node->again)
         return node->now;
     sgp_time least = sgp_core_leave_deadline(node);
-    bool drains = node->state == SGP_NODE_DRAINING && !node->drained;
+    bool drains = node->state == SGP_NODE_DRAINING && !node->drained && !sgp_core_computes(node);
     if (drains && (!sgp_core_has_gone(node) || node->leaving.stopped))
         least = node->drain_until;
     bool seeks = node->seeking.wants && node->seeking.until > node->now;

@@ -149,10 +149,17 @@ static void end(struct sgp_node *node)
     }
 }
 
+bool sgp_core_computes(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
+}
+
+/* The last checkpoint has to wait for the job anyway, and describes what came of it. */
 static void drain(struct sgp_node *node)
 {
-    bool job = node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
-    if (node->drained || ((job || !settled(node)) && node->now < node->drain_until))
+    if (node->drained || sgp_core_computes(node))
+        return;
+    if (!settled(node) && node->now < node->drain_until)
         return;
     sgp_core_depart(node, node->leaving.left ? SGP_REASON_LEFT : SGP_REASON_LEAVING);
 }
@@ -346,8 +353,7 @@ void sgp_core_advance(struct sgp_node *node)
     bool hold = in_order(node) && sgp_core_active(node); /* what belongs to this round and later */
     sgp_core_forget_answers(node);
     sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
-    bool busy = node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
-    if (node->paused && !busy)
+    if (node->paused && !sgp_core_computes(node))
         (void)sgp_core_leaves_now(node);
     if (sgp_core_has_gone(node) && !node->leaving.stopped)
         sgp_core_hand_over(node);

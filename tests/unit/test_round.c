@@ -108,6 +108,23 @@ Test(round, stopping_waits_for_acknowledgements_but_not_for_ever)
     close_desk(&desk);
 }
 
+Test(round, stopping_waits_for_its_own_steps_however_long_they_take)
+{
+    struct desk desk;
+    open_pair(&desk);
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_STOP);
+    desk.now += 2 * SGP_DRAIN_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert(
+        sgp_node_deadline(desk.node) > desk.now, "there is nothing to do before the job ends");
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH), "it gives nothing more");
+    close_desk(&desk);
+}
+
 Test(round, stopping_does_not_wait_for_one_that_has_left)
 {
     struct desk desk;
