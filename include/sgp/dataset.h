@@ -170,8 +170,8 @@ SGP_API int sgp_shards_parse(
  * computes the same: integers and exactly rounded arithmetic only. `labels` (rows, each below
  * classes) may be NULL for kinds that do not look at them. The Dirichlet split is drawn as a Polya
  * urn (Blackwell and MacQueen, 1973), whose counts are Dirichlet-multinomial: no logarithm, no
- * rounding of proportions. node_index < node_count (asserted). SGP_E_DATA with *error set if a node
- * would have no row or a kind needs labels that are not there; -ENOMEM. */
+ * rounding of proportions. node_index < node_count (asserted). With *error set, SGP_E_DATA if a
+ * node would have no row, SGP_E_CONFIG if a kind needs labels that are not there; -ENOMEM. */
 SGP_API int sgp_shard_rows(const struct sgp_shards *shards, const uint32_t *labels, uint64_t rows,
     uint32_t classes, uint32_t node_index, uint32_t node_count, uint64_t seed,
     struct sgp_error *error, uint32_t **ret_rows, uint64_t *ret_count);

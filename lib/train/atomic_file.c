@@ -58,10 +58,15 @@ static int directory_sync(const char *path)
     return status;
 }
 
-int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error)
+void sgp_atomic_sync(struct sgp_atomic_file *file)
 {
     if (file->status == 0 && fsync(file->fd) < 0)
         file->status = -errno;
+}
+
+int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error)
+{
+    sgp_atomic_sync(file);
     if (close(file->fd) < 0 && file->status == 0)
         file->status = -errno;
     if (file->status == 0 && rename(file->temporary, file->path) < 0)

@@ -19,6 +19,9 @@ struct sgp_atomic_file {
 int sgp_atomic_open(struct sgp_atomic_file *file, const char *path, struct sgp_error *error);
 void sgp_atomic_write(struct sgp_atomic_file *file, const void *bytes, size_t size);
 
+/* What was written is on the disk, or the failure is known, before anything else is renamed. */
+void sgp_atomic_sync(struct sgp_atomic_file *file);
+
 /* Sync, rename, sync the directory; or, after any failure, remove the temporary file. Closes in
  * either case. -errno with *error set. */
 int sgp_atomic_commit(struct sgp_atomic_file *file, struct sgp_error *error);

@@ -83,6 +83,7 @@ int sgp_checkpoint_write(
     uint64_t digest = XXH3_64bits_digest(output.hash);
     sgp_atomic_write(&output.file, &digest, sizeof digest);
     (void)XXH3_freeState(output.hash);
+    sgp_atomic_sync(&output.file); /* the former ones move up for one that is sound */
     if (output.file.status == 0)
         output.file.status = keep_the_last(path, error);
     return sgp_atomic_commit(&output.file, error);

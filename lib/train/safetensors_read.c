@@ -135,10 +135,10 @@ static int tensors_parse(struct sgp_model_file *file, json_t *root, uint64_t dat
     }
     qsort(file->tensors, count, sizeof *file->tensors, tensor_compare);
     uint64_t next = 0;
-    for (size_t i = 0; i < count && next == file->tensors[i].first; i++)
-        next += file->tensors[i].count;
-    const struct sgp_file_tensor *last = &file->tensors[count - 1];
-    if (next != last->first + last->count || next > SGP_PARAMETERS_MAX || 4 * next != data_size)
+    size_t covered = 0;
+    for (; covered < count && next == file->tensors[covered].first; covered++)
+        next += file->tensors[covered].count;
+    if (covered < count || next > SGP_PARAMETERS_MAX || 4 * next != data_size)
         return sgp_fail(error, SGP_E_FILE,
             "%s: the tensors do not cover the %llu bytes of data without gap; the file is damaged "
             "or "

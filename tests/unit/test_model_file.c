@@ -145,6 +145,12 @@ Test(safetensors, says_what_is_wrong)
     expect(bytes, size - 1, SGP_E_FILE,
         ": the tensors do not cover the 35 bytes of data without gap; the file is damaged or cut");
     expect(bytes, 100, SGP_E_FILE, " bytes, but the file has 100; it is damaged or cut");
+    char *offsets =
+        strstr((char *)bytes + 8, "[24,36]"); /* three values for both tensors, the same end */
+    cr_assert(ne(ptr, offsets, NULL));
+    memcpy(offsets, "[12,24]", 7);
+    expect(bytes, size - 12, SGP_E_FILE, ": the tensors do not cover the 24 bytes of data");
+    memcpy(offsets, "[24,36]", 7);
     bytes[size - 1] ^= 4;
     expect(bytes, size, SGP_E_FILE, " was written; the file is damaged");
     bytes[size - 1] ^= 4;
