@@ -146,12 +146,19 @@ static bool parse_count(const char *value, uint64_t *ret_count)
     return true;
 }
 
+/* Whether nothing is a value: that of a key which is empty when it is not given. */
+static bool may_be_empty(const struct config_key *key)
+{
+    return key->default_text != NULL && key->default_text[0] == '\0';
+}
+
 static int set_count(struct reading *r, enum config_id id, const char *value)
 {
     const struct config_key *key = &config_keys[id];
     uint64_t count = 0;
-    if (value[0] != '\0' && (!parse_count(value, &count) || count < (uint64_t)key->least ||
-                                count > (uint64_t)key->most))
+    bool empty = value[0] == '\0' && may_be_empty(key);
+    if (!empty && (!parse_count(value, &count) || count < (uint64_t)key->least ||
+                      count > (uint64_t)key->most))
         return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
             "\"%.80s\" is not a whole number from %.0f to %.0f; write digits, with k, M or G for "
             "thousands, millions or billions",
@@ -177,7 +184,8 @@ static int set_real(struct reading *r, enum config_id id, const char *value)
 {
     const struct config_key *key = &config_keys[id];
     double real = NAN;
-    if (value[0] != '\0' && (!parse_real(value, &real) || real < key->least || real > key->most))
+    bool empty = value[0] == '\0' && may_be_empty(key);
+    if (!empty && (!parse_real(value, &real) || real < key->least || real > key->most))
         return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
             "\"%.80s\" is not a number from %g to %g; write it like 0.05 or 5e-2", value,
             key->least, key->most);

@@ -118,7 +118,7 @@ struct config {
         65535, NULL, "go on while the shares of so many neighbours are still awaited")             \
     X(STEP_BY_RATE, "train", "step_by_rate", CONFIG_CHOICE, step_by_rate, "no", 0, 0, "no|yes",    \
         "agp, adpsgd: divide the learning rate by this node's pace, relative to its neighbours'")  \
-    X(START, "train", "start", CONFIG_START, start, "all", 0, SGP_NODES_MAX, NULL,                 \
+    X(START, "train", "start", CONFIG_START, start, "all", 1, SGP_NODES_MAX, NULL,                 \
         "when round 0 begins: all neighbours have said hello, now, or a number of nodes")          \
     X(EPOCHS, "train", "epochs", CONFIG_COUNT, epochs, "10", 1, 1e6, NULL,                         \
         "passes over this node's rows; not together with rounds")                                  \

@@ -76,7 +76,7 @@ static void on_tick(uv_timer_t *timer)
 static void arm(struct daemon *daemon)
 {
     sgp_time deadline = sgp_node_deadline(daemon->node);
-    if (deadline == SGP_TIME_NEVER) {
+    if (deadline == SGP_TIME_NEVER || daemon->drained) {
         (void)uv_timer_stop(&daemon->tick);
         return;
     }
@@ -86,8 +86,11 @@ static void arm(struct daemon *daemon)
     (void)uv_timer_start(&daemon->tick, on_tick, milliseconds, 0);
 }
 
+/* Once the core has ended, its last checkpoint is being written: nothing may spend that. */
 static void step(struct daemon *daemon, struct sgp_event event)
 {
+    if (daemon->drained)
+        return;
     event.now = daemon_now();
     sgp_driver_post(&daemon->driver, &event);
 }
@@ -131,12 +134,13 @@ void daemon_post(struct daemon *daemon, struct sgp_event event)
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
-    bool again = daemon->stopping;
+    bool again = daemon->signalled;
+    daemon->signalled = true;
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=signal number=%d%s", number,
         again ? " at_once=1" : "");
     if (again)
         end(daemon);
-    else
+    else if (!daemon->stopping)
         daemon_stop(daemon);
 }
 
@@ -157,7 +161,10 @@ static void on_second(uv_timer_t *timer)
 static void on_watchdog(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    notify_watchdog(&daemon->notify, daemon->worker.pending == 0, daemon->worker.job_count);
+    bool alive = notify_watchdog(
+        &daemon->notify, daemon->worker.pending == 0, worker_spent(&daemon->worker));
+    if (alive && daemon->stopping) /* a large model takes its time to be written */
+        notify_extend(30 * SGP_SECOND);
 }
 
 /* ---- the beginning ---- */

@@ -120,7 +120,8 @@ struct daemon {
     bool changed;       /* x may have changed since the model was saved */
     uint32_t saves;     /* under way */
     bool done;          /* the model of a finished node was saved */
-    bool stopping;      /* a clean end was asked for */
+    bool stopping;      /* a clean end was asked for, or the work is done */
+    bool signalled;     /* by SIGTERM or SIGINT: another one ends at once */
     bool drained;       /* the core has ended */
     bool ending;        /* handles are being closed */
     int exit_status;

@@ -168,7 +168,9 @@ static int inspect_reload(void *context, struct view_reload *ret_reload, struct 
 
 static int inspect_checkpoint(void *context)
 {
-    return survive_checkpoint(context);
+    const struct daemon *daemon = context;
+    return daemon->drained ? SGP_E_STATE
+                           : survive_checkpoint(context); /* the last one is written */
 }
 
 static int inspect_stop(void *context)

@@ -1,6 +1,8 @@
 /* Lines of the daemon on standard error; see log.h. */
 #include "log.h"
 
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,16 +54,32 @@ static void print_prefix(const struct log *log, enum sgp_level level, char text[
         name_of(level), key, log->node, space);
 }
 
-static void write_line(void *context, enum sgp_level level, const char *text)
+/* A pipe that is full, a terminal that is held, a journal that has fallen behind do not take one. */
+static bool takes_a_line(const struct log *log)
 {
-    const struct log *log = context;
+    struct pollfd descriptor = {.fd = log->descriptor, .events = POLLOUT};
+    return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & POLLOUT) != 0;
+}
+
+static void put_line(struct log *log, enum sgp_level level, const char *text)
+{
     char prefix[PREFIX_BYTES];
     print_prefix(log, level, prefix);
     char line[PREFIX_BYTES + SGP_TEXT_BYTES + 1];
     int length = snprintf(line, sizeof line, "%s%s\n", prefix, text);
-    /* A reader that is gone or slow must not stop the node: the line is lost. */
-    if (length > 0 && write(log->descriptor, line, (size_t)length) < 0)
-        return;
+    if (!takes_a_line(log) || write(log->descriptor, line, (size_t)length) < 0)
+        (void)atomic_fetch_add(&log->lost, 1);
+}
+
+static void write_line(void *context, enum sgp_level level, const char *text)
+{
+    struct log *log = context;
+    if (atomic_load(&log->lost) > 0 && takes_a_line(log)) {
+        char words[64];
+        (void)snprintf(words, sizeof words, "event=lost lines=%u", atomic_exchange(&log->lost, 0));
+        put_line(log, SGP_LEVEL_WARNING, words);
+    }
+    put_line(log, level, text);
 }
 
 /* Whether standard error is the journal itself: JOURNAL_STREAM is "DEVICE:INODE" of it. */

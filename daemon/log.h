@@ -4,9 +4,10 @@
  * the journal adds time and process. Elsewhere it begins with the time and the level:
  *     2024-05-01T12:00:00.123Z info node=n0 event=round round=17 weight=1
  * Callers write the part from `event=` on with sgp_log(&log.sink, ...); a value with spaces goes in
- * double quotes. A line that cannot be written is dropped: training does not wait for a reader.
+ * double quotes. A line that nobody takes just now is lost: training does not wait for a reader. The
+ * next that is taken follows a line that counts them (event=lost lines=N).
  *
- * Thread: any; the struct is not changed after init. */
+ * Thread: any. */
 #ifndef SGPD_LOG_H
 #define SGPD_LOG_H
 
@@ -17,6 +18,7 @@ struct log {
     int descriptor;
     bool journal;
     char node[SGP_NAME_BYTES];
+    _Atomic unsigned lost; /* lines since the last that was written */
 };
 
 /* `node` is the name that every line carries; "" leaves it out. */

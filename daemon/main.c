@@ -5,6 +5,7 @@
 #include "sgp/wire.h"
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 
 enum { /* exit statuses; sgpd(8) lists them */
@@ -110,6 +111,8 @@ int main(int count, char **arguments)
     int status = parse_options(count, arguments, &options);
     if (status >= 0)
         return status;
+    if (!options.check)
+        (void)signal(SIGHUP, SIG_IGN); /* reads the topology again, which is yet to be read */
     struct sgp_error error = {0};
     struct config config;
     if (config_load(options.file, &error, &config) < 0)

@@ -155,6 +155,7 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
     }
     if (daemon->changed && !status.leaving)
         chores_save(daemon, note->round, note->weight);
+    (void)uv_timer_stop(&daemon->checkpoint_timer);
     (void)survive_checkpoint(daemon);
 }
 

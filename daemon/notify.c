@@ -35,15 +35,16 @@ sgp_time notify_watchdog_interval(void)
     uint64_t microseconds = 0;
     if (sd_watchdog_enabled(0, &microseconds) <= 0 || microseconds > INT64_MAX / 1000)
         return 0;
-    return (sgp_time)microseconds * SGP_MICROSECOND / 2;
+    return (sgp_time)microseconds * SGP_MICROSECOND / 4;
 }
 
-void notify_watchdog(struct notify *notify, bool compute_idle, uint64_t jobs_done)
+bool notify_watchdog(struct notify *notify, bool compute_idle, uint64_t compute_spent)
 {
-    if (!compute_idle && jobs_done == notify->jobs)
-        return;
-    notify->jobs = jobs_done;
+    if (!compute_idle && compute_spent == notify->spent)
+        return false;
+    notify->spent = compute_spent;
     (void)sd_notify(0, "WATCHDOG=1");
+    return true;
 }
 
 void notify_stopping(void)

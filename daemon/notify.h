@@ -8,7 +8,7 @@
 
 struct notify {
     char status[SGP_TEXT_BYTES]; /* the last STATUS= sent */
-    uint64_t jobs;               /* jobs done when WATCHDOG=1 was last sent */
+    uint64_t spent;              /* by the compute thread when WATCHDOG=1 was last sent */
 };
 
 /* READY=1: the sockets listen and the configuration is good. */
@@ -20,13 +20,14 @@ void notify_reloading(void);
 /* STATUS=text, if it differs from the last one. */
 void notify_status(struct notify *notify, const char *text);
 
-/* How often notify_watchdog should be called: half of what the manager asks for, or 0 if it does
- * not watch. */
+/* How often notify_watchdog should be called: a quarter of the time in which the manager wants to hear
+ * something, or 0 if it does not watch. */
 sgp_time notify_watchdog_interval(void);
 
-/* WATCHDOG=1 if the compute thread is idle or has done a job since the last time: a loop that still
- * turns beside a compute thread that hangs is not alive. */
-void notify_watchdog(struct notify *notify, bool compute_idle, uint64_t jobs_done);
+/* WATCHDOG=1 if the compute thread is idle or has spent processor time since the last time, however
+ * long its job is: a loop that still turns beside a compute thread that hangs is not alive. Returns
+ * whether it was sent. */
+bool notify_watchdog(struct notify *notify, bool compute_idle, uint64_t compute_spent);
 
 /* STOPPING=1. */
 void notify_stopping(void);

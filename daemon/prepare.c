@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -177,10 +178,20 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
 
 #define CLASS_SEPARATORS " \t,"
 
+static bool is_utf8(const char *text)
+{
+    json_t *string = json_string(text);
+    json_decref(string);
+    return string != NULL;
+}
+
 static int split_classes(struct prepared *p, struct sgp_error *error)
 {
     const char *text = p->config->classes;
     uint32_t count = 0;
+    if (!is_utf8(text)) /* they go into the model's file, whose header is JSON */
+        return config_fail(p->config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
+            "the names are not UTF-8; save this file and the data as UTF-8");
     for (const char *c = text; *(c += strspn(c, CLASS_SEPARATORS)); count++)
         c += strcspn(c, CLASS_SEPARATORS);
     if (count == 0)

@@ -225,7 +225,7 @@ int survive_checkpoint(struct daemon *daemon)
     task->checkpoint = (struct sgp_checkpoint){.parameters = daemon->prepared->parameters,
         .shape = daemon->prepared->fingerprint.shape,
         .lineage = daemon->lineage,
-        .sequence = daemon->ledger.sequence,
+        .sequence = status.seeks ? 0 : daemon->ledger.sequence, /* a guess is never exact */
         .round = status.round,
         .weight = status.weight_estimate};
     if (status.state == SGP_NODE_PAUSED || status.state == SGP_NODE_DRAINING)

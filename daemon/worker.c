@@ -59,7 +59,6 @@ static void hand_back(struct worker *worker, struct job_list *list, bool cancell
     struct job *job;
     while ((job = take_first(list)) != NULL) {
         worker->pending--;
-        worker->job_count += !cancelled;
         job->done(job, cancelled);
     }
 }
@@ -95,6 +94,15 @@ no_async:
 no_cond:
     uv_mutex_destroy(&worker->mutex);
     return code;
+}
+
+uint64_t worker_spent(const struct worker *worker)
+{
+    clockid_t clock;
+    struct timespec spent = {0};
+    if (pthread_getcpuclockid(worker->thread, &clock) == 0)
+        (void)clock_gettime(clock, &spent);
+    return (uint64_t)spent.tv_sec * 1000000000u + (uint64_t)spent.tv_nsec;
 }
 
 void worker_push(struct worker *worker, struct job *job)

@@ -35,12 +35,15 @@ struct worker {
     struct job_list finished;
     struct job_list returned; /* of these, not `done` yet; the loop thread's own */
     bool stopping;
-    uint32_t pending;   /* pushed and not done; the loop thread's own */
-    uint64_t job_count; /* done since the start; the loop thread's own */
+    uint32_t pending; /* pushed and not done; the loop thread's own */
 };
 
 /* Start the thread. Returns 0 or a negative code of libuv. */
 int worker_start(struct worker *worker, uv_loop_t *loop);
+
+/* Processor time of the thread in nanoseconds: it grows for as long as a job does anything. Not after
+ * worker_stop. */
+uint64_t worker_spent(const struct worker *worker);
 
 /* Append a job; it belongs to the worker until `done`. Not after worker_stop. */
 void worker_push(struct worker *worker, struct job *job);

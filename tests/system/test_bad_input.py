@@ -94,6 +94,10 @@ class BadInput(unittest.TestCase):
         lines = self.read("n0.conf").decode().splitlines()
         return next(i for i, line in enumerate(lines, 1) if line.startswith(text))
 
+    def line_of_bytes(self, text):
+        lines = self.read("n0.conf").splitlines()
+        return next(i for i, line in enumerate(lines, 1) if line.startswith(text))
+
     def check(self):
         return self.sgpd("--check", "-c", self.path("n0.conf"))
 
@@ -230,6 +234,15 @@ class Configuration(BadInput):
     def test_number_out_of_range(self):
         self.configure("batch = 4", "batch = 0", ":8: [train] batch: \"0\" is not a whole number from "
                        "1 to 65536; write digits, with k, M or G for thousands, millions or billions")
+
+    def test_nothing_where_a_number_is_due(self):
+        self.configure("batch = 4", "batch = # 64", ":8: [train] batch: \"\" is not a whole number from "
+                       "1 to 65536; write digits, with k, M or G for thousands, millions or billions")
+
+    def test_classes_in_another_encoding(self):
+        self.write("n0.conf", self.read("n0.conf").replace(b"classes = neg pos", b"classes = Z\xfcrich Bern"))
+        self.refused("n0.conf", f":{self.line_of_bytes(b'classes')}: [data] classes: the names are not UTF-8; "
+                     "save this file and the data as UTF-8")
 
     def test_bad_choice(self):
         self.configure("epochs = 3", "epochs = 3\nalgorithm = magic", ":8: [train] algorithm: \"magic\" "

@@ -2,6 +2,7 @@
 import os
 import signal
 import socket
+import time
 
 import fleet
 from fleet import FleetTest
@@ -101,6 +102,29 @@ class Ending(FleetTest):
         self.assertEqual(status, int("the model was not saved" in f.nodes[0].log()))
 
 
+    def stop_before_answer(self, f):
+        """Whether n1 was stopped at a moment at which n0 has given it something; else it goes on."""
+        f.nodes[1].kill(signal.SIGSTOP)
+        time.sleep(0.1)  # n0 goes as far as it can
+        if f.nodes[0].status()["weight_in_flight"] > 0:
+            return True
+        f.nodes[1].kill(signal.SIGCONT)
+        return False
+
+    def test_a_signal_after_an_order_to_stop_is_the_first_signal(self):
+        """n0 waits for the acknowledgement of one that stands still: there is time for a signal."""
+        f = self.fleet(2, options={"train.epochs": "100000"})
+        f.start()
+        f.wait_round(0, 5)
+        f.wait("something in flight to one that stands still", lambda: self.stop_before_answer(f))
+        self.assertIn(f.nodes[0].get("/v1/stop", "POST")[0], (200, 202))
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+        self.assertNotIn("at_once=1", f.nodes[0].log())
+        self.assertIn("event=signal", f.nodes[0].log())
+        self.assertIn("event=saved", f.nodes[0].log())
+        f.nodes[1].kill(signal.SIGKILL)
+
+
 class Orders(FleetTest):
     def test_pause_holds_and_resume_goes_on(self):
         f = self.fleet(4, options={"train.epochs": "100000"})
@@ -133,7 +157,9 @@ class Service(FleetTest):
         told = []
 
         def hear(text):
+            end = time.monotonic() + fleet.PATIENCE  # the watchdog's word comes all the time
             while not any(text in line for line in told):
+                self.assertLess(time.monotonic(), end, "never told %r:\n%s" % (text, "\n".join(told)))
                 told.append(manager.recv(4096).decode())
 
         hear("READY=1")

@@ -76,6 +76,23 @@ class Restarts(FleetTest):
         self.all_train(f)
         self.assertGreaterEqual(f.nodes[2].status()["round"], 300)
 
+    def test_a_guess_stays_a_guess_after_a_clean_end(self):
+        """n1 is not there to hand n0 an estimate, so its first process after the kill ends with the old one."""
+        f = self.fleet(2, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        for node in f.nodes:
+            node.end(signal.SIGKILL)
+        f.start([0])
+        f.wait_state("joining", [0])
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+        told = len(f.nodes[0].log())
+        f.start()
+        self.all_train(f)
+        self.assertIn("parameters=checkpoint", f.nodes[0].log()[told:])
+        self.pause(f)
+        self.assertLessEqual(abs(self.weights(f) - 2), 1e-9)
+
     def test_a_clean_restart_goes_on_from_the_same_round_and_model(self):
         f = self.fleet(4, options=OPTIONS)
         f.start()

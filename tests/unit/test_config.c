@@ -200,7 +200,7 @@ Test(config, bad_numbers)
         "n.conf:12: [train] batch: \"many\" is not a whole number from 1 to 65536; write digits, "
         "with k, M or G for thousands, millions or billions");
     static const char *const batches[] = {
-        "0", "65537", "-1", "1.5", "1kk", "32 32", "99999999999999999999", "100G", "0x10", "k"};
+        "", "0", "65537", "-1", "1.5", "1kk", "32 32", "99999999999999999999", "100G", "0x10", "k"};
     for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
         char more[64];
         struct sgp_error error = {0};
@@ -211,7 +211,7 @@ Test(config, bad_numbers)
     expect_refusal("[optimizer]\nlearning_rate = fast\n",
         "n.conf:12: [optimizer] learning_rate: \"fast\" is not a number from 1e-12 to 1e+06; write "
         "it like 0.05 or 5e-2");
-    static const char *const rates[] = {"nan", "inf", "-1", "0x1p3", "1e", "0", "1e400"};
+    static const char *const rates[] = {"", "nan", "inf", "-1", "0x1p3", "1e", "0", "1e400"};
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         char more[64];
         struct sgp_error error = {0};

@@ -1,14 +1,19 @@
-/* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET. */
+/* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET; and what
+ * is left in its directory, history.csv. */
+#include "history.h"
 #include "log.h"
 #include "notify.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -63,13 +68,78 @@ Test(service, a_reader_that_is_gone_stops_nothing)
 {
     int ends[2];
     struct log log;
-    cr_assert(eq(int, pipe2(ends, O_NONBLOCK), 0));
+    cr_assert(eq(int, pipe(ends), 0));
     log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], true);
     for (int i = 0; i < 10000; i++)
         sgp_log(&log.sink, SGP_LEVEL_INFO, "event=flood number=%d", i);
+    FILE *reader = fdopen(ends[0], "r");
     char line[1024];
+    int came = 0;
+    cr_assert(eq(int, fcntl(ends[0], F_SETFL, O_NONBLOCK), 0));
+    for (int number; fgets(line, sizeof line, reader); came++) {
+        cr_assert(eq(int, sscanf(line, "<6>node=n0 event=flood number=%d\n", &number), 1));
+        cr_assert(eq(int, number, came), "what comes is in order and without a gap");
+    }
+    cr_assert(came > 0 && came < 10000);
+    clearerr(reader);
+    sgp_log(&log.sink, SGP_LEVEL_INFO, "event=x");
+    char lost[64];
+    (void)snprintf(lost, sizeof lost, "<4>node=n0 event=lost lines=%d\n", 10000 - came);
+    cr_assert_not_null(fgets(line, sizeof line, reader));
+    cr_assert(eq(str, line, lost));
+    cr_assert_not_null(fgets(line, sizeof line, reader));
+    cr_assert(eq(str, line, "<6>node=n0 event=x\n"));
+    (void)fclose(reader);
+}
+
+/* The history. */
+
+static rlim_t limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    cr_assert(eq(int, getrlimit(RLIMIT_FSIZE, &limit), 0));
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = bytes;
+    cr_assert(eq(int, setrlimit(RLIMIT_FSIZE, &limit), 0));
+    return before;
+}
+
+Test(service, a_row_that_a_full_disk_has_cut_leaves_the_next_whole)
+{
+    char directory[] = "/tmp/test_service.XXXXXX", path[64], line[1024];
+    struct history history;
+    struct sgp_error error = {0};
+    struct log log;
+    struct stat status;
+    int ends[2];
+    cr_assert(eq(int, pipe(ends), 0));
+    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], true);
+    cr_assert(mkdtemp(directory) != NULL && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    (void)snprintf(path, sizeof path, "%s/history.csv", directory);
+    cr_assert(eq(int, history_open(&history, directory, &log.sink, &error), 0));
+    const struct view_history_row row = {.round = 7, .loss = 0.25, .weight = 1};
+    history_add(&history, &row);
+    cr_assert(eq(int, stat(path, &status), 0));
+    rlim_t before = limit_files((rlim_t)status.st_size + 10);
+    history_add(&history, &row);
+    history_add(&history, &row);
+    (void)limit_files(before);
     read_line(ends[0], line);
-    cr_assert(eq(int, strncmp(line, "<6>node=n0 event=flood number=0\n", 32), 0));
+    cr_assert(eq(str, line, "<4>node=n0 event=history error=\"history.csv: File too large\"\n"));
+    history_add(&history, &row);
+    history_add(&history, &row);
+    history_close(&history);
+    char whole[1024] = "";
+    int rows = 0;
+    FILE *file = fopen(path, "r");
+    for (int number = 0; fgets(line, sizeof line, file); number++) {
+        if (number == 1)
+            strcpy(whole, line);
+        rows += strcmp(line, whole) == 0;
+    }
+    (void)fclose(file);
+    cr_assert(eq(int, rows, 3), "all but those for which there was no room");
+    cr_assert(unlink(path) == 0 && rmdir(directory) == 0);
 }
 
 /* Words to the service manager. */
@@ -127,22 +197,22 @@ Test(service, a_hanging_compute_thread_is_not_alive)
     char path[64];
     int descriptor = manager(path);
     struct notify notify = {0};
-    notify_watchdog(&notify, false, 0);
+    cr_assert(not(notify_watchdog(&notify, false, 0)));
     expect_word(descriptor, "");
-    notify_watchdog(&notify, false, 1);
+    cr_assert(notify_watchdog(&notify, false, 1));
     expect_word(descriptor, "WATCHDOG=1");
-    notify_watchdog(&notify, false, 1);
+    cr_assert(not(notify_watchdog(&notify, false, 1)));
     expect_word(descriptor, "");
-    notify_watchdog(&notify, true, 1);
+    cr_assert(notify_watchdog(&notify, true, 1));
     expect_word(descriptor, "WATCHDOG=1");
     dismiss(descriptor, path);
 }
 
-Test(service, the_watchdog_interval_is_half_of_what_is_asked)
+Test(service, the_watchdog_interval_is_a_quarter_of_what_is_asked)
 {
     (void)unsetenv("WATCHDOG_USEC");
     cr_assert(eq(i64, notify_watchdog_interval(), 0));
     (void)setenv("WATCHDOG_USEC", "60000000", 1);
     (void)unsetenv("WATCHDOG_PID");
-    cr_assert(eq(i64, notify_watchdog_interval(), 30 * SGP_SECOND));
+    cr_assert(eq(i64, notify_watchdog_interval(), 15 * SGP_SECOND));
 }
