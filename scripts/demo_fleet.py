@@ -140,8 +140,9 @@ def parse_arguments():
         prog="scripts/demo", description="Train one model on several sgpd on this machine.")
     parser.add_argument("--nodes", type=int, default=4, metavar="N", help="how many daemons (4)")
     parser.add_argument("--topology", default="one-peer-exponential", metavar="FAMILY|FILE",
-                        help="a family of `sgpctl topology generate`, or a DOT file whose nodes are "
-                        "given addresses on loopback (one-peer-exponential)")
+                        help="a family of `sgpctl topology generate`, or a DOT file, whose "
+                        "addresses are replaced by some on loopback and whose nodes count, not "
+                        "--nodes (one-peer-exponential)")
     parser.add_argument("--epochs", type=int, default=10, metavar="E",
                         help="passes of each node over its own rows (10)")
     parser.add_argument("--batch", type=int, default=32, metavar="B", help="rows per step and node (32)")

@@ -225,7 +225,7 @@ class Fleet:
     def check(self, index=0):
         """`sgpd --check` of a node's configuration: its exit status and what it said."""
         result = subprocess.run([*self.command(self.nodes[index]), "--check"], text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
         return result.returncode, result.stdout
 
     def start(self, indices=None):

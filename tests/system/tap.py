@@ -38,14 +38,30 @@ class Result(unittest.TestResult):
         for line in lines:
             print(f"# {line}", flush=True)
 
+    broken = None  # the case of which a subtest has failed
+
     def addSuccess(self, test):
         self.tell("ok", test)
+
+    def addSubTest(self, test, subtest, err):
+        """A case fails once, with the first of its subtests that does; more of them are told below it."""
+        super().addSubTest(test, subtest, err)
+        if err is None:
+            return
+        lines = [str(subtest)] + "".join(traceback.format_exception(*err)).splitlines()
+        if self.broken is test:
+            print("\n".join(f"# {line}" for line in lines), flush=True)
+            return
+        self.broken = test
+        self.tell("not ok", test, lines=lines + (test.logs().splitlines() if hasattr(test, "logs") else []))
 
     def addSkip(self, test, reason):
         self.tell("ok", test, f" # SKIP {reason}")
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
+        if self.broken is test:  # after a subtest of it: told once
+            return
         lines = "".join(traceback.format_exception(*err)).splitlines()
         logs = test.logs().splitlines() if hasattr(test, "logs") else []
         self.tell("not ok", test, lines=lines + logs)

@@ -161,6 +161,8 @@ class Trial(NetworkTest):
             time.sleep(0.05)
         told = self.absent_after(f, stopped)
         f.nodes[SLEEPER].kill(signal.SIGCONT)
+        self.assertTrue(told, "nobody called n%d absent in %.0f s; the bound is %.1f s\n%s" % (
+            SLEEPER, STOP_SECONDS, bound, f.logs()))
         sandbox.tell("stopped: absent after %.1f to %.1f s, the bound is %.1f s; the others stood still for "
                      "%.1f s at most" % (min(told), max(told), bound, watch.longest))
         if waits:
@@ -217,6 +219,7 @@ class Trial(NetworkTest):
             rough = self.disturbed(algorithm, rounds)
         except TooShort:
             self.fleets[0].close()
+            self.mend()
             rounds, calm = self.calm_run(algorithm, 2 * rounds)
             rough = self.disturbed(algorithm, rounds)
         sandbox.tell("%s: accuracy %.4f undisturbed, %.4f disturbed" % (algorithm, calm, rough))
