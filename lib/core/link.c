@@ -116,6 +116,22 @@ static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *
            pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
 }
 
+/* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
+ * ours. */
+static void believe(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_pulse *pulse = &link->pulse;
+    if (pulse->round > node->heard)
+        node->heard = pulse->round;
+    bool late = node->round > pulse->round + sgp_core_far_ahead(node);
+    if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
+        link->trained = true;
+    if (pulse->ends > node->ends)
+        node->ends = pulse->ends;
+    if (pulse->stop != SGP_ROUND_NONE && (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop))
+        node->stop = pulse->stop;
+}
+
 void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     if (pulse != NULL && !pulse_is_sound(node, pulse)) {
@@ -136,15 +152,8 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
         return;
     sgp_core_pace_hear(node, link, pulse);
     link->pulse = *pulse;
-    if (pulse->round > node->heard)
-        node->heard = pulse->round;
-    bool late = node->round > pulse->round + sgp_core_far_ahead(node);
-    if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
-        link->trained = true;
-    if (pulse->ends > node->ends)
-        node->ends = pulse->ends;
-    if (pulse->stop != SGP_ROUND_NONE && (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop))
-        node->stop = pulse->stop;
+    if (link->state == SGP_LINK_UP)
+        believe(node, link);
 }
 
 /* Whether a credit for promise `old` holds for promise `new`. A changed plan makes it void on both
@@ -392,6 +401,7 @@ static void greeted(struct sgp_node *node, struct sgp_core_link *link)
     link->since = node->now;
     link->backoff = SGP_DIAL_MIN_NS;
     link->last_error = 0;
+    believe(node, link);
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
     note->link = (struct sgp_link){link->peer, link->direction, link->connection};
 }

@@ -75,6 +75,36 @@ Test(link, another_model_is_refused_by_name)
     }
 }
 
+Test(link, of_the_end_only_those_are_believed_who_have_greeted)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse other =
+        pulse_at(7, SGP_ROUND_NONE); /* of another fleet, which stopped early */
+    other.state = SGP_NODE_FINISHED;
+    other.ends = 300;
+    other.stop = 5;
+    desk.peers.shape ^= 1;
+    greet_in(&desk, 1, other, 88);
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_SHAPE));
+    cr_assert(eq(i64, status_of(&desk).rounds, 100));
+    greet_out(&desk, 1, other, 88, 0);
+    cr_assert(eq(i64, status_of(&desk).rounds, 100));
+    come_up(&desk, 1, SGP_OUT);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = other,
+            .goodbye = {.reason = SGP_REASON_SHAPE, .text = "another shape"}});
+    cr_assert(eq(i64, status_of(&desk).rounds, 100));
+    desk.peers.shape ^= 1;
+    greet_in(&desk, 1, other, 88);
+    cr_assert(eq(i64, status_of(&desk).rounds, 5));
+    close_desk(&desk);
+}
+
 Test(link, another_algorithm_is_refused)
 {
     struct desk desk;
