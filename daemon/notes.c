@@ -148,6 +148,7 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     daemon->drained = true;
+    (void)uv_timer_stop(&daemon->checkpoint_timer);
     if (status.left) {
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=left heir=%s weight=%.17g",
             status.heir != SGP_SLOT_NONE ? name_of(daemon, status.heir) : "-", status.weight_left);
@@ -155,7 +156,6 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
     }
     if (daemon->changed && !status.leaving)
         chores_save(daemon, note->round, note->weight);
-    (void)uv_timer_stop(&daemon->checkpoint_timer);
     (void)survive_checkpoint(daemon);
 }
 

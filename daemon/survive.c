@@ -193,7 +193,7 @@ static void done_checkpoint(struct job *job, bool cancelled)
         daemon_settle(daemon);
 }
 
-/* What is owed, for a checkpoint that may be the last: while training, the ledger moves on at once and
+/* What is owed, for a checkpoint that may be the last: while rounds are made, the ledger moves on at once and
  * the snapshots would be written for nothing. The slots stay as they are at this place of the queue. */
 static void keep_snapshots(const struct daemon *daemon, struct task *task)
 {
@@ -228,7 +228,7 @@ int survive_checkpoint(struct daemon *daemon)
         .sequence = status.seeks ? 0 : daemon->ledger.sequence, /* a guess is never exact */
         .round = status.round,
         .weight = status.weight_estimate};
-    if (status.state == SGP_NODE_PAUSED || status.state == SGP_NODE_DRAINING)
+    if (status.state != SGP_NODE_TRAINING && status.state != SGP_NODE_SETTLING)
         keep_snapshots(daemon, task);
     daemon->checkpointing = true;
     daemon->saves++;

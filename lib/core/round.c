@@ -246,6 +246,13 @@ static void after_giving(struct sgp_node *node)
         sgp_core_enter(node, SGP_STAGE_GATHER);
 }
 
+/* Whether no step is due in this round any more, neither by the configuration nor after an early stop. */
+static bool steps_are_done(const struct sgp_node *node)
+{
+    bool early = node->stop != SGP_ROUND_NONE && node->round >= node->stop;
+    return node->round >= node->config.rounds || early;
+}
+
 static void begin(struct sgp_node *node)
 {
     if (sgp_core_leaves_now(node))
@@ -255,8 +262,7 @@ static void begin(struct sgp_node *node)
         sgp_core_enter(node, SGP_STAGE_END);
         return;
     }
-    bool early = node->stop != SGP_ROUND_NONE && node->round >= node->stop;
-    if (node->round >= node->config.rounds || early)
+    if (steps_are_done(node))
         sgp_core_become(node, SGP_NODE_SETTLING);
     if (sgp_core_at_own_pace(node) && node->weight <= 0)
         return; /* everything is given away, and no job would set the pace: wait for mass */
@@ -305,10 +311,12 @@ void sgp_core_published(struct sgp_node *node)
     }
     node->snapshot_users[node->publish_slot]--;
     node->publish_slot = SGP_SLOT_NONE;
-    if (node->state == SGP_NODE_DRAINING)
+    if (node->state == SGP_NODE_DRAINING) { /* what was published has a time to leave in, too */
         sgp_core_enter(node, SGP_STAGE_IDLE);
-    else
+        node->drain_until = node->now + SGP_DRAIN_NS;
+    } else {
         after_giving(node);
+    }
 }
 
 static bool may_work(const struct sgp_node *node)
@@ -337,7 +345,7 @@ static void join(struct sgp_node *node)
         sgp_core_resume(node);
     else
         take_round(node, 0);
-    sgp_core_become(node, SGP_NODE_TRAINING);
+    sgp_core_become(node, steps_are_done(node) ? SGP_NODE_SETTLING : SGP_NODE_TRAINING);
     sgp_core_pace_begin(node);
     if (node->gave && !node->trained)
         after_giving(node);

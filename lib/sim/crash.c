@@ -32,10 +32,11 @@ void sgp_sim_checkpoint(struct sgp_sim_host *host)
 {
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);
-    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_CHECKPOINTED,
-                             .round = status.round,
-                             .weight = status.weight_estimate,
-                             .sequence = host->sequence});
+    sgp_sim_append(
+        host, (struct sgp_sim_job){.work = SGP_SIM_CHECKPOINTED,
+                  .round = status.round,
+                  .weight = status.weight_estimate,
+                  .sequence = status.seeks ? 0 : host->sequence}); /* no guess is exact */
 }
 
 void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job)

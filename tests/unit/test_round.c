@@ -125,6 +125,28 @@ Test(round, stopping_waits_for_its_own_steps_however_long_they_take)
     close_desk(&desk);
 }
 
+Test(round, what_was_published_while_stopping_has_time_to_leave)
+{
+    struct desk desk;
+    open_pair(&desk);
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    post_type(&desk, SGP_EVENT_STOP);
+    for (int half = 0; half < 12;
+         half++) { /* a job before it takes twice as long as SGP_DRAIN_NS */
+        desk.now += SGP_DRAIN_NS / 6;
+        say(&desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+    }
+    post_type(&desk, SGP_EVENT_PUBLISHED);
+    cr_assert_not_null(find_sent(&desk, SGP_SHARE, 1));
+    cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
+    close_desk(&desk);
+}
+
 Test(round, stopping_does_not_wait_for_one_that_has_left)
 {
     struct desk desk;
