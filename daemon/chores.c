@@ -112,8 +112,10 @@ static void done_save(struct job *job, bool cancelled)
     else
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=saved round=%" PRId64 " file=\"%s\"",
             task->round, task->save->path);
-    if (cancelled || task->code != 0)
+    if (cancelled || task->code != 0) {
+        daemon->changed = true; /* the end tries again */
         daemon->exit_status = 1;
+    }
     free(task->vector);
     free(task->save);
     task_give(task);

@@ -26,6 +26,7 @@
 #define CONTROL_BODY_BYTES_MAX (4u << 20) /* of POST /v1/predict: 413 */
 #define CONTROL_ROWS_MAX 16384u           /* of POST /v1/predict: 413 */
 #define CONTROL_FEATURE_BYTES_MAX (256u << 20) /* of its rows as float32: 413 */
+#define CONTROL_OUTPUTS_MAX (1u << 20)         /* of all its rows: 413 */
 #define CONTROL_JOBS_MAX 4u /* evaluations, predictions and models at one time: 503 */
 
 struct control; /* opaque */
@@ -35,8 +36,9 @@ struct control_model {
     const struct sgp_model *model;
     char *const *class_names;          /* NULL, or model->outputs names */
     const struct sgp_scaling *scaling; /* NULL: features are taken as they are */
-    enum sgp_missing missing;          /* SGP_MISSING_MEAN, or a missing value is an error */
-    bool classifies;                   /* outputs are classes: predict names the greatest */
+    uint64_t columns; /* digest of what CSV must have (sgp_dataset_scaling_digest); 0: anything */
+    enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
+    bool classifies;          /* outputs are classes: predict names the greatest */
 };
 
 /* Whether control_open could take `path`, as far as what stands there now: 0 if nothing, or a socket that

@@ -208,6 +208,7 @@ static void serve_leave(struct request *request)
 
 /* A model on its way out: the head of the file, then the values where they lie. */
 struct download {
+    struct control *control;
     void *head;
     size_t head_bytes;
     float *values;
@@ -217,6 +218,7 @@ struct download {
 static void destroy_download(void *context)
 {
     struct download *download = context;
+    download->control->download_count--;
     free(download->head);
     free(download->values);
     free(download);
@@ -252,12 +254,14 @@ static void answer_model(struct request *request, float *values, sgp_round round
         code = sgp_safetensors_head(&contents, NULL, &download->head, &download->head_bytes);
     }
     if (code == 0) {
+        download->control = request->control;
         download->values = values;
         download->bytes = download->head_bytes + model->model->parameters * sizeof(float);
         response = MHD_create_response_from_callback(
             download->bytes, DOWNLOAD_BLOCK_BYTES, read_download, download, destroy_download);
     }
     if (response) {
+        request->control->download_count++;
         http_answer(request, MHD_HTTP_OK, response, "application/octet-stream");
     } else {
         free(download ? download->head : NULL);
@@ -283,9 +287,14 @@ static void on_estimated(
     http_end_job(job);
 }
 
+/* One that is being fetched is as large as one that is being made. */
 static void serve_model(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
+    if (request->control->job_count + request->control->download_count >= CONTROL_JOBS_MAX) {
+        http_fail_code(request, -EBUSY);
+        return;
+    }
     struct job *job = create_job(request);
     if (job)
         begin_or_fail(request, job, actions->estimate(actions->context, on_estimated, job));

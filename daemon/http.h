@@ -83,6 +83,7 @@ struct control {
     uint32_t refused_count;
     struct job *jobs;
     uint32_t job_count;
+    uint32_t download_count; /* models that are being fetched, each a copy of the parameters */
     void (*closed)(void *argument);
     void *closed_argument;
 };

@@ -61,6 +61,10 @@ static bool make_room(struct predict *predict, uint64_t rows)
         refuse(predict, MHD_HTTP_CONTENT_TOO_LARGE,
             "%llu rows are more than %u, or than %u MiB of features; send fewer at a time",
             (unsigned long long)rows, CONTROL_ROWS_MAX, CONTROL_FEATURE_BYTES_MAX >> 20);
+    else if (rows * predict->model.model->outputs > CONTROL_OUTPUTS_MAX)
+        refuse(predict, MHD_HTTP_CONTENT_TOO_LARGE,
+            "%llu rows of %u outputs are more than %u in all; send fewer at a time",
+            (unsigned long long)rows, predict->model.model->outputs, CONTROL_OUTPUTS_MAX);
     if (predict->status)
         return false;
     predict->features = malloc(rows * inputs * sizeof(float));
@@ -143,6 +147,13 @@ static void take_dataset(struct predict *predict, const struct sgp_dataset *data
         refuse(predict, MHD_HTTP_BAD_REQUEST,
             "the rows have %u features and the model takes %u; send the feature columns alone",
             dataset->features, predict->model.model->inputs);
+        return;
+    }
+    if (predict->model.columns != 0 &&
+        predict->model.columns != sgp_dataset_scaling_digest(dataset)) {
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
+            "body:1: other columns than the training data has, or in another order; send its line "
+            "of names without the label");
         return;
     }
     if (!make_room(predict, dataset->rows))

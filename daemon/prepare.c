@@ -412,16 +412,13 @@ static void sum_memory(struct prepared *p)
     p->term_count = 0;
     p->memory_bytes = 0;
     uint64_t vector = p->parameters * sizeof(float);
-    uint64_t units = p->model.inputs;
-    for (uint32_t i = 0; i < p->model.layer_count; i++)
-        units += 2 * (uint64_t)p->model.layers[i].outputs; /* a value and its gradient */
     uint64_t velocity = p->config->optimizer == SGP_OPTIMIZER_SGD ? 0 : vector;
     add_term(p, "parameters", vector);
     add_term(p, "gradient", vector);
     add_term(p, "velocity of the optimizer", velocity);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     add_term(p, "receive buffers", p->needs.receives * vector);
-    add_term(p, "one batch in the network", p->config->batch * units * sizeof(float));
+    add_term(p, "rows in the network", sgp_learner_workspace(p->learner));
     add_term(p, "training rows", rows_bytes(p->train));
     add_term(p, "test rows", rows_bytes(p->test));
 }
@@ -509,6 +506,7 @@ void prepared_control_model(const struct prepared *p, struct control_model *ret_
     *ret_control_model = (struct control_model){.model = &p->model,
         .class_names = p->class_names,
         .scaling = p->scaling,
+        .columns = *p->config->labels ? 0 : sgp_dataset_scaling_digest(p->train),
         .missing = p->config->missing,
         .classifies = p->train->classes > 0};
 }

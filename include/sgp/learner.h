@@ -51,6 +51,10 @@ SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine *
  * `evaluate` gives 0 samples and NaN; accuracy is NaN for regression. */
 SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
 
+/* Bytes beside the vectors of the model: as many rows as it takes at one time on their way through the
+ * network, for training or evaluation, and the order of the training rows. */
+SGP_API uint64_t sgp_learner_workspace(const struct sgp_learner *learner);
+
 /* ceil(rows / batch): the steps of an epoch. */
 SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
 

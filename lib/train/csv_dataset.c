@@ -190,17 +190,18 @@ static int feature_read(const struct reading *reading, const struct binding *bin
 {
     const char *field = sgp_csv_field(&reading->csv, binding->field);
     const struct sgp_scaling_column *scaling = binding->scaling;
-    /* The mean of a scaled number is 0, and a missing category sets none: zeros already. */
-    if (sgp_csv_missing(field))
-        return missing_handle(reading, binding->field, error);
-    if (binding->entries) {
-        const struct entry *entry = entry_find(binding->entries, scaling->value_count, field);
-        if (!entry)
-            return column_fail(reading, binding->field, error,
-                "is not among the values of the scaling file", "add it there on every node");
+    const struct entry *entry =
+        binding->entries ? entry_find(binding->entries, scaling->value_count, field) : NULL;
+    if (entry) { /* a value may be called NA */
         features[binding->feature + entry->number] = 1;
         return 0;
     }
+    /* The mean of a scaled number is 0, and a missing category sets none: zeros already. */
+    if (sgp_csv_missing(field))
+        return missing_handle(reading, binding->field, error);
+    if (binding->entries)
+        return column_fail(reading, binding->field, error,
+            "is not among the values of the scaling file", "add it there on every node");
     double number;
     if (!sgp_csv_number(field, &number))
         return column_fail(reading, binding->field, error, "is not a number",

@@ -32,6 +32,15 @@ struct sgp_learner {
     float *values;          /* of a batch; NULL for classes */
 };
 
+uint64_t sgp_learner_workspace(const struct sgp_learner *learner)
+{
+    const struct sgp_dataset *train = learner->settings.train;
+    uint64_t answers =
+        train->classes > 0 ? sizeof *learner->labels : train->targets * sizeof *learner->values;
+    return learner->network.floats * sizeof(float) + train->rows * sizeof *learner->order +
+           learner->network.rows_max * (sizeof *learner->block + answers);
+}
+
 uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner)
 {
     uint64_t batch = learner->settings.batch;

@@ -36,6 +36,7 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
         return status;
     network->model = model;
     network->rows_max = rows_max;
+    network->floats = total;
     network->activations[0] = network->memory;
     float *next = network->memory + floats(rows_max, model->inputs);
     for (uint32_t l = 0; l < model->layer_count; l++) {

@@ -15,6 +15,7 @@
 struct sgp_network {
     const struct sgp_model *model; /* borrowed */
     uint32_t rows_max;
+    uint64_t floats;                        /* of memory */
     float *memory;                          /* owns what the others point into */
     float *activations[SGP_LAYERS_MAX + 1]; /* [0] the features, [l + 1] what layer l puts out */
     float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */

@@ -271,6 +271,9 @@ class Model(Control):
                 ('{"rows": [[1, 2, 3, 4, 5, 1e99]]}',
                  "row 1, feature 6 is not a number that a float32 can hold"),
                 ('{"lines": []}', "the body has no array of rows; send {\"rows\": [[...], ...]}"),
+                ("f1,f0,f2,f3,f4,f5\n1,2,3,4,5,6\n",
+                 "body:1: other columns than the training data has, or in another order; send its line of "
+                 "names without the label"),
                 ("a,b\n1,2\n",
                  "the rows have 2 features and the model takes 6; send the feature columns alone")):
             self.assertEqual(self.error(400, "bad_request", "POST", "/v1/predict", body), message)

@@ -84,6 +84,23 @@ Test(clients, too_many_jobs)
     finish(f);
 }
 
+Test(clients, models_that_are_being_fetched_count)
+{
+    struct fixture *f = start();
+    f->control->download_count = CONTROL_JOBS_MAX;
+    expect_error(ask(f, "GET", "/v1/model", ""), 503, "busy", "too many jobs wait; try again");
+    f->control->download_count = 0;
+    for (int i = 0; i < 3; i++) {
+        struct answer answer = ask(f, "GET", "/v1/model", "");
+        cr_assert(eq(int, answer.status, 200));
+        free(answer.text);
+    }
+    while (f->control->client_count > 0)
+        turn(f);
+    cr_assert(eq(u32, f->control->download_count, 0));
+    finish(f);
+}
+
 Test(clients, clients_that_leave_in_the_middle)
 {
     struct fixture *f = start();

@@ -375,6 +375,18 @@ Test(control, predict_refuses_bad_rows)
         used += (size_t)sprintf(rows + used, "1,2,3\n");
     expect_error(ask(f, "POST", "/v1/predict", rows), 413, "too_large",
         "16385 rows are more than 16384, or than 256 MiB of features; send fewer at a time");
+    struct sgp_model wide = f->fake.model;
+    wide.outputs = CONTROL_OUTPUTS_MAX / 8;
+    f->control->model.model = &wide;
+    rows[6 + 9 * 6] = '\0';
+    expect_error(ask(f, "POST", "/v1/predict", rows), 413, "too_large",
+        "9 rows of 131072 outputs are more than 1048576 in all; send fewer at a time");
     free(rows);
+    f->control->model.model = &f->fake.model;
+    f->control->model.columns = 1;
+    expect_bad_rows(f, "a,b,c\n1,2,3\n",
+        "body:1: other columns than the training data has, or in another order; send its line of "
+        "names without the label");
+    json_decref(parse_answer(ask(f, "POST", "/v1/predict", "[[1,2,3]]"), 200));
     finish(f);
 }

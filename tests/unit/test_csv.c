@@ -203,6 +203,20 @@ Test(csv, scaling_orders_scales_and_spreads)
     sgp_scaling_destroy(scaling);
 }
 
+Test(csv, a_value_of_the_scaling_may_be_called_as_a_missing_one)
+{
+    struct sgp_scaling *scaling = scaling_of(
+        "{\"sgp_scaling\": 1, \"columns\": [{\"name\": \"c\", \"values\": [\"?\", \"v\"]}]}");
+    struct sgp_csv_options options = plain;
+    options.scaling = scaling;
+    struct sgp_dataset *dataset = expect_rows("c,y\n?,1\nv,2\n", &options, 2, 2);
+    expect_floats(dataset->floats, (float[]){1, 0, 0, 1}, 4);
+    expect_error("c,y\nNA,1\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'c': 'NA' is a missing value; give it, or set missing = drop or mean");
+    sgp_dataset_destroy(dataset);
+    sgp_scaling_destroy(scaling);
+}
+
 Test(csv, missing_values_are_refused_dropped_or_filled)
 {
     const char *text = "a,c,y\n12,u,1\nNA,v,2\n4, ? ,3\n4,u,\n";
