@@ -16,10 +16,10 @@ static bool parse_port(const char *text, uint16_t *ret_port)
     return true;
 }
 
-/* Host names, and IPv4 and IPv6 literals with a zone. */
+/* Host names and IPv4 literals; in brackets IPv6 literals, with or without a zone, and nothing else. */
 static bool host_is_good(const char *host, size_t length, bool bracketed)
 {
-    if (length == 0)
+    if (length == 0 || (bracketed && !memchr(host, ':', length)))
         return false;
     for (size_t i = 0; i < length; i++) {
         char c = host[i];

@@ -379,7 +379,7 @@ Test(address, bad_addresses_are_refused)
     refused_address(
         "h:70000", "address \"h:70000\" has a bad port; a port is a number from 1 to 65535");
     static const char *const bad[] = {":7311", "h:", "h:0", "h:65536", "h:7x", "h:-1", "h:000080",
-        "[fd00::1", "[]:1", "[fd00::1]7311", "a b:1", "h/x:1", "\xff:1"};
+        "[fd00::1", "[]:1", "[box-2]:1", "[eth0%1]:7", "[fd00::1]7311", "a b:1", "h/x:1", "\xff:1"};
     for (size_t i = 0; i < COUNT(bad); i++)
         refused_address(bad[i], NULL);
     char longest[SGP_ADDRESS_BYTES + 10];
