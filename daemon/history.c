@@ -49,8 +49,7 @@ static void print_value(FILE *file, double value, int digits)
 static void write_row(struct history *history, const struct view_history_row *row)
 {
     FILE *file = history->file;
-    if (history
-            ->failed) /* a part of the last row may be there: this one begins on a line of its own */
+    if (history->failed) /* a part of the last row may be there */
         (void)fputc('\n', file);
     (void)fprintf(file, "%" PRId64 ",%.3f,", row->round, row->seconds);
     print_value(file, row->epoch, 9);

@@ -169,8 +169,9 @@ static int inspect_reload(void *context, struct view_reload *ret_reload, struct 
 static int inspect_checkpoint(void *context)
 {
     const struct daemon *daemon = context;
-    return daemon->drained ? SGP_E_STATE
-                           : survive_checkpoint(context); /* the last one is written */
+    if (daemon->drained) /* the last one is being written */
+        return SGP_E_STATE;
+    return survive_checkpoint(context);
 }
 
 static int inspect_stop(void *context)
