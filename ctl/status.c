@@ -16,8 +16,9 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus", "disagreement",
-    "starving", "hears_nobody", "unheard", "jumps", "last_error", "uptime_seconds", "algorithm",
-    "parameters", "memory_bytes", "topology", "incarnation", "version", "protocol", "schema"};
+    "disagrees", "starving", "hears_nobody", "unheard", "jumps", "last_error", "uptime_seconds",
+    "algorithm", "parameters", "memory_bytes", "topology", "incarnation", "version", "protocol",
+    "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -65,6 +66,16 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     if (seconds > WAITING_SECONDS_MAX && json_is_string(json_object_get(waiting, "peer")))
         add(reasons, "it has waited %.0f s for a %s of %s", seconds, text_of(waiting, "for"),
             text_of(waiting, "peer"));
+    size_t far;
+    json_t *other;
+    json_array_foreach(json_object_get(status, "disagrees"), far, other)
+    {
+        add(reasons,
+            "it has ended with another model than %s: %.3g apart; start both again to mix once "
+            "more, "
+            "or give more [train] final_cycles",
+            text_of(other, "peer"), json_number_value(json_object_get(other, "distance")));
+    }
     if (strcmp(state, "finished") == 0)
         return reasons; /* its neighbours may have gone home */
     size_t index;

@@ -57,11 +57,17 @@ static void add_row(struct daemon *daemon, const struct task *task)
     bool told = ended || now - daemon->row_told >= SGP_SECOND;
     if (told)
         daemon->row_told = now;
-    sgp_log(&daemon->log->sink, told ? SGP_LEVEL_INFO : SGP_LEVEL_DEBUG,
-        "event=epoch epoch=%.3f round=%" PRId64 " loss=%.6g test_loss=%.6g test_accuracy=%.6g "
-        "weight=%.17g disagreement=%.3g",
-        row.epoch, row.round, row.loss, row.test_loss, row.test_accuracy, row.weight,
-        row.disagreement);
+    enum sgp_level level = told ? SGP_LEVEL_INFO : SGP_LEVEL_DEBUG;
+    if (isnan(row.loss)) /* this process has not trained: it found that all was done */
+        sgp_log(&daemon->log->sink, level,
+            "event=measured round=%" PRId64 " test_loss=%.6g test_accuracy=%.6g weight=%.17g",
+            row.round, row.test_loss, row.test_accuracy, row.weight);
+    else
+        sgp_log(&daemon->log->sink, level,
+            "event=epoch epoch=%.3f round=%" PRId64 " loss=%.6g test_loss=%.6g "
+            "test_accuracy=%.6g weight=%.17g disagreement=%.3g",
+            row.epoch, row.round, row.loss, row.test_loss, row.test_accuracy, row.weight,
+            row.disagreement);
 }
 
 static void done_measure(struct job *job, bool cancelled)

@@ -31,12 +31,33 @@ static json_t *unheard_sources(const struct view_actions *actions)
     return names;
 }
 
+/* The neighbours that have ended with another model, each once, though it may be seen on two links. */
+static json_t *disagreeing(const struct view_actions *actions)
+{
+    json_t *list = json_array();
+    uint32_t count = actions->peer_count(actions->context);
+    for (uint32_t i = 0; i < count; i++) {
+        struct view_peer peer = {0};
+        bool told = false;
+        actions->peer(actions->context, i, &peer);
+        for (size_t k = 0; k < json_array_size(list); k++)
+            told =
+                told || strcmp(json_string_value(json_object_get(json_array_get(list, k), "peer")),
+                            peer.name) == 0;
+        if (peer.disagrees && !told)
+            json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "peer", peer.name, "distance",
+                                            peer.distance, "relative", peer.distance_relative));
+    }
+    return list;
+}
+
 static void serve_status(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
     struct view_status status = ask_status(request->control);
     json_t *root = render_status(&status, actions->topology(actions->context));
     (void)json_object_set_new(root, "unheard", unheard_sources(actions));
+    (void)json_object_set_new(root, "disagrees", disagreeing(actions));
     http_answer_json(request, root);
 }
 

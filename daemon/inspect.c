@@ -112,6 +112,9 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .shares_received = peer.shares_received,
         .shares_returned = peer.shares_returned,
         .weight_owed = peer.weight_owed,
+        .distance = peer.distance,
+        .distance_relative = peer.distance_relative,
+        .disagrees = peer.disagrees,
         .mismatch = peer.mismatch,
     };
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);

@@ -38,6 +38,7 @@ struct file_slot {
     uint64_t lineage;
     int64_t round;
     double weight, surplus, minted;
+    int64_t rounds, stop, mixes;
     uint32_t trained, gave, leaving, left;
     uint32_t link_count, reserved;
     struct file_link links[];
@@ -108,6 +109,9 @@ static void decode(struct ledger *ledger, const struct file_slot *slot)
     record->gave = slot->gave;
     record->weight = slot->weight;
     record->surplus = slot->surplus;
+    record->rounds = slot->rounds;
+    record->stop = slot->stop;
+    record->mixes = slot->mixes;
     record->leaving = slot->leaving;
     record->left = slot->left;
     record->link_count = 0;
@@ -219,6 +223,9 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     slot->round = record->round;
     slot->weight = record->weight;
     slot->surplus = record->surplus;
+    slot->rounds = record->rounds;
+    slot->stop = record->stop;
+    slot->mixes = record->mixes;
     slot->minted = ledger->minted;
     slot->trained = record->trained;
     slot->gave = record->gave;

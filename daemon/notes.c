@@ -90,6 +90,7 @@ static enum sgp_level level_of(const struct sgp_effect *note)
     case SGP_NOTE_DRAINED:
     case SGP_NOTE_INHERITED:
     case SGP_NOTE_DISSOLVED:
+    case SGP_NOTE_MIXES:
         return SGP_LEVEL_INFO;
     default:
         return SGP_LEVEL_WARNING;
@@ -141,6 +142,13 @@ static void log_bequest(struct daemon *daemon, const struct sgp_effect *note)
         status.surplus);
 }
 
+/* How far neighbours are apart at the end, and what follows: mixing until that round, or nothing more. */
+static void log_agreement(struct daemon *daemon, const struct sgp_effect *note)
+{
+    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s distance=%.6g until=%" PRId64,
+        sgp_note_name(note->note), name_of(daemon, note->link.peer), note->factor, note->round);
+}
+
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
  * saved its model before it gave all away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
@@ -166,6 +174,7 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *note)
     if (status.state == SGP_NODE_FINISHED) {
         chores_measure(daemon, note->round, note->weight);
         chores_save(daemon, note->round, note->weight);
+        (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
     } else if (status.state == SGP_NODE_DRAINING && status.leaving && note->weight > 0 &&
                !status.seeks) {
         chores_save(daemon, note->round, note->weight);
@@ -179,6 +188,8 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
     daemon->weight = note->weight;
     if (note->note == SGP_NOTE_INHERITED || note->note == SGP_NOTE_DISSOLVED)
         log_bequest(daemon, note);
+    else if (note->note == SGP_NOTE_MIXES || note->note == SGP_NOTE_DISAGREES)
+        log_agreement(daemon, note);
     else if (about_peer)
         log_about_peer(daemon, note);
     else
@@ -227,6 +238,21 @@ static int tell_deafness(struct daemon *daemon, char *text, size_t size)
     return deaf ? snprintf(text, size, "; hears nobody (%.200s)", names) : 0;
 }
 
+/* With whom a node that has ended does not agree: the furthest. */
+static int tell_disagreement(const struct daemon *daemon, char *text, size_t size)
+{
+    struct sgp_peer_status peer, worst = {.distance = -1};
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        sgp_node_link_status(daemon->node, i, &peer);
+        if (peer.disagrees && peer.distance > worst.distance)
+            worst = peer;
+    }
+    if (worst.distance < 0)
+        return 0;
+    return snprintf(
+        text, size, "; disagrees with %s by %.3g", name_of(daemon, worst.peer), worst.distance);
+}
+
 void notes_status_line(struct daemon *daemon)
 {
     struct sgp_node_status status;
@@ -236,6 +262,7 @@ void notes_status_line(struct daemon *daemon)
         status.leaving ? "leaving" : sgp_node_state_name(status.state), status.round,
         status.rounds);
     used += tell_deafness(daemon, text + used, sizeof text - (size_t)used);
+    used += tell_disagreement(daemon, text + used, sizeof text - (size_t)used);
     sgp_time waited = daemon_now() - status.waiting_since;
     bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= DAEMON_WAIT_NS;
     if (waits) {

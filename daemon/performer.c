@@ -249,6 +249,29 @@ static void verb_scale(void *context, double factor)
     worker_push(&daemon->worker, &task->job);
 }
 
+static void run_sketch(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->sketch(task->trainer, task->weight, &task->sketch);
+}
+
+static void done_sketch(struct job *job, bool cancelled)
+{
+    struct task task = *(struct task *)job;
+    task_give((struct task *)job);
+    if (!cancelled)
+        daemon_post(
+            task.daemon, (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &task.sketch});
+}
+
+static void verb_sketch(void *context, double weight)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, run_sketch, done_sketch);
+    task->weight = weight;
+    worker_push(&daemon->worker, &task->job);
+}
+
 static void verb_commit(void *context, const struct sgp_node *node)
 {
     struct daemon *daemon = context;
@@ -272,5 +295,6 @@ const struct sgp_driver_verbs daemon_verbs = {
     .restore = verb_restore,
     .adopt = verb_adopt,
     .scale = verb_scale,
+    .sketch = verb_sketch,
     .note = verb_note,
 };

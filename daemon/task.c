@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* TRAIN, PUBLISH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
+/* TRAIN, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
  * and one to spare. SCALE comes at most once for each out-link and once at the start. */
-#define TASKS_OF_ROUND 11u
+#define TASKS_OF_ROUND 12u
 
 struct task_block { /* made at once */
     struct task_block *next;

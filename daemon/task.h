@@ -30,6 +30,7 @@ struct task {
     float largest;
     struct sgp_training training;
     struct sgp_evaluation evaluation;
+    struct sgp_sketch sketch;
 
     /* chores */
     view_evaluated evaluated;

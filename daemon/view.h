@@ -67,6 +67,9 @@ struct view_peer { /* one link */
     double weight_owed;
     uint64_t bytes_sent;
     uint64_t bytes_received;
+    double distance;                 /* of its estimate from ours at the end, |z - z'|; NaN: not known */
+    double distance_relative;        /* to the longer of the two */
+    bool disagrees;                  /* it is further away than finished neighbours may be */
     bool mismatch;                   /* its topology digest, learning rate or batch differ */
     char last_error[SGP_TEXT_BYTES]; /* "" if none */
 };

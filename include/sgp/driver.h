@@ -27,6 +27,7 @@ struct sgp_driver_verbs {
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
     void (*scale)(void *context, double factor);
+    void (*sketch)(void *context, double weight);
     void (*note)(void *context, const struct sgp_effect *note);
 };
 

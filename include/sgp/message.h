@@ -8,6 +8,7 @@
 #ifndef SGP_MESSAGE_H
 #define SGP_MESSAGE_H
 
+#include "sgp/sketch.h"
 #include "sgp/types.h"
 
 /* The life of a node; travels, so it starts at 1 and numbers stay. */
@@ -108,6 +109,16 @@ struct sgp_welcome {
     struct sgp_fingerprint fingerprint;
 };
 
+/* What a beat says beyond the pulse. */
+struct sgp_beat {
+    sgp_round
+        mixes;  /* somebody found that estimates differ at the end: mix until this label, one past
+                        (max-gossip); 0: nobody did */
+    bool ended; /* the sender is through with its rounds; `sketch` is that of its estimate, */
+    bool empty; /* but it has no weight, and so no estimate: the sketch says nothing */
+    struct sgp_sketch sketch;
+};
+
 struct sgp_credit {
     sgp_round round; /* one share of this round may be sent: a buffer is reserved for it */
 };
@@ -153,6 +164,7 @@ struct sgp_message {
     union {
         struct sgp_hello hello;
         struct sgp_welcome welcome;
+        struct sgp_beat beat;
         struct sgp_credit credit;
         struct sgp_share share;
         struct sgp_ack ack;

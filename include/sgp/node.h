@@ -50,7 +50,10 @@
 #define SGP_DIAL_MAX_NS (5 * SGP_SECOND)
 #define SGP_DRAIN_NS (3 * SGP_SECOND) /* a stopping node waits this long for acknowledgements */
 #define SGP_SEEK_NS (10 * SGP_SECOND) /* how long a node that may start looks for an estimate */
-#define SGP_STARVING 0.75             /* of w_min: below, a node gives less, down to nothing */
+#define SGP_AGREED                                                                                 \
+    1e-5                  /* of their length: so far apart may the estimates of finished
+                                         neighbours be */
+#define SGP_STARVING 0.75 /* of w_min: below, a node gives less, down to nothing */
 
 enum sgp_direction {
     SGP_OUT = 1, /* this node is the source */
@@ -104,6 +107,7 @@ enum sgp_event_type {
     SGP_EVENT_PUBLISHED, /* the PUBLISH job is done */
     SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
     SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
+    SGP_EVENT_SKETCHED,  /* sketch: the SKETCH job is done */
     SGP_EVENT_ENOUGH,    /* the goal (accuracy) is reached: ask the fleet to stop training */
     SGP_EVENT_PAUSE,
     SGP_EVENT_RESUME,
@@ -119,6 +123,7 @@ struct sgp_event {
     int code;
     uint32_t slot;
     const struct sgp_message *message; /* borrowed for the call */
+    const struct sgp_sketch *sketch;   /* borrowed for the call */
 };
 
 enum sgp_effect_type {
@@ -135,6 +140,7 @@ enum sgp_effect_type {
     SGP_EFFECT_NOTE,    /* something a person may want to read */
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
     SGP_EFFECT_SCALE,   /* job: x *= factor; answers nothing */
+    SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
 };
 
 /* What a NOTE tells. */
@@ -156,6 +162,8 @@ enum sgp_note {
     SGP_NOTE_DRAINED,  /* after STOP: everything settled or the bound passed; the process may end.
                          After LEAVE: it has left (status.left, heir, weight_left) */
     SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
+    SGP_NOTE_MIXES, /* peer: at the end its estimate is `factor` away; mixing goes on until round */
+    SGP_NOTE_DISAGREES, /* peer: the same, but mixing has not helped, or may not go on */
     SGP_NOTE_DISSOLVED, /* of what was inherited, this node took `factor` off its weight */
 };
 
@@ -254,6 +262,7 @@ enum sgp_waiting {
     SGP_WAITING_JOB,      /* the compute thread */
     SGP_WAITING_ESTIMATE, /* joining: peer hands over its estimate, or nobody yet */
     SGP_WAITING_HEIR,     /* leaving: no out-neighbour is up; peer is the first of them */
+    SGP_WAITING_END,      /* at its end; peer has not come to its own */
 };
 
 struct sgp_node_status {
@@ -272,6 +281,7 @@ struct sgp_node_status {
     uint32_t heir; /* who has it; SGP_SLOT_NONE before it has left, or if a former process left */
     double weight_left; /* that was handed over */
     double surplus;     /* members whose mass it inherited and has not dissolved yet */
+    uint32_t disagrees; /* neighbours whose estimates differ from this node's at the end of both */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;
@@ -298,7 +308,11 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     uint64_t last_number;           /* OUT: last given; IN: last accepted */
     int last_error;                 /* code of the last DOWN, 0 if none */
     enum sgp_reason last_reason;    /* of the last refusal, 0 if none */
-    bool mismatch;                  /* its topology digest, learning rate or batch differ */
+    double distance;          /* of its estimate from ours at the end of both, |z - z'|, as sketches
+                                       tell it; NaN: not known */
+    double distance_relative; /* to the longer of the two */
+    bool disagrees;           /* it is more than SGP_AGREED */
+    bool mismatch;            /* its topology digest, learning rate or batch differ */
 };
 /* Links are numbered 0 .. count-1: out-links by peer, then in-links by peer. */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);

@@ -9,6 +9,7 @@
 #ifndef SGP_TRAINER_H
 #define SGP_TRAINER_H
 
+#include "sgp/sketch.h"
 #include "sgp/status.h"
 
 struct sgp_training {     /* what one `train` call did */
@@ -63,6 +64,8 @@ struct sgp_trainer_methods {
         struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);
     /* estimate[0..parameters) = x / weight. */
     void (*estimate)(const struct sgp_trainer *trainer, double weight, float *estimate);
+    /* The sketch of x / weight (sgp/sketch.h), weight > 0. */
+    void (*sketch)(struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);
     /* XXH3 of the bits of x: equal digests, equal models. */
     uint64_t (*digest)(struct sgp_trainer *trainer);
     void (*destroy)(struct sgp_trainer *trainer);

@@ -11,6 +11,7 @@
  *   record.c  what survives the process, and a node made from it
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   pace.c    how fast the node is beside its neighbours
+ *   agree.c   whether neighbours hold one model at the end
  *   round.c   the stages of a round, start, pause, end
  *   inspect.c what status shows
  *
@@ -28,7 +29,7 @@ enum sgp_stage {
     SGP_STAGE_CREDIT,     /* waits until it may give */
     SGP_STAGE_PUBLISHING, /* the PUBLISH job is under way */
     SGP_STAGE_GATHER,     /* waits for promised shares */
-    SGP_STAGE_END,        /* all rounds done; waits for acknowledgements */
+    SGP_STAGE_END,        /* all rounds done; waits for acknowledgements and agreement; finished */
 };
 
 /* A share that this node gave and has not seen acknowledged. At most one a link. */
@@ -59,6 +60,8 @@ struct sgp_core_link {
     bool trained; /* it was seen training, or far behind: if it joins, nobody waits for it */
     bool retired; /* no edge of the file any more */
     struct sgp_pulse pulse; /* the latest; state 0 before the first */
+    struct sgp_beat ended;  /* what the latest beat said */
+    bool ended_told;        /* ours said on this connection that we are through with our rounds */
     bool mismatch;
     int last_error;
     enum sgp_reason last_reason;
@@ -148,6 +151,20 @@ struct sgp_leaving {
     sgp_time patience; /* once it has left: payloads under way are waited for till then */
 };
 
+/* The end of this node's rounds. */
+struct sgp_ending {
+    sgp_round
+        mixes; /* the greatest last round that was asked for, since estimates differed; 0: none */
+    uint32_t asked; /* how often in a row by this node, */
+    double apart;   /* and how far the furthest was then, relative */
+    bool sketching; /* the SKETCH job is under way, */
+    bool spoiled;   /* and one behind it changes the estimate */
+    bool fresh;     /* `sketch` is that of the estimate at the end of the queue of jobs, */
+    bool empty;     /* but says nothing */
+    bool judges;    /* something that was said is not judged yet */
+    struct sgp_sketch sketch;
+};
+
 enum sgp_set {       /* of links; `touched` ones count as members of all */
     SGP_SET_TOUCHED, /* in this step */
     SGP_SET_OWING,
@@ -221,6 +238,7 @@ struct sgp_node {
     double weight;  /* w of z = x / w, at the end of the queue of jobs */
     double surplus; /* members that left their mass to this node, not dissolved yet */
     struct sgp_leaving leaving;
+    struct sgp_ending ending;
 
     uint32_t link_count, out_count;
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
@@ -377,6 +395,21 @@ void sgp_core_pace_begin(struct sgp_node *node);
 void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
+
+/* agree.c */
+#define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that anybody knows of */
+bool sgp_core_agrees(struct sgp_node *node); /* at its last round; true: it may finish, or has */
+bool sgp_core_says_ended(const struct sgp_node *node);
+void sgp_core_spoil_sketch(struct sgp_node *node); /* a job changes the estimate */
+void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch);
+void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link); /* both have greeted */
+void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat);
+/* Whom the end waits for, or NULL. */
+const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
+/* |z - z'|, and that by the longer of the two; both NaN if not known. */
+double sgp_core_distance(
+    const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
+bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link);
 
 /* round.c */
 void sgp_core_advance(struct sgp_node *node);

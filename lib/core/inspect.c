@@ -48,11 +48,17 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         link = sgp_core_awaited(node);
         break;
     case SGP_STAGE_END:
+        if (node->state == SGP_NODE_FINISHED)
+            return;
         status->waiting = SGP_WAITING_ACK;
         for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
              i = sgp_core_next(node, SGP_SET_OWING, i + 1))
             if (link == NULL && node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
                 link = &node->links[i];
+        if (link != NULL)
+            break;
+        link = sgp_core_not_ended(node);
+        status->waiting = link != NULL ? SGP_WAITING_END : SGP_WAITING_JOB;
         break;
     case SGP_STAGE_IDLE:
         if (sgp_core_has_gone(node) && !node->drained) {
@@ -96,6 +102,8 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
     };
+    for (uint32_t i = 0; i < node->link_count; i++)
+        status.disagrees += sgp_core_disagrees(node, &node->links[i]);
     if (!node->paused || node->state == SGP_NODE_DRAINING)
         fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
     *ret_status = status;
@@ -134,7 +142,9 @@ void sgp_node_link_status(
         .last_error = link->last_error,
         .last_reason = link->last_reason,
         .mismatch = link->mismatch,
+        .disagrees = sgp_core_disagrees(node, link),
     };
+    ret_status->distance = sgp_core_distance(node, link, &ret_status->distance_relative);
     sgp_node_link_account(node, index, &ret_status->last_number, &ret_status->weight_owed);
 }
 

@@ -32,7 +32,7 @@ const char *sgp_node_leave_obstacle(const struct sgp_node *node)
     if (node->state == SGP_NODE_JOINING)
         return "it is joining and has no part in the training yet; stop it instead";
     if (node->state == SGP_NODE_FINISHED)
-        return "training is over, and all nodes hold the model; stop it instead";
+        return "training is over; stop it instead";
     if (node->state == SGP_NODE_DRAINING)
         return "it is stopping";
     if (!has_neighbour(node))

@@ -9,7 +9,6 @@
 #define INTERVALS_PER_WINDOW 32
 #define ENDS_FACTOR 64 /* a peer that claims more than so many times our rounds is not believed */
 #define ENDS_FLOOR ((sgp_round)1024)
-#define MIXING_CYCLES_MAX 1000 /* of ours, after the last training round that a peer knows of */
 
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
@@ -110,7 +109,8 @@ static bool ends_are_credible(const struct sgp_node *node, const struct sgp_puls
 
 static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
-    sgp_round mixing = MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
+    sgp_round mixing =
+        2 * SGP_MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
     return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
            pulse->round <= pulse->ends + mixing && pulse->stop >= SGP_ROUND_NONE &&
            pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
@@ -128,8 +128,11 @@ static void believe(struct sgp_node *node, struct sgp_core_link *link)
         link->trained = true;
     if (pulse->ends > node->ends)
         node->ends = pulse->ends;
-    if (pulse->stop != SGP_ROUND_NONE && (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop))
+    if (pulse->stop != SGP_ROUND_NONE &&
+        (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop)) {
         node->stop = pulse->stop;
+        node->unrecorded = true;
+    }
 }
 
 void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
@@ -217,6 +220,15 @@ struct sgp_message *sgp_core_send(
         .ends = node->ends,
         .stop = node->stop,
     };
+    if (type == SGP_BEAT) {
+        link->ended_told = sgp_core_says_ended(node);
+        effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes};
+        if (link->ended_told)
+            effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes,
+                .ended = true,
+                .empty = node->ending.empty,
+                .sketch = node->ending.sketch};
+    }
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);
         if (!credit_holds(node, link->announced, promise))
@@ -248,7 +260,8 @@ void sgp_core_announce(struct sgp_node *node)
                    node->now - link->said >= beat_pace(own, link->pulse.state);
         bool broken = link->direction == SGP_OUT && is_urgent(own, link->pulse.state) &&
                       sgp_core_promise(node, link) != link->announced;
-        if (due || broken || node->changed)
+        bool turned = sgp_core_says_ended(node) != link->ended_told;
+        if (due || broken || turned || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
     }
     node->changed = false;
@@ -265,6 +278,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->since = node->now;
     link->credit = SGP_ROUND_NONE;
     link->owed.sent = false;
+    link->ended_told = false;
     link->declined = false;
     link->filling = false;
     sgp_core_unreserve(node, link);
@@ -401,6 +415,7 @@ static void greeted(struct sgp_node *node, struct sgp_core_link *link)
     link->since = node->now;
     link->backoff = SGP_DIAL_MIN_NS;
     link->last_error = 0;
+    sgp_core_met(node, link);
     believe(node, link);
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
     note->link = (struct sgp_link){link->peer, link->direction, link->connection};

@@ -106,6 +106,9 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     sgp_assert(effects->count < effects->capacity);
     struct sgp_effect *effect = &effects->items[effects->count++];
     memset(effect, 0, sizeof(*effect));
+    if (type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
+        type == SGP_EFFECT_ADOPT)
+        sgp_core_spoil_sketch(node);
     effect->type = type;
     effect->slot = SGP_SLOT_NONE;
     effect->round = node->round;
@@ -158,8 +161,9 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
 
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
-    return sgp_core_train_end(node) +
-           (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
+    sgp_round last = sgp_core_train_end(node) +
+                     (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
+    return node->ending.mixes > last ? node->ending.mixes : last;
 }
 
 /* ---- one step ---- */
@@ -202,6 +206,7 @@ static void on_message(
         sgp_core_welcome(node, link, &message->welcome);
         break;
     case SGP_BEAT:
+        sgp_core_beat(node, link, &message->beat);
         break;
     case SGP_CREDIT:
         sgp_core_credit(node, link, &message->credit);
@@ -296,6 +301,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     case SGP_EVENT_RESTORED:
         sgp_assert(node->snapshot_users[event->slot] > 0);
         node->snapshot_users[event->slot]--;
+        break;
+    case SGP_EVENT_SKETCHED:
+        sgp_core_sketched(node, event->sketch);
         break;
     case SGP_EVENT_ENOUGH:
         sgp_core_enough(node);

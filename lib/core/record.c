@@ -13,6 +13,9 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->gave = node->gave;
     record->weight = node->weight + sgp_core_held(node);
     record->surplus = node->surplus;
+    record->rounds = node->config.rounds;
+    record->stop = node->stop;
+    record->mixes = node->ending.mixes;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->link_count = node->link_count;
@@ -62,7 +65,9 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
         !(record->weight >= 0 && record->weight <= WEIGHT_MAX) ||
-        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) ||
+        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < 0 ||
+        record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
+        record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity)
         return false;
     for (uint32_t i = 0; i < record->link_count; i++) {
@@ -111,6 +116,10 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->gave = record->gave;
     node->weight = record->weight;
     node->surplus = record->surplus;
+    if (record->rounds == node->config.rounds) { /* else its user wants another end */
+        node->stop = record->stop;
+        node->ending.mixes = record->mixes;
+    }
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;
     for (uint32_t i = 0; i < record->link_count; i++)

@@ -88,6 +88,24 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
     return NULL;
 }
 
+/* A newcomer that is given mass before it can pass any on gathers that of its sources, whose steps grow as
+ * their weight shrinks. So it stays joining, and is given nothing, until an out-neighbour is there; but it
+ * does not wait for ever for one that is dead: only one that answers, and does not know it yet, will. */
+static const struct sgp_core_link *way_out(const struct sgp_node *node)
+{
+    const struct sgp_core_link *first = NULL;
+    bool waits = node->now - node->stage_since < SGP_SILENCE_MAX_NS;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (link->state == SGP_LINK_UP && !link->absent)
+            return NULL;
+        bool refused = link->last_error == SGP_E_CLOSED && link->last_reason == SGP_REASON_UNKNOWN;
+        waits = waits || refused;
+        first = first == NULL && !link->retired ? link : first;
+    }
+    return waits ? first : NULL;
+}
+
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
     const struct sgp_core_link *first = node->restored ? NULL : elder(node);
@@ -95,7 +113,13 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
         *ret_missing = first->peer;
         return false;
     }
+    if (node->restored && !node->recorded && (first = way_out(node)) != NULL) {
+        *ret_missing = first->peer;
+        return false;
+    }
     *ret_missing = SGP_SLOT_NONE;
+    if (node->recorded && node->round >= sgp_core_last(node)) /* it was through with everything */
+        return true;
     for (uint32_t i = 0; i < node->link_count && *ret_missing == SGP_SLOT_NONE; i++)
         if (node->links[i].heard == SGP_TIME_NEVER && !node->links[i].retired)
             *ret_missing = node->links[i].peer;
@@ -134,19 +158,28 @@ static bool awaits_acknowledgement(const struct sgp_node *node)
     return false;
 }
 
+static void come_to_end(struct sgp_node *node)
+{
+    sgp_core_become(node, SGP_NODE_SETTLING);
+    sgp_core_enter(node, SGP_STAGE_END);
+}
+
 static void end(struct sgp_node *node)
 {
     if (sgp_core_leaves_now(node))
         return;
-    if (node->round < sgp_core_last(node)) { /* somebody trains for longer than we knew */
-        sgp_core_enter(node, SGP_STAGE_BEGIN);
-        node->again = true;
-    } else if (!awaits_acknowledgement(node)) {
+    if (node->round >= sgp_core_last(node) && !awaits_acknowledgement(node)) {
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
         sgp_core_dissolve(node);
-        sgp_core_enter(node, SGP_STAGE_IDLE);
-        sgp_core_become(node, SGP_NODE_FINISHED);
+        if (sgp_core_agrees(node))
+            sgp_core_become(node, SGP_NODE_FINISHED);
     }
+    if (node->round >= sgp_core_last(node))
+        return;
+    sgp_core_become(
+        node, SGP_NODE_SETTLING); /* somebody trains, or mixes, for longer than we knew */
+    sgp_core_enter(node, SGP_STAGE_BEGIN);
+    node->again = true;
 }
 
 bool sgp_core_computes(const struct sgp_node *node)
@@ -188,8 +221,10 @@ void sgp_core_enough(struct sgp_node *node)
 {
     /* everybody has heard of it by then, though this node may be behind */
     sgp_round stop = furthest_from(node, node->round) + sgp_core_far_ahead(node);
-    if (node->stop == SGP_ROUND_NONE || stop < node->stop)
-        node->stop = stop;
+    if (node->stop != SGP_ROUND_NONE && stop >= node->stop)
+        return;
+    node->stop = stop;
+    node->unrecorded = true;
 }
 
 void sgp_core_pause(struct sgp_node *node, bool paused)
@@ -259,7 +294,7 @@ static void begin(struct sgp_node *node)
         return;
     sgp_core_dissolve(node);
     if (node->round >= sgp_core_last(node)) {
-        sgp_core_enter(node, SGP_STAGE_END);
+        come_to_end(node);
         return;
     }
     if (steps_are_done(node))
@@ -321,7 +356,8 @@ void sgp_core_published(struct sgp_node *node)
 
 static bool may_work(const struct sgp_node *node)
 {
-    return node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING;
+    return node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING ||
+           node->state == SGP_NODE_FINISHED;
 }
 
 /* Neighbours that live so many rounds ahead did not begin together with this node. */
@@ -378,7 +414,7 @@ void sgp_core_advance(struct sgp_node *node)
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node))
-            sgp_core_enter(node, SGP_STAGE_END); /* of an early stop this late nobody would grant */
+            come_to_end(node); /* of an early stop this late nobody would grant */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
             if (node->publish_slot != SGP_SLOT_NONE)
                 sgp_core_enter(node, SGP_STAGE_PUBLISHING);

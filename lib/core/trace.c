@@ -19,6 +19,7 @@ static const char *const event_words[] = {
     [SGP_EVENT_PUBLISHED] = "published",
     [SGP_EVENT_ABSORBED] = "absorbed",
     [SGP_EVENT_RESTORED] = "restored",
+    [SGP_EVENT_SKETCHED] = "sketched",
     [SGP_EVENT_ENOUGH] = "enough",
     [SGP_EVENT_PAUSE] = "pause",
     [SGP_EVENT_RESUME] = "resume",
@@ -38,6 +39,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_NOTE] = "note",
     [SGP_EFFECT_ADOPT] = "adopt",
     [SGP_EFFECT_SCALE] = "scale",
+    [SGP_EFFECT_SKETCH] = "sketch",
 };
 
 /* A line under construction; once full it stays as it is. */

@@ -84,6 +84,8 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_ADOPTED] = "adopted",
         [SGP_NOTE_DRAINED] = "drained",
         [SGP_NOTE_INHERITED] = "inherited",
+        [SGP_NOTE_MIXES] = "mixes_on",
+        [SGP_NOTE_DISAGREES] = "disagrees",
         [SGP_NOTE_DISSOLVED] = "dissolved",
     };
     return WORD(words, note);
@@ -100,6 +102,7 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_JOB] = "compute",
         [SGP_WAITING_ESTIMATE] = "estimate",
         [SGP_WAITING_HEIR] = "heir",
+        [SGP_WAITING_END] = "end",
     };
     return WORD(words, waiting);
 }

@@ -117,6 +117,11 @@ void sgp_sim_scale(void *context, double factor)
     sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor});
 }
 
+void sgp_sim_sketch(void *context, double weight)
+{
+    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_SKETCH, .weight = weight});
+}
+
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 {
     sgp_sim_append(
@@ -208,6 +213,11 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
         sgp_sim_rows_leave(host->sim, host, job->round, job->weight);
     } else if (job->work == SGP_SIM_CHECKPOINTED) {
         sgp_sim_checkpointed(host, job);
+    } else if (job->work == SGP_SIM_SKETCH) {
+        struct sgp_sketch sketch;
+        host->trainer->methods->sketch(host->trainer, job->weight, &sketch);
+        struct sgp_event event = {.type = SGP_EVENT_SKETCHED, .sketch = &sketch};
+        sgp_sim_post(host->sim, host, &event);
     } else {
         struct sgp_event event = {.type = SGP_EVENT_TICK};
         work(host, job, &event);

@@ -65,6 +65,7 @@ static const struct sgp_driver_verbs verbs = {
     .restore = sgp_sim_restore,
     .adopt = sgp_sim_adopt,
     .scale = sgp_sim_scale,
+    .sketch = sgp_sim_sketch,
     .note = note,
 };
 

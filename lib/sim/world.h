@@ -52,6 +52,7 @@ enum sgp_sim_work {
     SGP_SIM_RESTORE,
     SGP_SIM_ADOPT,
     SGP_SIM_SCALE,
+    SGP_SIM_SKETCH,
     SGP_SIM_CHECKPOINTED, /* our own: parameters are written down */
     SGP_SIM_MEASURE,      /* our own: the round is complete once all before it is done */
 };
@@ -358,6 +359,7 @@ void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_sl
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
 void sgp_sim_scale(void *context, double factor);
+void sgp_sim_sketch(void *context, double weight);
 void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
 void sgp_sim_job_done(struct sgp_sim_host *host);

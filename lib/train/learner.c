@@ -237,6 +237,7 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .scale = sgp_vector_trainer_scale,
     .evaluate = learner_evaluate,
     .estimate = sgp_vector_trainer_estimate,
+    .sketch = sgp_vector_trainer_sketch,
     .digest = sgp_vector_trainer_digest,
     .destroy = learner_destroy};
 

@@ -79,6 +79,7 @@ static const struct sgp_trainer_methods methods = {.train = quadratic_train,
     .scale = sgp_vector_trainer_scale,
     .evaluate = quadratic_evaluate,
     .estimate = sgp_vector_trainer_estimate,
+    .sketch = sgp_vector_trainer_sketch,
     .digest = sgp_vector_trainer_digest,
     .destroy = quadratic_destroy};
 

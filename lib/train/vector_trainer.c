@@ -126,6 +126,13 @@ void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weigh
     vector->kernels->estimate(estimate, x, weight, trainer->parameters);
 }
 
+void sgp_vector_trainer_sketch(
+    struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch)
+{
+    const float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer);
+    sgp_sketch_of(ret_sketch, x, weight, trainer->parameters);
+}
+
 uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer)
 {
     const float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer);

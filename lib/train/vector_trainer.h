@@ -33,6 +33,8 @@ void sgp_vector_trainer_restore(struct sgp_trainer *trainer, const float *share,
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor);
 void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor);
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
+void sgp_vector_trainer_sketch(
+    struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);
 uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer);
 
 #endif

@@ -38,6 +38,15 @@ static int pack(msgpack_packer *packer, const struct sgp_field *fields, size_t c
     return 0;
 }
 
+/* A later field that says no more than its absence. */
+static bool says_nothing(const struct sgp_field *field, const struct sgp_message *message)
+{
+    msgpack_object value = sgp_field_load(field, message);
+    return field->later && ((value.type == MSGPACK_OBJECT_POSITIVE_INTEGER && value.via.u64 == 0) ||
+                               (value.type == MSGPACK_OBJECT_BOOLEAN && !value.via.boolean) ||
+                               (value.type == MSGPACK_OBJECT_FLOAT64 && value.via.f64 == 0));
+}
+
 int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes)
 {
@@ -46,6 +55,8 @@ int sgp_wire_encode(
     const struct sgp_field *fields = sgp_fields_of(message->type, &count);
     if (!fields)
         return -EINVAL;
+    while (count > 0 && says_nothing(&fields[count - 1], message))
+        count--;
     if (capacity < SGP_WIRE_HEADER_BYTES)
         return -ENOBUFS;
     struct writer writer = {

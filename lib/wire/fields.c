@@ -30,6 +30,15 @@
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_REAL, PLACE(member), .most = high, .later = true          \
     }
+#define LATER_LABEL(label, member)                                                                 \
+    {                                                                                              \
+        .name = label, .kind = SGP_FIELD_ROUND, PLACE(member), .most = SGP_ROUND_MAX,              \
+        .later = true                                                                              \
+    }
+#define LATER_FLOAT(label, member)                                                                 \
+    {                                                                                              \
+        .name = label, .kind = SGP_FIELD_FLOAT, PLACE(member), .later = true                       \
+    }
 #define REAL(label, member, high)                                                                  \
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_REAL, PLACE(member), .most = high                         \
@@ -80,6 +89,30 @@ static const struct sgp_field welcome_fields[] = {
     U64("accepted", welcome.accepted, 0, UINT64_MAX),
     FINGERPRINT(welcome.fingerprint),
 };
+
+#define SKETCH(k) LATER_FLOAT("sketch", beat.sketch.values[k])
+static const struct sgp_field beat_fields[] = {
+    LATER_LABEL("mixes", beat.mixes),
+    LATER_BOOL("ended", beat.ended),
+    LATER_BOOL("empty", beat.empty),
+    SKETCH(0),
+    SKETCH(1),
+    SKETCH(2),
+    SKETCH(3),
+    SKETCH(4),
+    SKETCH(5),
+    SKETCH(6),
+    SKETCH(7),
+    SKETCH(8),
+    SKETCH(9),
+    SKETCH(10),
+    SKETCH(11),
+    SKETCH(12),
+    SKETCH(13),
+    SKETCH(14),
+    SKETCH(15),
+};
+_Static_assert(sizeof(beat_fields) / sizeof(*beat_fields) == 3 + SGP_SKETCH_VALUES, "all of it");
 
 static const struct sgp_field credit_fields[] = {
     ROUND("round", credit.round, 0),
@@ -132,8 +165,7 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
     case SGP_WELCOME:
         return LIST(welcome_fields);
     case SGP_BEAT:
-        *ret_count = 0; /* the pulse is all of it */
-        return pulse_fields;
+        return LIST(beat_fields);
     case SGP_CREDIT:
         return LIST(credit_fields);
     case SGP_SHARE:
@@ -175,6 +207,9 @@ msgpack_object sgp_field_load(const struct sgp_field *field, const struct sgp_me
             .type = MSGPACK_OBJECT_BOOLEAN, .via.boolean = *(const bool *)place};
     case SGP_FIELD_REAL:
         return (msgpack_object){.type = MSGPACK_OBJECT_FLOAT64, .via.f64 = *(const double *)place};
+    case SGP_FIELD_FLOAT:
+        return (msgpack_object){
+            .type = MSGPACK_OBJECT_FLOAT64, .via.f64 = (double)*(const float *)place};
     case SGP_FIELD_STATE:
         return integer(*(const enum sgp_node_state *)place);
     case SGP_FIELD_REASON:
@@ -227,6 +262,8 @@ bool sgp_field_accepts(const struct sgp_field *field, const msgpack_object *valu
     case SGP_FIELD_REAL:
         return value->type == MSGPACK_OBJECT_FLOAT64 && isfinite(value->via.f64) &&
                value->via.f64 >= 0 && (field->most == 0 || value->via.f64 <= (double)field->most);
+    case SGP_FIELD_FLOAT:
+        return value->type == MSGPACK_OBJECT_FLOAT64 && isfinite((float)value->via.f64);
     case SGP_FIELD_TEXT:
         return value->type == MSGPACK_OBJECT_STR && accepts_text(field, &value->via.str);
     case SGP_FIELD_ROUND:
@@ -259,6 +296,9 @@ void sgp_field_store(const struct sgp_field *field, const msgpack_object *value,
         break;
     case SGP_FIELD_REAL:
         *(double *)place = value->via.f64;
+        break;
+    case SGP_FIELD_FLOAT:
+        *(float *)place = (float)value->via.f64;
         break;
     case SGP_FIELD_STATE:
         *(enum sgp_node_state *)place = (enum sgp_node_state)value->via.u64;

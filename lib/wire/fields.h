@@ -15,6 +15,7 @@ enum sgp_field_kind {
                           says SGP_ROUND_MAY_BE_NONE */
     SGP_FIELD_BOOL,
     SGP_FIELD_REAL,   /* float64, finite, 0..most */
+    SGP_FIELD_FLOAT,  /* float64 that is a finite float32, of any sign, in a float */
     SGP_FIELD_STATE,  /* unsigned integer, least..most, in an enum sgp_node_state */
     SGP_FIELD_REASON, /* the same in an enum sgp_reason */
     SGP_FIELD_TEXT,   /* string of least..most bytes, printable UTF-8 */

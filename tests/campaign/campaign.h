@@ -60,6 +60,8 @@ void campaign_finish(struct campaign *campaign);
 #define CAMPAIGN_RECOVERY_NS (SGP_SILENCE_MAX_NS + SGP_DIAL_MAX_NS + SGP_SEEK_NS)
 /* How far apart the estimates of a whole fleet that had this time may be in the end. */
 #define CAMPAIGN_DISAGREEMENT_MAX 0.05
+/* And those of two neighbours that have finished, and do not say that they disagree. */
+#define CAMPAIGN_AGREED 1e-3f
 /* How long a fleet may take once faults have ended, beyond the work that it has left. */
 #define CAMPAIGN_GRACE_NS (120 * SGP_SECOND)
 

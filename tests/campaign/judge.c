@@ -50,6 +50,39 @@ static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim
     return 0;
 }
 
+/* Finished means agreed: neighbours that both are there at the end hold one model, or say that they do not. */
+static int judge_agreement(
+    const struct campaign *campaign, const struct sgp_sim *sim, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
+        const struct sgp_node *node = sgp_sim_node(sim, i);
+        struct sgp_node_status status;
+        sgp_node_status(node, &status);
+        if (status.state != SGP_NODE_FINISHED || status.disagrees > 0 || !(status.weight > 0))
+            continue;
+        for (uint32_t k = 0; k < sgp_node_link_count(node); k++) {
+            struct sgp_peer_status peer;
+            struct sgp_node_status theirs;
+            float own[CAMPAIGN_DIMENSION], other[CAMPAIGN_DIMENSION];
+            sgp_node_link_status(node, k, &peer);
+            sgp_node_status(sgp_sim_node(sim, peer.peer), &theirs);
+            if (peer.state != SGP_LINK_UP || theirs.disagrees > 0 ||
+                theirs.state != SGP_NODE_FINISHED || !(theirs.weight > 0))
+                continue;
+            sgp_sim_estimate(sim, i, own);
+            sgp_sim_estimate(sim, peer.peer, other);
+            for (uint32_t c = 0; c < CAMPAIGN_DIMENSION; c++)
+                if (!(fabsf(own[c] - other[c]) <= CAMPAIGN_AGREED))
+                    return sgp_fail(error, SGP_E_STATE,
+                        "%s and %s have finished, and their models differ by %.3g",
+                        campaign->topology->nodes[i].name,
+                        campaign->topology->nodes[peer.peer].name,
+                        (double)fabsf(own[c] - other[c]));
+        }
+    }
+    return 0;
+}
+
 /* The work that may be left when the last fault ends, one thing after another, with grace. */
 static sgp_time latest_end(const struct campaign *campaign)
 {
@@ -77,6 +110,8 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
     int status = judge_ends(campaign, sim, summary->time, error);
+    if (status == 0)
+        status = judge_agreement(campaign, sim, error);
     if (status < 0)
         return status;
     if (campaign->misfiled != SGP_SLOT_NONE)

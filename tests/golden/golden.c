@@ -122,11 +122,22 @@ static const struct story stories[] = {
         .rule = "The end: steps are done, everybody goes on mixing for the final cycles, then all "
                 "have finished on one round.",
         .family = "ring",
-        .nodes = 3,
+        .nodes = 2,
         .rounds = 3,
         .final_cycles = 3,
         .from = 0.04,
         .to = 1},
+    {.name = "disagreement",
+        .rule =
+            "Agreement: after the final cycle the estimates differ, as sketches show, so everybody "
+            "mixes on, twice as long each time.",
+        .family = "ring",
+        .nodes = 3,
+        .rounds = 3,
+        .final_cycles = 1,
+        .teller = "n1",
+        .from = 0.035,
+        .to = 0.06},
     {.name = "pause",
         .rule = "Pause: n1 says so and nobody waits for it; resumed, it takes the round of the "
                 "others.",

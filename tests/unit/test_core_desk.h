@@ -110,6 +110,13 @@ static __attribute__((unused)) void post_type(struct desk *desk, enum sgp_event_
     post(desk, (struct sgp_event){.type = type});
 }
 
+/* The SKETCH job is done; all estimates on the desk have the same. */
+static __attribute__((unused)) void sketch(struct desk *desk)
+{
+    static const struct sgp_sketch zero = {.values = {0}};
+    post(desk, (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &zero});
+}
+
 static __attribute__((unused)) struct sgp_link link_to(
     struct desk *desk, uint32_t peer, enum sgp_direction direction)
 {

@@ -39,6 +39,7 @@ static void come_to_rest(struct desk *desk, bool finished)
     if (finished) {
         (void)beat(desk, SGP_NODE_PAUSED);
         (void)go_on_to(desk, 102);
+        sketch(desk);
         cr_assert(eq(int, status_of(desk).state, SGP_NODE_FINISHED));
         return;
     }

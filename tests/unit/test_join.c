@@ -94,9 +94,15 @@ Test(join, one_to_whom_nobody_can_hand_a_model_goes_on_without)
     open_desk(&desk, topology, config_of(topology));
     post_type(&desk, SGP_EVENT_START);
     greet_in(&desk, 1, pulse_at(50, 50), 88);
+    greet_out(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88, 0);
+    desk.link_of[1][SGP_IN] = 1;
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
-    desk.now += SGP_SEEK_NS; /* n1 has no model to hand over: patience ends */
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    for (int second = 0; second < 10; second++) { /* n1 has no model to hand over: patience ends */
+        desk.now += SGP_SEEK_NS / 10;
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+        say(&desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, SGP_ROUND_NONE)});
+    }
     say(&desk, 1, SGP_IN,
         (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = pulse_at(50, 50),
@@ -130,6 +136,7 @@ Test(join, one_who_comes_back_after_the_end_finds_it_there)
     desk.now += SGP_SEEK_NS;
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+    sketch(&desk);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "it gave none in time");
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     close_desk(&desk);
@@ -204,5 +211,52 @@ Test(join, the_only_source_is_waited_for_until_it_drains)
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);
     cr_assert(eq(int, end->reason, SGP_REASON_CREDIT));
+    close_desk(&desk);
+}
+
+/* n1 gives to n0 and n0 to n2, which has not reloaded: n0 would gather n1's mass. */
+Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
+{
+    struct desk desk;
+    static const struct sgp_edge line[] = {
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {line};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(50, 50), 88);
+    cr_assert_null(find_sent(&desk, SGP_ASK, 1));
+    for (int second = 0; second < 120; second++) {
+        desk.now += SGP_SECOND;
+        come_up(&desk, 2, SGP_OUT);
+        say(&desk, 2, SGP_OUT,
+            (struct sgp_message){.type = SGP_GOODBYE,
+                .pulse = pulse_at(50, SGP_ROUND_NONE),
+                .goodbye = {.reason = SGP_REASON_UNKNOWN, .text = "who?"}});
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
+    greet_out(&desk, 2, pulse_at(90, SGP_ROUND_NONE), 99, 0);
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1), "now it joins");
+    close_desk(&desk);
+}
+
+Test(join, a_newcomer_does_not_wait_for_one_that_is_dead)
+{
+    struct desk desk;
+    static const struct sgp_edge line[] = {
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {line};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(50, 50), 88);
+    desk.now += SGP_SILENCE_MAX_NS;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
     close_desk(&desk);
 }

@@ -180,6 +180,16 @@ Test(round, an_early_stop_reaches_everybody)
     close_desk(&desk);
 }
 
+/* n1 says on both links that it is through with its rounds too. */
+static void say_ended(struct desk *desk)
+{
+    struct sgp_pulse pulse = pulse_at(status_of(desk).round, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_SETTLING;
+    struct sgp_message beat = {.type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true}};
+    say(desk, 1, SGP_IN, beat);
+    say(desk, 1, SGP_OUT, beat);
+}
+
 static void tell_to_stop(struct desk *desk, sgp_round round, sgp_round stop)
 {
     struct sgp_pulse pulse = pulse_at(round, round);
@@ -194,6 +204,9 @@ Test(round, a_stop_heard_of_too_late_ends_the_round_without_giving)
     tell_to_stop(&desk, 0, 0);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING), "the job is under way");
     post_type(&desk, SGP_EVENT_TRAINED);
+    sketch(&desk);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_END));
+    say_ended(&desk);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "no credit would ever come");
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     close_desk(&desk);
@@ -221,10 +234,12 @@ Test(round, the_end_does_not_wait_for_one_who_left)
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
     struct sgp_pulse leaving = pulse_at(1, SGP_ROUND_NONE);
     leaving.state = SGP_NODE_DRAINING;
-    say(&desk, 1, SGP_OUT,
-        (struct sgp_message){.type = SGP_GOODBYE,
-            .pulse = leaving,
-            .goodbye = {.reason = SGP_REASON_LEAVING, .text = "leaving"}});
+    struct sgp_message goodbye = {.type = SGP_GOODBYE,
+        .pulse = leaving,
+        .goodbye = {.reason = SGP_REASON_LEAVING, .text = "leaving"}};
+    say(&desk, 1, SGP_IN, goodbye);
+    say(&desk, 1, SGP_OUT, goodbye);
+    sketch(&desk);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
     desk.now += SGP_DIAL_MAX_NS;

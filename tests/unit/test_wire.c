@@ -89,8 +89,12 @@ static struct sgp_message sample(int which)
     if (which < 4)
         return sample_greeting(which);
     switch (which) {
-    case 4:
-        return (struct sgp_message){.type = SGP_BEAT, .pulse = extreme};
+    case 4: {
+        struct sgp_beat ended = {.mixes = SGP_ROUND_MAX, .ended = true, .empty = true};
+        for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++)
+            ended.sketch.values[k] = k % 2 == 0 ? -FLT_MAX : FLT_TRUE_MIN;
+        return (struct sgp_message){.type = SGP_BEAT, .pulse = extreme, .beat = ended};
+    }
     case 5:
         return (struct sgp_message){.type = SGP_BEAT, .pulse = {.state = SGP_NODE_JOINING}};
     case 6:
@@ -529,10 +533,16 @@ Test(wire, a_body_has_exact_types)
 
 Test(wire, extra_fields_are_skipped_and_trailing_bytes_are_not)
 {
-    cr_assert(eq(str, BEAT(0x98, 2, 0xc2, 5, 6, 10, 0xc0, 0xa1, 'x', 0xc3), ""));
+#define ZERO 0xcb, 0, 0, 0, 0, 0, 0, 0, 0
+#define FOUR ZERO, ZERO, ZERO, ZERO
+    cr_assert(eq(str,
+        BEAT(0xdc, 0, 27, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0xc2, 0xc2, FOUR, FOUR, FOUR, FOUR, 0xa1, 'x',
+            0xc3),
+        ""));
     cr_assert(eq(str, BEAT(0x96, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0),
         "beat frame: 2 bytes follow the last field"));
-    cr_assert(eq(str, BEAT(0x97, 2, 0xc2, 5, 6, 10, 0xc0, 0x90),
+    cr_assert(eq(str,
+        BEAT(0xdc, 0, 26, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0xc2, 0xc2, FOUR, FOUR, FOUR, FOUR, 0x90),
         "beat frame: an extra field is cut off or not a scalar"));
 }
 

@@ -1,0 +1,208 @@
+/* Agreement: a node has finished when its neighbours hold the model that it holds.
+ *
+ * A node that is through with its rounds makes a sketch of its estimate (sgp/sketch.h) and says it to all
+ * neighbours, who do the same. When those who take part have said theirs, each compares: if nobody is further
+ * than SGP_AGREED, the node has finished. Else it asks for more mixing, by a greater last round, which travels
+ * as the greatest heard of; each time twice as long, so that slow topologies agree too. So does one that has
+ * finished already and hears, from somebody who was cut off, of another estimate: both halves mix once
+ * more, by their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX); beyond that a node finishes, and says
+ * with whom it disagrees. */
+#include "core/core.h"
+
+#include <math.h>
+
+#define ASKS_MAX 16u       /* doublings */
+#define PATIENCE_CYCLES 64 /* of mixing at a time: from then on each time must halve the distance */
+
+/* ---- what is said ---- */
+
+bool sgp_core_says_ended(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_END && node->ending.fresh && node->round >= sgp_core_last(node);
+}
+
+void sgp_core_spoil_sketch(struct sgp_node *node)
+{
+    node->ending.spoiled = true;
+    if (!node->ending.fresh)
+        return;
+    node->ending.fresh = false;
+    node->changed = true; /* what was said is taken back */
+}
+
+void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch)
+{
+    struct sgp_ending *ending = &node->ending;
+    ending->sketching = false;
+    if (ending->spoiled) /* by a job behind it */
+        return;
+    ending->fresh = true;
+    ending->sketch = *sketch;
+    ending->empty = false;
+    for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++)
+        ending->empty = ending->empty || !isfinite(sketch->values[k]);
+    ending->judges = true;
+    node->changed = true;
+}
+
+/* True: the sketch is that of the estimate as it is now. */
+static bool has_sketch(struct sgp_node *node)
+{
+    struct sgp_ending *ending = &node->ending;
+    if (ending->fresh || ending->sketching)
+        return ending->fresh;
+    ending->spoiled = false;
+    if (node->weight > 0) {
+        (void)sgp_core_emit(node, SGP_EFFECT_SKETCH);
+        ending->sketching = true;
+        return false;
+    }
+    ending->fresh = ending->empty = ending->judges = true; /* no weight, no estimate */
+    node->changed = true;
+    return true;
+}
+
+void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->ended.ended = false; /* it will say so again */
+    node->ending.judges = true;
+    if (node->state == SGP_NODE_FINISHED)
+        node->ending.asked = 0;
+}
+
+void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat)
+{
+    sgp_round most = 2 * SGP_MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
+    if (beat->mixes < 0 || beat->mixes > link->pulse.ends + most) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
+    if (beat->mixes > node->ending.mixes) {
+        node->ending.mixes = beat->mixes;
+        node->unrecorded = true;
+    }
+    enum sgp_direction back = link->direction == SGP_IN ? SGP_OUT : SGP_IN;
+    struct sgp_core_link *other = sgp_core_find(node, link->peer, back);
+    link->ended = *beat;
+    if (other != NULL) /* it speaks of itself, not of a link */
+        other->ended = *beat;
+    node->ending.judges = true;
+}
+
+/* ---- how far they are apart ---- */
+
+static double length(const struct sgp_sketch *sketch)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++)
+        sum += (double)sketch->values[k] * (double)sketch->values[k];
+    return sqrt(sum);
+}
+
+double sgp_core_distance(
+    const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative)
+{
+    *ret_relative = NAN;
+    bool known = !link->retired && sgp_core_says_ended(node) && !node->ending.empty &&
+                 link->ended.ended && !link->ended.empty;
+    if (!known)
+        return NAN;
+    double sum = 0;
+    for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++) {
+        double apart = (double)node->ending.sketch.values[k] - (double)link->ended.sketch.values[k];
+        sum += apart * apart;
+    }
+    double longer = fmax(length(&node->ending.sketch), length(&link->ended.sketch));
+    *ret_relative = longer > 0 ? sqrt(sum) / longer : 0;
+    return sqrt(sum);
+}
+
+bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    double relative;
+    (void)sgp_core_distance(node, link, &relative);
+    return relative > SGP_AGREED;
+}
+
+/* The neighbour that is furthest away, of those within reach, who could mix with this node; or NULL. */
+static struct sgp_core_link *furthest(struct sgp_node *node)
+{
+    struct sgp_core_link *worst = NULL;
+    double most = SGP_AGREED;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        double relative;
+        (void)sgp_core_distance(node, &node->links[i], &relative);
+        if (!(relative > most) || node->links[i].state != SGP_LINK_UP)
+            continue;
+        most = relative;
+        worst = &node->links[i];
+    }
+    return worst;
+}
+
+/* ---- what follows ---- */
+
+/* Ask everybody for more mixing, from the furthest round heard of on. False: there was enough, or it does
+ * not help (a directed ring that misses a node cannot agree). */
+static bool mix_on(struct sgp_node *node, double apart)
+{
+    struct sgp_ending *ending = &node->ending;
+    sgp_round cycle = node->config.topology->rounds_per_cycle;
+    sgp_round from = sgp_core_last(node);
+    for (uint32_t i = 0; i < node->link_count; i++)
+        if (node->links[i].state == SGP_LINK_UP && node->links[i].pulse.round > from)
+            from = node->links[i].pulse.round;
+    sgp_round cycles = (sgp_round)node->config.final_cycles << ending->asked;
+    sgp_round mixes = from + cycles * cycle;
+    bool helps = cycles < PATIENCE_CYCLES || ending->asked == 0 || apart < ending->apart / 2;
+    if (cycles == 0 || !helps || mixes > node->ends + SGP_MIXING_CYCLES_MAX * cycle)
+        return false;
+    ending->apart = apart;
+    ending->asked += ending->asked < ASKS_MAX;
+    ending->mixes = mixes;
+    node->changed = node->unrecorded = true;
+    return true;
+}
+
+static void tell(
+    struct sgp_node *node, enum sgp_note what, const struct sgp_core_link *link, double distance)
+{
+    struct sgp_effect *note = sgp_core_note(node, what, link->peer);
+    note->link.direction = link->direction;
+    note->factor = distance;
+    note->round = sgp_core_last(node);
+}
+
+const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (!link->retired && sgp_core_peer_active(link) && !link->ended.ended)
+            return link;
+    }
+    return NULL;
+}
+
+bool sgp_core_agrees(struct sgp_node *node)
+{
+    struct sgp_ending *ending = &node->ending;
+    bool finished = node->state == SGP_NODE_FINISHED;
+    if (node->link_count == 0) /* alone */
+        return true;
+    if (!has_sketch(node))
+        return false;
+    if (!ending->judges)
+        return finished;
+    if (!finished && sgp_core_not_ended(node) != NULL)
+        return false;
+    ending->judges = false;
+    const struct sgp_core_link *far = furthest(node);
+    if (far == NULL) {
+        ending->asked = 0;
+        return true;
+    }
+    double relative, distance = sgp_core_distance(node, far, &relative);
+    bool mixes = mix_on(node, relative);
+    tell(node, mixes ? SGP_NOTE_MIXES : SGP_NOTE_DISAGREES, far, distance);
+    return !mixes;
+}

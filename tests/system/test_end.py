@@ -1,0 +1,79 @@
+"""Finished means agreed: what the ends of a fleet hold in common, whatever happened before, and how a
+node that has finished begins again."""
+import signal
+
+import fleet
+from fleet import FleetTest
+
+HALVES = [[(0, 1), (1, 0), (2, 3), (3, 2)]]
+RING = [[(i, (i + 1) % 5) for i in range(5)]]
+
+
+class Ends(FleetTest):
+    def models(self, f):
+        return [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes]
+
+    def distance(self, f):
+        """The largest difference of any parameter between any two nodes."""
+        models = self.models(f)
+        return max(max(values) - min(values) for values in zip(*models))
+
+    def total(self, f):
+        return sum(s["weight"] for s in f.quiet())
+
+    def reload(self, f):
+        for node in f.nodes:
+            self.assertEqual(node.get("/v1/reload", "POST")[0], 200, node.log())
+
+    def test_halves_that_ended_apart_mix_once_more_when_they_meet(self):
+        f = self.fleet(4, phases=HALVES, options={"train.epochs": "10"})
+        f.start()
+        f.wait_state("finished")
+        self.assertGreater(self.distance(f), 1e-3, "else this shows nothing")
+        f.rewire(4, fleet.exponential(4))
+        self.reload(f)
+        f.wait("one model", lambda: self.distance(f) < 1e-3)
+        f.wait_state("finished")
+        self.assertLessEqual(abs(self.total(f) - 4), 1e-9)
+        self.assertLess(self.distance(f), 1e-3)
+        self.assertEqual([s["disagrees"] for s in f.wait_state("finished")], [[]] * 4)
+        self.assertIn("event=mixes_on peer=", "".join(node.log() for node in f.nodes))
+
+    def test_a_slow_topology_mixes_until_it_agrees(self):
+        f = self.fleet(5, phases=RING, options={"train.epochs": "10"})
+        f.start()
+        f.wait_state("finished")
+        f.wait("one model", lambda: self.distance(f) < 1e-3)
+        self.assertLessEqual(abs(self.total(f) - 5), 1e-9)
+
+    def test_one_that_may_not_mix_says_with_whom_it_disagrees(self):
+        f = self.fleet(5, phases=RING, options={"train.epochs": "10", "train.final_cycles": "0"})
+        f.start()
+        statuses = f.wait_state("finished")
+        told = f.wait("a disagreement", lambda: next(
+            (s for s in statuses + [n.status() for n in f.nodes] if s["disagrees"]), None))
+        self.assertEqual(sorted(told["disagrees"][0]), ["distance", "peer", "relative"])
+        self.assertGreater(told["disagrees"][0]["distance"], 0)
+        self.assertIn("event=disagrees peer=", "".join(node.log() for node in f.nodes))
+
+    def test_one_that_had_finished_is_finished_and_serves_while_its_neighbours_are_down(self):
+        f = self.fleet(2, options={"train.epochs": "10"})
+        f.start()
+        f.wait_state("finished")
+        for node in f.nodes:
+            f.wait_log(node.index, "event=checkpoint")
+        accuracy = f.nodes[0].status()["test_accuracy"]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for node in f.nodes:
+                if node.process.poll() is None:
+                    node.end(number)
+            said = len(f.nodes[0].log())
+            f.start([0])
+            f.wait_state("finished", [0])
+            f.wait("its accuracy", lambda: f.nodes[0].status()["test_accuracy"] == accuracy)
+            self.assertNotIn("nan", f.nodes[0].log()[said:])
+            self.assertLessEqual(abs(f.nodes[0].status()["weight"] - 1), 1e-9)
+
+
+if __name__ == "__main__":
+    fleet.main()

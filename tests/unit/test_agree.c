@@ -1,0 +1,204 @@
+/* The end: neighbours tell sketches of their estimates, and mix on until these agree. */
+#include "test_core_desk.h"
+
+#include "core/core.h"
+
+/* Through with all rounds, and so is n1, whose shares were absorbed; the SKETCH job is asked for. */
+static void come_to_the_end(struct desk *desk, uint32_t final_cycles)
+{
+    open_pair_that_mixes(desk, final_cycles);
+    struct sgp_pulse pulse = pulse_at(0, 0);
+    pulse.stop = 0;
+    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    post_type(desk, SGP_EVENT_TRAINED);
+}
+
+static struct sgp_sketch sketch_at(float value)
+{
+    return (struct sgp_sketch){.values = {[3] = value, [5] = 1}};
+}
+
+static void sketched(struct desk *desk, float value)
+{
+    struct sgp_sketch own = sketch_at(value);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &own});
+}
+
+/* n1 is at its end with such an estimate, and says so on both links. */
+static void say_end(struct desk *desk, enum sgp_node_state state, float value, sgp_round mixes)
+{
+    struct sgp_pulse pulse = pulse_at(status_of(desk).round, SGP_ROUND_NONE);
+    pulse.state = state;
+    struct sgp_message beat = {.type = SGP_BEAT,
+        .pulse = pulse,
+        .beat = {.ended = true, .mixes = mixes, .sketch = sketch_at(value)}};
+    say(desk, 1, SGP_IN, beat);
+    say(desk, 1, SGP_OUT, beat);
+}
+
+Test(agree, it_finishes_when_its_neighbour_is_there_too_with_the_same_estimate)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
+    cr_assert(eq(dbl, find(&desk, SGP_EFFECT_SKETCH)->weight, 1));
+    sketched(&desk, 2);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(beat->message.beat.ended);
+    cr_assert(eq(flt, beat->message.beat.sketch.values[3], 2));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_END));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
+    say_end(&desk, SGP_NODE_SETTLING, 2, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(u32, status_of(&desk).disagrees, 0));
+    close_desk(&desk);
+}
+
+Test(agree, it_mixes_twice_as_long_each_time_while_they_differ)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 1);
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.stop = 0;
+    pulse.state = SGP_NODE_PAUSED; /* it takes no part in rounds, so that they are over at once */
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    struct sgp_message far = {
+        .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(3)}};
+    say(&desk, 1, SGP_IN, far);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    sgp_round last = 1;
+    for (sgp_round more = 1; more <= 32; more *= 2) {
+        for (int i = 0; i < 1000 && find(&desk, SGP_EFFECT_SKETCH) == NULL; i++)
+            post_type(&desk, SGP_EVENT_TICK);
+        cr_assert(eq(i64, status_of(&desk).round, last));
+        sketched(&desk, 2);
+        const struct sgp_effect *note = find_note(&desk, SGP_NOTE_MIXES);
+        cr_assert_not_null(note);
+        cr_assert(eq(dbl, note->factor, 1), "so far are they apart");
+        last += more;
+        cr_assert(eq(i64, status_of(&desk).last_round, last));
+        desk.node->ending.fresh = false; /* as the shares of a round would have it */
+    }
+    for (int i = 0; i < 1000 && find(&desk, SGP_EFFECT_SKETCH) == NULL; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    sketched(&desk, 2);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_DISAGREES), "64 cycles more would not help");
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    close_desk(&desk);
+}
+
+Test(agree, mixing_is_bounded_and_then_it_says_with_whom_it_disagrees)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0); /* no cycles of mixing: nothing to double */
+    sketched(&desk, 2);
+    say_end(&desk, SGP_NODE_SETTLING, 2.5f, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(u32, status_of(&desk).disagrees, 2), "on both links");
+    struct sgp_peer_status peer;
+    sgp_node_link_status(desk.node, 0, &peer);
+    cr_assert(peer.disagrees);
+    cr_assert(eq(dbl, peer.distance, 0.5));
+    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
+    cr_assert(eq(u32, status_of(&desk).disagrees, 0));
+    close_desk(&desk);
+}
+
+/* Each half of a fleet that was cut has ended by itself. */
+Test(agree, one_that_has_finished_mixes_again_with_a_half_that_comes_back)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 2);
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.stop = 0;
+    pulse.state = SGP_NODE_PAUSED;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    post_type(&desk, SGP_EVENT_TRAINED);
+    for (int i = 0; i < 10 && status_of(&desk).round < 2; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    sketched(&desk, 2);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "nobody else takes part");
+    pulse = pulse_at(7, SGP_ROUND_NONE); /* that half has ended later */
+    pulse.state = SGP_NODE_FINISHED;
+    greet_out(&desk, 1, pulse, 88, 0);
+    cr_assert_not_null(find_sent(&desk, SGP_BEAT, 1), "who has finished says so to a newcomer");
+    struct sgp_message beat = {
+        .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(4)}};
+    say(&desk, 1, SGP_OUT, beat);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_MIXES));
+    cr_assert(eq(i64, status_of(&desk).last_round, 9), "two cycles from the later end on");
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    close_desk(&desk);
+}
+
+Test(agree, a_share_that_comes_late_takes_back_what_was_said)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    sketched(&desk, 2);
+    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    struct sgp_pulse pulse = pulse_at(0, 0);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_ABSORB));
+    cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(not(beat->message.beat.ended));
+    sketched(&desk, 2);
+    cr_assert(find_sent(&desk, SGP_BEAT, 1)->message.beat.ended);
+    close_desk(&desk);
+}
+
+/* A hostile neighbour asks for mixing without end: that ends the connection. */
+Test(agree, a_last_round_beyond_all_mixing_is_out_of_range)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){
+            .type = SGP_BEAT, .pulse = pulse_at(0, 0), .beat = {.mixes = 100 + 2001}});
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->reason, SGP_REASON_RANGE));
+    cr_assert(eq(i64, status_of(&desk).last_round, 102));
+    close_desk(&desk);
+}
+
+/* It had finished, and is started again while its neighbour is down. */
+Test(agree, one_that_had_finished_is_finished_again_without_its_neighbours)
+{
+    struct sgp_record_link links[2];
+    struct sgp_record record = {.lineage = 77,
+        .round = 8,
+        .weight = 1,
+        .rounds = 100,
+        .stop = 4,
+        .mixes = 8,
+        .links = links,
+        .link_capacity = 2};
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.record = &record;
+    struct desk desk;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
+    sketched(&desk, 2);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(i64, status_of(&desk).round, 8));
+    close_desk(&desk);
+    config.rounds = 200; /* its user wants more: that end is not this one */
+    topology = pair();
+    config.topology = topology;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
+    close_desk(&desk);
+}
