@@ -389,6 +389,16 @@ static int build(struct reader *r, struct sgp_topology **ret_topology)
     return code;
 }
 
+/* Editors of some systems begin a text with a byte order mark, which libcgraph takes for a word. */
+static void skip_mark(struct sgp_scan_text *text)
+{
+    static const char mark[3] = {'\xef', '\xbb', '\xbf'};
+    if (text->length < sizeof mark || memcmp(text->text, mark, sizeof mark) != 0)
+        return;
+    text->text += sizeof mark;
+    text->length -= sizeof mark;
+}
+
 int sgp_dot_parse(const char *text, size_t length, const char *name, struct sgp_error *error,
     struct sgp_topology **ret_topology)
 {
@@ -396,6 +406,7 @@ int sgp_dot_parse(const char *text, size_t length, const char *name, struct sgp_
     if (length > SGP_DOT_BYTES_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "%s: the file is too long; the limit is %u bytes", name,
             SGP_DOT_BYTES_MAX);
+    skip_mark(&r.text);
     int code = sgp_scan_measure(&r.text, error);
     if (!code)
         code = read_graphs(&r);
@@ -475,6 +486,8 @@ int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
     FILE *file = fopen(path, "re");
     bool read = file && read_text(file, path, NULL, &bytes, &text.length) == 0;
     text.text = bytes;
+    if (read)
+        skip_mark(&text);
     read = read && sgp_scan_measure(&text, NULL) == 0;
     if (file)
         (void)fclose(file);

@@ -127,6 +127,21 @@ static struct token next_token(struct scanner *s)
     return token;
 }
 
+/* Whether a word or string stands for this name; in strings only \" is an escape. */
+static bool is_name(const struct token *token, const char *name)
+{
+    if (token->kind != WORD && token->kind != STRING)
+        return false;
+    const char *at = token->start, *end = token->start + token->length;
+    for (; at < end && *name; at++, name++) {
+        if (*at == '\\' && at + 1 < end && at[1] == '"')
+            at++;
+        if (*at != *name)
+            return false;
+    }
+    return at == end && !*name;
+}
+
 static bool is_mark(const struct token *token, char mark)
 {
     return token->kind == MARK && *token->start == mark;
@@ -153,8 +168,9 @@ struct measure {
     uint64_t pending; /* nodes to the left of an edge whose right side is to come; 0: none */
     uint32_t depth;
     uint32_t graphs;
-    bool attributes; /* within [ ] */
-    bool named;      /* `subgraph` was the latest word but one */
+    bool attributes;   /* within [ ] */
+    unsigned fraction; /* 1: the word was the latest token; 2: and then came its = */
+    bool named;        /* `subgraph` was the latest word but one */
     struct {
         uint64_t words;
         uint64_t pending;
@@ -219,6 +235,16 @@ static const char *find_strange(const struct sgp_scan_text *text)
     return NULL;
 }
 
+/* To libcgraph an empty fraction is the same as none. */
+static bool is_empty_fraction(struct measure *m, const struct token *token)
+{
+    bool value = m->fraction == 2;
+    bool equals = m->fraction == 1 && is_mark(token, '=');
+    m->fraction = equals ? 2 : m->attributes && is_name(token, "fraction");
+    bool html = token->length == 2 && memcmp(token->start, "<>", 2) == 0;
+    return value && token->kind == STRING && (token->length == 0 || html);
+}
+
 static int measure_token(struct measure *m, const struct sgp_scan_text *text,
     const struct token *token, struct sgp_error *error)
 {
@@ -271,6 +297,11 @@ int sgp_scan_measure(const struct sgp_scan_text *text, struct sgp_error *error)
         struct token token = next_token(&s);
         if (token.kind == END)
             break;
+        if (is_empty_fraction(&m, &token))
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "%s:%u: a fraction is empty; write a number above 0 and at most 1, as 0.25 or "
+                "\"2/3\", or leave it out",
+                text->name, token.line);
         int code = measure_token(&m, text, &token, error);
         if (code)
             return code;
@@ -283,21 +314,6 @@ int sgp_scan_measure(const struct sgp_scan_text *text, struct sgp_error *error)
                 SGP_PHASES_MAX);
     }
     return 0;
-}
-
-/* Whether a word or string stands for this name; in strings only \" is an escape. */
-static bool is_name(const struct token *token, const char *name)
-{
-    if (token->kind != WORD && token->kind != STRING)
-        return false;
-    const char *at = token->start, *end = token->start + token->length;
-    for (; at < end && *name; at++, name++) {
-        if (*at == '\\' && at + 1 < end && at[1] == '"')
-            at++;
-        if (*at != *name)
-            return false;
-    }
-    return at == end && !*name;
 }
 
 /* Move to the beginning of the digraph of that number; its line. */

@@ -213,6 +213,33 @@ Test(dot, bad_fractions_are_refused)
     }
 }
 
+Test(dot, empty_fractions_are_refused_wherever_they_stand)
+{
+    static const char *const bad[] = {"digraph a {\n n0 -> n1 [fraction=\"\"] }",
+        "digraph a {\n n0 -> n1 [color=red, \"fraction\" = /* ? */ \"\"]; n1 -> n0 }",
+        "digraph a {\n edge [fraction=<>]; n0 -> n1 }"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refused(bad[i], SGP_E_TOPOLOGY,
+            "t.dot:2: a fraction is empty; write a number above 0 and at most 1, as 0.25 or "
+            "\"2/3\", or leave it out");
+    sgp_topology_destroy(parse("digraph fraction { fraction -> x [label=\"\"] }"));
+}
+
+Test(dot, a_byte_order_mark_is_stepped_over)
+{
+    struct sgp_topology *marked = parse("\xef\xbb\xbf"
+                                        "digraph a { n0 -> n1 -> n0 }");
+    struct sgp_topology *plain = parse("digraph a { n0 -> n1 -> n0 }");
+    cr_assert(eq(u64, marked->digest, plain->digest));
+    sgp_topology_destroy(marked);
+    sgp_topology_destroy(plain);
+    refused("\xef\xbb\xbf"
+            "digraph a {\n n0 -> n0 }",
+        SGP_E_TOPOLOGY,
+        "t.dot:2: digraph a: edge n0 -> n0 is a self-loop; what is not given away stays, so leave "
+        "it out");
+}
+
 Test(dot, repeated_edges_and_self_loops_are_refused)
 {
     refused("digraph a {\n n0 -> n1;\n n1 -> n0;\n n0 -> n1 }", SGP_E_TOPOLOGY,
