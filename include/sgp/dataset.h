@@ -141,7 +141,8 @@ struct sgp_csv_options {
 /* Read a CSV file as RFC 4180 has it: comma, "quotes" with "" for one, CRLF or LF, the first line
  * names the columns (a UTF-8 byte order mark is skipped, so are empty lines). Missing is a field
  * that is empty or one of NA, NaN, nan, ?. A missing label is an error, or dropped with SGP_MISSING_DROP.
- * Numbers may have blanks around them. Errors are `FILE:LINE: column 'C': ...`:
+ * Numbers may have blanks around them, and so may labels whose classes are numbers: 0.0 is the class 0.
+ * Errors are `FILE:LINE: column 'C': ...`:
  * SGP_E_DATA, SGP_E_LIMIT, -ENOMEM, -errno. */
 SGP_API int sgp_dataset_read_csv(const char *path, const struct sgp_csv_options *options,
     struct sgp_error *error, struct sgp_dataset **ret_dataset);

@@ -16,6 +16,12 @@ struct entry {
     uint32_t number;
 };
 
+/* A class whose name is a number; sorted by it. */
+struct numeric {
+    double number;
+    uint32_t class;
+};
+
 /* One feature column, bound to a field of the record. */
 struct binding {
     uint32_t field;
@@ -32,6 +38,8 @@ struct reading {
     uint32_t binding_count;
     int64_t label_field; /* -1: none */
     struct entry *classes;
+    struct numeric *numerics; /* the classes that are numbers */
+    uint32_t numeric_count;
     struct sgp_dataset parts;
     size_t float_capacity;
     size_t label_capacity;
@@ -134,26 +142,68 @@ static int bind_scaled(struct reading *reading, struct sgp_error *error)
     return 0;
 }
 
-/* The label column and the classes. */
-static int bind_label(struct reading *reading, struct sgp_error *error)
+static int numeric_compare(const void *left, const void *right)
+{
+    const double a = ((const struct numeric *)left)->number;
+    const double b = ((const struct numeric *)right)->number;
+    return (a > b) - (a < b);
+}
+
+/* Classes that are numbers are looked up as numbers too: 0.0 is 0. */
+static int bind_numerics(struct reading *reading, struct sgp_error *error)
 {
     const struct sgp_csv_options *options = reading->options;
-    reading->label_field = -1;
+    struct numeric *numerics = malloc(options->class_count * sizeof *numerics);
+    if (!numerics)
+        return no_memory(reading, error);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < options->class_count; i++) {
+        numerics[count].class = i;
+        count += sgp_csv_number(options->class_names[i], &numerics[count].number);
+    }
+    qsort(numerics, count, sizeof *numerics, numeric_compare);
+    reading->numerics = numerics;
+    reading->numeric_count = count;
+    for (uint32_t i = 1; i < count; i++) {
+        const uint32_t a = numerics[i - 1].class;
+        const uint32_t b = numerics[i].class;
+        if (numeric_compare(&numerics[i - 1], &numerics[i]) == 0)
+            return sgp_fail(error, SGP_E_CONFIG,
+                "classes: '%s' and '%s' are one number; name each class once",
+                options->class_names[a < b ? a : b], options->class_names[a < b ? b : a]);
+    }
+    return 0;
+}
+
+static int bind_classes(struct reading *reading, struct sgp_error *error)
+{
+    const struct sgp_csv_options *options = reading->options;
     reading->parts.classes = options->class_count;
     reading->parts.classes_digest = sgp_classes_digest(options->class_names, options->class_count);
     if (options->class_count > SGP_CLASSES_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "%s: %u classes; at most %u", reading->csv.source.name,
             options->class_count, SGP_CLASSES_MAX);
-    if (options->class_count > 0) {
-        reading->classes = entries_make(options->class_names, options->class_count);
-        if (!reading->classes)
-            return no_memory(reading, error);
-        for (uint32_t i = 1; i < options->class_count; i++) {
-            if (strcmp(reading->classes[i - 1].word, reading->classes[i].word) == 0)
-                return sgp_fail(error, SGP_E_CONFIG, "classes: '%s' is there twice; name each once",
-                    reading->classes[i].word);
-        }
+    if (options->class_count == 0)
+        return 0;
+    reading->classes = entries_make(options->class_names, options->class_count);
+    if (!reading->classes)
+        return no_memory(reading, error);
+    for (uint32_t i = 1; i < options->class_count; i++) {
+        if (strcmp(reading->classes[i - 1].word, reading->classes[i].word) == 0)
+            return sgp_fail(error, SGP_E_CONFIG, "classes: '%s' is there twice; name each once",
+                reading->classes[i].word);
     }
+    return bind_numerics(reading, error);
+}
+
+/* The label column and the classes. */
+static int bind_label(struct reading *reading, struct sgp_error *error)
+{
+    const struct sgp_csv_options *options = reading->options;
+    reading->label_field = -1;
+    int status = bind_classes(reading, error);
+    if (status < 0)
+        return status;
     if (!options->label)
         return 0;
     reading->parts.targets = 1;
@@ -215,6 +265,25 @@ static int feature_read(const struct reading *reading, const struct binding *bin
     return 0;
 }
 
+/* The class of a field by its name, or by its number; false if it is none. */
+static bool class_find(const struct reading *reading, const char *field, uint32_t *ret_class)
+{
+    const struct entry *entry = entry_find(reading->classes, reading->parts.classes, field);
+    if (entry) {
+        *ret_class = entry->number;
+        return true;
+    }
+    struct numeric key;
+    if (reading->numeric_count == 0 || !sgp_csv_number(field, &key.number))
+        return false;
+    const struct numeric *numeric =
+        bsearch(&key, reading->numerics, reading->numeric_count, sizeof key, numeric_compare);
+    if (!numeric)
+        return false;
+    *ret_class = numeric->class;
+    return true;
+}
+
 /* The label of the record into row `rows`. As feature_read. */
 static int label_read(struct reading *reading, struct sgp_error *error)
 {
@@ -223,14 +292,9 @@ static int label_read(struct reading *reading, struct sgp_error *error)
     const uint32_t index = (uint32_t)reading->label_field;
     const char *field = sgp_csv_field(&reading->csv, index);
     const size_t row = (size_t)reading->parts.rows;
-    if (reading->classes) {
-        /* A class may be called NA. */
-        const struct entry *entry = entry_find(reading->classes, reading->parts.classes, field);
-        if (entry) {
-            reading->parts.labels[row] = entry->number;
-            return 0;
-        }
-    }
+    /* A class may be called NA. */
+    if (reading->classes && class_find(reading, field, &reading->parts.labels[row]))
+        return 0;
     if (sgp_csv_missing(field))
         return missing_handle(reading, index, error);
     if (reading->classes)
@@ -332,6 +396,7 @@ int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_opti
         free(reading.bindings[i].entries);
     free(reading.bindings);
     free(reading.classes);
+    free(reading.numerics);
     sgp_csv_header_finish(&reading.header);
     sgp_csv_finish(&reading.csv);
     return status;

@@ -35,6 +35,19 @@ static int names_check(
     return status;
 }
 
+/* One column whose name holds what other programs put between fields. */
+static int separators_check(const struct sgp_csv *csv, struct sgp_error *error)
+{
+    const char *name = sgp_csv_field(csv, 0);
+    const char *other = strchr(name, ';') ? "semicolons" : strchr(name, '\t') ? "tabs" : NULL;
+    if (csv->field_count > 1 || !other)
+        return 0;
+    return sgp_fail(error, SGP_E_DATA,
+        "%s:%llu: one column, called '%.80s'; write the file with commas between the fields "
+        "instead of %s",
+        csv->source.name, (unsigned long long)csv->line, name, other);
+}
+
 int sgp_csv_header_read(
     struct sgp_csv *csv, struct sgp_error *error, struct sgp_csv_header *ret_header)
 {
@@ -44,10 +57,12 @@ int sgp_csv_header_read(
     if (status == 0)
         return sgp_fail(error, SGP_E_DATA,
             "%s:1: the file is empty; the first line names the columns", csv->source.name);
+    status = separators_check(csv, error);
+    if (status < 0)
+        return status;
     struct sgp_csv_header header = {.names = calloc(csv->field_count, sizeof *header.names)};
     if (!header.names)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", csv->source.name);
-    status = 0;
     for (size_t i = 0; i < csv->field_count && status == 0; i++) {
         header.names[i] = strdup(sgp_csv_field(csv, i));
         header.count++;

@@ -80,6 +80,28 @@ Test(csv, class_order_numbers_the_labels)
     sgp_dataset_destroy(dataset);
 }
 
+Test(csv, classes_that_are_numbers_are_compared_as_numbers)
+{
+    static const char *const mixed[] = {"1", "0", "-2.50", "many"};
+    struct sgp_csv_options options = {
+        .label = "y", .class_names = mixed, .class_count = 4, .missing = SGP_MISSING_ERROR};
+    struct sgp_dataset *dataset =
+        expect_rows("y,a\n0.0,1\n1,2\n1.00,3\n -2.5,4\n1e0,5\nmany,6\n-0,7\n", &options, 7, 1);
+    static const uint32_t labels[] = {1, 0, 0, 2, 0, 3, 1};
+    for (size_t i = 0; i < 7; i++)
+        cr_assert(eq(u32, dataset->labels[i], labels[i]), "row %zu", i);
+    sgp_dataset_destroy(dataset);
+    expect_error("a,y\n1,2\n", &options, SGP_E_DATA,
+        "t.csv:2: column 'y': '2' is not among the classes; list every class in classes = ...");
+    expect_error("a,y\n1,many \n", &options, SGP_E_DATA,
+        "t.csv:2: column 'y': 'many ' is not among the classes; list every class in classes = ...");
+    static const char *const twice[] = {"0", "1", "0.0"};
+    options.class_names = twice;
+    options.class_count = 3;
+    expect_error("a,y\n1,1\n", &options, SGP_E_CONFIG,
+        "classes: '0' and '0.0' are one number; name each class once");
+}
+
 Test(csv, follows_rfc_4180)
 {
     const char *text = "\xef\xbb\xbf\"a, \"\"1\"\"\r\nx\",y\r\n\"2\",red\r\n\r\n3,\"blue\"";
@@ -120,6 +142,12 @@ Test(csv, says_where_the_syntax_is_wrong)
         "a,b\n1,2\n", &plain, SGP_E_DATA, "t.csv:1: there is no column 'y'; the columns are a, b");
     expect_error("y\n1\n", &plain, SGP_E_DATA,
         "t.csv:1: the label 'y' is the only column; rows need features too");
+    expect_error("a;b;y\n1;2;3\n", &plain, SGP_E_DATA,
+        "t.csv:1: one column, called 'a;b;y'; write the file with commas between the fields "
+        "instead of semicolons");
+    expect_error("a\ty\n1,5\t2\n", &plain, SGP_E_DATA,
+        "t.csv:1: one column, called 'a?y'; write the file with commas between the fields "
+        "instead of tabs");
     expect_error("a,y\n", &plain, SGP_E_DATA, "t.csv:2: no rows; at least one is needed");
     expect_error(
         "\n\n", &plain, SGP_E_DATA, "t.csv:1: the file is empty; the first line names the columns");
