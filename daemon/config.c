@@ -350,13 +350,14 @@ static enum config_id find_key(const char *section, const char *name)
     return (enum config_id)id;
 }
 
-/* Cut a comment that begins with " #": inih itself knows " ;" only. */
+/* Cut a comment that begins with " #", or " ;": inih itself knows the latter alone, and not where a line
+ * continues a value. */
 static void cut_comment(char *value)
 {
     if (value[0] == '#')
         value[0] = '\0';
     for (char *c = value; *c; c++)
-        if (isspace((unsigned char)c[0]) && c[1] == '#')
+        if (isspace((unsigned char)c[0]) && (c[1] == '#' || c[1] == ';'))
             *c = '\0';
     size_t length = strlen(value);
     while (length > 0 && isspace((unsigned char)value[length - 1]))

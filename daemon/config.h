@@ -161,8 +161,8 @@ struct config {
         "part of this node's rows kept for testing when test is not given")                        \
     X(LABEL, "data", "label", CONFIG_TEXT, label, "", 0, 0, NULL, "CSV: the column to predict")    \
     X(CLASSES, "data", "classes", CONFIG_LIST, classes, "", 0, 0, NULL,                            \
-        "names of the classes in the order of the outputs, separated by spaces; for CSV the "      \
-        "values of the label column")                                                              \
+        "names of the classes in the order of the outputs, separated by spaces, those with a "     \
+        "space in \"quotes\"; for CSV the values of the label column")                             \
     X(SCALE, "data", "scale", CONFIG_PATH, scale, "none", 0, 0, NULL,                              \
         "CSV: file with mean and deviation of each column, the same on every node, or none")       \
     X(MISSING, "data", "missing", CONFIG_CHOICE, missing, "error", 0, 0, "error|drop|mean",        \

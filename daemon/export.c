@@ -1,6 +1,8 @@
 /* The tensors and tags of a model file; see export.h. */
 #include "export.h"
 
+#include "classes.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,21 +20,6 @@ static void add_tag(struct export *export, const char *key, const char *value)
 {
     sgp_assert(export->tag_count < EXPORT_TAGS_MAX);
     export->tags[export->tag_count++] = (struct sgp_file_tag){key, value};
-}
-
-/* The names come from one value of the configuration, so that together they are shorter than it. */
-static void join_classes(struct export *export, char *const *names, uint32_t count)
-{
-    size_t used = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        size_t length = strlen(names[i]);
-        sgp_assert(used + length + 1 < sizeof export->classes);
-        if (i > 0)
-            export->classes[used++] = ' ';
-        memcpy(export->classes + used, names[i], length);
-        used += length;
-    }
-    export->classes[used] = '\0';
 }
 
 void export_init(struct export *export, const struct sgp_model *model, char *const *class_names,
@@ -54,7 +41,7 @@ void export_init(struct export *export, const struct sgp_model *model, char *con
     add_tag(export, "layers", export->layers);
     add_tag(export, "loss", model->loss == SGP_LOSS_CROSS_ENTROPY ? "cross-entropy" : "mse");
     if (class_names) {
-        join_classes(export, class_names, model->outputs);
+        classes_join(class_names, model->outputs, export->classes, sizeof export->classes);
         add_tag(export, "classes", export->classes);
     }
 }

@@ -25,7 +25,7 @@ struct export
     char round[24];
     char weight[32];
     char layers[SGP_MODEL_TEXT_BYTES];
-    char classes[CONFIG_TEXT_BYTES]; /* names separated by one space */
+    char classes[CONFIG_TEXT_BYTES]; /* as in the configuration, see classes.h */
 };
 
 /* class_names: NULL, or model->outputs names. The struct must not be moved afterwards. */

@@ -1,6 +1,7 @@
 /* Builds what a node needs before it opens a socket; see prepare.h. Blocks on files. */
 #include "prepare.h"
 
+#include "classes.h"
 #include "control.h"
 
 #include "sgp/dot.h"
@@ -176,8 +177,6 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
 
 /* Rows and model. */
 
-#define CLASS_SEPARATORS " \t,"
-
 static bool is_utf8(const char *text)
 {
     json_t *string = json_string(text);
@@ -185,29 +184,15 @@ static bool is_utf8(const char *text)
     return string != NULL;
 }
 
-static int split_classes(struct prepared *p, struct sgp_error *error)
+static int read_classes(struct prepared *p, struct sgp_error *error)
 {
     const char *text = p->config->classes;
-    uint32_t count = 0;
+    struct sgp_error why = {0};
     if (!is_utf8(text)) /* they go into the model's file, whose header is JSON */
         return config_fail(p->config, CONFIG_ID_CLASSES, error, SGP_E_CONFIG,
             "the names are not UTF-8; save this file and the data as UTF-8");
-    for (const char *c = text; *(c += strspn(c, CLASS_SEPARATORS)); count++)
-        c += strcspn(c, CLASS_SEPARATORS);
-    if (count == 0)
-        return 0;
-    p->class_names = calloc(count, sizeof *p->class_names);
-    if (!p->class_names)
-        return sgp_fail(error, -ENOMEM, "%s: out of memory", p->config->file);
-    for (const char *c = text; *(c += strspn(c, CLASS_SEPARATORS));) {
-        size_t length = strcspn(c, CLASS_SEPARATORS);
-        char *name = strndup(c, length);
-        if (!name)
-            return sgp_fail(error, -ENOMEM, "%s: out of memory", p->config->file);
-        p->class_names[p->class_count++] = name;
-        c += length;
-    }
-    return 0;
+    int code = classes_split(text, &why, &p->class_names, &p->class_count);
+    return code < 0 ? config_fail(p->config, CONFIG_ID_CLASSES, error, code, "%s", why.text) : 0;
 }
 
 static const char *given(const char *text)
@@ -220,7 +205,7 @@ static const char *given(const char *text)
 static int count_classes(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
-    int code = split_classes(p, error);
+    int code = read_classes(p, error);
     if (code < 0)
         return code;
     if (p->class_count > 0 && p->class_count != p->model.outputs)
@@ -478,9 +463,7 @@ void prepared_finish(struct prepared *p)
     sgp_dataset_destroy(p->test);
     sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
-    for (uint32_t i = 0; p->class_names && i < p->class_count; i++)
-        free(p->class_names[i]);
-    free(p->class_names);
+    classes_free(p->class_names, p->class_count);
     *p = (struct prepared){0};
 }
 
@@ -509,50 +492,4 @@ void prepared_control_model(const struct prepared *p, struct control_model *ret_
         .columns = *p->config->labels ? 0 : sgp_dataset_scaling_digest(p->train),
         .missing = p->config->missing,
         .classifies = p->train->classes > 0};
-}
-
-/* The summary of --check. */
-
-static void print_bytes(FILE *stream, const char *name, uint64_t bytes)
-{
-    (void)fprintf(stream, "  %-28s %10.1f MiB\n", name, (double)bytes / (1 << 20));
-}
-
-static void print_topology(FILE *stream, const struct prepared *p)
-{
-    const struct sgp_analysis *analysis = &p->analysis;
-    (void)fprintf(stream,
-        "topology   %s: %" PRIu32 " nodes, %" PRIu32 " phases, %" PRId64 " rounds per cycle\n",
-        p->config->topology, analysis->nodes, analysis->phases, analysis->rounds_per_cycle);
-    if (analysis->exact_average_rounds != SGP_ROUND_NONE)
-        (void)fprintf(stream, "           averages exactly in %" PRId64 " rounds\n",
-            analysis->exact_average_rounds);
-    else if (!isnan(analysis->contraction_per_cycle))
-        (void)fprintf(stream, "           disagreement shrinks by %.3g per cycle\n",
-            analysis->contraction_per_cycle);
-}
-
-void prepared_print(FILE *stream, const struct prepared *p)
-{
-    char layers[SGP_MODEL_TEXT_BYTES];
-    sgp_model_text(&p->model, layers);
-    (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), listens on %s\n",
-        p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
-    print_topology(stream, p);
-    (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
-    (void)fprintf(stream, "data       %" PRIu64 " rows of %" PRIu32 " features to train on, ",
-        p->train->rows, p->train->features);
-    if (p->test)
-        (void)fprintf(stream, "%" PRIu64 " to test on\n", p->test->rows);
-    else
-        (void)fprintf(stream, "none to test on\n");
-    (void)fprintf(stream,
-        "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64 " steps\n",
-        p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
-    (void)fprintf(stream, "memory\n");
-    for (uint32_t i = 0; i < p->term_count; i++)
-        print_bytes(stream, p->terms[i].name, p->terms[i].bytes);
-    print_bytes(stream, "sum", p->memory_bytes);
-    for (uint32_t i = 0; i < p->warning_count; i++)
-        (void)fprintf(stream, "warning: %s\n", p->warnings[i]);
 }

@@ -92,6 +92,7 @@ Test(config, values_of_every_kind)
                         "shards = dirichlet:0.5\n"
                         "classes = a b\n"
                         "   c d   # the rest\n"
+                        "   \"e f\"   ; and more\n"
                         "missing = mean\n"
                         "[optimizer]\n"
                         "kind = sgd\n"
@@ -111,7 +112,7 @@ Test(config, values_of_every_kind)
     cr_assert(eq(int, (int)c.loss, SGP_LOSS_MSE));
     cr_assert(eq(int, (int)c.shards.kind, SGP_SHARD_DIRICHLET));
     cr_assert(eq(dbl, c.shards.alpha, 0.5));
-    cr_assert(eq(str, c.classes, "a b c d"));
+    cr_assert(eq(str, c.classes, "a b c d \"e f\""));
     cr_assert(eq(int, (int)c.missing, SGP_MISSING_MEAN));
     cr_assert(eq(int, (int)c.optimizer, SGP_OPTIMIZER_SGD));
     cr_assert(eq(dbl, c.weight_decay, 1e-4));

@@ -1,5 +1,6 @@
 /* From a configuration to a node ready to start: the figures, and every refusal word for word. Files
  * are written into a directory of the test's own. */
+#include "classes.h"
 #include "prepare.h"
 
 #include <criterion/criterion.h>
@@ -224,6 +225,63 @@ Test(prepare, addresses_that_nobody_reaches)
         &p, "neighbours dial port 7311 by the topology, and this node listens on port 7000");
     prepared_finish(&p);
     config_finish(&config);
+}
+
+static void expect_classes(const char *classes, const char *first, const char *second)
+{
+    char data[256];
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    (void)snprintf(
+        data, sizeof data, "train = rows.csv\nlabel = kind\nclasses = %s\nholdout = 0.2", classes);
+    cr_assert(
+        eq(int, build((struct parts){.data = data}, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.class_count, 2));
+    cr_assert(eq(str, p.class_names[0], (char *)first));
+    cr_assert(eq(str, p.class_names[1], (char *)second));
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+Test(prepare, class_names_with_blanks_stand_in_quotes)
+{
+    write_file(
+        "rows.csv", "a,b,kind\n1,1,New York\n1,2,\"so, \"\"so\"\"\"\n2,1,New York\n2,2,New York\n");
+    expect_classes("\"New York\" \"so, \"\"so\"\"\"", "New York", "so, \"so\"");
+    expect_classes("\"New York\",\n  \"so, \"\"so\"\"\" ; both", "New York", "so, \"so\"");
+    write_file("rows.csv", "a,b,kind\n1,1,\"5\"\"\"\n1,2,x\n2,1,x\n2,2,x\n");
+    expect_classes("5\" \"x\"", "5\"", "x");
+    static const char *const bad[][2] = {
+        {"\"New York", "the quote before 'New York' is never closed; "
+                       "close it, and mind that a blank and # or ; begin a comment"},
+        {"\"New\"York", "'York' follows a closing quote; a blank or a comma would be right, and a "
+                        "quote within quotes is written twice"},
+        {"x \"\"", "a name is empty; name the class"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char data[128], message[256];
+        (void)snprintf(
+            data, sizeof data, "train = rows.csv\nlabel = kind\nclasses = %s", bad[i][0]);
+        (void)snprintf(message, sizeof message, "n.conf:12: [data] classes: %s", bad[i][1]);
+        expect_refusal((struct parts){.data = data}, SGP_E_CONFIG, message);
+    }
+}
+
+/* A model's file says the names as a configuration would. */
+Test(prepare, class_names_are_joined_as_they_were_split)
+{
+    static const char *const texts[] = {
+        "a b", "5\" x", "\"New York\" b", "\"so, \"\"so\"\"\" \"\"\"x\""};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char text[64];
+        char **names = NULL;
+        uint32_t count = 0;
+        cr_assert(eq(int, classes_split(texts[i], NULL, &names, &count), 0));
+        cr_assert(eq(u32, count, 2));
+        classes_join(names, count, text, strlen(texts[i]) + 1);
+        cr_assert(eq(str, text, (char *)texts[i]));
+        classes_free(names, count);
+    }
 }
 
 static uint32_t warnings_of(const char *train, const char *rest, const char *part)

@@ -1,0 +1,49 @@
+/* What `sgpd --check` writes: what will run, its memory term by term, and every warning. */
+#include "prepare.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void print_bytes(FILE *stream, const char *name, uint64_t bytes)
+{
+    (void)fprintf(stream, "  %-28s %10.1f MiB\n", name, (double)bytes / (1 << 20));
+}
+
+static void print_topology(FILE *stream, const struct prepared *p)
+{
+    const struct sgp_analysis *analysis = &p->analysis;
+    (void)fprintf(stream,
+        "topology   %s: %" PRIu32 " nodes, %" PRIu32 " phases, %" PRId64 " rounds per cycle\n",
+        p->config->topology, analysis->nodes, analysis->phases, analysis->rounds_per_cycle);
+    if (analysis->exact_average_rounds != SGP_ROUND_NONE)
+        (void)fprintf(stream, "           averages exactly in %" PRId64 " rounds\n",
+            analysis->exact_average_rounds);
+    else if (!isnan(analysis->contraction_per_cycle))
+        (void)fprintf(stream, "           disagreement shrinks by %.3g per cycle\n",
+            analysis->contraction_per_cycle);
+}
+
+void prepared_print(FILE *stream, const struct prepared *p)
+{
+    char layers[SGP_MODEL_TEXT_BYTES];
+    sgp_model_text(&p->model, layers);
+    (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), listens on %s\n",
+        p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
+    print_topology(stream, p);
+    (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
+    (void)fprintf(stream, "data       %" PRIu64 " rows of %" PRIu32 " features to train on, ",
+        p->train->rows, p->train->features);
+    if (p->test)
+        (void)fprintf(stream, "%" PRIu64 " to test on\n", p->test->rows);
+    else
+        (void)fprintf(stream, "none to test on\n");
+    (void)fprintf(stream,
+        "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64 " steps\n",
+        p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
+    (void)fprintf(stream, "memory\n");
+    for (uint32_t i = 0; i < p->term_count; i++)
+        print_bytes(stream, p->terms[i].name, p->terms[i].bytes);
+    print_bytes(stream, "sum", p->memory_bytes);
+    for (uint32_t i = 0; i < p->warning_count; i++)
+        (void)fprintf(stream, "warning: %s\n", p->warnings[i]);
+}
