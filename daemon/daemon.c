@@ -356,8 +356,11 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     code = open_all(&daemon, &error);
     if (code == 0) {
         start_timers(&daemon);
-        sgp_log(&log->sink, SGP_LEVEL_INFO, "event=start listen=%s control=\"%s\" parameters=%llu",
-            config->listen, config->socket, (unsigned long long)prepared->parameters);
+        char rows[SGP_TEXT_BYTES];
+        prepared_rows_text(prepared, rows);
+        sgp_log(&log->sink, SGP_LEVEL_INFO,
+            "event=start listen=%s control=\"%s\" parameters=%llu data=\"%s\"", config->listen,
+            config->socket, (unsigned long long)prepared->parameters, rows);
         daemon_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
         notify_ready();
         notes_status_line(&daemon);

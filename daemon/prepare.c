@@ -254,7 +254,7 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .node_index = p->self,
         .node_count = p->topology->node_count,
         .seed = config->seed};
-    code = sgp_data_load(&options, &why, &p->train, &p->test);
+    code = sgp_data_load(&options, &why, &p->data);
     if (code == SGP_E_CONFIG)
         return config_fail(config, CONFIG_ID_TRAIN, error, code, "%s", why.text);
     if (code == 0 && strcmp(config->scale, "none") != 0)
@@ -265,13 +265,13 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
 static int check_goal(struct prepared *p, struct sgp_error *error)
 {
     bool goal = !isnan(p->config->stop_at_accuracy);
-    if (goal && !p->test)
+    if (goal && !p->data.test)
         return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
             "there is nothing to test on; give [data] test or holdout");
-    if (goal && p->train->classes == 0)
+    if (goal && p->data.train->classes == 0)
         return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
             "there is no accuracy without classes; remove it, or give [data] classes");
-    if (!p->test)
+    if (!p->data.test)
         warn(p, "nothing to test on: test loss and accuracy will stay unknown; give [data] test or "
                 "holdout");
     return 0;
@@ -281,10 +281,11 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    int code = sgp_model_init(&p->model, config->layers, config->loss, p->train->features, &why);
+    int code =
+        sgp_model_init(&p->model, config->layers, config->loss, p->data.train->features, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
-    uint32_t outputs = p->train->classes ? p->train->classes : p->train->targets;
+    uint32_t outputs = p->data.train->classes ? p->data.train->classes : p->data.train->targets;
     if (outputs == 0)
         return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
             "%s has rows without labels; give labels = FILE (IDX) or label = COLUMN (CSV)",
@@ -294,10 +295,10 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
             "the last layer has %" PRIu32 " outputs, and the rows of %s need %" PRIu32
             "; make the last layer dense %" PRIu32,
             p->model.outputs, config->train, outputs, outputs);
-    if (p->test && p->test->features != p->train->features)
+    if (p->data.test && p->data.test->features != p->data.train->features)
         return config_fail(config, CONFIG_ID_TEST, error, SGP_E_DATA,
             "%s has rows of %" PRIu32 " features, and %s of %" PRIu32 "; use files of one kind",
-            config->test, p->test->features, config->train, p->train->features);
+            config->test, p->data.test->features, config->train, p->data.train->features);
     p->parameters = p->model.parameters;
     return check_goal(p, error);
 }
@@ -307,7 +308,7 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 static int prepare_rounds(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
-    uint64_t rows = p->train->rows;
+    uint64_t rows = p->data.train->rows;
     uint64_t batch = config->batch < rows ? config->batch : rows;
     p->steps_per_epoch = (rows + batch - 1) / batch;
     uint64_t steps = config->epochs * p->steps_per_epoch; /* at most 1e6 * 2^32 */
@@ -353,8 +354,8 @@ static int prepare_learner(struct prepared *p, struct sgp_error *error)
         .threads = (uint32_t)config->threads,
         .seed = config->seed,
         .node = p->self,
-        .train = p->train,
-        .evaluation = p->test};
+        .train = p->data.train,
+        .evaluation = p->data.test};
     int code = prepare_schedule(p, error, &settings.schedule);
     if (code < 0)
         return code;
@@ -365,8 +366,8 @@ static int prepare_learner(struct prepared *p, struct sgp_error *error)
     p->trainer = sgp_learner_trainer(p->learner);
     p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
         .loss = sgp_model_loss_digest(&p->model),
-        .classes = sgp_dataset_classes_digest(p->train),
-        .scaling = sgp_dataset_scaling_digest(p->train),
+        .classes = sgp_dataset_classes_digest(p->data.train),
+        .scaling = sgp_dataset_scaling_digest(p->data.train),
         .topology = p->topology->digest,
         .learning_rate = config->learning_rate,
         .batch = (uint32_t)config->batch};
@@ -404,8 +405,8 @@ static void sum_memory(struct prepared *p)
     add_term(p, "snapshots", p->needs.snapshots * vector);
     add_term(p, "receive buffers", p->needs.receives * vector);
     add_term(p, "rows in the network", sgp_learner_workspace(p->learner));
-    add_term(p, "training rows", rows_bytes(p->train));
-    add_term(p, "test rows", rows_bytes(p->test));
+    add_term(p, "training rows", rows_bytes(p->data.train));
+    add_term(p, "test rows", rows_bytes(p->data.test));
 }
 
 /* The whole. */
@@ -459,8 +460,8 @@ void prepared_swap_place(
 void prepared_finish(struct prepared *p)
 {
     sgp_learner_destroy(p->learner);
-    sgp_dataset_destroy(p->train);
-    sgp_dataset_destroy(p->test);
+    sgp_dataset_destroy(p->data.train);
+    sgp_dataset_destroy(p->data.test);
     sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
     classes_free(p->class_names, p->class_count);
@@ -489,7 +490,7 @@ void prepared_control_model(const struct prepared *p, struct control_model *ret_
     *ret_control_model = (struct control_model){.model = &p->model,
         .class_names = p->class_names,
         .scaling = p->scaling,
-        .columns = *p->config->labels ? 0 : sgp_dataset_scaling_digest(p->train),
+        .columns = *p->config->labels ? 0 : sgp_dataset_scaling_digest(p->data.train),
         .missing = p->config->missing,
-        .classifies = p->train->classes > 0};
+        .classifies = p->data.train->classes > 0};
 }

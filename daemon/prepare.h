@@ -32,8 +32,7 @@ struct prepared {
     uint32_t self;
     const struct sgp_method *method;
     struct sgp_analysis analysis;
-    struct sgp_dataset *train;   /* this node's rows */
-    struct sgp_dataset *test;    /* NULL: nothing to evaluate on */
+    struct sgp_data data;
     struct sgp_scaling *scaling; /* NULL: features are taken as they are */
     struct sgp_model model;
     struct sgp_learner *learner; /* over the three above; owned */
@@ -76,6 +75,9 @@ void prepared_node_config(const struct prepared *prepared, struct sgp_node_confi
 struct control_model;
 void prepared_control_model(
     const struct prepared *prepared, struct control_model *ret_control_model);
+
+/* Which part of the file this node trains and tests on: "85 of 337 rows (round-robin, part 1 of 4)". */
+void prepared_rows_text(const struct prepared *prepared, char text[SGP_TEXT_BYTES]);
 
 /* The summary of `sgpd --check`: what will run, its memory term by term, and every warning. */
 void prepared_print(FILE *stream, const struct prepared *prepared);

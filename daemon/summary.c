@@ -23,18 +23,35 @@ static void print_topology(FILE *stream, const struct prepared *p)
             analysis->contraction_per_cycle);
 }
 
+void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
+{
+    char shards[SGP_SHARDS_TEXT_BYTES];
+    if (p->config->shards.kind == SGP_SHARD_NONE) {
+        (void)snprintf(text, SGP_TEXT_BYTES, "%" PRIu64 " rows (all of the file: shards = none)",
+            p->data.own_rows);
+        return;
+    }
+    sgp_shards_text(&p->config->shards, shards);
+    (void)snprintf(text, SGP_TEXT_BYTES,
+        "%" PRIu64 " of %" PRIu64 " rows (%s, part %" PRIu32 " of %" PRIu32 ")", p->data.own_rows,
+        p->data.file_rows, shards, p->self + 1, p->topology->node_count);
+}
+
 void prepared_print(FILE *stream, const struct prepared *p)
 {
     char layers[SGP_MODEL_TEXT_BYTES];
+    char rows[SGP_TEXT_BYTES];
     sgp_model_text(&p->model, layers);
+    prepared_rows_text(p, rows);
     (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), listens on %s\n",
         p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
     print_topology(stream, p);
     (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
-    (void)fprintf(stream, "data       %" PRIu64 " rows of %" PRIu32 " features to train on, ",
-        p->train->rows, p->train->features);
-    if (p->test)
-        (void)fprintf(stream, "%" PRIu64 " to test on\n", p->test->rows);
+    (void)fprintf(stream,
+        "data       %s\n           %" PRIu64 " rows of %" PRIu32 " features to train on, ", rows,
+        p->data.train->rows, p->data.train->features);
+    if (p->data.test)
+        (void)fprintf(stream, "%" PRIu64 " to test on\n", p->data.test->rows);
     else
         (void)fprintf(stream, "none to test on\n");
     (void)fprintf(stream,

@@ -166,6 +166,10 @@ struct sgp_shards {
 SGP_API int sgp_shards_parse(
     const char *text, struct sgp_error *error, struct sgp_shards *ret_shards);
 
+/* The word again, for people: A with six digits. */
+#define SGP_SHARDS_TEXT_BYTES 40u
+SGP_API void sgp_shards_text(const struct sgp_shards *shards, char text[SGP_SHARDS_TEXT_BYTES]);
+
 /* The rows of a node: ascending indices in *ret_rows (caller frees with free()), *ret_count >= 1 of
  * them. Over all nodes of one (shards, labels, seed) each row appears exactly once, and every machine
  * computes the same: integers and exactly rounded arithmetic only. `labels` (rows, each below
@@ -198,11 +202,17 @@ struct sgp_data_options {
     uint64_t seed; /* of the fleet: shards are drawn from it */
 };
 
-/* Read what the options name, keep the rows of this node, and hold out or read what to evaluate on.
- * *ret_test is NULL if there is nothing to evaluate on. The training file is read whole, then only
- * the node's rows stay in memory. Errors as the readers', and SGP_E_CONFIG for options that do not
- * go together, with *error set. */
-SGP_API int sgp_data_load(const struct sgp_data_options *options, struct sgp_error *error,
-    struct sgp_dataset **ret_train, struct sgp_dataset **ret_test);
+struct sgp_data {
+    struct sgp_dataset *train; /* this node's rows */
+    struct sgp_dataset *test;  /* NULL: nothing to evaluate on */
+    uint64_t file_rows;        /* of the training file, but for those that were dropped */
+    uint64_t own_rows;         /* this node's part of them, with what is held out */
+};
+
+/* Read what the options name, keep the rows of this node, and hold out or read what to evaluate on. The
+ * training file is read whole, then only the node's rows stay in memory. The caller destroys both tables.
+ * Errors as the readers', and SGP_E_CONFIG for options that do not go together, with *error set. */
+SGP_API int sgp_data_load(
+    const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *ret_data);
 
 #endif

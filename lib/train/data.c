@@ -49,91 +49,82 @@ static int table_read(const struct sgp_data_options *options, const struct sgp_s
 
 /* Replace the whole table by this node's rows. */
 static int keep_own(
-    const struct sgp_data_options *options, struct sgp_error *error, struct sgp_dataset **dataset)
+    const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *data)
 {
-    const struct sgp_dataset *whole = *dataset;
+    const struct sgp_dataset *whole = data->train;
     struct sgp_shards shards = options->shards;
+    data->file_rows = data->own_rows = whole->rows;
     if (!shards.kind)
         shards.kind = SGP_SHARD_ROUND_ROBIN;
     if (shards.kind == SGP_SHARD_NONE || options->node_count == 1)
         return 0;
     uint32_t *rows = NULL;
-    uint64_t count = 0;
     int status = sgp_shard_rows(&shards, whole->labels, whole->rows, whole->classes,
-        options->node_index, options->node_count, options->seed, error, &rows, &count);
+        options->node_index, options->node_count, options->seed, error, &rows, &data->own_rows);
     if (status < 0)
         return status;
     struct sgp_dataset *own = NULL;
-    status = sgp_dataset_subset(whole, rows, count, &own);
+    status = sgp_dataset_subset(whole, rows, data->own_rows, &own);
     free(rows);
     if (status < 0)
         return sgp_fail(error, status, "%s: out of memory", options->train);
-    sgp_dataset_destroy(*dataset);
-    *dataset = own;
+    sgp_dataset_destroy(data->train);
+    data->train = own;
     return 0;
 }
 
 /* The test table, which must be like the training table; or rows held out of that. */
 static int find_test(const struct sgp_data_options *options, const struct sgp_scaling *scaling,
-    struct sgp_error *error, struct sgp_dataset **train, struct sgp_dataset **ret_test)
+    struct sgp_error *error, struct sgp_data *data)
 {
+    struct sgp_dataset *train = data->train;
     if (!options->test) {
-        struct sgp_dataset *kept = NULL;
-        struct sgp_dataset *held = NULL;
         if (options->holdout <= 0)
             return 0;
         int status = sgp_dataset_split(
-            *train, options->holdout, options->seed, options->node_index, &kept, &held);
+            train, options->holdout, options->seed, options->node_index, &data->train, &data->test);
         if (status < 0)
             return sgp_fail(error, status, "%s: out of memory", options->train);
-        sgp_dataset_destroy(*train);
-        *train = kept;
-        *ret_test = held;
+        sgp_dataset_destroy(train);
         return 0;
     }
-    struct sgp_dataset *test = NULL;
     int status = table_read(
-        options, scaling, options->test, options->test_labels, (*train)->classes, error, &test);
+        options, scaling, options->test, options->test_labels, train->classes, error, &data->test);
     if (status < 0)
         return status;
-    if (test->features != (*train)->features || test->scaling_digest != (*train)->scaling_digest) {
-        status = sgp_fail(error, SGP_E_DATA,
+    const struct sgp_dataset *test = data->test;
+    if (test->features != train->features || test->scaling_digest != train->scaling_digest)
+        return sgp_fail(error, SGP_E_DATA,
             "%s: other columns (%u features) than %s (%u features); both must have the same, in "
-            "the "
-            "same order",
-            options->test, test->features, options->train, (*train)->features);
-        sgp_dataset_destroy(test);
-        return status;
-    }
-    *ret_test = test;
+            "the same order",
+            options->test, test->features, options->train, train->features);
     return 0;
 }
 
-int sgp_data_load(const struct sgp_data_options *options, struct sgp_error *error,
-    struct sgp_dataset **ret_train, struct sgp_dataset **ret_test)
+int sgp_data_load(
+    const struct sgp_data_options *options, struct sgp_error *error, struct sgp_data *ret_data)
 {
     sgp_assert(options->node_index < options->node_count);
     int status = options_check(options, error);
     if (status < 0)
         return status;
     struct sgp_scaling *scaling = NULL;
-    struct sgp_dataset *train = NULL;
-    struct sgp_dataset *test = NULL;
+    struct sgp_data data = {.train = NULL};
     if (options->scale && strcmp(options->scale, "none") != 0)
         status = sgp_scaling_read(options->scale, error, &scaling);
     if (status == 0)
-        status = table_read(
-            options, scaling, options->train, options->labels, options->class_count, error, &train);
+        status = table_read(options, scaling, options->train, options->labels, options->class_count,
+            error, &data.train);
     if (status == 0)
-        status = keep_own(options, error, &train);
+        status = keep_own(options, error, &data);
     if (status == 0)
-        status = find_test(options, scaling, error, &train, &test);
+        status = find_test(options, scaling, error, &data);
     sgp_scaling_destroy(scaling);
     if (status < 0) {
-        sgp_dataset_destroy(train);
+        sgp_dataset_destroy(data.train);
+        sgp_dataset_destroy(data.test);
         return status;
     }
-    *ret_train = train;
-    *ret_test = test;
+    *ret_data = data;
     return 0;
 }

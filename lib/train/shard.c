@@ -2,6 +2,7 @@
  * so every machine computes the same. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,16 +13,24 @@
 #define ALPHA_MIN 1e-6
 #define ALPHA_MAX 1e6
 
+static const char *const words[] = {[SGP_SHARD_ROUND_ROBIN] = "round-robin",
+    [SGP_SHARD_CONTIGUOUS] = "contiguous",
+    [SGP_SHARD_SORTED] = "sorted",
+    [SGP_SHARD_DIRICHLET] = "dirichlet",
+    [SGP_SHARD_NONE] = "none"};
+
+void sgp_shards_text(const struct sgp_shards *shards, char text[SGP_SHARDS_TEXT_BYTES])
+{
+    int length = snprintf(text, SGP_SHARDS_TEXT_BYTES, "%s", words[shards->kind]);
+    if (shards->kind == SGP_SHARD_DIRICHLET)
+        snprintf(text + length, SGP_SHARDS_TEXT_BYTES - (size_t)length, ":%g", shards->alpha);
+}
+
 int sgp_shards_parse(const char *text, struct sgp_error *error, struct sgp_shards *ret_shards)
 {
-    static const struct {
-        const char *word;
-        enum sgp_shard_kind kind;
-    } kinds[] = {{"round-robin", SGP_SHARD_ROUND_ROBIN}, {"contiguous", SGP_SHARD_CONTIGUOUS},
-        {"sorted", SGP_SHARD_SORTED}, {"none", SGP_SHARD_NONE}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(text, kinds[i].word) == 0) {
-            *ret_shards = (struct sgp_shards){.kind = kinds[i].kind};
+    for (int kind = SGP_SHARD_ROUND_ROBIN; kind <= SGP_SHARD_NONE; kind++) {
+        if (kind != SGP_SHARD_DIRICHLET && strcmp(text, words[kind]) == 0) {
+            *ret_shards = (struct sgp_shards){.kind = (enum sgp_shard_kind)kind};
             return 0;
         }
     }

@@ -424,10 +424,9 @@ Test(data, options_that_do_not_go_together)
             "[data] holdout = 1: from 0 to less than 1 would be right"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct sgp_dataset *train = NULL;
-        struct sgp_dataset *test = NULL;
+        struct sgp_data data = {.train = NULL};
         error = (struct sgp_error){.code = 0};
-        int status = sgp_data_load(&cases[i].options, &error, &train, &test);
+        int status = sgp_data_load(&cases[i].options, &error, &data);
         cr_assert(eq(int, status, SGP_E_CONFIG));
         cr_assert(eq(str, error.text, (char *)(uintptr_t)cases[i].message));
     }
@@ -450,10 +449,13 @@ Test(data, loads_shards_and_holds_out)
         .shards = {.kind = SGP_SHARD_ROUND_ROBIN},
         .node_index = 1,
         .node_count = 4};
-    struct sgp_dataset *train = NULL;
-    struct sgp_dataset *test = NULL;
+    struct sgp_data data;
     error = (struct sgp_error){.code = 0};
-    cr_assert(eq(int, sgp_data_load(&options, &error, &train, &test), 0), "%s", error.text);
+    cr_assert(eq(int, sgp_data_load(&options, &error, &data), 0), "%s", error.text);
+    struct sgp_dataset *train = data.train;
+    struct sgp_dataset *test = data.test;
+    cr_assert(eq(u64, data.file_rows, 40));
+    cr_assert(eq(u64, data.own_rows, 10));
     cr_assert(eq(u64, train->rows, 8));
     cr_assert(eq(u64, test->rows, 2));
     for (int i = 0; i < 8; i++) {

@@ -240,10 +240,11 @@ Test(idx, reads_fashion_mnist_where_it_is_installed)
         .shards = {.kind = SGP_SHARD_SORTED},
         .node_index = 1,
         .node_count = 4};
-    struct sgp_dataset *train = NULL;
-    struct sgp_dataset *test = NULL;
+    struct sgp_data data;
     error = (struct sgp_error){.code = 0};
-    cr_assert(eq(int, sgp_data_load(&options, &error, &train, &test), 0), "%s", error.text);
+    cr_assert(eq(int, sgp_data_load(&options, &error, &data), 0), "%s", error.text);
+    struct sgp_dataset *train = data.train;
+    struct sgp_dataset *test = data.test;
     cr_assert(eq(u64, train->rows, 15000));
     cr_assert(eq(u32, train->features, 784));
     cr_assert(eq(u32, train->classes, 10));

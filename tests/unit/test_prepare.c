@@ -108,8 +108,8 @@ Test(prepare, a_good_configuration)
     cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
     cr_assert(eq(u32, p.self, 1));
     /* 50 rows over 2 nodes, a fifth of 25 held out. */
-    cr_assert(eq(u64, p.train->rows, 20));
-    cr_assert(eq(u64, p.test->rows, 5));
+    cr_assert(eq(u64, p.data.train->rows, 20));
+    cr_assert(eq(u64, p.data.test->rows, 5));
     cr_assert(eq(u64, p.parameters, 2 * 4 + 4 + 4 * 2 + 2));
     cr_assert(eq(u64, p.steps_per_epoch, 3));
     cr_assert(eq(u64, sgp_learner_steps_per_epoch(p.learner), 3));
@@ -153,7 +153,8 @@ Test(prepare, the_summary_names_what_runs)
     static const char *const parts[] = {"node       n1 (2 of 2), listens on 10.0.0.2:7311\n",
         "2 nodes, 1 phases, 1 rounds per cycle\n", "averages exactly in 1 rounds\n",
         "dense 4 relu, dense 2: 22 parameters\n",
-        "20 rows of 2 features to train on, 5 to test on\n",
+        "data       25 of 50 rows (round-robin, part 2 of 2)\n"
+        "           20 rows of 2 features to train on, 5 to test on\n",
         "3 rounds of 1 steps, 3 epochs of 1 steps\n", "  receive buffers ", "  sum "};
     struct sgp_error error = {0};
     struct config config;
@@ -169,6 +170,28 @@ Test(prepare, the_summary_names_what_runs)
     free(text);
     prepared_finish(&p);
     config_finish(&config);
+}
+
+Test(prepare, the_rows_are_told_whatever_the_shards)
+{
+    static const char *const cases[][2] = {
+        {"contiguous", "25 of 50 rows (contiguous, part 2 of 2)"},
+        {"dirichlet:1e3", "of 50 rows (dirichlet:1000, part 2 of 2)"},
+        {"none", "50 rows (all of the file: shards = none)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char data[128], text[SGP_TEXT_BYTES];
+        struct sgp_error error = {0};
+        struct config config;
+        struct prepared p;
+        (void)snprintf(data, sizeof data,
+            "train = rows.csv\nlabel = kind\nclasses = even odd\nshards = %s", cases[i][0]);
+        cr_assert(
+            eq(int, build((struct parts){.data = data}, &config, &p, &error), 0), "%s", error.text);
+        prepared_rows_text(&p, text);
+        cr_assert(strstr(text, cases[i][1]) != NULL, "%s", text);
+        prepared_finish(&p);
+        config_finish(&config);
+    }
 }
 
 Test(prepare, names_and_counts_that_the_topology_does_not_have)
