@@ -104,12 +104,17 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
         why = sgp_reason_text(note->reason);
     else if (note->note == SGP_NOTE_MISMATCH)
         why = "its topology, learning rate or batch size differs";
+    else if (note->note == SGP_NOTE_OTHER_DATA)
+        why = "both take a part of [data] train, and the files differ: where each node has a file "
+              "of its own, "
+              "set shards = none";
     else if (note->code != 0)
         why = sgp_strerror(note->code);
     bool ended = note->note == SGP_NOTE_REFUSED || will_not_have_us(note);
     struct edge *edge =
         edges_find(daemon, note->link.peer, note->link.direction == SGP_IN ? SGP_IN : SGP_OUT);
-    if ((ended || note->note == SGP_NOTE_MISMATCH) && edge != NULL)
+    bool differs = note->note == SGP_NOTE_MISMATCH || note->note == SGP_NOTE_OTHER_DATA;
+    if ((ended || differs) && edge != NULL)
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
     if (ended)
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",

@@ -370,7 +370,8 @@ static int prepare_learner(struct prepared *p, struct sgp_error *error)
         .scaling = sgp_dataset_scaling_digest(p->data.train),
         .topology = p->topology->digest,
         .learning_rate = config->learning_rate,
-        .batch = (uint32_t)config->batch};
+        .batch = (uint32_t)config->batch,
+        .data = p->data.digest};
     return 0;
 }
 

@@ -74,6 +74,9 @@ SGP_API int sgp_dataset_split(const struct sgp_dataset *dataset, double fraction
 SGP_API uint64_t sgp_dataset_classes_digest(const struct sgp_dataset *dataset);
 SGP_API uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
 
+/* Equal for equal tables of rows: numbers and labels, in their order; the same on every machine. Never 0. */
+SGP_API uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset);
+
 /* ---- IDX (the format of MNIST and its descendants) ------------------------------------------- */
 
 /* Read rows of unsigned bytes (two dimensions or more, all but the first flattened to features) and
@@ -207,6 +210,7 @@ struct sgp_data {
     struct sgp_dataset *test;  /* NULL: nothing to evaluate on */
     uint64_t file_rows;        /* of the training file, but for those that were dropped */
     uint64_t own_rows;         /* this node's part of them, with what is held out */
+    uint64_t digest; /* of all rows of the file as they were read; 0 if no part was cut out */
 };
 
 /* Read what the options name, keep the rows of this node, and hold out or read what to evaluate on. The

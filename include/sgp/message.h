@@ -34,7 +34,7 @@ struct sgp_pulse {
 };
 
 /* What two nodes must share to train one model. The first five must be equal or the connection is
- * refused, naming the one that differs; topology, learning rate and batch only warn. */
+ * refused, naming the one that differs; topology, learning rate, batch and data only warn. */
 struct sgp_fingerprint {
     uint64_t shape; /* layers and parameter count */
     uint64_t loss;
@@ -44,6 +44,8 @@ struct sgp_fingerprint {
     uint64_t topology;
     double learning_rate;
     uint32_t batch;
+    uint64_t
+        data; /* the table that the sender's rows are a part of; 0: they are all of it, or not said */
 };
 
 /* A weight above so many times the number of nodes is absurd. Sound ones can exceed that number a

@@ -163,8 +163,9 @@ enum sgp_note {
                          After LEAVE: it has left (status.left, heir, weight_left) */
     SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
     SGP_NOTE_MIXES, /* peer: at the end its estimate is `factor` away; mixing goes on until round */
-    SGP_NOTE_DISAGREES, /* peer: the same, but mixing has not helped, or may not go on */
-    SGP_NOTE_DISSOLVED, /* of what was inherited, this node took `factor` off its weight */
+    SGP_NOTE_DISAGREES,  /* peer: the same, but mixing has not helped, or may not go on */
+    SGP_NOTE_DISSOLVED,  /* of what was inherited, this node took `factor` off its weight */
+    SGP_NOTE_OTHER_DATA, /* peer: its rows and ours are parts of unlike tables; a warning only */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
@@ -312,7 +313,7 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
                                        tell it; NaN: not known */
     double distance_relative; /* to the longer of the two */
     bool disagrees;           /* it is more than SGP_AGREED */
-    bool mismatch;            /* its topology digest, learning rate or batch differ */
+    bool mismatch;            /* its topology digest, learning rate, batch or data differ */
 };
 /* Links are numbered 0 .. count-1: out-links by peer, then in-links by peer. */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);

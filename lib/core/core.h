@@ -63,6 +63,7 @@ struct sgp_core_link {
     struct sgp_beat ended;  /* what the latest beat said */
     bool ended_told;        /* ours said on this connection that we are through with our rounds */
     bool mismatch;
+    bool other_data; /* both take parts of a table, and it is not one */
     int last_error;
     enum sgp_reason last_reason;
     uint64_t lineage; /* of the peer */

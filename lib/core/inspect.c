@@ -141,8 +141,8 @@ void sgp_node_link_status(
         .shares_returned = link->shares_returned,
         .last_error = link->last_error,
         .last_reason = link->last_reason,
-        .mismatch = link->mismatch,
         .disagrees = sgp_core_disagrees(node, link),
+        .mismatch = link->mismatch || link->other_data,
     };
     ret_status->distance = sgp_core_distance(node, link, &ret_status->distance_relative);
     sgp_node_link_account(node, index, &ret_status->last_number, &ret_status->weight_owed);

@@ -406,6 +406,12 @@ static bool trains_the_same(
         note->link.direction = link->direction;
     }
     link->mismatch = differs;
+    bool apart = own->data != 0 && other->data != 0 && own->data != other->data;
+    if (apart && !link->other_data) {
+        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);
+        note->link.direction = link->direction;
+    }
+    link->other_data = apart;
     return true;
 }
 

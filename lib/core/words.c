@@ -87,6 +87,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_MIXES] = "mixes_on",
         [SGP_NOTE_DISAGREES] = "disagrees",
         [SGP_NOTE_DISSOLVED] = "dissolved",
+        [SGP_NOTE_OTHER_DATA] = "other_data",
     };
     return WORD(words, note);
 }

@@ -68,6 +68,7 @@ static int keep_own(
     free(rows);
     if (status < 0)
         return sgp_fail(error, status, "%s: out of memory", options->train);
+    data->digest = sgp_dataset_digest(whole);
     sgp_dataset_destroy(data->train);
     data->train = own;
     return 0;

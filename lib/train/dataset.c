@@ -281,3 +281,19 @@ uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset)
 {
     return dataset->scaling_digest;
 }
+
+static uint64_t add_array(uint64_t digest, const void *array, uint64_t count, size_t size)
+{
+    return array ? XXH3_64bits_withSeed(array, (size_t)count * size, digest) : digest;
+}
+
+uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset)
+{
+    const uint64_t rows = dataset->rows;
+    uint64_t digest = XXH3_64bits_withSeed("rows", 4, rows);
+    digest = add_array(digest, dataset->bytes, rows, dataset->features);
+    digest = add_array(digest, dataset->floats, rows, dataset->features * sizeof(float));
+    digest = add_array(digest, dataset->labels, rows, sizeof(uint32_t));
+    digest = add_array(digest, dataset->values, rows, dataset->targets * sizeof(float));
+    return digest ? digest : 1;
+}

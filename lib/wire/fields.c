@@ -22,6 +22,10 @@
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_BOOL, PLACE(member)                                       \
     }
+#define LATER_U64(label, member)                                                                   \
+    {                                                                                              \
+        .name = label, .kind = SGP_FIELD_U64, PLACE(member), .most = UINT64_MAX, .later = true     \
+    }
 #define LATER_BOOL(label, member)                                                                  \
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_BOOL, PLACE(member), .later = true                        \
@@ -64,7 +68,8 @@
         U64("classes", member.classes, 0, UINT64_MAX),                                             \
         U64("scaling", member.scaling, 0, UINT64_MAX), U32("method", member.method),               \
         U64("topology", member.topology, 0, UINT64_MAX),                                           \
-        REAL("learning_rate", member.learning_rate, 0), U32("batch", member.batch)
+        REAL("learning_rate", member.learning_rate, 0), U32("batch", member.batch),                \
+        LATER_U64("data", member.data)
 
 static const struct sgp_field pulse_fields[] = {
     STATE("state", pulse.state),

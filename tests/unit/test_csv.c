@@ -432,6 +432,39 @@ Test(data, options_that_do_not_go_together)
     }
 }
 
+/* What neighbours compare: the rows, and neither how they are written nor which part is whose. */
+Test(data, the_digest_is_of_the_whole_table_and_only_of_one_that_is_cut)
+{
+    static const char *const texts[] = {"a,y\n1,red\n2,blue\n", "y,a\r\nred,1.0\r\n\"blue\",2",
+        "a,y\n2,blue\n1,red\n", "a,y\n1,red\n2,green\n"};
+    uint64_t digests[4][2];
+    for (uint32_t i = 0; i < 8; i++) {
+        char path[] = "/tmp/sgp-data-XXXXXX";
+        FILE *file = fdopen(mkstemp(path), "wb");
+        fputs(texts[i / 2], file);
+        fclose(file);
+        struct sgp_data_options options = {.train = path,
+            .label = "y",
+            .class_names = colours,
+            .class_count = 3,
+            .node_index = i % 2,
+            .node_count = 2};
+        struct sgp_data data;
+        cr_assert(eq(int, sgp_data_load(&options, &error, &data), 0), "%s", error.text);
+        digests[i / 2][i % 2] = data.digest;
+        sgp_dataset_destroy(data.train);
+        options.shards.kind = SGP_SHARD_NONE;
+        cr_assert(eq(int, sgp_data_load(&options, &error, &data), 0), "%s", error.text);
+        cr_assert(eq(u64, data.digest, 0));
+        sgp_dataset_destroy(data.train);
+        unlink(path);
+    }
+    for (int i = 0; i < 4; i++) {
+        cr_assert(eq(u64, digests[i][0], digests[i][1]));
+        cr_assert(eq(int, digests[i][0] == digests[0][0], i < 2), "text %d", i);
+    }
+}
+
 Test(data, loads_shards_and_holds_out)
 {
     char path[] = "/tmp/sgp-data-XXXXXX";

@@ -135,6 +135,44 @@ Test(link, another_learning_rate_only_warns)
     close_desk(&desk);
 }
 
+static bool mismatch_of(const struct desk *desk, uint32_t index)
+{
+    struct sgp_peer_status status;
+    sgp_node_link_status(desk->node, index, &status);
+    return status.mismatch;
+}
+
+/* Both cut their part out of a file, and it is not the same file. 0 is not said, or nothing is cut. */
+Test(link, parts_of_other_data_warn_once)
+{
+    const struct {
+        uint64_t own, peers;
+        bool told;
+    } cases[] = {{7, 8, true}, {7, 7, false}, {7, 0, false}, {0, 8, false}};
+    for (size_t i = 0; i < 4; i++) {
+        struct desk desk;
+        struct sgp_topology *topology = pair();
+        struct sgp_node_config config = config_of(topology);
+        config.fingerprint.data = cases[i].own;
+        open_desk(&desk, topology, config);
+        desk.peers.data = cases[i].peers;
+        post_type(&desk, SGP_EVENT_START);
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        const struct sgp_effect *note = find_note(&desk, SGP_NOTE_OTHER_DATA);
+        cr_assert(eq(int, note != NULL, cases[i].told), "case %zu", i);
+        cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+        cr_assert_null(find_note(&desk, SGP_NOTE_MISMATCH));
+        cr_assert(eq(int, mismatch_of(&desk, 1), cases[i].told));
+        post(&desk,
+            (struct sgp_event){
+                .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = SGP_E_CLOSED});
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        cr_assert_null(find_note(&desk, SGP_NOTE_OTHER_DATA), "said once");
+        cr_assert(eq(int, mismatch_of(&desk, 1), cases[i].told));
+        close_desk(&desk);
+    }
+}
+
 /* By whole multiples; fewer rounds than 1024 count as 1024. */
 Test(link, one_that_trains_64_times_as_long_is_refused_when_it_greets)
 {

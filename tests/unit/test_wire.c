@@ -44,7 +44,8 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
     .method = UINT32_MAX,
     .topology = 0x123456789abcdef0,
     .learning_rate = DBL_MAX,
-    .batch = UINT32_MAX};
+    .batch = UINT32_MAX,
+    .data = UINT64_MAX};
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
 
@@ -257,7 +258,7 @@ Test(wire, values_survive_exactly)
 #define GOLDEN_PRINT                                                                               \
     {                                                                                              \
         .shape = UINT64_C(1) << 40, .loss = 2, .classes = 3, .scaling = 4, .method = 1,            \
-        .topology = 5, .learning_rate = 0.05, .batch = 32                                          \
+        .topology = 5, .learning_rate = 0.05, .batch = 32, .data = 6                               \
     }
 
 static const struct {
@@ -271,15 +272,15 @@ static const struct {
              .lineage = 77,
              .parameters = 535818,
              .fingerprint = GOLDEN_PRINT}},
-        "9d534750020001002d00000000000000000000000000000044f5b19c14a8a950"
-        "dc001202c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
-        "040105cb3fa999999999999a20"},
+        "9d534750020001002e000000000000000000000000000000ea5f8e4c3c1a57f3"
+        "dc001302c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
+        "040105cb3fa999999999999a2006"},
     {{.type = SGP_WELCOME,
          .pulse = QUIET,
          .welcome = {.target = "n1", .lineage = 78, .accepted = 4, .fingerprint = GOLDEN_PRINT}},
-        "9d534750020002002600000000000000000000000000000013de9c94015bd912"
-        "dc001102c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
-        "999999999a20"},
+        "9d53475002000200270000000000000000000000000000000232ffb24d1608bf"
+        "dc001202c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
+        "999999999a2006"},
     {{
          .type = SGP_BEAT,
          .pulse = QUIET,
@@ -565,6 +566,26 @@ Test(wire, a_share_of_an_older_peer_asks_for_nothing_and_leaves_nothing)
     body[0] = 0x9c;
     cr_assert(eq(int, decode_body(SGP_SHARE, body, count - 11, &back, &error), SGP_E_FRAME));
     cr_assert(eq(str, error.text, "share frame: the body is not an array of 13 to 64 fields"));
+}
+
+/* Of the first peers of version 2: the last field but one is the last. */
+Test(wire, a_greeting_of_an_older_peer_says_nothing_of_its_data)
+{
+    for (int which = 0; which < 4; which++) {
+        uint8_t frame[SGP_WIRE_FRAME_MAX];
+        struct sgp_message message = sample(which), back;
+        struct sgp_fingerprint *own =
+            which < 2 ? &message.hello.fingerprint : &message.welcome.fingerprint;
+        own->data = 5; /* one byte */
+        size_t count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
+        uint8_t *body = frame + SGP_WIRE_HEADER_BYTES;
+        cr_assert(eq(u8, body[0], 0xdc), "an array of 16 fields and more");
+        cr_assert(zero(int, decode_body(message.type, body, count, &back, NULL)));
+        cr_assert(eq(u64, (which < 2 ? back.hello.fingerprint : back.welcome.fingerprint).data, 5));
+        body[2]--;
+        cr_assert(zero(int, decode_body(message.type, body, count - 1, &back, NULL)));
+        cr_assert(eq(u64, (which < 2 ? back.hello.fingerprint : back.welcome.fingerprint).data, 0));
+    }
 }
 
 static bool name_travels(const char *name)
