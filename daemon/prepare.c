@@ -262,6 +262,30 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
     return code < 0 ? fail_file(config, code, &why, error) : 0;
 }
 
+#define REACH 1000 /* what columns may differ by, and be away from 1 */
+
+/* Steps that suit one column are too long or too short for another that is so much wider or narrower. */
+static int warn_about_columns(struct prepared *p, struct sgp_error *error)
+{
+    struct sgp_reach reach;
+    char narrowest[128] = "";
+    int code = sgp_dataset_reach(p->data.train, &reach);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: out of memory", p->config->train);
+    bool unlike = reach.most / REACH > reach.least;
+    if (!reach.widest || (!unlike && reach.most <= REACH && reach.most * REACH >= 1))
+        return 0;
+    if (unlike)
+        (void)snprintf(narrowest, sizeof narrowest, ", column '%.80s' %.4g", reach.narrowest,
+            (double)reach.least);
+    warn(p,
+        "%s:%u: [data] train: no scale is given, and column '%.80s' reaches %.4g%s; training wants "
+        "columns of like size and near 1: write a scaling file, see sgpd.conf(5)",
+        p->config->file, p->config->lines[CONFIG_ID_TRAIN], reach.widest, (double)reach.most,
+        narrowest);
+    return 0;
+}
+
 static int check_goal(struct prepared *p, struct sgp_error *error)
 {
     bool goal = !isnan(p->config->stop_at_accuracy);
@@ -415,7 +439,8 @@ static void sum_memory(struct prepared *p)
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const stages[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        warn_about_idle_keys, prepare_data, prepare_model, prepare_rounds, prepare_learner};
+        warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model, prepare_rounds,
+        prepare_learner};
     struct prepared p = {.config = config};
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
         int code = stages[i](&p, error);

@@ -35,6 +35,7 @@ struct sgp_dataset {
     float *floats;
     uint32_t *labels;
     float *values;
+    char *names; /* of the features, each with its zero; NULL: they have none, or are scaled */
     uint64_t classes_digest;
     uint64_t scaling_digest;
 };
@@ -76,6 +77,17 @@ SGP_API uint64_t sgp_dataset_scaling_digest(const struct sgp_dataset *dataset);
 
 /* Equal for equal tables of rows: numbers and labels, in their order; the same on every machine. Never 0. */
 SGP_API uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset);
+
+/* The unscaled columns whose greatest magnitude in any row is the largest, and the smallest above 0. Names
+ * belong to the dataset; both are NULL if it has no unscaled columns, or these hold nothing but zeros.
+ * Returns 0 or -ENOMEM. */
+struct sgp_reach {
+    const char *widest;
+    const char *narrowest;
+    float most;  /* the magnitude of the widest */
+    float least; /* that of the narrowest */
+};
+SGP_API int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_reach);
 
 /* ---- IDX (the format of MNIST and its descendants) ------------------------------------------- */
 

@@ -88,17 +88,24 @@ static int no_memory(const struct reading *reading, struct sgp_error *error)
 /* Bind every column but the label, as it is; the digest is that of their names in order. */
 static int bind_plain(struct reading *reading, struct sgp_error *error)
 {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < reading->header.count; i++)
+        bytes += strlen(reading->header.names[i]) + 1;
     reading->bindings = calloc(reading->header.count, sizeof *reading->bindings);
-    if (!reading->bindings)
+    reading->parts.names = malloc(bytes);
+    if (!reading->bindings || !reading->parts.names)
         return no_memory(reading, error);
+    char *name = reading->parts.names;
     uint64_t digest = XXH3_64bits("columns", 7);
     for (uint32_t i = 0; i < reading->header.count; i++) {
         if (i == reading->label_field)
             continue;
         const uint32_t feature = reading->binding_count++;
         reading->bindings[feature] = (struct binding){.field = i, .feature = feature};
-        digest = XXH3_64bits_withSeed(
-            reading->header.names[i], strlen(reading->header.names[i]) + 1, digest);
+        const size_t size = strlen(reading->header.names[i]) + 1;
+        memcpy(name, reading->header.names[i], size);
+        name += size;
+        digest = XXH3_64bits_withSeed(reading->header.names[i], size, digest);
     }
     reading->parts.features = reading->binding_count;
     reading->parts.scaling_digest = digest;
@@ -391,6 +398,7 @@ int sgp_csv_read_dataset(FILE *file, const char *name, const struct sgp_csv_opti
         free(reading.parts.floats);
         free(reading.parts.labels);
         free(reading.parts.values);
+        free(reading.parts.names);
     }
     for (uint32_t i = 0; i < reading.binding_count; i++)
         free(reading.bindings[i].entries);

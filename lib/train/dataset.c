@@ -74,7 +74,22 @@ void sgp_dataset_destroy(struct sgp_dataset *dataset)
     free(dataset->floats);
     free(dataset->labels);
     free(dataset->values);
+    free(dataset->names);
     free(dataset);
+}
+
+/* The name behind one of the names. */
+static const char *next_name(const char *name)
+{
+    return name + strlen(name) + 1;
+}
+
+static uint64_t names_bytes(const struct sgp_dataset *dataset)
+{
+    const char *end = dataset->names;
+    for (uint32_t i = 0; end && i < dataset->features; i++)
+        end = next_name(end);
+    return end ? (uint64_t)(end - dataset->names) : 0;
 }
 
 /* A copy of count elements of size bytes; NULL for NULL, or with *failed set. */
@@ -219,6 +234,7 @@ int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indice
     subset->labels = pick_rows(dataset->labels, indices, count, sizeof(uint32_t), &failed);
     subset->values =
         pick_rows(dataset->values, indices, count, dataset->targets * sizeof(float), &failed);
+    subset->names = copy_array(dataset->names, names_bytes(dataset), 1, &failed);
     if (failed) {
         sgp_dataset_destroy(subset);
         return -ENOMEM;
@@ -296,4 +312,30 @@ uint64_t sgp_dataset_digest(const struct sgp_dataset *dataset)
     digest = add_array(digest, dataset->labels, rows, sizeof(uint32_t));
     digest = add_array(digest, dataset->values, rows, dataset->targets * sizeof(float));
     return digest ? digest : 1;
+}
+
+int sgp_dataset_reach(const struct sgp_dataset *dataset, struct sgp_reach *ret_reach)
+{
+    struct sgp_reach reach = {.widest = NULL};
+    float *most = dataset->names ? calloc(dataset->features, sizeof *most) : NULL;
+    if (dataset->names && !most)
+        return -ENOMEM;
+    const float *row = dataset->floats;
+    for (uint64_t r = 0; most && r < dataset->rows; r++, row += dataset->features)
+        for (uint32_t i = 0; i < dataset->features; i++)
+            most[i] = fmaxf(most[i], fabsf(row[i]));
+    const char *name = dataset->names;
+    for (uint32_t i = 0; most && i < dataset->features; i++, name = next_name(name)) {
+        if (most[i] > reach.most) {
+            reach.most = most[i];
+            reach.widest = name;
+        }
+        if (most[i] > 0 && (!reach.narrowest || most[i] < reach.least)) {
+            reach.least = most[i];
+            reach.narrowest = name;
+        }
+    }
+    free(most);
+    *ret_reach = reach;
+    return 0;
 }

@@ -39,7 +39,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    static const char *const names[] = {"fleet.dot", "rows.csv", "n.conf"};
+    static const char *const names[] = {"fleet.dot", "rows.csv", "scale.json"};
     char path[128];
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", directory, names[i]);
@@ -359,6 +359,61 @@ Test(prepare, settings_without_effect)
                                         "test = rows.csv\nholdout = 0.2"};
     cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
     expect_warning(&p, "n.conf:14: [data] holdout has no effect: test names the rows to test on");
+    prepared_finish(&p);
+    config_finish(&config);
+}
+
+static void write_rows_of(const char *names, const char *row)
+{
+    char rows[2048];
+    int used = snprintf(rows, sizeof rows, "%s,kind\n", names);
+    for (int i = 0; i < 8; i++)
+        used += snprintf(rows + used, sizeof rows - (size_t)used, "%s,%s\n", i ? "0,0,0" : row,
+            i % 2 ? "odd" : "even");
+    write_file("rows.csv", rows);
+}
+
+Test(prepare, columns_of_very_unlike_size)
+{
+    static const struct {
+        const char *row, *part; /* NULL: they may stay as they are */
+    } cases[] = {
+        {"0.95,-900,0", NULL},
+        {"0.5,-1001,0",
+            "n.conf:10: [data] train: no scale is given, and column 'income' reaches 1001, "
+            "column 'age' 0.5; training wants columns of like size and near 1: write a scaling "
+            "file, see sgpd.conf(5)"},
+        {"0.02,21,0", "column 'income' reaches 21, column 'age' 0.02; training"},
+        {"2000,-90000,3000", "column 'income' reaches 9e+04; training"},
+        {"1e-4,2e-4,3e-4", "column 'rest' reaches 0.0003; training"},
+        {"0,0,0", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_rows_of("age,income,rest", cases[i].row);
+        struct parts parts = {.data = "train = rows.csv\nlabel = kind\nclasses = even odd\n"
+                                      "shards = none\ntest = rows.csv"};
+        struct sgp_error error = {0};
+        struct config config;
+        struct prepared p;
+        cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+        cr_assert(
+            eq(u32, p.warning_count, cases[i].part != NULL), "case %zu: %s", i, p.warnings[0]);
+        if (cases[i].part)
+            expect_warning(&p, cases[i].part);
+        prepared_finish(&p);
+        config_finish(&config);
+    }
+    write_file("scale.json", "{\"sgp_scaling\": 1, \"columns\": ["
+                             "{\"name\": \"age\", \"mean\": 0, \"deviation\": 1},"
+                             "{\"name\": \"income\", \"mean\": 0, \"deviation\": 1}]}");
+    write_rows_of("age,income,rest", "0.5,90000,0");
+    struct parts parts = {.data = "train = rows.csv\nlabel = kind\nclasses = even odd\n"
+                                  "shards = none\ntest = rows.csv\nscale = scale.json"};
+    struct sgp_error error = {0};
+    struct config config;
+    struct prepared p;
+    cr_assert(eq(int, build(parts, &config, &p, &error), 0), "%s", error.text);
+    cr_assert(eq(u32, p.warning_count, 0), "who gives a scaling file knows: %s", p.warnings[0]);
     prepared_finish(&p);
     config_finish(&config);
 }
