@@ -214,6 +214,22 @@ static void parse_body(uv_work_t *work)
 
 /* The way of a request, on the loop thread. */
 
+/* JSON has no word for an infinity. */
+static bool are_finite(
+    struct request *request, const float *outputs, uint64_t rows, uint64_t output_count)
+{
+    for (uint64_t i = 0; i < rows * output_count; i++) {
+        if (isfinite(outputs[i]))
+            continue;
+        http_fail(request, MHD_HTTP_BAD_REQUEST,
+            "row %llu: output %llu of the model is not a finite number; the features are too "
+            "large, or the model has diverged",
+            (unsigned long long)(i / output_count + 1), (unsigned long long)(i % output_count + 1));
+        return false;
+    }
+    return true;
+}
+
 static void on_predicted(
     void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count)
 {
@@ -221,7 +237,7 @@ static void on_predicted(
     struct request *request = predict->job.request;
     if (request && code < 0) {
         http_fail_code(request, code);
-    } else if (request) {
+    } else if (request && are_finite(request, outputs, rows, output_count)) {
         sgp_assert(output_count == predict->model.model->outputs);
         http_answer_json(request, render_prediction(&predict->model, outputs, rows));
     }

@@ -348,6 +348,20 @@ static void expect_bad_rows(struct fixture *f, const char *body, const char *mes
     expect_error(ask(f, "POST", "/v1/predict", body), 400, "bad_request", message);
 }
 
+/* The fake adds the features of a row up. */
+Test(control, outputs_that_overflow_are_an_error)
+{
+    struct fixture *f = start();
+    expect_bad_rows(f, "[[1, 2, 3], [3e38, 3e38, 3]]",
+        "row 2: output 1 of the model is not a finite number; the features are too large, or the "
+        "model has diverged");
+    expect_bad_rows(f, "a,b,c\n-3e38,-3e38,1\n",
+        "row 1: output 1 of the model is not a finite number; the features are too large, or the "
+        "model has diverged");
+    json_decref(parse_answer(ask(f, "POST", "/v1/predict", "[[3e38,1,1]]"), 200));
+    finish(f);
+}
+
 Test(control, predict_refuses_bad_rows)
 {
     struct fixture *f = start();
