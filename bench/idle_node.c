@@ -96,7 +96,10 @@ static int run(const struct config *config)
     struct sgp_error error = {0};
     struct prepared prepared;
     struct log log;
-    if (prepare(config, &error, &prepared) < 0) {
+    int code = prepare(config, &error, &prepared);
+    if (code == 0 && (code = prepared_learn(&prepared, &error)) < 0)
+        prepared_finish(&prepared);
+    if (code < 0) {
         (void)fprintf(stderr, "sgpd_idle: %s\n", error.text);
         return 1;
     }

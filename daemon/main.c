@@ -99,6 +99,9 @@ static int check(const struct config *config, const struct prepared *prepared)
 static int run(const struct config *config, struct prepared *prepared)
 {
     struct log log;
+    struct sgp_error error = {0};
+    if (prepared_learn(prepared, &error) < 0)
+        return refuse(&error, false);
     log_init(&log, config->log_level, config->name);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log.sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void __attribute__((format(printf, 2, 3))) warn(struct prepared *p, const char *format, ...)
 {
@@ -366,11 +367,18 @@ static int prepare_schedule(
     return 0;
 }
 
-static int prepare_learner(struct prepared *p, struct sgp_error *error)
+static int fail_learner(
+    const struct prepared *p, int code, const struct sgp_error *why, struct sgp_error *error)
+{
+    return sgp_fail(
+        error, code, "%s: %s", p->config->file, why->code ? why->text : sgp_strerror(code));
+}
+
+static int prepare_settings(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    struct sgp_learner_settings settings = {.model = p->model,
+    p->settings = (struct sgp_learner_settings){.model = p->model,
         .optimizer = {.kind = config->optimizer,
             .momentum = config->momentum,
             .weight_decay = config->weight_decay},
@@ -380,14 +388,12 @@ static int prepare_learner(struct prepared *p, struct sgp_error *error)
         .node = p->self,
         .train = p->data.train,
         .evaluation = p->data.test};
-    int code = prepare_schedule(p, error, &settings.schedule);
+    int code = prepare_schedule(p, error, &p->settings.schedule);
     if (code < 0)
         return code;
-    code = sgp_learner_create(&settings, &why, &p->learner);
+    code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
-        return sgp_fail(
-            error, code, "%s: %s", config->file, why.code ? why.text : sgp_strerror(code));
-    p->trainer = sgp_learner_trainer(p->learner);
+        return fail_learner(p, code, &why, error);
     p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
         .loss = sgp_model_loss_digest(&p->model),
         .classes = sgp_dataset_classes_digest(p->data.train),
@@ -429,9 +435,19 @@ static void sum_memory(struct prepared *p)
     add_term(p, "velocity of the optimizer", velocity);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     add_term(p, "receive buffers", p->needs.receives * vector);
-    add_term(p, "rows in the network", sgp_learner_workspace(p->learner));
+    add_term(p, "rows in the network", p->workspace_bytes);
     add_term(p, "training rows", rows_bytes(p->data.train));
     add_term(p, "test rows", rows_bytes(p->data.test));
+}
+
+static void warn_about_memory(struct prepared *p)
+{
+    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
+    if (p->memory_bytes > machine)
+        warn(p,
+            "the node takes %.1f MiB of memory, and this machine has %.1f; make [model] layers or "
+            "[train] batch smaller",
+            (double)p->memory_bytes / (1 << 20), (double)machine / (1 << 20));
 }
 
 /* The whole. */
@@ -440,7 +456,7 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 {
     static int (*const stages[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model, prepare_rounds,
-        prepare_learner};
+        prepare_settings};
     struct prepared p = {.config = config};
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
         int code = stages[i](&p, error);
@@ -450,7 +466,18 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
         }
     }
     sum_memory(&p);
+    warn_about_memory(&p);
     *ret_prepared = p;
+    return 0;
+}
+
+int prepared_learn(struct prepared *p, struct sgp_error *error)
+{
+    struct sgp_error why = {0};
+    int code = sgp_learner_create(&p->settings, &why, &p->learner);
+    if (code < 0)
+        return fail_learner(p, code, &why, error);
+    p->trainer = sgp_learner_trainer(p->learner);
     return 0;
 }
 

@@ -35,10 +35,11 @@ struct prepared {
     struct sgp_data data;
     struct sgp_scaling *scaling; /* NULL: features are taken as they are */
     struct sgp_model model;
-    struct sgp_learner *learner; /* over the three above; owned */
-    struct sgp_trainer *trainer; /* the learner as a trainer */
-    char **class_names;          /* NULL, or one name per output */
-    uint32_t class_count;        /* 0 for regression */
+    struct sgp_learner_settings settings; /* over the three above */
+    struct sgp_learner *learner;          /* owned; NULL before prepared_learn, like the next */
+    struct sgp_trainer *trainer;          /* the learner as a trainer */
+    char **class_names;                   /* NULL, or one name per output */
+    uint32_t class_count;                 /* 0 for regression */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds make */
@@ -48,14 +49,18 @@ struct prepared {
     double weight_least;
     struct prepare_term terms[PREPARE_TERMS_MAX];
     uint32_t term_count;
-    uint64_t memory_bytes; /* the sum of the terms */
+    uint64_t memory_bytes;    /* the sum of the terms */
+    uint64_t workspace_bytes; /* of the learner, beside the vectors of the model */
     char warnings[PREPARE_WARNINGS_MAX][SGP_TEXT_BYTES];
     uint32_t warning_count;
 };
 
-/* Build everything. The config is borrowed and must outlive *ret_prepared. Returns 0; on failure a
- * negative code with *error filled, and *ret_prepared untouched. */
+/* Build everything but the learner, whose parameters may be many. The config is borrowed and must outlive
+ * *ret_prepared. Returns 0; on failure a negative code with *error filled, and *ret_prepared untouched. */
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
+
+/* Then the learner, for a node that runs. 0 or -ENOMEM. */
+int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 
 void prepared_finish(struct prepared *prepared);
 

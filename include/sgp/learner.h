@@ -39,8 +39,14 @@ struct sgp_learner_settings {
 
 struct sgp_learner;
 
-/* Check the settings against each other and the data, set all memory aside, and initialise x.
- * Returns 0; SGP_E_CONFIG, SGP_E_DATA or SGP_E_LIMIT with *error (may be NULL) filled; -ENOMEM. */
+/* Check the settings against each other and the data, and allocate nothing. *ret_workspace: the bytes that a
+ * learner takes beside the vectors of the model, which are for as many rows as it takes at one time on their
+ * way through the network, for training or evaluation, and the order of the training rows. Returns 0;
+ * SGP_E_CONFIG, SGP_E_DATA or SGP_E_LIMIT with *error (may be NULL) filled. */
+SGP_API int sgp_learner_check(
+    const struct sgp_learner_settings *settings, struct sgp_error *error, uint64_t *ret_workspace);
+
+/* Check the settings, set all memory aside, and initialise x. Errors as sgp_learner_check, and -ENOMEM. */
 SGP_API int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_error *error,
     struct sgp_learner **ret_learner);
 SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine */
@@ -50,10 +56,6 @@ SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine *
  * the gradient is not finite; `evaluate` gives it when the loss is not. Without evaluation rows,
  * `evaluate` gives 0 samples and NaN; accuracy is NaN for regression. */
 SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
-
-/* Bytes beside the vectors of the model: as many rows as it takes at one time on their way through the
- * network, for training or evaluation, and the order of the training rows. */
-SGP_API uint64_t sgp_learner_workspace(const struct sgp_learner *learner);
 
 /* ceil(rows / batch): the steps of an epoch. */
 SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);

@@ -32,15 +32,6 @@ struct sgp_learner {
     float *values;          /* of a batch; NULL for classes */
 };
 
-uint64_t sgp_learner_workspace(const struct sgp_learner *learner)
-{
-    const struct sgp_dataset *train = learner->settings.train;
-    uint64_t answers =
-        train->classes > 0 ? sizeof *learner->labels : train->targets * sizeof *learner->values;
-    return learner->network.floats * sizeof(float) + train->rows * sizeof *learner->order +
-           learner->network.rows_max * (sizeof *learner->block + answers);
-}
-
 uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner)
 {
     uint64_t batch = learner->settings.batch;
@@ -267,7 +258,7 @@ static int check_dataset(const struct sgp_model *model, const struct sgp_dataset
     return 0;
 }
 
-static int check(const struct sgp_learner_settings *settings, struct sgp_error *error)
+static int check_settings(const struct sgp_learner_settings *settings, struct sgp_error *error)
 {
     if (settings->batch == 0 || settings->batch > SGP_BATCH_MAX)
         return sgp_fail(error, SGP_E_CONFIG, "a batch of %u rows; give 1 to %u", settings->batch,
@@ -290,15 +281,41 @@ static int check(const struct sgp_learner_settings *settings, struct sgp_error *
     return status;
 }
 
+/* Rows that go through the network at one time, for training or evaluation. */
 static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
 {
+    uint64_t rows = settings->train->rows;
+    uint32_t batch = settings->batch < rows ? settings->batch : (uint32_t)rows;
     uint32_t widest = settings->model.inputs;
     for (uint32_t l = 0; l < settings->model.layer_count; l++)
         if (settings->model.layers[l].outputs > widest)
             widest = settings->model.layers[l].outputs;
     uint32_t block = BLOCK_FLOATS / widest;
     block = block < BLOCK_ROWS ? block : BLOCK_ROWS;
-    return settings->batch > block ? settings->batch : block;
+    return batch > block ? batch : block;
+}
+
+static int fail_memory(int code, struct sgp_error *error)
+{
+    return sgp_fail(
+        error, code, "the model and its batch do not fit in memory: %s", sgp_strerror(code));
+}
+
+int sgp_learner_check(
+    const struct sgp_learner_settings *settings, struct sgp_error *error, uint64_t *ret_workspace)
+{
+    int status = check_settings(settings, error);
+    if (status < 0)
+        return status;
+    const struct sgp_dataset *train = settings->train;
+    uint32_t rows = rows_at_once(settings);
+    uint64_t floats;
+    status = sgp_network_floats(&settings->model, rows, &floats);
+    if (status < 0)
+        return fail_memory(status, error);
+    uint64_t answers = (uint64_t)rows * (train->classes > 0 ? 1 : train->targets);
+    *ret_workspace = (floats + answers) * sizeof(float) + (train->rows + rows) * sizeof(uint32_t);
+    return 0;
 }
 
 /* Set the memory of a checked learner aside. What was allocated before a failure is the caller's
@@ -330,7 +347,8 @@ static int allocate(struct sgp_learner *learner)
 int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_error *error,
     struct sgp_learner **ret_learner)
 {
-    int status = check(settings, error);
+    uint64_t workspace;
+    int status = sgp_learner_check(settings, error, &workspace);
     if (status < 0)
         return status;
     struct sgp_learner *learner = calloc(1, sizeof *learner);
@@ -342,8 +360,7 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
     status = allocate(learner);
     if (status < 0) {
         sgp_learner_destroy(learner);
-        return sgp_fail(error, status, "the model and its batch do not fit in memory: %s",
-            sgp_strerror(status));
+        return fail_memory(status, error);
     }
     openblas_set_num_threads((int)settings->threads);
     sgp_model_initialise(&learner->settings.model, settings->seed, learner->vector.x);

@@ -18,25 +18,38 @@ static uint64_t floats(uint32_t rows, uint32_t columns)
     return ((uint64_t)rows * columns + LINE - 1) / LINE * LINE;
 }
 
-int sgp_network_init(struct sgp_network *network, const struct sgp_model *model, uint32_t rows_max)
+static uint64_t widest_floats(const struct sgp_model *model, uint32_t rows_max)
 {
-    *network = (struct sgp_network){0};
-    uint64_t total = floats(rows_max, model->inputs);
     uint64_t widest = 0;
     for (uint32_t l = 0; l < model->layer_count; l++) {
         uint64_t outputs = floats(rows_max, model->layers[l].outputs);
-        total += outputs;
         widest = outputs > widest ? outputs : widest;
     }
-    total += 2 * widest;
+    return widest;
+}
+
+int sgp_network_floats(const struct sgp_model *model, uint32_t rows_max, uint64_t *ret_floats)
+{
+    uint64_t total = floats(rows_max, model->inputs) + 2 * widest_floats(model, rows_max);
+    for (uint32_t l = 0; l < model->layer_count; l++)
+        total += floats(rows_max, model->layers[l].outputs);
     if (rows_max == 0 || total > SGP_WORKSPACE_FLOATS_MAX)
         return SGP_E_LIMIT;
-    int status = sgp_vector_create(total, &network->memory);
+    *ret_floats = total;
+    return 0;
+}
+
+int sgp_network_init(struct sgp_network *network, const struct sgp_model *model, uint32_t rows_max)
+{
+    *network = (struct sgp_network){0};
+    uint64_t total;
+    int status = sgp_network_floats(model, rows_max, &total);
+    if (status == 0)
+        status = sgp_vector_create(total, &network->memory);
     if (status < 0)
         return status;
     network->model = model;
     network->rows_max = rows_max;
-    network->floats = total;
     network->activations[0] = network->memory;
     float *next = network->memory + floats(rows_max, model->inputs);
     for (uint32_t l = 0; l < model->layer_count; l++) {
@@ -44,7 +57,7 @@ int sgp_network_init(struct sgp_network *network, const struct sgp_model *model,
         next += floats(rows_max, model->layers[l].outputs);
     }
     network->delta[0] = next;
-    network->delta[1] = next + widest;
+    network->delta[1] = next + widest_floats(model, rows_max);
     return 0;
 }
 

@@ -15,11 +15,13 @@
 struct sgp_network {
     const struct sgp_model *model; /* borrowed */
     uint32_t rows_max;
-    uint64_t floats;                        /* of memory */
     float *memory;                          /* owns what the others point into */
     float *activations[SGP_LAYERS_MAX + 1]; /* [0] the features, [l + 1] what layer l puts out */
     float *delta[2]; /* gradients with respect to outputs, of this layer and the one below */
 };
+
+/* The floats of memory that batches of up to rows_max rows take. SGP_E_LIMIT. */
+int sgp_network_floats(const struct sgp_model *model, uint32_t rows_max, uint64_t *ret_floats);
 
 /* Set memory aside for batches of up to rows_max rows. Returns 0, SGP_E_LIMIT or -ENOMEM; on
  * failure *network is all zero. */

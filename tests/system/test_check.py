@@ -2,6 +2,8 @@
 What would keep it from starting is one line and status 6; nothing is made, taken or left behind."""
 import contextlib
 import os
+import re
+import resource
 import socket
 import subprocess
 
@@ -96,6 +98,23 @@ class Place(FleetTest):
             other.listen()
             self.assert_refused("control.socket", f"{self.node.socket}: another daemon answers there")
         self.assertEqual(self.check()[0], 0, "the file is left over, and a start would take its place")
+
+    def test_a_billion_parameters_are_checked_and_not_made(self):
+        """Their memory is named, and none of it is taken; what fits no machine is still refused."""
+        f = self.make(**{"model.layers": "dense 32000 relu, dense 32000, dense 2"})
+        code, out, said = self.check()
+        self.assertEqual((code, said), (0, ""))
+        self.assertIn(f": {6 * 32000 + 32000 + 32000 * 32000 + 32000 + 2 * 32000 + 2} parameters\n", out)
+        peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.assertLess(peak, 2 ** 30, "a quarter of the parameters alone")
+        total = float(re.search(r"  sum +([0-9.]+) MiB", out)[1])
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2 ** 20
+        self.assertEqual("MiB of memory, and this machine has" in out, total > machine, out)
+        f.write_configuration(0, {"model.layers": "dense 65536 relu, " * 8 + "dense 2"}, {})
+        code, out, said = self.check()
+        self.assertEqual((code, out, said.count("\n")), (6, "", 1), said)
+        f.write_configuration(0, {"model.layers": "dense 65536, dense 2", "train.batch": "65536"}, {})
+        self.assertEqual(self.check()[0], 0)
 
     def test_what_another_user_might_do_is_a_warning(self):
         f = self.make()

@@ -193,8 +193,9 @@ Test(learner, learns_clusters_and_predicts_them)
     struct sgp_trainer *trainer = sgp_learner_trainer(learner);
     cr_assert(eq(u64, sgp_learner_steps_per_epoch(learner), 8));
     /* 256 rows at once: features, both layers, two deltas of the wider one; order, block, labels. */
-    cr_assert(eq(u64, sgp_learner_workspace(learner),
-        4 * (256 * (FEATURES + 16 + CLASSES + 2 * 16) + 240 + 2 * 256)));
+    uint64_t workspace;
+    cr_assert(eq(int, sgp_learner_check(&settings, NULL, &workspace), 0));
+    cr_assert(eq(u64, workspace, 4 * (256 * (FEATURES + 16 + CLASSES + 2 * 16) + 240 + 2 * 256)));
     struct sgp_training training = train(trainer, 1.0, 80);
     cr_assert(eq(u64, training.samples, 2400));
     cr_assert(eq(dbl, training.epoch, 10.0));

@@ -112,6 +112,8 @@ Test(prepare, a_good_configuration)
     cr_assert(eq(u64, p.data.test->rows, 5));
     cr_assert(eq(u64, p.parameters, 2 * 4 + 4 + 4 * 2 + 2));
     cr_assert(eq(u64, p.steps_per_epoch, 3));
+    cr_assert(eq(ptr, p.learner, NULL));
+    cr_assert(eq(int, prepared_learn(&p, &error), 0), "%s", error.text);
     cr_assert(eq(u64, sgp_learner_steps_per_epoch(p.learner), 3));
     cr_assert(eq(i64, p.rounds, 5), "ceil(3 epochs * 3 steps / 2 steps a round)");
     cr_assert(eq(dbl, p.weight_least, 1.0));
