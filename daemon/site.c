@@ -3,6 +3,7 @@
 
 #include "control.h"
 #include "listener.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +106,9 @@ int site_check(const struct config *config, struct sgp_error *error, struct site
         code = try_port(config, error, &site);
     if (code == 0)
         code = try_socket(config, error, &site);
-    if (code == 0)
-        *ret_site = site;
-    return code;
+    if (code < 0)
+        return code;
+    unit_check(config, &site);
+    *ret_site = site;
+    return 0;
 }

@@ -3,7 +3,8 @@
  * `sgpd --check` asks; nothing is made, changed or left behind. For an instant it holds the port and a
  * shared lock on the state directory, so a daemon that starts in that instant may fail. What a running
  * sgpd with the same state directory holds is its own and no fault. What this user may not do the
- * daemon's user may, so that is a warning; and directories that the unit makes may be missing.
+ * daemon's user may, so that is a warning; and directories that the unit makes may be missing. What the
+ * unit refuses although this user may do it is a warning too, see unit.h.
  *
  * Thread: the caller's. */
 #ifndef SGPD_SITE_H
@@ -11,7 +12,7 @@
 
 #include "config.h"
 
-#define SITE_WARNINGS_MAX 3u
+#define SITE_WARNINGS_MAX 16u /* of a place, three; of a unit, one for each path and one */
 
 struct site {
     bool running; /* an sgpd uses the state directory now */

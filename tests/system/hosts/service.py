@@ -171,6 +171,23 @@ class Start(Service):
         self.assertEqual(self.show("wrong", "NRestarts"), "0")
         self.assertIn("/etc/sgpd/wrong.conf:16: ", self.journal("-u", "sgpd@wrong"))
 
+    def test_what_the_unit_may_not_read_is_told_by_a_check_before(self):
+        """As root, who may: with the check's warnings the start fails, and without them it does not."""
+        self.host.write("/etc/sgpd/hidden.conf", configuration("n0").replace("/srv/sgpd/", "/root/"))
+        self.host.write("/etc/sgpd/closed.conf", configuration("n0").replace("rows.csv", "closed.csv"))
+        self.host.write("/root/rows.csv", rows())
+        self.host.write("/srv/sgpd/closed.csv", rows(), 0o600)
+        for name, fault in (("n0", None), ("hidden", "sgpd@.service does not see it (ProtectHome=)"),
+                            ("closed", "the user sgpd of sgpd@.service may not read it")):
+            checked = self.host.run("sgpd", "--check", "-c", f"/etc/sgpd/{name}.conf").stdout
+            told = [line for line in checked.splitlines() if "[data] train: " in line]
+            self.assertEqual(len(told), 1 if fault else 0, checked)
+            self.assertTrue(fault is None or fault in told[0], checked)
+            self.assertEqual("service" in checked, fault is not None, checked)
+            started = self.run_("systemctl", "start", f"sgpd@{name}").returncode == 0
+            self.assertEqual(started, fault is None, name)
+            self.assertEqual(self.show(name, "ExecMainStatus"), "0" if started else "78")
+
     def test_without_a_configuration_it_does_not_start(self):
         self.assertNotEqual(self.run_("systemctl", "start", "sgpd@nobody").returncode, 0)
         self.assertEqual(self.show("nobody", "AssertResult"), "no")

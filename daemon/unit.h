@@ -1,0 +1,15 @@
+/* What the installed unit sgpd@.service keeps from a daemon (systemd/sgpd@.service.in): home and temporary
+ * directories are not there for it, it may write to its own directories alone, and it runs as the user sgpd.
+ *
+ * `sgpd --check` asks, mostly as root, who sees and may do all of that. Thread: the caller's; while it looks
+ * as the user sgpd the effective user of the process is another. */
+#ifndef SGPD_UNIT_H
+#define SGPD_UNIT_H
+
+#include "site.h"
+
+/* Add a warning for everything in a configuration of /etc/sgpd, where the unit looks for it, that a start by
+ * systemd would be refused. Of others nothing is said: no unit reads them. */
+void unit_check(const struct config *config, struct site *site);
+
+#endif
