@@ -1,0 +1,88 @@
+"""What is installed is found: the library by pkg-config and the loader, wherever meson was run. And the
+programs are built as those should be that strangers may reach. test_install.py BUILD SOURCE CC PROGRAM..."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import tap
+
+BUILD, SOURCE, COMPILER, *PROGRAMS = sys.argv[1:]
+USER = r"""
+#include <sgp/topology.h>
+#include <stdio.h>
+int main(void)
+{
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t port = 0;
+    return sgp_address_split("there:17", NULL, host, &port) == 0 && printf("%s %d\n", host, port) < 0;
+}
+"""
+
+
+def run(*command, **environment):
+    """What a command printed; it has to end with 0. PKG_CONFIG_PATH and the like are not ours."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("PKG_CONFIG")}
+    result = subprocess.run(command, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env={**clean, **environment})
+    assert result.returncode == 0, f"{command}: {result.returncode}\n{result.stdout}"
+    return result.stdout
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="sgpd-")
+        self.addCleanup(temporary.cleanup)
+        self.directory = temporary.name
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def test_a_fresh_build_folder_installs_where_things_are_looked_for(self):
+        """Also where meson cannot ask dpkg for the directory of libraries, and would take lib64."""
+        os.mkdir(self.path("bin"))
+        with open(self.path("bin", "dpkg-architecture"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexit 1\n")
+        os.chmod(self.path("bin", "dpkg-architecture"), 0o755)
+        run("meson", "setup", self.path("build"), SOURCE, "-Dtests=false", "--buildtype=release",
+            PATH=self.path("bin") + ":" + os.environ["PATH"])
+        installed = json.loads(run("meson", "introspect", "--installed", self.path("build"))).values()
+        place = {os.path.basename(path): os.path.dirname(path) for path in installed}
+        looked_in = run("pkg-config", "--variable", "pc_path", "pkg-config").strip().split(":")
+        self.assertIn(place["sgp.pc"], looked_in)
+        loaded_from = re.findall(r"^(/[^:]+):", run("/sbin/ldconfig", "-v", "-N", "-X"), re.MULTILINE)
+        self.assertIn(place["libsgp.so"], loaded_from)
+
+    def test_a_program_is_made_with_what_pkg_config_says(self):
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
+        [found] = glob.glob(self.path("**", "sgp.pc"), recursive=True)
+        said = run("pkg-config", "--cflags", "--libs", "sgp", PKG_CONFIG_PATH=os.path.dirname(found),
+                   PKG_CONFIG_SYSROOT_DIR=self.directory).split()
+        with open(self.path("user.c"), "w", encoding="utf-8") as file:
+            file.write(USER)
+        run(*COMPILER.split(), self.path("user.c"), "-o", self.path("user"), *said)
+        libraries = os.path.dirname(os.path.dirname(found))
+        self.assertEqual(run(self.path("user"), LD_LIBRARY_PATH=libraries), "there 17\n")
+
+
+@unittest.skipIf(not PROGRAMS, "without optimisation, or with a sanitizer, there are no guards")
+class Guards(unittest.TestCase):
+    def test_symbols_are_bound_at_the_start_and_then_read_only(self):
+        for program in PROGRAMS:
+            self.assertRegex(run("readelf", "-dW", program), r"\((FLAGS|FLAGS_1)\).*\b(BIND_NOW|NOW)\b", program)
+            self.assertIn("GNU_RELRO", run("readelf", "-lW", program), program)
+
+    def test_buffers_are_guarded(self):
+        for program in PROGRAMS:
+            symbols = set(re.findall(r"UND (\w+)", run("readelf", "--dyn-syms", "-W", program)))
+            self.assertIn("__stack_chk_fail", symbols, program)
+            checked = {name for name in symbols if re.fullmatch(r"__\w+_chk", name)}
+            self.assertTrue({"__vsnprintf_chk", "__snprintf_chk"} & checked, (program, checked))
+
+
+if __name__ == "__main__":
+    tap.run_cases([])
