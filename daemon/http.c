@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -164,12 +165,26 @@ static bool may_change(struct request *request)
     return peer.uid == 0 || peer.uid == geteuid();
 }
 
-/* Content-Length as far as it is given and a number; libmicrohttpd has refused the rest. */
-static unsigned long long announced_bytes(struct MHD_Connection *connection)
+/* What the head says of the length of the body. libmicrohttpd has refused a length that is no number. */
+struct framing {
+    unsigned fields; /* that tell the length */
+    bool odd;        /* another coding than chunked, or a name that others read in another way */
+    unsigned long long bytes;
+};
+
+static enum MHD_Result read_framing(
+    void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-    const char *text =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    return text ? strtoull(text, NULL, 10) : 0;
+    (void)kind;
+    struct framing *framing = context;
+    bool length = strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    bool coding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+    framing->fields += length || coding;
+    framing->odd = framing->odd || strpbrk(name, " \t") != NULL ||
+                   (coding && (value == NULL || strcasecmp(value, "chunked") != 0));
+    if (length && value != NULL)
+        framing->bytes = strtoull(value, NULL, 10);
+    return MHD_YES;
 }
 
 /* Find the endpoint, and refuse before the body comes what will be refused anyway. */
@@ -182,9 +197,15 @@ static void begin_request(struct request *request, const char *url, const char *
         if (same && strcmp(endpoints[i].method, method) == 0)
             request->endpoint = &endpoints[i];
     }
+    struct framing framing = {0};
+    (void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_framing, &framing);
     unsigned long long most =
         request->endpoint && request->endpoint->body ? CONTROL_BODY_BYTES_MAX : 0;
-    if (!request->endpoint && path_exists)
+    if (framing.odd || framing.fields > 1) /* where the next request begins, nobody can tell */
+        http_fail(request, MHD_HTTP_BAD_REQUEST,
+            "the length of the body is not plain; give one Content-Length, or Transfer-Encoding: "
+            "chunked, and not both");
+    else if (!request->endpoint && path_exists)
         http_fail(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%.10s is not for %s", method, url);
     else if (!request->endpoint)
         http_fail(request, MHD_HTTP_NOT_FOUND, "there is no %.10s %.100s", method, url);
@@ -192,7 +213,7 @@ static void begin_request(struct request *request, const char *url, const char *
         http_fail(request, MHD_HTTP_FORBIDDEN,
             "only root and the user of the daemon may %s it; reading is for the whole group",
             request->endpoint->path + strlen("/v1/"));
-    else if (announced_bytes(request->connection) > most)
+    else if (framing.bytes > most)
         http_fail(request, MHD_HTTP_CONTENT_TOO_LARGE,
             "the body is larger than the %llu bytes that %s takes", most, url);
 }

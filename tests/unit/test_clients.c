@@ -49,6 +49,56 @@ Test(clients, bodies_over_the_limit)
     finish(f);
 }
 
+static struct answer ask_raw(struct fixture *f, const char *text)
+{
+    int descriptor = dial(f);
+    send_all(f, descriptor, text, strlen(text));
+    return receive(f, descriptor);
+}
+
+/* Two readers of such a head do not agree where its body ends; what one takes for a body, the other
+ * takes for a request: nothing of it may be obeyed. */
+Test(clients, heads_that_leave_the_length_of_the_body_open)
+{
+    struct fixture *f = start();
+    static const char *const fields[] = {
+        "Content-Length: 0\r\nContent-Length: 0\r\n",
+        "Content-Length: 0\r\ncontent-length: 41\r\n",
+        "Content-Length: 0, 0\r\n",
+        "Content-Length: +0\r\n",
+        "Content-Length: \r\n",
+        "Content-Length : 0\r\n",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: identity\r\ntransfer-encoding: Chunked\r\n",
+        "Transfer-Encoding: chunked, identity\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: identity\r\n",
+        "Transfer-Encoding: gzip\r\n",
+        "Transfer-Encoding: \r\n",
+        "Transfer-Encoding : chunked\r\n",
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+            "POST /v1/pause HTTP/1.1\r\nHost: n\r\n%s\r\n0\r\n\r\n"
+            "POST /v1/stop HTTP/1.1\r\nHost: n\r\nConnection: close\r\n\r\n",
+            fields[i]);
+        struct answer answer = ask_raw(f, text);
+        cr_expect(eq(int, answer.status, 400), "%s%s", fields[i], answer.text);
+        cr_expect(zero(u32, f->fake.orders), "%s", fields[i]);
+        f->fake.orders = 0;
+        free(answer.text);
+    }
+    expect_error(ask_raw(f, "GET /v1/status HTTP/1.1\r\nHost: n\r\nContent-Length: 0\r\n"
+                            "Content-Length: 0\r\n\r\n"),
+        400, "bad_request",
+        "the length of the body is not plain; give one Content-Length, or Transfer-Encoding: "
+        "chunked, and not both");
+    finish(f);
+}
+
 static int begin(struct fixture *f, const char *method, const char *path)
 {
     char head[256];
