@@ -12,8 +12,8 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
+import mirror
 import sandbox
 from sandbox import MOUNTS, attempt, call, enter, need
 
@@ -21,7 +21,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import fleet
 
 RELEASE = "bookworm"
-MIRROR = os.environ.get("SGP_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 CACHE = "/var/cache/sgpd-tests"
 # systemd, and what sgpd and sgpctl are linked with.
 PACKAGES = ("systemd,libuv1,libopenblas0-pthread,libmsgpackc2,libcgraph6,libinih1,libjansson4,"
@@ -39,17 +38,14 @@ def release_of(root):
 
 def make_tree(path):
     """debootstrap into `path`; complete or not there at all."""
-    try:
-        urllib.request.urlopen(f"{MIRROR}/dists/{RELEASE}/InRelease", timeout=20).close()
-    except OSError as error:
-        raise unittest.SkipTest(f"no Debian to install from at {MIRROR}: {error}") from None
+    site = mirror.find(RELEASE)
     os.makedirs(CACHE, mode=0o755, exist_ok=True)
     building = tempfile.mkdtemp(dir=CACHE)
     try:
         os.chmod(building, 0o755)
         # In namespaces, so that a broken off run leaves no mounts.
         attempt("debootstrap", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-                "debootstrap", "--variant=minbase", "--include=" + PACKAGES, RELEASE, building, MIRROR)
+                "debootstrap", "--variant=minbase", "--include=" + PACKAGES, RELEASE, building, site)
         for part in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists",
                      "var/cache/apt"):
             shutil.rmtree(os.path.join(building, part))
