@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -147,8 +148,9 @@ static void spoil(struct ledger *ledger, const char *path, const char *what)
     (void)sgp_fail(&ledger->reason, SGP_E_DATA, "%s: %s", path, what);
 }
 
+/* *ret_capacity is left alone unless the file can go on as it is. */
 static int use(struct ledger *ledger, const char *path, const unsigned char *bytes, size_t size,
-    const char *name, struct sgp_error *error)
+    struct sgp_error *error, uint32_t *ret_capacity)
 {
     const struct file_header *header = (const void *)bytes;
     bool sound = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0 &&
@@ -159,47 +161,65 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
         spoil(ledger, path, "not a ledger of this version, or cut off");
         return 0;
     }
-    if (strcmp(header->name, name) != 0)
+    if (strcmp(header->name, ledger->name) != 0)
         return sgp_fail(error, SGP_E_STATE,
             "%s: it is the ledger of node %s, and this is %s; give each node a state_directory of "
             "its own",
-            path, header->name, name);
-    if (is_blank(bytes, header->link_capacity))
+            path, header->name, ledger->name);
+    if (is_blank(bytes, header->link_capacity)) {
+        *ret_capacity = header->link_capacity;
         return 0;
+    }
     const struct file_slot *slot = latest(bytes, header->link_capacity);
     if (slot == NULL) {
         spoil(ledger, path, "damaged (no part of it has a matching checksum)");
         return 0;
     }
-    /* Edges that the topology has no more stay links: what is owed over them is settled. */
-    if (!reserve(&ledger->record, ledger->record.link_capacity + slot->link_count))
+    if (!reserve(&ledger->record, slot->link_count))
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     decode(ledger, slot);
     ledger->found = sgp_record_is_sound(&ledger->record, ledger->topology->node_count) &&
                     ledger->minted >= 0 && ledger->minted <= SGP_NODES_MAX;
-    if (!ledger->found)
+    if (ledger->found)
+        *ret_capacity = header->link_capacity;
+    else
         spoil(ledger, path, "a value of it is out of range");
     return 0;
 }
 
-static int read_file(
-    struct ledger *ledger, const char *path, const char *name, struct sgp_error *error)
+/* The size of a file that can be read, or -errno. */
+static off_t size_of(int fd)
 {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL && errno == ENOENT)
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -errno;
+    if (!S_ISREG(info.st_mode))
+        return S_ISDIR(info.st_mode) ? -EISDIR : -EINVAL;
+    return info.st_size;
+}
+
+/* One that is there and cannot be read may be sound: nothing takes its place. */
+static int read_file(struct ledger *ledger, struct sgp_error *error, uint32_t *ret_capacity)
+{
+    const char *path = ledger->path;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
         return 0;
-    if (file == NULL)
-        return sgp_fail(error, -errno, "%s: cannot be read: %s", path, strerror(errno));
-    size_t most = sizeof(struct file_header) + 2 * slot_size(LINKS_MAX) + 1;
-    long end = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    size_t size = end > 0 && (size_t)end < most ? (size_t)end : 0;
-    unsigned char *bytes = malloc(size + 1);
-    rewind(file);
-    bool whole = bytes != NULL && fread(bytes, 1, size, file) == size;
-    (void)fclose(file);
-    int code = bytes == NULL ? -ENOMEM : 0;
-    if (bytes != NULL)
-        code = use(ledger, path, bytes, whole ? size : 0, name, error);
+    off_t size = size_of(fd);
+    bool fits = size <= (off_t)(sizeof(struct file_header) + 2 * slot_size(LINKS_MAX));
+    unsigned char *bytes = NULL;
+    ssize_t count = 0;
+    int code = size < 0 ? (int)size : 0;
+    if (code == 0 && fits && (bytes = malloc((size_t)size + 1)) == NULL)
+        code = -ENOMEM;
+    if (bytes != NULL && (count = pread(fd, bytes, (size_t)size, 0)) < 0)
+        code = -errno;
+    if (fd >= 0)
+        (void)close(fd);
+    if (code == 0)
+        code = use(ledger, path, bytes, (size_t)count, error, ret_capacity);
+    else
+        (void)sgp_fail(error, code, "%s: cannot be read: %s", path, sgp_strerror(code));
     free(bytes);
     return code;
 }
@@ -252,11 +272,14 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     ledger->sequence = sequence;
 }
 
-static int map(struct ledger *ledger, int fd)
+/* Store to the file from now on. A page that the disk had no room for would end the process later. */
+static int map(struct ledger *ledger, int fd, uint32_t capacity)
 {
+    ledger->slot_bytes = slot_size(capacity);
+    ledger->map_bytes = sizeof(struct file_header) + 2 * ledger->slot_bytes;
     if (ftruncate(fd, (off_t)ledger->map_bytes) < 0)
         return -errno;
-    int code = -posix_fallocate(fd, 0, (off_t)ledger->map_bytes); /* a full disk must say so now */
+    int code = -posix_fallocate(fd, 0, (off_t)ledger->map_bytes);
     if (code < 0)
         return code;
     void *memory = mmap(NULL, ledger->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -266,57 +289,97 @@ static int map(struct ledger *ledger, int fd)
     return 0;
 }
 
+static void begin(struct ledger *ledger, uint32_t capacity)
+{
+    struct file_header header = {.version = VERSION, .link_capacity = capacity};
+    memcpy(header.magic, magic, sizeof magic);
+    memcpy(header.name, ledger->name, sizeof header.name);
+    memcpy(ledger->map, &header, sizeof header);
+    if (ledger->sequence > 0)
+        write_slot(ledger, ledger->sequence);
+    else if (ledger->damaged) /* without a checksum: a start that fails hides nothing */
+        slot_at(ledger, 0)->sequence = 1;
+}
+
 /* A new file under a temporary name, with what was found in the old one, then in its place. */
-static int replace(struct ledger *ledger, struct sgp_error *error)
+static int replace(struct ledger *ledger, uint32_t capacity, struct sgp_error *error)
 {
     const char *path = ledger->path;
     char temporary[PATH_BYTES + 8];
     (void)snprintf(temporary, sizeof temporary, "%s.new", path);
-    int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    (void)unlink(temporary); /* of a process that was killed */
+    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (fd < 0)
         return sgp_fail(error, -errno, "%s: cannot be written: %s", temporary, strerror(errno));
-    ledger->slot_bytes = slot_size(ledger->record.link_capacity);
-    ledger->map_bytes = sizeof(struct file_header) + 2 * ledger->slot_bytes;
-    int code = map(ledger, fd);
+    int code = map(ledger, fd, capacity);
     if (code == 0) {
-        struct file_header header = {
-            .version = VERSION, .link_capacity = ledger->record.link_capacity};
-        memcpy(header.magic, magic, sizeof magic);
-        memcpy(header.name, ledger->name, sizeof header.name);
-        memcpy(ledger->map, &header, sizeof header);
-        if (ledger->sequence > 0)
-            write_slot(ledger, ledger->sequence);
-        else if (ledger->damaged) /* without a checksum: a start that fails hides nothing */
-            slot_at(ledger, 0)->sequence = 1;
+        begin(ledger, capacity);
         code = fsync(fd) < 0 || rename(temporary, path) < 0 ? -errno : 0;
     }
     (void)close(fd);
-    if (code < 0)
-        return sgp_fail(error, code, "%s: cannot be written: %s", temporary, sgp_strerror(code));
-    return 0;
+    if (code == 0)
+        return 0;
+    (void)unlink(temporary);
+    return sgp_fail(error, code, "%s: its %zu bytes cannot be written: %s", path, ledger->map_bytes,
+        sgp_strerror(code));
+}
+
+/* The file that was read, if it can be had: that takes nothing of a disk that may be full. */
+static bool go_on(struct ledger *ledger, uint32_t capacity)
+{
+    int fd = reserve(&ledger->record, capacity) ? open(ledger->path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    int code = map(ledger, fd, capacity);
+    (void)close(fd);
+    return code == 0;
+}
+
+/* Links that were found and are no edges of the topology any more: what is owed over them is settled. */
+static uint32_t count_retired(const struct ledger *ledger, uint32_t self)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ledger->record.link_count; i++) {
+        const struct sgp_record_link *link = &ledger->record.links[i];
+        uint32_t source = link->out ? self : link->peer, target = link->out ? link->peer : self;
+        count += sgp_topology_next_round(ledger->topology, source, target, 0) == SGP_ROUND_NONE;
+    }
+    return count;
+}
+
+/* The file of an earlier process if there is one with enough room, else a new one. */
+static int make(struct ledger *ledger, uint32_t self, uint32_t link_capacity, uint32_t capacity,
+    struct sgp_error *error)
+{
+    uint32_t needed = link_capacity + (ledger->found ? count_retired(ledger, self) : 0);
+    if (capacity >= needed && go_on(ledger, capacity))
+        return 0;
+    if (!reserve(&ledger->record, needed))
+        return sgp_fail(error, -ENOMEM, "%s: out of memory", ledger->path);
+    return replace(ledger, ledger->record.link_capacity, error);
 }
 
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error)
 {
-    const char *name = topology->nodes[self].name;
     size_t path_bytes = strlen(directory) + sizeof "/ledger";
     *ledger = (struct ledger){.topology = topology};
     if (path_bytes > PATH_BYTES)
         return sgp_fail(error, -ENAMETOOLONG, "%s: the path is too long", directory);
-    (void)snprintf(ledger->name, sizeof ledger->name, "%s", name);
+    (void)snprintf(ledger->name, sizeof ledger->name, "%s", topology->nodes[self].name);
     ledger->path = malloc(path_bytes);
     ledger->record.link_capacity = link_capacity;
     ledger->record.links = calloc(link_capacity + 1u, sizeof *ledger->record.links);
+    uint32_t capacity = 0; /* of the file that is there and can go on */
     int code = 0;
     if (ledger->path == NULL || ledger->record.links == NULL) {
         code = sgp_fail(error, -ENOMEM, "%s/ledger: out of memory", directory);
     } else {
         (void)snprintf(ledger->path, path_bytes, "%s/ledger", directory);
-        code = read_file(ledger, ledger->path, name, error);
+        code = read_file(ledger, error, &capacity);
     }
     if (code == 0)
-        code = replace(ledger, error);
+        code = make(ledger, self, link_capacity, capacity, error);
     if (code < 0)
         ledger_close(ledger);
     return code;
@@ -330,7 +393,7 @@ int ledger_grow(struct ledger *ledger, uint32_t link_capacity, struct sgp_error 
     if (!reserve(&ledger->record, link_capacity))
         return sgp_fail(error, -ENOMEM, "%s: out of memory", ledger->path);
     ledger->map = NULL;
-    int code = replace(ledger, error);
+    int code = replace(ledger, link_capacity, error);
     unsigned char *unused = code == 0 ? former.map : ledger->map;
     size_t unused_bytes = code == 0 ? former.map_bytes : ledger->map_bytes;
     if (unused != NULL)

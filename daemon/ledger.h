@@ -5,8 +5,9 @@
  *     slot:   XXH3-64 of what follows | sequence | record | one entry a link, peers by name
  *
  * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
- * that the kernel keeps, so one of the two slots is always whole. At start the file is read and
- * written anew, sized for the topology of today. One that was never written is no loss; one that was
+ * that the kernel keeps, so one of the two slots is always whole. At start the file is read and goes
+ * on; it is written anew only if it is absent, damaged or has too little room for the links of today,
+ * so that a full disk is no obstacle to a restart. One that was never written is no loss; one that was
  * damaged stays so until the first commit, should this start fail too.
  *
  * Fails: only at open. Thread: the loop thread. */
@@ -32,9 +33,10 @@ struct ledger {
     size_t map_bytes, slot_bytes;
 };
 
-/* Read DIRECTORY/ledger of node `self`, if any, and make one for `link_capacity` links and those that
- * were found in it. Returns 0 also if it is absent or damaged; SGP_E_STATE if it is another node's;
- * -errno; -ENOMEM. On failure nothing is left open. */
+/* Read DIRECTORY/ledger of node `self`, if any, and have one for `link_capacity` links and those of it
+ * that the topology names no more. Returns 0 also if it is absent or damaged; SGP_E_STATE if it is
+ * another node's; -errno, also if it cannot be read; -ENOMEM. On failure nothing is left open, and no
+ * second file. */
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error);
 

@@ -8,9 +8,11 @@
 #include <criterion/new/assert.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@ static struct sgp_topology *topology;
 static struct sgp_node *node;
 static char directory[] = "/tmp/sgpd-ledger-XXXXXX";
 static char path[64];
+static char second[80]; /* the file that would take its place */
 
 static void setup(void)
 {
@@ -34,6 +37,7 @@ static void setup(void)
     cr_assert(zero(int, sgp_node_create(&config, &node)));
     cr_assert(mkdtemp(directory) != NULL);
     (void)snprintf(path, sizeof path, "%s/ledger", directory);
+    (void)snprintf(second, sizeof second, "%s.new", path);
 }
 
 static void teardown(void)
@@ -157,18 +161,111 @@ Test(ledger, what_cannot_grow_stays_as_it_was)
     struct ledger ledger = opened();
     struct sgp_error error = {0};
     ledger_commit(&ledger, node);
-    char blocked[80];
-    (void)snprintf(blocked, sizeof blocked, "%s.new", path);
-    cr_assert(zero(int, mkdir(blocked, 0700)));
+    cr_assert(zero(int, mkdir(second, 0700)));
     cr_assert(lt(int, ledger_grow(&ledger, 9, &error), 0));
     cr_assert(strstr(error.text, "cannot be written") != NULL);
     cr_assert(eq(u32, ledger.record.link_capacity, 4));
     ledger_commit(&ledger, node);
-    cr_assert(zero(int, rmdir(blocked)));
+    cr_assert(zero(int, rmdir(second)));
     ledger_close(&ledger);
     ledger = opened();
     cr_assert(ledger.found);
     cr_assert(eq(u64, ledger.sequence, 2));
+    ledger_close(&ledger);
+}
+
+/* As on a full disk: no file can be made or grow. */
+static void end_of_space(rlim_t bytes)
+{
+    struct rlimit limit;
+    cr_assert(zero(int, getrlimit(RLIMIT_FSIZE, &limit)));
+    limit.rlim_cur = bytes;
+    cr_assert(zero(int, setrlimit(RLIMIT_FSIZE, &limit)));
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
+Test(ledger, a_sound_one_goes_on_where_no_second_file_can_be_made)
+{
+    (void)commit_and_vanish();
+    cr_assert(zero(int, mkdir(second, 0700)));
+    for (uint64_t sequence = 3; sequence < 6; sequence++) {
+        struct ledger ledger = opened();
+        cr_assert(ledger.found);
+        ledger_commit(&ledger, node);
+        cr_assert(eq(u64, ledger.sequence, sequence));
+        cr_assert(eq(dbl, ledger.minted, 1));
+        ledger_close(&ledger);
+    }
+    cr_assert(zero(int, rmdir(second)));
+}
+
+/* Links that the topology does not name any more need room beside those that it names. */
+Test(ledger, one_that_has_no_room_for_the_links_of_today_is_written_anew)
+{
+    (void)commit_and_vanish();
+    size_t size = size_of_file();
+    struct ledger ledger;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, ledger_open(&ledger, directory, topology, 0, 5, &error)));
+    cr_assert(ledger.found);
+    cr_assert(gt(sz, size_of_file(), size));
+    cr_assert(eq(u64, ledger.sequence, 2));
+    ledger_close(&ledger);
+}
+
+/* A store to a page that the disk has no room for would end the process. */
+Test(ledger, one_with_holes_is_filled_before_it_is_used)
+{
+    struct ledger ledger;
+    struct sgp_error error = {0};
+    char head[80];
+    struct stat info;
+    cr_assert(zero(int, ledger_open(&ledger, directory, topology, 0, 4000, &error)));
+    ledger_close(&ledger);
+    size_t size = size_of_file();
+    FILE *file = fopen(path, "r+b");
+    cr_assert(eq(sz, fread(head, 1, sizeof head, file), sizeof head));
+    cr_assert(zero(int, truncate(path, 0)));
+    cr_assert(zero(int, truncate(path, (off_t)size)));
+    rewind(file);
+    cr_assert(eq(sz, fwrite(head, 1, sizeof head, file), sizeof head));
+    (void)fclose(file);
+    cr_assert(zero(int, stat(path, &info)));
+    cr_assert(lt(sz, (size_t)info.st_blocks * 512, size), "no holes here");
+    cr_assert(zero(int, ledger_open(&ledger, directory, topology, 0, 4000, &error)));
+    cr_assert(zero(int, stat(path, &info)));
+    cr_assert(ge(sz, (size_t)info.st_blocks * 512, size));
+    ledger_close(&ledger);
+}
+
+Test(ledger, a_full_disk_is_told_and_leaves_no_second_file)
+{
+    (void)commit_and_vanish();
+    struct ledger ledger = opened();
+    struct sgp_error error = {0};
+    end_of_space(64);
+    cr_assert(lt(int, ledger_grow(&ledger, 9, &error), 0));
+    cr_assert(eq(str, strrchr(error.text, ':'), ": File too large"), "%s", error.text);
+    cr_assert(lt(int, access(second, F_OK), 0), "%s is left", second);
+    ledger_close(&ledger);
+    (void)unlink(path);
+    error = (struct sgp_error){0};
+    cr_assert(lt(int, ledger_open(&ledger, directory, topology, 0, 4, &error), 0));
+    cr_assert(strstr(error.text, "/ledger: its ") != NULL, "%s", error.text);
+    cr_assert(lt(int, access(second, F_OK), 0), "%s is left", second);
+}
+
+Test(ledger, what_a_killed_process_left_beside_it_is_no_obstacle)
+{
+    (void)commit_and_vanish();
+    FILE *file = fopen(second, "w");
+    (void)fputs("half a ledger", file);
+    (void)fclose(file);
+    cr_assert(zero(int, chmod(second, 0444)));
+    struct ledger ledger = opened();
+    struct sgp_error error = {0};
+    cr_assert(zero(int, ledger_grow(&ledger, 9, &error)), "%s", error.text);
+    cr_assert(lt(int, access(second, F_OK), 0), "%s is left", second);
     ledger_close(&ledger);
 }
 
@@ -247,6 +344,28 @@ Test(ledger, every_truncation_is_damage)
         cr_assert(ledger.damaged);
         ledger_close(&ledger);
     }
+}
+
+Test(ledger, an_empty_one_is_damage)
+{
+    (void)commit_and_vanish();
+    cr_assert(zero(int, truncate(path, 0)));
+    struct ledger ledger = opened();
+    cr_assert(ledger.damaged);
+    cr_assert(strstr(ledger.reason.text, "cut off") != NULL);
+    ledger_close(&ledger);
+}
+
+/* Its weight may be there yet: it is for people to decide that it is lost. */
+Test(ledger, one_that_cannot_be_read_is_not_replaced)
+{
+    struct ledger ledger;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, mkdir(path, 0700)));
+    cr_assert(lt(int, ledger_open(&ledger, directory, topology, 0, 4, &error), 0));
+    cr_assert(
+        strstr(error.text, "/ledger: cannot be read: Is a directory") != NULL, "%s", error.text);
+    cr_assert(zero(int, rmdir(path)));
 }
 
 /* Written whole, with its checksum; nothing of what it says is believed then. */
