@@ -33,7 +33,7 @@ struct sgp_checkpoint {
     struct sgp_checkpoint_snapshot snapshots[SGP_CHECKPOINT_SNAPSHOTS_MAX];
 };
 
-/* Write to PATH; what stood there becomes PATH.1. Returns 0, or -errno with *error. */
+/* Write to PATH, for owner and group (0640) alone; what stood there becomes PATH.1. Returns 0, or -errno with *error. */
 SGP_API int sgp_checkpoint_write(
     const char *path, const struct sgp_checkpoint *checkpoint, struct sgp_error *error);
 

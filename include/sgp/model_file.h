@@ -48,7 +48,7 @@ SGP_API int sgp_safetensors_head(const struct sgp_model_contents *contents, stru
 SGP_API int sgp_safetensors_encode(const struct sgp_model_contents *contents,
     struct sgp_error *error, void **ret_bytes, size_t *ret_size);
 
-/* The whole file on disk, replacing path at once. Errors as above and -errno. */
+/* The whole file on disk, for owner and group (0640) alone, replacing path at once. Errors as above and -errno. */
 SGP_API int sgp_safetensors_write(
     const struct sgp_model_contents *contents, const char *path, struct sgp_error *error);
 

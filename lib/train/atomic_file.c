@@ -8,14 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-int sgp_atomic_open(struct sgp_atomic_file *file, const char *path, struct sgp_error *error)
+int sgp_atomic_open(
+    struct sgp_atomic_file *file, const char *path, mode_t mode, struct sgp_error *error)
 {
     *file = (struct sgp_atomic_file){.fd = -1, .path = path};
     if (asprintf(&file->temporary, "%s.new", path) < 0) {
         file->temporary = NULL;
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     }
-    file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    (void)unlink(file->temporary); /* its mode would stay */
+    file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file->fd < 0) {
         int code = -errno;
         sgp_fail(error, code, "%s: cannot be written: %s", file->temporary, sgp_strerror(code));

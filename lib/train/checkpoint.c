@@ -53,7 +53,7 @@ int sgp_checkpoint_write(
     struct output output = {.hash = XXH3_createState()};
     if (!output.hash)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
-    int code = sgp_atomic_open(&output.file, path, error);
+    int code = sgp_atomic_open(&output.file, path, SGP_ATOMIC_PRIVATE, error);
     if (code < 0) {
         (void)XXH3_freeState(output.hash);
         return code;

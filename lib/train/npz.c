@@ -115,7 +115,7 @@ int sgp_npz_write(
     if (!directory)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     struct sgp_atomic_file file;
-    int status = sgp_atomic_open(&file, path, error);
+    int status = sgp_atomic_open(&file, path, SGP_ATOMIC_PUBLIC, error);
     if (status < 0) {
         free(directory);
         return status;

@@ -149,7 +149,7 @@ int sgp_safetensors_write(
     if (status < 0)
         return status;
     struct sgp_atomic_file file;
-    status = sgp_atomic_open(&file, path, error);
+    status = sgp_atomic_open(&file, path, SGP_ATOMIC_PRIVATE, error);
     if (status == 0) {
         sgp_atomic_write(&file, head, head_size);
         sgp_atomic_write(

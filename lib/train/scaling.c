@@ -317,7 +317,7 @@ int sgp_scaling_write(const struct sgp_scaling *scaling, const char *path, struc
     if (!text)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     struct sgp_atomic_file file;
-    int status = sgp_atomic_open(&file, path, error);
+    int status = sgp_atomic_open(&file, path, SGP_ATOMIC_PUBLIC, error);
     if (status == 0) {
         sgp_atomic_write(&file, text, strlen(text));
         sgp_atomic_write(&file, "\n", 1);

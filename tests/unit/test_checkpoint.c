@@ -94,6 +94,30 @@ Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
     free(memory);
 }
 
+static mode_t mode_of(const char *file)
+{
+    struct stat info;
+    cr_assert(zero(int, stat(file, &info)));
+    return info.st_mode & 07777;
+}
+
+/* Whatever the umask, and whatever a killed process left. */
+Test(checkpoint, it_is_not_for_everybody)
+{
+    char half[80];
+    (void)snprintf(half, sizeof half, "%s.new", path);
+    (void)umask(0);
+    FILE *file = fopen(half, "w");
+    cr_assert(file != NULL && fclose(file) == 0);
+    cr_assert(eq(u32, mode_of(half), 0666));
+    write_round(8, velocity);
+    cr_assert(eq(u32, mode_of(path), 0640), "%s has mode %o", path, mode_of(path));
+    (void)umask(0077);
+    write_round(9, velocity);
+    cr_assert(eq(u32, mode_of(path), 0600));
+    cr_assert(lt(int, access(half, F_OK), 0));
+}
+
 Test(checkpoint, the_one_before_is_kept)
 {
     struct sgp_checkpoint back;

@@ -69,6 +69,7 @@ Test(safetensors, file_round_trip_replaces_the_old_one)
     FILE *old = fopen(path, "wb");
     fputs("old", old);
     fclose(old);
+    umask(0);
     struct sgp_model_file *file = NULL;
     error = (struct sgp_error){.code = 0};
     cr_assert(eq(int, sgp_safetensors_write(&contents, path, &error), 0), "%s", error.text);
@@ -79,6 +80,7 @@ Test(safetensors, file_round_trip_replaces_the_old_one)
     struct stat status;
     cr_assert(eq(int, stat(path, &status), 0));
     cr_assert(eq(sz, (size_t)status.st_size, size));
+    cr_assert(eq(u32, status.st_mode & 07777, 0640), "mode %o", status.st_mode);
     free(bytes);
     sgp_model_file_destroy(file);
     unlink(path);
