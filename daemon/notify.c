@@ -27,7 +27,9 @@ void notify_status(struct notify *notify, const char *text)
     if (strcmp(notify->status, status) == 0)
         return;
     strcpy(notify->status, status);
-    (void)sd_notifyf(0, "STATUS=%s", status);
+    char line[sizeof "STATUS=" + SGP_TEXT_BYTES]; /* sd_notifyf would allocate it */
+    (void)snprintf(line, sizeof line, "STATUS=%s", status);
+    (void)sd_notify(0, line);
 }
 
 sgp_time notify_watchdog_interval(void)
