@@ -51,7 +51,9 @@ static void add_row(struct daemon *daemon, const struct task *task)
         row.bytes_sent += sent;
         row.bytes_received += received;
     }
-    history_add(&daemon->history, &row);
+    struct sgp_error error = {0};
+    if (history_add(&daemon->history, &row, &error) < 0)
+        notes_error(daemon, "the history goes on in memory alone: %s", error.text);
     /* Epochs of a tiny model may take a millisecond: at most one line a second, but for the last. */
     sgp_time now = daemon_now();
     bool told = ended || now - daemon->row_told >= SGP_SECOND;

@@ -203,7 +203,7 @@ static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
     int code = lock_state_directory(daemon, error);
     if (code < 0)
         return code;
-    return history_open(&daemon->history, directory, &daemon->log->sink, error);
+    return history_open(&daemon->history, directory, error);
 }
 
 static int create_node(struct daemon *daemon, struct sgp_error *error)

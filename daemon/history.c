@@ -2,71 +2,182 @@
 #include "history.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-int history_open(struct history *history, const char *directory, const struct sgp_sink *sink,
-    struct sgp_error *error)
+#define PATH_BYTES 4096u
+#define ROW_BYTES 512u
+#define PIECE_BYTES 8192u
+
+static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,"
+                           "disagreement,weight,bytes_sent,bytes_received\n";
+
+int history_open(struct history *history, const char *directory, struct sgp_error *error)
 {
-    *history = (struct history){.sink = sink};
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/history.csv", directory) >= (int)sizeof path)
-        return sgp_fail(error, -ENAMETOOLONG, "%s: the name is too long", directory);
+    *history = (struct history){.fd = -1, .rows_most = HISTORY_ROWS_MAX};
     history->rows = calloc(VIEW_HISTORY_MAX, sizeof *history->rows);
-    if (history->rows == NULL)
-        return sgp_fail(error, -ENOMEM, "not enough memory for the history");
-    history->file = fopen(path, "ae");
-    if (history->file == NULL) {
-        int code = -errno;
-        history_close(history);
-        return sgp_fail(error, code, "%s: cannot be written: %s", path, strerror(-code));
-    }
-    (void)fseek(history->file, 0, SEEK_END);
-    if (ftell(history->file) == 0)
-        (void)fprintf(history->file, "round,seconds,epoch,loss,test_loss,test_accuracy,"
-                                     "disagreement,weight,bytes_sent,bytes_received\n");
-    return 0;
+    if (asprintf(&history->path, "%s/history.csv", directory) < 0)
+        history->path = NULL;
+    if (history->rows != NULL && history->path != NULL)
+        return 0;
+    history_close(history);
+    return sgp_fail(error, -ENOMEM, "not enough memory for the history");
 }
 
 void history_close(struct history *history)
 {
-    if (history->file != NULL)
-        (void)fclose(history->file);
+    if (history->path != NULL && history->fd >= 0)
+        (void)close(history->fd);
+    free(history->path);
     free(history->rows);
-    *history = (struct history){.file = NULL};
+    *history = (struct history){.fd = -1};
 }
 
-static void print_value(FILE *file, double value, int digits)
+/* ---- the file ---- */
+
+static int write_all(int fd, const char *bytes, size_t size)
 {
-    if (isfinite(value))
-        (void)fprintf(file, "%.*g,", digits, value);
-    else
-        (void)fputc(',', file);
+    while (size > 0) {
+        ssize_t written = write(fd, bytes, size);
+        if (written < 0 && errno != EINTR)
+            return -errno;
+        bytes += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
 }
 
-static void write_row(struct history *history, const struct view_history_row *row)
+static int count_lines(struct history *history)
 {
-    FILE *file = history->file;
-    if (history->failed) /* a part of the last row may be there */
-        (void)fputc('\n', file);
-    (void)fprintf(file, "%" PRId64 ",%.3f,", row->round, row->seconds);
-    print_value(file, row->epoch, 9);
-    print_value(file, row->loss, 9);
-    print_value(file, row->test_loss, 9);
-    print_value(file, row->test_accuracy, 9);
-    print_value(file, row->disagreement, 9);
-    print_value(file, row->weight, 17);
-    (void)fprintf(file, "%" PRIu64 ",%" PRIu64 "\n", row->bytes_sent, row->bytes_received);
-    bool failed = fflush(file) != 0;
-    if (failed && !history->failed)
-        sgp_log(history->sink, SGP_LEVEL_WARNING, "event=history error=\"history.csv: %s\"",
-            strerror(errno));
-    history->failed = failed;
+    char piece[PIECE_BYTES];
+    off_t at = 0;
+    ssize_t count;
+    history->lines = 0;
+    history->torn = false;
+    while ((count = pread(history->fd, piece, sizeof piece, at)) > 0) {
+        for (ssize_t i = 0; i < count; i++)
+            history->lines += piece[i] == '\n';
+        history->torn = piece[count - 1] != '\n';
+        at += count;
+    }
+    return count < 0 ? -errno : 0;
 }
 
-void history_add(struct history *history, const struct view_history_row *row)
+static int have_file(struct history *history)
+{
+    if (history->fd >= 0)
+        return 0;
+    history->fd = open(history->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+    int code = history->fd < 0 ? -errno : count_lines(history);
+    if (code < 0 && history->fd >= 0) {
+        (void)close(history->fd);
+        history->fd = -1;
+    }
+    return code;
+}
+
+/* The head and every second row, the first and the last among them. */
+static int copy_half(const struct history *history, int to)
+{
+    char from[PIECE_BYTES], kept[PIECE_BYTES];
+    uint64_t line = 0; /* 0: the head; 1: the first row */
+    off_t at = 0;
+    ssize_t count;
+    while ((count = pread(history->fd, from, sizeof from, at)) > 0) {
+        size_t used = 0;
+        for (ssize_t i = 0; i < count; i++) {
+            if (line == 0 || line % 2 == 1 || line + 1 == history->lines)
+                kept[used++] = from[i];
+            line += from[i] == '\n';
+        }
+        int code = write_all(to, kept, used);
+        if (code < 0)
+            return code;
+        at += count;
+    }
+    return count < 0 ? -errno : fsync(to) < 0 ? -errno : 0;
+}
+
+static int thin(struct history *history)
+{
+    char temporary[PATH_BYTES];
+    if (snprintf(temporary, sizeof temporary, "%s.new", history->path) >= (int)sizeof temporary)
+        return -ENAMETOOLONG;
+    (void)unlink(temporary); /* of a process that was killed */
+    int to = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    if (to < 0)
+        return -errno;
+    int code = copy_half(history, to);
+    if (code == 0 && rename(temporary, history->path) < 0)
+        code = -errno;
+    (void)close(to);
+    if (code < 0) {
+        (void)unlink(temporary);
+        return code;
+    }
+    (void)close(history->fd);
+    history->fd = -1;
+    return have_file(history);
+}
+
+static int print_value(char *text, double value, int digits)
+{
+    return isfinite(value) ? sprintf(text, "%.*g,", digits, value) : sprintf(text, ",");
+}
+
+static size_t print_row(char text[ROW_BYTES], const struct view_history_row *row)
+{
+    char *at = text + sprintf(text, "%" PRId64 ",%.3f,", row->round, row->seconds);
+    at += print_value(at, row->epoch, 9);
+    at += print_value(at, row->loss, 9);
+    at += print_value(at, row->test_loss, 9);
+    at += print_value(at, row->test_accuracy, 9);
+    at += print_value(at, row->disagreement, 9);
+    at += print_value(at, row->weight, 17);
+    at += sprintf(at, "%" PRIu64 ",%" PRIu64 "\n", row->bytes_sent, row->bytes_received);
+    return (size_t)(at - text);
+}
+
+/* All of a row, or nothing of it. */
+static int append(struct history *history, const struct view_history_row *row)
+{
+    char text[sizeof head + 1 + ROW_BYTES];
+    size_t used = history->torn ? (size_t)sprintf(text, "\n") : 0;
+    uint64_t lines = history->lines + history->torn;
+    if (lines == 0) {
+        used += (size_t)sprintf(text + used, "%s", head);
+        lines++;
+    }
+    used += print_row(text + used, row);
+    struct stat info;
+    int code = fstat(history->fd, &info) < 0 ? -errno : write_all(history->fd, text, used);
+    if (code < 0) {
+        history->torn = history->torn || ftruncate(history->fd, info.st_size) < 0;
+        return code;
+    }
+    history->torn = false;
+    history->lines = lines + 1;
+    return 0;
+}
+
+static int write_row(struct history *history, const struct view_history_row *row)
+{
+    int code = have_file(history);
+    while (code == 0 && history->lines > history->rows_most)
+        code = thin(history);
+    return code < 0 ? code : append(history, row);
+}
+
+/* ---- all of it ---- */
+
+int history_add(
+    struct history *history, const struct view_history_row *row, struct sgp_error *error)
 {
     uint32_t place = (history->first + history->count) % VIEW_HISTORY_MAX;
     if (history->count == VIEW_HISTORY_MAX)
@@ -74,7 +185,12 @@ void history_add(struct history *history, const struct view_history_row *row)
     else
         history->count++;
     history->rows[place] = *row;
-    write_row(history, row);
+    int code = write_row(history, row);
+    bool told = history->failed;
+    history->failed = code < 0;
+    if (code == 0 || told)
+        return 0;
+    return sgp_fail(error, code, "%s: cannot be written: %s", history->path, sgp_strerror(code));
 }
 
 const struct view_history_row *history_row(const struct history *history, uint32_t index)

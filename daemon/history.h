@@ -1,35 +1,42 @@
 /* How the node got where it is: a row at each evaluation, the latest kept in memory for onlookers, all
- * appended to STATE/history.csv. A value that is not known is an empty field.
+ * appended to STATE/history.csv, which is for owner and group alone. A value that is not known is an
+ * empty field.
  *
- * Fails: a file that cannot be opened, at the start; a full disk later is told once and training goes
- * on. Thread: the loop thread. */
+ * The file is bounded: before a row that would be one too many, every second row is dropped, but never
+ * the first and the last. So the past is told ever more coarsely, and the present row by row.
+ *
+ * Fails: a full disk, or a file that cannot be had, costs rows of the file and nothing else; each row tries
+ * anew. Allocates at open alone. Thread: the loop thread. */
 #ifndef SGPD_HISTORY_H
 #define SGPD_HISTORY_H
 
 #include "view.h"
 
-#include "sgp/sink.h"
 #include "sgp/status.h"
 
-#include <stdio.h>
+#define HISTORY_ROWS_MAX 16384u /* of the file: some 2 MB */
 
 struct history {
     struct view_history_row *rows; /* a ring of VIEW_HISTORY_MAX */
     uint32_t first;
     uint32_t count;
-    FILE *file;
-    const struct sgp_sink *sink;
-    bool failed; /* told already */
+    char *path;
+    int fd;             /* -1: not open */
+    uint64_t lines;     /* of the file, its head among them */
+    bool torn;          /* the last line of the file has no end */
+    uint64_t rows_most; /* HISTORY_ROWS_MAX */
+    bool failed;        /* told already */
 };
 
-/* Open or begin DIRECTORY/history.csv. Returns 0, or a negative code with *error filled. */
-int history_open(struct history *history, const char *directory, const struct sgp_sink *sink,
-    struct sgp_error *error);
+/* Have an empty history that goes on in DIRECTORY/history.csv. Returns 0, or -ENOMEM with *error. */
+int history_open(struct history *history, const char *directory, struct sgp_error *error);
 
 /* Close; an all-zero struct is fine. */
 void history_close(struct history *history);
 
-void history_add(struct history *history, const struct view_history_row *row);
+/* Keep a row. Returns 0; the first time in a row that the file did not get it, -errno with *error. */
+int history_add(
+    struct history *history, const struct view_history_row *row, struct sgp_error *error);
 
 /* Row `index` (0 is the oldest kept, < count). */
 const struct view_history_row *history_row(const struct history *history, uint32_t index);

@@ -1,6 +1,4 @@
-/* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET; and what
- * is left in its directory, history.csv. */
-#include "history.h"
+/* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET. */
 #include "log.h"
 #include "notify.h"
 
@@ -11,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -90,56 +87,6 @@ Test(service, a_reader_that_is_gone_stops_nothing)
     cr_assert_not_null(fgets(line, sizeof line, reader));
     cr_assert(eq(str, line, "<6>node=n0 event=x\n"));
     (void)fclose(reader);
-}
-
-/* The history. */
-
-static rlim_t limit_files(rlim_t bytes)
-{
-    struct rlimit limit;
-    cr_assert(eq(int, getrlimit(RLIMIT_FSIZE, &limit), 0));
-    rlim_t before = limit.rlim_cur;
-    limit.rlim_cur = bytes;
-    cr_assert(eq(int, setrlimit(RLIMIT_FSIZE, &limit), 0));
-    return before;
-}
-
-Test(service, a_row_that_a_full_disk_has_cut_leaves_the_next_whole)
-{
-    char directory[] = "/tmp/test_service.XXXXXX", path[64], line[1024];
-    struct history history;
-    struct sgp_error error = {0};
-    struct log log;
-    struct stat status;
-    int ends[2];
-    cr_assert(eq(int, pipe(ends), 0));
-    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], true);
-    cr_assert(mkdtemp(directory) != NULL && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
-    (void)snprintf(path, sizeof path, "%s/history.csv", directory);
-    cr_assert(eq(int, history_open(&history, directory, &log.sink, &error), 0));
-    const struct view_history_row row = {.round = 7, .loss = 0.25, .weight = 1};
-    history_add(&history, &row);
-    cr_assert(eq(int, stat(path, &status), 0));
-    rlim_t before = limit_files((rlim_t)status.st_size + 10);
-    history_add(&history, &row);
-    history_add(&history, &row);
-    (void)limit_files(before);
-    read_line(ends[0], line);
-    cr_assert(eq(str, line, "<4>node=n0 event=history error=\"history.csv: File too large\"\n"));
-    history_add(&history, &row);
-    history_add(&history, &row);
-    history_close(&history);
-    char whole[1024] = "";
-    int rows = 0;
-    FILE *file = fopen(path, "r");
-    for (int number = 0; fgets(line, sizeof line, file); number++) {
-        if (number == 1)
-            strcpy(whole, line);
-        rows += strcmp(line, whole) == 0;
-    }
-    (void)fclose(file);
-    cr_assert(eq(int, rows, 3), "all but those for which there was no room");
-    cr_assert(unlink(path) == 0 && rmdir(directory) == 0);
 }
 
 /* Words to the service manager. */

@@ -1,0 +1,241 @@
+/* history.csv: its rows, its bound, and a disk that is full or a file that cannot be had. */
+#include "history.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINE_BYTES 512
+#define HEAD                                                                                       \
+    "round,seconds,epoch,loss,test_loss,test_accuracy,disagreement,weight,bytes_sent,bytes_"       \
+    "received\n"
+
+static char directory[] = "/tmp/sgpd-history-XXXXXX";
+static char path[64], second[80];
+static struct history history;
+
+static void begin(void)
+{
+    struct sgp_error error = {0};
+    cr_assert(zero(int, history_open(&history, directory, &error)), "%s", error.text);
+}
+
+static void setup(void)
+{
+    cr_assert(mkdtemp(directory) != NULL);
+    (void)snprintf(path, sizeof path, "%s/history.csv", directory);
+    (void)snprintf(second, sizeof second, "%s.new", path);
+    (void)umask(0);
+    begin();
+}
+
+static void teardown(void)
+{
+    history_close(&history);
+    (void)unlink(path);
+    cr_assert(zero(int, rmdir(directory)), "a second file is left");
+}
+
+TestSuite(history, .init = setup, .fini = teardown);
+
+/* Its code, and the line of the failure. */
+static int add(sgp_round round, struct sgp_error *error)
+{
+    const struct view_history_row row = {.round = round, .loss = 0.25, .weight = 1};
+    *error = (struct sgp_error){0};
+    return history_add(&history, &row, error);
+}
+
+static void must_add(sgp_round first, sgp_round end)
+{
+    struct sgp_error error;
+    for (sgp_round round = first; round < end; round++)
+        cr_assert(zero(int, add(round, &error)), "%s", error.text);
+}
+
+/* The rounds of the file's rows; its first line is the head, and every row is whole. */
+static uint32_t read_rounds(long long rounds[], uint32_t most)
+{
+    char line[LINE_BYTES];
+    uint32_t count = 0;
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL && fgets(line, sizeof line, file) != NULL);
+    cr_assert(eq(str, line, HEAD));
+    while (fgets(line, sizeof line, file)) {
+        long long round;
+        int end = 0;
+        cr_assert(lt(u32, count, most), "more than %u rows", most);
+        cr_assert(sscanf(line, "%lld,0.000,0,0.25,0,0,0,1,0,0%n", &round, &end) == 1 && end > 0,
+            "%s", line);
+        cr_assert(eq(str, line + end, "\n"));
+        rounds[count++] = round;
+    }
+    (void)fclose(file);
+    return count;
+}
+
+static void expect_rounds(const long long *expected, uint32_t count)
+{
+    long long rounds[64];
+    cr_assert(eq(u32, read_rounds(rounds, 64), count));
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert(eq(llong, rounds[i], expected[i]), "row %u", i);
+}
+
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    cr_assert(zero(int, getrlimit(RLIMIT_FSIZE, &limit)));
+    limit.rlim_cur = bytes;
+    cr_assert(zero(int, setrlimit(RLIMIT_FSIZE, &limit)));
+}
+
+static off_t size_of_file(void)
+{
+    struct stat info;
+    cr_assert(zero(int, stat(path, &info)));
+    return info.st_size;
+}
+
+static mode_t mode_of_file(void)
+{
+    struct stat info;
+    cr_assert(zero(int, stat(path, &info)));
+    return info.st_mode & 07777;
+}
+
+Test(history, a_process_adds_to_what_the_one_before_has_left)
+{
+    must_add(1, 3);
+    history_close(&history);
+    begin();
+    must_add(3, 4);
+    expect_rounds((const long long[]){1, 2, 3}, 3);
+    cr_assert(eq(u32, history.count, 1));
+    cr_assert(eq(i64, history_row(&history, 0)->round, 3));
+}
+
+Test(history, it_is_not_for_everybody)
+{
+    must_add(1, 2);
+    cr_assert(eq(u32, mode_of_file(), 0640), "mode %o", mode_of_file());
+    history.rows_most = 4;
+    must_add(2, 10);
+    cr_assert(eq(u32, mode_of_file(), 0640), "mode %o after it was thinned", mode_of_file());
+}
+
+Test(history, old_rows_are_thinned_and_the_first_and_the_last_are_kept)
+{
+    history.rows_most = 8;
+    must_add(0, 8);
+    expect_rounds((const long long[]){0, 1, 2, 3, 4, 5, 6, 7}, 8);
+    must_add(8, 9);
+    expect_rounds((const long long[]){0, 2, 4, 6, 7, 8}, 6);
+    must_add(9, 12);
+    expect_rounds((const long long[]){0, 4, 7, 9, 10, 11}, 6);
+}
+
+Test(history, it_never_has_more_rows_than_its_bound)
+{
+    long long rounds[16];
+    history.rows_most = 16;
+    for (sgp_round round = 0; round < 1000; round++) {
+        must_add(round, round + 1);
+        uint32_t count = read_rounds(rounds, 16);
+        cr_assert(eq(llong, rounds[0], 0));
+        cr_assert(eq(llong, rounds[count - 1], round));
+        for (uint32_t i = 1; i < count; i++)
+            cr_assert(lt(llong, rounds[i - 1], rounds[i]));
+        if (round % 100 == 0) {
+            history_close(&history);
+            begin();
+            history.rows_most = 16;
+        }
+    }
+}
+
+Test(history, one_that_is_too_long_already_is_thinned_by_the_next_row)
+{
+    must_add(0, 60);
+    history.rows_most = 8;
+    must_add(60, 61);
+    long long rounds[8];
+    uint32_t count = read_rounds(rounds, 8);
+    cr_assert(eq(llong, rounds[0], 0));
+    cr_assert(eq(llong, rounds[count - 1], 60));
+}
+
+Test(history, a_row_that_finds_no_room_is_told_once_and_leaves_the_next_whole)
+{
+    struct sgp_error error;
+    must_add(1, 2);
+    limit_files((rlim_t)size_of_file() + 10);
+    cr_assert(lt(int, add(2, &error), 0));
+    cr_assert(strstr(error.text, "/history.csv: cannot be written: File too large") != NULL, "%s",
+        error.text);
+    cr_assert(zero(int, add(3, &error)), "told already");
+    limit_files(RLIM_INFINITY);
+    must_add(4, 5);
+    expect_rounds((const long long[]){1, 4}, 2);
+    limit_files((rlim_t)size_of_file() + 10);
+    cr_assert(lt(int, add(5, &error), 0), "told anew");
+    cr_assert(eq(u32, history.count, 5), "all are in memory");
+}
+
+Test(history, one_that_finds_no_room_to_be_thinned_grows_no_further)
+{
+    struct sgp_error error;
+    history.rows_most = 8;
+    must_add(0, 8);
+    off_t size = size_of_file();
+    limit_files(100);
+    cr_assert(lt(int, add(8, &error), 0));
+    cr_assert(zero(int, add(9, &error)));
+    cr_assert(eq(i64, size_of_file(), size));
+    cr_assert(lt(int, access(second, F_OK), 0));
+    limit_files(RLIM_INFINITY);
+    must_add(10, 11);
+    expect_rounds((const long long[]){0, 2, 4, 6, 7, 10}, 6);
+}
+
+Test(history, a_file_that_cannot_be_had_is_no_obstacle_and_is_tried_again)
+{
+    struct sgp_error error;
+    history_close(&history);
+    (void)unlink(path);
+    cr_assert(zero(int, mkdir(path, 0700)));
+    begin();
+    cr_assert(lt(int, add(1, &error), 0));
+    cr_assert(strstr(error.text, "/history.csv: cannot be written: Is a directory") != NULL, "%s",
+        error.text);
+    cr_assert(zero(int, add(2, &error)));
+    cr_assert(zero(int, rmdir(path)));
+    must_add(3, 4);
+    expect_rounds((const long long[]){3}, 1);
+}
+
+Test(history, a_torn_last_line_spoils_no_row_behind_it)
+{
+    char line[LINE_BYTES];
+    must_add(1, 2);
+    history_close(&history);
+    FILE *file = fopen(path, "a");
+    cr_assert(file != NULL && fputs("2,0.0", file) >= 0 && fclose(file) == 0);
+    begin();
+    must_add(3, 4);
+    file = fopen(path, "r");
+    static const char *const expected[] = {
+        HEAD, "1,0.000,0,0.25,0,0,0,1,0,0\n", "2,0.0\n", "3,0.000,0,0.25,0,0,0,1,0,0\n"};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        cr_assert(fgets(line, sizeof line, file) != NULL);
+        cr_assert(eq(str, line, (char *)expected[i]));
+    }
+    (void)fclose(file);
+}
