@@ -120,10 +120,9 @@ static void done_save(struct job *job, bool cancelled)
     else
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=saved round=%" PRId64 " file=\"%s\"",
             task->round, task->save->path);
-    if (cancelled || task->code != 0) {
-        daemon->changed = true; /* the end tries again */
-        daemon->exit_status = 1;
-    }
+    daemon->unsaved = cancelled || task->code != 0;
+    daemon->changed =
+        daemon->changed || daemon->unsaved; /* a checkpoint, or the end, tries again */
     free(task->vector);
     free(task->save);
     task_give(task);
@@ -140,8 +139,7 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     if (task == NULL || save == NULL || vector == NULL) {
         notes_error(daemon, weight > 0 ? "no memory to save the model"
                                        : "all mass is given away; there is no model to save");
-        if (weight > 0)
-            daemon->exit_status = 1;
+        daemon->unsaved = weight > 0;
         if (task != NULL)
             task_give(task);
         free(save);

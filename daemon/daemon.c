@@ -192,6 +192,17 @@ static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
+/* What a process that was killed was about to put in the place of these: half of it, and it takes room. */
+static void sweep_state_directory(const struct daemon *daemon)
+{
+    static const char *const names[] = {"ledger", "checkpoint", "model.safetensors", "history.csv"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "%s.new", names[i]);
+        (void)unlinkat(daemon->state_lock, name, 0);
+    }
+}
+
 static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
 {
     const char *directory = daemon->config->state_directory;
@@ -203,6 +214,7 @@ static int open_state_directory(struct daemon *daemon, struct sgp_error *error)
     int code = lock_state_directory(daemon, error);
     if (code < 0)
         return code;
+    sweep_state_directory(daemon);
     return history_open(&daemon->history, directory, error);
 }
 
@@ -371,6 +383,8 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);
     sgp_assert(uv_loop_close(&daemon.loop) == 0);
     free_all(&daemon);
+    if (daemon.unsaved)
+        daemon.exit_status = 1;
     if (code == 0)
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=%d", daemon.exit_status);
     return daemon.exit_status;

@@ -119,7 +119,7 @@ struct daemon {
     bool measure_due;   /* an epoch ended: evaluate when this round is complete */
     bool changed;       /* x may have changed since the model was saved */
     uint32_t saves;     /* under way */
-    bool done;          /* the model of a finished node was saved */
+    bool unsaved;       /* the latest try to save the model failed */
     bool stopping;      /* a clean end was asked for, or the work is done */
     bool signalled;     /* by SIGTERM or SIGINT: another one ends at once */
     bool drained;       /* the core has ended */

@@ -222,6 +222,8 @@ int survive_checkpoint(struct daemon *daemon)
         return -EBUSY;
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
+    if (daemon->unsaved && daemon->saves == 0 && status.state == SGP_NODE_FINISHED)
+        chores_save(daemon, status.round, status.weight_estimate);
     task->checkpoint = (struct sgp_checkpoint){.parameters = daemon->prepared->parameters,
         .shape = daemon->prepared->fingerprint.shape,
         .lineage = daemon->lineage,
