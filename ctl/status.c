@@ -14,7 +14,7 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 
 /* The order in which a person reads them; what a later daemon adds comes behind. */
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
-    "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "samples",
+    "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus", "disagreement",
     "disagrees", "starving", "hears_nobody", "unheard", "jumps", "last_error", "uptime_seconds",
     "algorithm", "parameters", "memory_bytes", "topology", "incarnation", "version", "protocol",
@@ -34,6 +34,12 @@ json_t *ctl_status_in_order(const json_t *status)
 
 /* A node that has waited this long for a neighbour is not well. */
 #define WAITING_SECONDS_MAX 5.0
+/* Nor is one of whose shares so many in a row were refused, or that refused so many, as out of all proportion: one
+ * may be a mishap. */
+#define OUTSIZED_SHARES 3
+
+#define REMEDY                                                                                     \
+    "try a smaller [optimizer] learning_rate, or bring the columns to one size with [data] scale"
 
 static void add(json_t *reasons, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(json_t *reasons, const char *format, ...)
@@ -48,6 +54,52 @@ static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "?";
+}
+
+/* What training has come to. It stays so when the node has finished. */
+static void add_divergence(json_t *reasons, const json_t *status)
+{
+    const json_t *what = json_object_get(status, "diverging");
+    if (!json_is_string(what))
+        return;
+    const json_t *loss = json_object_get(status, json_string_value(what));
+    if (json_is_number(loss))
+        add(reasons, "training diverges: its %s is %.3g; " REMEDY, json_string_value(what),
+            json_number_value(loss));
+    else
+        add(reasons, "training diverged: a loss was not finite; " REMEDY);
+}
+
+static void add_outsized(json_t *reasons, const json_t *peer)
+{
+    long long count = json_integer_value(json_object_get(peer, "shares_outsized"));
+    const char *name = text_of(peer, "name");
+    if (count < OUTSIZED_SHARES)
+        return;
+    if (strcmp(text_of(peer, "direction"), "out") == 0)
+        add(reasons,
+            "%s refused the latest %lld shares: their values are out of all proportion to its "
+            "own; " REMEDY,
+            name, count);
+    else
+        add(reasons,
+            "the latest %lld shares of %s were refused: their values are out of all "
+            "proportion to our own; " REMEDY,
+            count, name);
+}
+
+/* Finished means agreed: of a node that has ended with another model than a neighbour. */
+static void add_disagreement(json_t *reasons, const json_t *status)
+{
+    size_t index;
+    json_t *other;
+    json_array_foreach(json_object_get(status, "disagrees"), index, other)
+    {
+        add(reasons,
+            "it has ended with another model than %s: %.3g apart; start both again to mix once "
+            "more, or give more [train] final_cycles",
+            text_of(other, "peer"), json_number_value(json_object_get(other, "distance")));
+    }
 }
 
 /* Why the node is degraded, as an array of sentences; empty if it is well. */
@@ -66,23 +118,17 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     if (seconds > WAITING_SECONDS_MAX && json_is_string(json_object_get(waiting, "peer")))
         add(reasons, "it has waited %.0f s for a %s of %s", seconds, text_of(waiting, "for"),
             text_of(waiting, "peer"));
-    size_t far;
-    json_t *other;
-    json_array_foreach(json_object_get(status, "disagrees"), far, other)
-    {
-        add(reasons,
-            "it has ended with another model than %s: %.3g apart; start both again to mix once "
-            "more, "
-            "or give more [train] final_cycles",
-            text_of(other, "peer"), json_number_value(json_object_get(other, "distance")));
-    }
-    if (strcmp(state, "finished") == 0)
-        return reasons; /* its neighbours may have gone home */
+    add_disagreement(reasons, status);
+    add_divergence(reasons, status);
+    bool finished = strcmp(state, "finished") == 0;
     size_t index;
     json_t *peer;
     json_array_foreach((json_t *)peers, index, peer)
     {
         const char *link = text_of(peer, "state");
+        add_outsized(reasons, peer);
+        if (finished) /* its neighbours may have gone home */
+            continue;
         if (json_is_true(json_object_get(peer, "retired"))) /* nobody expects anything of it */
             continue;
         if (json_is_true(json_object_get(peer, "absent")))
@@ -138,8 +184,10 @@ const struct ctl_command ctl_status_command = {.words = "status",
     .summary = "print what the daemon is doing",
     .help =
         "--check  also look at the neighbours, and end with 7 if the node is degraded: paused,\n"
-        "         draining, starving, hearing nobody, waiting for more than 5 s, or with a\n"
-        "         neighbour that is absent or not connected. The reasons are printed last.\n",
+        "         draining, starving, hearing nobody, waiting for more than 5 s, diverging, or "
+        "with\n"
+        "         a neighbour that is absent or not connected, or whose shares are out of all\n"
+        "         proportion. The reasons are printed last.\n",
     .run = status};
 
 /* ---- peers ---- */
@@ -150,8 +198,8 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
     "shares_returned", "bytes_sent", "bytes_received", "last_error"};
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
-    "shares_received", "shares_returned", "weight_owed", "bytes_sent", "bytes_received", "mismatch",
-    "last_error", "absent_after_seconds", "retired"};
+    "shares_received", "shares_returned", "shares_outsized", "weight_owed", "bytes_sent",
+    "bytes_received", "mismatch", "last_error", "absent_after_seconds", "retired"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

@@ -54,6 +54,7 @@ static void add_row(struct daemon *daemon, const struct task *task)
     struct sgp_error error = {0};
     if (history_add(&daemon->history, &row, &error) < 0)
         notes_error(daemon, "the history goes on in memory alone: %s", error.text);
+    notes_divergence(daemon);
     /* Epochs of a tiny model may take a millisecond: at most one line a second, but for the last. */
     sgp_time now = daemon_now();
     bool told = ended || now - daemon->row_told >= SGP_SECOND;
@@ -79,9 +80,8 @@ static void done_measure(struct job *job, bool cancelled)
     task_give((struct task *)job);
     if (cancelled)
         return;
-    if (task.code == 0 && task.evaluation.samples > 0)
-        daemon->figures.test = task.evaluation;
-    else if (task.code != 0)
+    figures_tested(&daemon->figures, task.code, &task.evaluation);
+    if (task.code != 0)
         notes_error(daemon, "evaluation: %s", sgp_strerror(task.code));
     add_row(daemon, &task);
     double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
@@ -194,8 +194,7 @@ static struct task end(struct job *job, bool cancelled)
 static void done_evaluate(struct job *job, bool cancelled)
 {
     struct task task = end(job, cancelled);
-    if (task.code == 0 && task.evaluation.samples > 0)
-        task.daemon->figures.test = task.evaluation;
+    figures_tested(&task.daemon->figures, task.code, &task.evaluation);
     task.evaluated(task.argument, task.code, task.code == 0 ? &task.evaluation : NULL, task.round);
 }
 

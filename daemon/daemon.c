@@ -364,7 +364,10 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         return 1;
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    figures_init(&daemon.figures, prepared->topology, daemon.started);
+    const struct sgp_dataset *judge =
+        prepared->data.test != NULL ? prepared->data.test : prepared->data.train;
+    figures_init(&daemon.figures, prepared->topology,
+        figures_zero_loss(prepared->model.loss, judge), daemon.started);
     code = open_all(&daemon, &error);
     if (code == 0) {
         start_timers(&daemon);

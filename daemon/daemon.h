@@ -42,6 +42,8 @@ struct edge {
     struct link *links; /* the present connection first, and those that still close */
     uint64_t bytes_sent, bytes_received; /* of closed connections */
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none */
+    uint32_t outsized;                   /* shares returned as outsized ... */
+    uint64_t outsized_accepted;          /* ... since so many had been accepted */
 };
 
 struct task;       /* a job with its arguments: task.h */
@@ -115,15 +117,16 @@ struct daemon {
     char last_error[SGP_TEXT_BYTES];
     sgp_time wait_told; /* waiting_since of the wait last told */
     bool deaf_told;     /* the log's last word is that nobody is heard */
-    sgp_time row_told;  /* when a row of the history was last logged */
-    bool measure_due;   /* an epoch ended: evaluate when this round is complete */
-    bool changed;       /* x may have changed since the model was saved */
-    uint32_t saves;     /* under way */
-    bool unsaved;       /* the latest try to save the model failed */
-    bool stopping;      /* a clean end was asked for, or the work is done */
-    bool signalled;     /* by SIGTERM or SIGINT: another one ends at once */
-    bool drained;       /* the core has ended */
-    bool ending;        /* handles are being closed */
+    bool divergence_told;
+    sgp_time row_told; /* when a row of the history was last logged */
+    bool measure_due;  /* an epoch ended: evaluate when this round is complete */
+    bool changed;      /* x may have changed since the model was saved */
+    uint32_t saves;    /* under way */
+    bool unsaved;      /* the latest try to save the model failed */
+    bool stopping;     /* a clean end was asked for, or the work is done */
+    bool signalled;    /* by SIGTERM or SIGINT: another one ends at once */
+    bool drained;      /* the core has ended */
+    bool ending;       /* handles are being closed */
     int exit_status;
 };
 
@@ -161,6 +164,10 @@ void edges_on_hello(void *context, struct link *link, const struct sgp_message *
 void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code);
 void edges_close(struct daemon *daemon);
 void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received);
+/* A share came back, or was refused, as outsized. */
+void edges_note_outsized(struct edge *edge, const struct sgp_peer_status *status);
+/* How many of the latest shares were, none having been accepted between. */
+uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status);
 
 /* ---- reload.c ---- */
 
@@ -197,6 +204,8 @@ int chores_predict(
 
 void notes_note(struct daemon *daemon, const struct sgp_effect *note);
 void notes_status_line(struct daemon *daemon);
+/* Say that training diverges, and that it has come back, once each. */
+void notes_divergence(struct daemon *daemon);
 /* We end a connection: why. */
 void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason);

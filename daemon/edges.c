@@ -51,6 +51,8 @@ static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
     to->bytes_sent += from->bytes_sent;
     to->bytes_received += from->bytes_received;
     memcpy(to->error, from->error, sizeof to->error);
+    to->outsized = from->outsized;
+    to->outsized_accepted = from->outsized_accepted;
 }
 
 void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
@@ -110,6 +112,25 @@ void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_rece
     }
     *ret_sent = sent;
     *ret_received = received;
+}
+
+/* Of the shares of a link, those that the target has accepted: given ones that are under way are not. */
+static uint64_t accepted(const struct sgp_peer_status *status)
+{
+    if (status->direction == SGP_IN)
+        return status->shares_received;
+    return status->shares_sent - status->shares_returned - (status->weight_owed > 0);
+}
+
+void edges_note_outsized(struct edge *edge, const struct sgp_peer_status *status)
+{
+    edge->outsized = edges_outsized(edge, status) + 1;
+    edge->outsized_accepted = accepted(status);
+}
+
+uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status)
+{
+    return accepted(status) == edge->outsized_accepted ? edge->outsized : 0;
 }
 
 void edges_close(struct daemon *daemon)

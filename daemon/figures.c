@@ -3,12 +3,16 @@
 
 #include <math.h>
 
-void figures_init(struct figures *figures, const struct sgp_topology *topology, sgp_time now)
+void figures_init(
+    struct figures *figures, const struct sgp_topology *topology, double zero_loss, sgp_time now)
 {
     *figures = (struct figures){
         .topology = topology,
         .training = {.loss = NAN, .learning_rate = NAN},
         .test = {.loss = NAN, .accuracy = NAN},
+        .zero_loss = zero_loss,
+        .early_loss = NAN,
+        .epoch_loss = NAN,
         .then = now,
         .rate = NAN,
         .distance = NAN,
@@ -16,9 +20,36 @@ void figures_init(struct figures *figures, const struct sgp_topology *topology, 
     };
 }
 
+double figures_zero_loss(enum sgp_loss loss, const struct sgp_dataset *rows)
+{
+    if (rows->classes == 0)
+        return sgp_dataset_mean_square(rows);
+    double classes = (double)rows->classes;
+    return loss == SGP_LOSS_CROSS_ENTROPY ? log(classes) : 1 / classes; /* of a one-hot target */
+}
+
+/* The mean loss with which training begins, and that of every epoch. */
+static void note_loss(struct figures *figures, const struct sgp_training *training, bool epoch)
+{
+    double sum = training->loss * (double)training->samples;
+    figures->epoch_sum += sum;
+    figures->epoch_samples += training->samples;
+    if (figures->samples < FIGURES_EARLY_SAMPLES && training->epoch <= 1) {
+        uint64_t samples = figures->samples + training->samples;
+        double before = figures->samples > 0 ? figures->early_loss * (double)figures->samples : 0;
+        figures->early_loss = (before + sum) / (double)samples;
+    }
+    if (epoch) {
+        figures->epoch_loss = figures->epoch_sum / (double)figures->epoch_samples;
+        figures->epoch_sum = 0;
+        figures->epoch_samples = 0;
+    }
+}
+
 bool figures_trained(struct figures *figures, const struct sgp_training *training, sgp_time now)
 {
     bool epoch = floor(training->epoch) > floor(figures->training.epoch);
+    note_loss(figures, training, epoch);
     figures->training = *training;
     figures->samples += training->samples;
     if (now - figures->then >= FIGURES_RATE_NS) {
@@ -28,6 +59,26 @@ bool figures_trained(struct figures *figures, const struct sgp_training *trainin
         figures->then = now;
     }
     return epoch;
+}
+
+void figures_tested(struct figures *figures, int code, const struct sgp_evaluation *evaluation)
+{
+    if (code == SGP_E_DIVERGED)
+        figures->test = (struct sgp_evaluation){.loss = HUGE_VAL, .accuracy = NAN};
+    else if (code == 0 && evaluation->samples > 0)
+        figures->test = *evaluation;
+}
+
+const char *figures_diverging(const struct figures *figures)
+{
+    bool tested = !isnan(figures->test.loss);
+    double judged = tested ? figures->test.loss : figures->epoch_loss;
+    double level = fmax(figures->zero_loss, figures->early_loss); /* the one that is no NaN */
+    if (figures->failed || isinf(judged))
+        return "not_finite";
+    if (!(level > 0 && judged > FIGURES_DIVERGED * level))
+        return NULL;
+    return tested ? "test_loss" : "loss";
 }
 
 void figures_distance(struct figures *figures, sgp_round round, double distance)

@@ -21,6 +21,7 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
     view->test_loss = figures->test.loss;
     view->test_accuracy = figures->test.accuracy;
     view->learning_rate = figures->training.learning_rate;
+    view->diverging = figures_diverging(figures);
     view->disagreement = figures_disagreement(figures, view->state == SGP_NODE_FINISHED);
 }
 
@@ -111,6 +112,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .shares_sent = peer.shares_sent,
         .shares_received = peer.shares_received,
         .shares_returned = peer.shares_returned,
+        .shares_outsized = edges_outsized(edge, &peer),
         .weight_owed = peer.weight_owed,
         .distance = peer.distance,
         .distance_relative = peer.distance_relative,

@@ -46,6 +46,8 @@ struct link_metric {
     X(starving, "gauge",                                                                           \
         "1 while the node gives less than the file says because it holds too little.",             \
         (double)view->starving)                                                                    \
+    X(diverging, "gauge", "1 while a loss is far above its early level, or not finite.",           \
+        (double)(view->diverging != NULL))                                                         \
     X(waiting_seconds, "gauge", "Seconds the node has been waiting for a neighbour.",              \
         view->waiting_for[0] ? view->waiting_seconds : 0)
 

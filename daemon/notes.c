@@ -116,6 +116,11 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
     bool differs = note->note == SGP_NOTE_MISMATCH || note->note == SGP_NOTE_OTHER_DATA;
     if ((ended || differs) && edge != NULL)
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
+    if (note->reason == SGP_REASON_OUTSIZED && note->link.peer != SGP_SLOT_NONE) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(daemon->node, (uint32_t)(edge - daemon->edges), &status);
+        edges_note_outsized(edge, &status);
+    }
     if (ended)
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
             name_of(daemon, note->link.peer), why);
@@ -258,8 +263,21 @@ static int tell_disagreement(const struct daemon *daemon, char *text, size_t siz
         text, size, "; disagrees with %s by %.3g", name_of(daemon, worst.peer), worst.distance);
 }
 
+void notes_divergence(struct daemon *daemon)
+{
+    const char *what = figures_diverging(&daemon->figures);
+    if (what != NULL && !daemon->divergence_told)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=diverging what=%s loss=%.6g test_loss=%.6g", what, daemon->figures.training.loss,
+            daemon->figures.test.loss);
+    else if (what == NULL && daemon->divergence_told)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=converges_again");
+    daemon->divergence_told = what != NULL;
+}
+
 void notes_status_line(struct daemon *daemon)
 {
+    notes_divergence(daemon);
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     char text[SGP_TEXT_BYTES];

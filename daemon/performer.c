@@ -85,6 +85,7 @@ static void done_train(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
     struct daemon *daemon = task->daemon;
+    daemon->figures.failed = task->code != 0;
     if (task->code == 0 && !cancelled &&
         figures_trained(&daemon->figures, &task->training, daemon_now()))
         daemon->measure_due = true;

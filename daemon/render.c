@@ -88,15 +88,16 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root = json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
-                             "s:b, s:b, s:o, s:o, s:o}",
+                             "s:b, s:s?, s:b, s:o, s:o, s:o}",
         "schema", 1, "version", SGP_VERSION, "protocol", (int)SGP_WIRE_VERSION, "name",
         status->name, "state", sgp_node_state_name(status->state), "incarnation",
         identity(status->incarnation), "algorithm", status->algorithm, "round",
         round_or_null(status->round), "rounds", round_or_null(status->rounds), "samples",
         count(status->samples), "parameters", count(status->parameters), "memory_bytes",
         count(status->memory_bytes), "jumps", count(status->jumps), "starving",
-        (int)status->starving, "hears_nobody", (int)status->hears_nobody, "topology", place,
-        "waiting", render_waiting(status), "last_error", text_or_null(status->last_error));
+        (int)status->starving, "diverging", status->diverging, "hears_nobody",
+        (int)status->hears_nobody, "topology", place, "waiting", render_waiting(status),
+        "last_error", text_or_null(status->last_error));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;
@@ -119,7 +120,7 @@ json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:b, s:b, s:b, s:o}",
+                     "s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -128,11 +129,12 @@ json_t *render_peer(const struct view_peer *peer)
         real_or_null(peer->last_heard_seconds), "absent_after_seconds",
         real_or_null(peer->absent_after_seconds), "rtt_ms", real_or_null(peer->rtt_ms),
         "shares_sent", count(peer->shares_sent), "shares_received", count(peer->shares_received),
-        "shares_returned", count(peer->shares_returned), "weight_owed",
-        real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
-        count(peer->bytes_received), "distance", real_or_null(peer->distance), "disagrees",
-        (int)peer->disagrees, "mismatch", (int)peer->mismatch, "retired", (int)peer->retired,
-        "last_error", text_or_null(peer->last_error));
+        "shares_returned", count(peer->shares_returned), "shares_outsized",
+        count(peer->shares_outsized), "weight_owed", real_or_null(peer->weight_owed), "bytes_sent",
+        count(peer->bytes_sent), "bytes_received", count(peer->bytes_received), "distance",
+        real_or_null(peer->distance), "disagrees", (int)peer->disagrees, "mismatch",
+        (int)peer->mismatch, "retired", (int)peer->retired, "last_error",
+        text_or_null(peer->last_error));
 }
 
 static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)

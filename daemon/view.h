@@ -29,6 +29,7 @@ struct view_status {
     double test_loss;     /* of the latest evaluation */
     double test_accuracy; /* of the latest evaluation, in [0, 1] */
     double learning_rate;
+    const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
     double weight;
     double weight_in_flight;
     double disagreement; /* largest |z_received - z| / |z| in the latest cycle */
@@ -64,13 +65,14 @@ struct view_peer { /* one link */
     uint64_t shares_sent;
     uint64_t shares_received;
     uint64_t shares_returned;
+    uint32_t shares_outsized; /* the latest so many in a row, returned as out of all proportion */
     double weight_owed;
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    double distance;                 /* of its estimate from ours at the end, |z - z'|; NaN: not known */
-    double distance_relative;        /* to the longer of the two */
-    bool disagrees;                  /* it is further away than finished neighbours may be */
-    bool mismatch;                   /* its topology digest, learning rate or batch differ */
+    double distance;          /* of its estimate from ours at the end, |z - z'|; NaN: not known */
+    double distance_relative; /* to the longer of the two */
+    bool disagrees;           /* it is further away than finished neighbours may be */
+    bool mismatch;            /* its topology digest, learning rate or batch differ */
     char last_error[SGP_TEXT_BYTES]; /* "" if none */
 };
 

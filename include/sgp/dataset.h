@@ -63,6 +63,9 @@ SGP_API void sgp_dataset_gather(const struct sgp_dataset *dataset, float *featur
 SGP_API int sgp_dataset_subset(const struct sgp_dataset *dataset, const uint32_t *indices,
     uint64_t count, struct sgp_dataset **ret_dataset);
 
+/* The mean square of the values of a regression, over rows and targets. */
+SGP_API double sgp_dataset_mean_square(const struct sgp_dataset *dataset);
+
 /* Hold out floor(fraction * rows) rows, drawn with (seed, stream), for evaluation: at least one
  * if fraction > 0 and there are two rows or more. 0 <= fraction < 1 (asserted). *ret_held is NULL
  * when nothing is held out. Both parts keep the order of the rows. Returns 0 or -ENOMEM. */

@@ -26,13 +26,13 @@ STATUS = {
     "parameters": int, "memory_bytes": int, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "starving": bool,
-    "hears_nobody": bool, "unheard": list, "waiting": (dict, type(None)),
+    "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "waiting": (dict, type(None)),
 }
 PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
 PEER = {
     "name": str, "address": str, "direction": str, "state": str, "round": int, "lag_rounds": int,
     "last_heard_seconds": NUMBER, "rtt_ms": NUMBER, "shares_sent": int, "shares_received": int,
-    "shares_returned": int, "bytes_sent": int, "bytes_received": int,
+    "shares_returned": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
     "retired": bool,

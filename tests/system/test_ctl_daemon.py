@@ -28,13 +28,13 @@ STATUS = {
     "topology": {"file": "fleet.dot", "digest": "0000000000000001", "nodes": 2, "phase": 0,
                  "phases": 1},
     "waiting": None, "last_error": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
-    "loss": 0.1, "test_loss": None, "test_accuracy": 0.875, "learning_rate": 0.05, "weight": 1.0,
+    "loss": 0.1, "test_loss": None, "test_accuracy": 0.875, "learning_rate": 0.05, "diverging": None, "weight": 1.0,
     "weight_in_flight": 0.0, "disagreement": 0.001, "weight_minted": 0.0, "surplus": 0.0, "uptime_seconds": 3.5}
 
 PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": "up",
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
         "last_heard_seconds": 0.25, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
-        "shares_returned": 0, "weight_owed": 0.5, "bytes_sent": 4096, "bytes_received": 128,
+        "shares_returned": 0, "shares_outsized": 0, "weight_owed": 0.5, "bytes_sent": 4096, "bytes_received": 128,
         "mismatch": False, "last_error": None, "absent_after_seconds": 3.0, "retired": False}
 
 
@@ -151,6 +151,16 @@ def test_status_check_says_why_a_node_is_degraded():
         "it hears nobody any more, and learns from its own rows alone"]
     assert degraded({"waiting": {"for": "share", "peer": "n1", "seconds": 12.2}}, [PEER]) == \
         ["it has waited 12 s for a share of n1"]
+    remedy = "; try a smaller [optimizer] learning_rate, or bring the columns to one size with [data] scale"
+    for state in ("training", "finished"):
+        assert degraded({"state": state, "test_loss": 3.8e18, "diverging": "test_loss"}, [PEER]) == [
+            "training diverges: its test_loss is 3.8e+18" + remedy]
+        outsized = {**PEER, "shares_outsized": 3}
+        assert degraded({"state": state}, [outsized, {**outsized, "direction": "in"}]) == [
+            "n1 refused the latest 3 shares: their values are out of all proportion to its own" + remedy,
+            "the latest 3 shares of n1 were refused: their values are out of all proportion to our own" + remedy]
+    assert degraded({"state": "paused", "diverging": "not_finite"}, [PEER]) == [
+        "the node is paused", "training diverged: a loss was not finite" + remedy]
     assert degraded({}, [{**PEER, "state": "down"}]) == ["the link to n1 is down"]
     assert degraded({}, [{**PEER, "direction": "in", "state": "connecting"}]) == \
         ["the link from n1 is connecting"]
@@ -171,7 +181,7 @@ def test_peers_as_tabs_have_every_field():
     lines = ask({"GET /v1/peers": [PEER, {**PEER, "name": "n2"}]}, "peers")[0].splitlines()
     assert lines[0].split("\t") == list(PEER) and len(lines) == 3, lines
     assert lines[1].split("\t") == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                    "0.25", "-", "7", "0", "0", "0.5", "4096", "128", "no", "-", "3", "no"]
+                                    "0.25", "-", "7", "0", "0", "0", "0.5", "4096", "128", "no", "-", "3", "no"]
     assert json.loads(ask({"GET /v1/peers": [PEER]}, "peers", "--json")[0]) == [PEER]
 
 

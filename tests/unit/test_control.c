@@ -34,6 +34,7 @@ Test(control, status_has_every_field)
     expect_number(status, "weight_in_flight", 0.25);
     expect_null(status, "test_loss");
     expect_text(status, "last_error", "caf?");
+    expect_text(status, "diverging", "test_loss");
     cr_assert(eq(int, json_is_true(json_object_get(status, "hears_nobody")), 1));
     const json_t *unheard = json_object_get(status, "unheard");
     cr_assert(eq(sz, json_array_size(unheard), 1));
@@ -67,6 +68,7 @@ Test(control, peers_have_every_field)
     expect_text(json_array_get(peers, 0), "direction", "out");
     expect_text(json_array_get(peers, 0), "state", "up");
     expect_number(json_array_get(peers, 0), "lag_rounds", 1);
+    expect_number(json_array_get(peers, 0), "shares_outsized", 3);
     expect_number(json_array_get(peers, 0), "absent_after_seconds", 3);
     expect_text(json_array_get(peers, 1), "direction", "in");
     expect_text(json_array_get(peers, 1), "state", "connecting");

@@ -80,6 +80,7 @@ static void fake_status(void *context, struct view_status *status)
         .test_loss = NAN,
         .test_accuracy = NAN,
         .learning_rate = 0.05,
+        .diverging = "test_loss",
         .weight = 1,
         .weight_in_flight = 0.25,
         .hears_nobody = true,
@@ -113,7 +114,8 @@ static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
         .absent_after_seconds = 3,
         .last_heard_seconds = index == 0 ? 0.5 : (double)NAN,
         .rtt_ms = index == 0 ? 2.0 : (double)NAN,
-        .shares_sent = 7};
+        .shares_sent = 7,
+        .shares_outsized = 3};
 }
 
 static uint32_t fake_history_count(void *context)
