@@ -92,6 +92,16 @@ enum ctl_exit ctl_socket(struct ctl *ctl)
     return CTL_DONE;
 }
 
+void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES])
+{
+    size_t prefix = strlen(RUN_DIRECTORY "/");
+    bool ours = strncmp(ctl->socket, RUN_DIRECTORY "/", prefix) == 0;
+    const char *rest = ours ? ctl->socket + prefix : "";
+    size_t length = strcspn(rest, "/");
+    ours = length < SGP_NAME_BYTES && strcmp(rest + length, "/" SOCKET_NAME) == 0;
+    (void)snprintf(name, SGP_NAME_BYTES, "%.*s", ours ? (int)length : 0, rest);
+}
+
 struct answer {
     FILE *into; /* a success goes here, if there is one */
     CURL *curl;

@@ -155,7 +155,18 @@ enum ctl_exit ctl_socket(struct ctl *ctl);
 enum ctl_exit ctl_ask(
     struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply);
 
+/* The NAME of /run/sgpd/NAME/control.sock, once ctl_socket has been called; "" for another path. */
+void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES]);
+
 /* The same for an answer in JSON, which the caller releases. */
 enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, json_t **ret_json);
+
+/* ---- of a node that does not answer (unit.c) ---- */
+
+/* Whether there is, or may be, /etc/sgpd/NAME.conf. */
+bool ctl_has_configuration(const char *name);
+
+/* Whether a daemon of this name ("": it is not known) may still come, and how it stands; or why it cannot. */
+bool ctl_may_come(const char *name, char *text, size_t capacity);
 
 #endif

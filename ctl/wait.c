@@ -6,6 +6,8 @@
 #include <time.h>
 
 #define POLL_NS 200000000L
+#define LOOKS_A_UNIT 10u /* without an answer, until its unit is asked about again */
+#define TOLD_SECONDS 3.0 /* for whom the daemon waits is said after so long: most waits are short */
 #define LAST_LOOK_SECONDS 1.0 /* for a daemon to answer in, however little time is left */
 
 enum kind { READY = 1, ROUND, EPOCH, ACCURACY, FINISHED, DISAGREEMENT, PEERS };
@@ -100,18 +102,51 @@ static bool holds(const struct condition *condition, const json_t *status, const
     }
 }
 
-/* Where the node stands, for the line that says why the waiting ended. */
-static void describe(const json_t *status, char *text, size_t capacity)
+static bool paused_by_divergence(const json_t *status)
 {
-    const json_t *waiting = json_object_get(status, "waiting");
     const char *state = json_string_value(json_object_get(status, "state"));
-    const char *what = json_string_value(json_object_get(waiting, "for"));
-    const char *peer = json_string_value(json_object_get(waiting, "peer"));
-    int length = snprintf(text, capacity, "it is %s in round %lld", state ? state : "?",
-        (long long)json_integer_value(json_object_get(status, "round")));
-    if (what && peer && length > 0 && (size_t)length < capacity)
-        (void)snprintf(
-            text + length, capacity - (size_t)length, ", waiting for a %s of %s", what, peer);
+    const char *what = json_string_value(json_object_get(status, "diverging"));
+    return state && what && strcmp(state, "paused") == 0 && strcmp(what, "not_finite") == 0;
+}
+
+/* One waiting. */
+struct waiting {
+    const struct condition *condition;
+    double end;
+    char name[SGP_NAME_BYTES];       /* of the node, "" if it is not known */
+    unsigned unanswered;             /* looks */
+    bool answered;                   /* ever */
+    char text[SGP_TEXT_BYTES / 2];   /* where the node stands */
+    char reason[SGP_TEXT_BYTES / 2]; /* the same without what changes with every look */
+    char told[SGP_TEXT_BYTES / 2];   /* the reason that standard error has */
+};
+
+static void describe(struct waiting *waiting, const json_t *status)
+{
+    const json_t *waits = json_object_get(status, "waiting");
+    const char *state = json_string_value(json_object_get(status, "state"));
+    const char *what = json_string_value(json_object_get(waits, "for"));
+    const char *peer = json_string_value(json_object_get(waits, "peer"));
+    double seconds = json_number_value(json_object_get(waits, "seconds"));
+    char for_whom[SGP_TEXT_BYTES / 4] = "";
+    if (what && peer)
+        (void)snprintf(for_whom, sizeof for_whom, "%s of %s", what, peer);
+    (void)snprintf(waiting->text, sizeof waiting->text, "%s in round %lld%s%s", state ? state : "?",
+        (long long)json_integer_value(json_object_get(status, "round")),
+        for_whom[0] ? ", waiting for a " : "", for_whom);
+    bool long_ago = for_whom[0] && seconds >= TOLD_SECONDS;
+    (void)snprintf(waiting->reason, sizeof waiting->reason, "it is %s%s%s", state ? state : "?",
+        long_ago ? ", and waits for a " : "", long_ago ? for_whom : "");
+}
+
+/* Say what is waited for, once, and again when that changes. */
+static void tell(struct waiting *waiting)
+{
+    if (strcmp(waiting->told, waiting->reason) == 0)
+        return;
+    (void)strcpy(waiting->told, waiting->reason);
+    (void)fprintf(
+        stderr, "sgpctl: waiting for %s: %s\n", waiting->condition->text, waiting->reason);
 }
 
 static double now(void)
@@ -121,30 +156,65 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* One look, with the waiting to end at `end`. *ret_over: nothing more will change; the status to end
- * with is returned. */
-static enum ctl_exit look(struct ctl *ctl, const struct condition *condition, double end,
-    bool *met_before, char *text, size_t capacity, bool *ret_over)
+/* The daemon has answered: is it over? Neighbours may still come when the node does nothing any more. */
+static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_t *status,
+    const json_t *peers, bool *ret_over)
+{
+    const struct condition *condition = waiting->condition;
+    waiting->answered = true;
+    waiting->unanswered = 0;
+    describe(waiting, status);
+    bool met = holds(condition, status, peers);
+    bool hopeless = !met && condition->what->kind != PEERS;
+    *ret_over = true;
+    if (hopeless && finished(status))
+        return ctl_fail(
+            ctl, CTL_FAILED, "%s was not reached: it is %s", condition->text, waiting->text);
+    if (hopeless && paused_by_divergence(status))
+        return ctl_fail(ctl, CTL_FAILED,
+            "%s was not reached: it is %s, since its training diverged; see sgpctl status --check",
+            condition->text, waiting->text);
+    *ret_over = met;
+    return CTL_DONE;
+}
+
+/* Nobody is behind the socket. Its unit is looked at now and then, for that takes a process. */
+static enum ctl_exit judge_absence(struct ctl *ctl, struct waiting *waiting, bool *ret_over)
+{
+    const char *condition = waiting->condition->text;
+    char stands[SGP_TEXT_BYTES / 2];
+    *ret_over = false;
+    if (waiting->unanswered++ % LOOKS_A_UNIT != 0)
+        return CTL_NOT_RUNNING;
+    bool may_come = ctl_may_come(waiting->name, stands, sizeof stands);
+    *ret_over = waiting->answered || !may_come;
+    if (waiting->answered && !may_come)
+        return ctl_fail(ctl, CTL_FAILED, "the daemon ended before %s: %s; it was %s", condition,
+            stands, waiting->text);
+    if (waiting->answered)
+        return ctl_fail(ctl, CTL_NOT_RUNNING, "the daemon ended before %s; it was %s", condition,
+            waiting->text);
+    if (!may_come)
+        return ctl_fail(ctl, CTL_FAILED, "%s was not reached: %s", condition, stands);
+    (void)strcpy(waiting->reason, stands);
+    return CTL_NOT_RUNNING;
+}
+
+/* One look. *ret_over: nothing more will change; the status to end with is returned. */
+static enum ctl_exit look(struct ctl *ctl, struct waiting *waiting, bool *ret_over)
 {
     json_t *status = NULL, *peers = NULL;
-    *ret_over = true;
-    enum ctl_exit code = ask(ctl, "/v1/status", end - now(), &status);
-    if (code == CTL_DONE && condition->what->kind == PEERS)
-        code = ask(ctl, "/v1/peers", end - now(), &peers);
+    *ret_over = false; /* not there yet, or busy */
+    enum ctl_exit code = ask(ctl, "/v1/status", waiting->end - now(), &status);
+    if (code == CTL_DONE && waiting->condition->what->kind == PEERS)
+        code = ask(ctl, "/v1/peers", waiting->end - now(), &peers);
     if (code == CTL_DONE) {
-        *met_before = true;
-        describe(status, text, capacity);
-        bool met = holds(condition, status, peers);
-        if (!met && finished(status) && condition->what->kind != PEERS)
-            code = ctl_fail(ctl, CTL_FAILED, "%s was not reached: %s", condition->text, text);
-        else
-            *ret_over = met;
-    } else if (code == CTL_NOT_RUNNING && *met_before) {
-        (void)ctl_fail(ctl, code, "the daemon ended before %s; %s", condition->text, text);
+        code = judge(ctl, waiting, status, peers, ret_over);
+    } else if (code == CTL_NOT_RUNNING) {
+        code = judge_absence(ctl, waiting, ret_over);
     } else if (code == CTL_NOT_PERMITTED) {
+        *ret_over = true;
         (void)ctl_fail(ctl, code, "not permitted to open the daemon's socket");
-    } else {
-        *ret_over = false; /* not there yet, or busy */
     }
     json_decref(status);
     json_decref(peers);
@@ -153,20 +223,24 @@ static enum ctl_exit look(struct ctl *ctl, const struct condition *condition, do
 
 static enum ctl_exit wait_for(struct ctl *ctl, const struct condition *condition, double timeout)
 {
-    char text[SGP_TEXT_BYTES / 2] = "no daemon answers there";
-    bool met_before = false, over = false;
+    struct waiting waiting = {.condition = condition, .reason = "nobody answers"};
+    bool over = false;
     /* Which daemon is meant must be clear at once; whether it answers need not be. */
     enum ctl_exit status = ctl_socket(ctl);
     if (status != CTL_DONE)
         return status;
-    for (double end = now() + timeout;;) {
-        status = look(ctl, condition, end, &met_before, text, sizeof text, &over);
+    ctl_socket_name(ctl, waiting.name);
+    waiting.end = now() + timeout;
+    while (true) {
+        status = look(ctl, &waiting, &over);
         if (over)
             break;
-        double left = end - now();
+        double left = waiting.end - now();
         if (left <= 0)
-            return ctl_fail(ctl, CTL_TIMED_OUT, "%s was not reached within %g s: %s",
-                condition->text, timeout, text);
+            return ctl_fail(ctl, CTL_TIMED_OUT, "%s was not reached within %g s: %s%s",
+                condition->text, timeout, waiting.answered ? "it is " : "",
+                waiting.answered ? waiting.text : waiting.reason);
+        tell(&waiting);
         long pause = left < 1e-9 * POLL_NS ? (long)(left * 1e9) : POLL_NS;
         (void)nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
     }
@@ -193,16 +267,20 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
 const struct ctl_command ctl_wait_command = {.words = "wait",
     .synopsis = "--for CONDITION [--timeout S]",
     .summary = "wait until the daemon has come so far",
-    .help = "CONDITION is one of\n"
-            "  ready            the daemon answers\n"
-            "  round:N epoch:N  it has got there\n"
-            "  accuracy:A       its latest test accuracy is at least A, between 0 and 1\n"
-            "  disagreement:D   it differs from the models it received by at most D\n"
-            "  peers:N          N different neighbours are connected\n"
-            "  finished         training and mixing are over\n"
-            "\n"
-            "A daemon that is not there yet is waited for if -n or -s names it. Without --timeout\n"
-            "there is no limit. Ends with 5 when S seconds have passed, even if the daemon is\n"
-            "silent (only the last look at it is given a second), with 1 when the node has\n"
-            "finished without meeting the condition, with 3 when the daemon ends first.\n",
+    .help =
+        "CONDITION is one of\n"
+        "  ready            the daemon answers\n"
+        "  round:N epoch:N  it has got there\n"
+        "  accuracy:A       its latest test accuracy is at least A, between 0 and 1\n"
+        "  disagreement:D   it differs from the models it received by at most D\n"
+        "  peers:N          N different neighbours are connected\n"
+        "  finished         training and mixing are over\n"
+        "\n"
+        "A daemon that is not there yet is waited for if -n or -s names it. What is waited for\n"
+        "is said on standard error, once and when it changes. Without --timeout there is no\n"
+        "limit. Ends with 5 when S seconds have passed, even if the daemon is silent (only the\n"
+        "last look at it is given a second), with 3 when the daemon ends first, and with 1 for\n"
+        "what cannot come: the node has finished without meeting the condition, or its training\n"
+        "diverged; its unit has failed; or no node of this name is here, neither\n"
+        "/etc/sgpd/NAME.conf nor /run/sgpd/NAME.\n",
     .run = run};
