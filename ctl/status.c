@@ -16,9 +16,9 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus", "disagreement",
-    "disagrees", "starving", "hears_nobody", "unheard", "jumps", "last_error", "uptime_seconds",
-    "algorithm", "parameters", "memory_bytes", "topology", "incarnation", "version", "protocol",
-    "schema"};
+    "disagrees", "starving", "hears_nobody", "unheard", "mismatch", "jumps", "last_error",
+    "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology", "incarnation",
+    "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -141,6 +141,17 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     return reasons;
 }
 
+/* What need not be wrong, and mostly is. */
+static void print_differing(const struct ctl *ctl, const json_t *status)
+{
+    const json_t *names = json_object_get(status, "mismatch");
+    char text[CTL_CELL_BYTES];
+    if (json_array_size(names) == 0)
+        return;
+    ctl_cell(ctl, "mismatch", names, text);
+    (void)printf("note: topology, learning rate or batch differ from those of %s\n", text);
+}
+
 static void print_reasons(const json_t *reasons)
 {
     size_t index;
@@ -172,6 +183,8 @@ static enum ctl_exit status(struct ctl *ctl, int argc, char **argv)
         code = ctl_print_json(ordered);
     } else {
         ctl_print_object(ctl, ordered);
+        if (reasons)
+            print_differing(ctl, ordered);
         print_reasons(reasons);
         json_decref(ordered);
         json_decref(reasons);
@@ -187,7 +200,7 @@ const struct ctl_command ctl_status_command = {.words = "status",
         "         draining, starving, hearing nobody, waiting for more than 5 s, diverging, or "
         "with\n"
         "         a neighbour that is absent or not connected, or whose shares are out of all\n"
-        "         proportion. The reasons are printed last.\n",
+        "         proportion. The reasons are printed last; settings that differ are a note.\n",
     .run = status};
 
 /* ---- peers ---- */
@@ -199,7 +212,8 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
     "shares_received", "shares_returned", "shares_outsized", "weight_owed", "bytes_sent",
-    "bytes_received", "mismatch", "last_error", "absent_after_seconds", "retired"};
+    "bytes_received", "mismatch", "last_error", "previous_error", "absent_after_seconds",
+    "retired"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

@@ -155,6 +155,7 @@ static void on_hangup(uv_signal_t *signal, int number)
 
 static void on_second(uv_timer_t *timer)
 {
+    notes_lines_dropped(timer->data);
     notes_status_line(timer->data);
 }
 

@@ -37,13 +37,25 @@
 #define DAEMON_LOOK_ROUNDS 32u          /* from one look for it to the next */
 #define DAEMON_WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
 
+/* How many lines of a kind were told of a link since then: a hash of what they say is the kind. */
+#define LINK_LINES_KINDS 32u
+#define LINK_LINES_MAX 5u /* of a kind in ... */
+#define LINK_LINES_NS (10 * SGP_SECOND)
+struct link_lines {
+    sgp_time since;
+    uint64_t dropped;
+    uint8_t counts[LINK_LINES_KINDS];
+};
+
 /* A link of the core, over all its connections. */
 struct edge {
     struct link *links; /* the present connection first, and those that still close */
     uint64_t bytes_sent, bytes_received; /* of closed connections */
-    char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none */
-    uint32_t outsized;                   /* shares returned as outsized ... */
-    uint64_t outsized_accepted;          /* ... since so many had been accepted */
+    char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
+    char previous[SGP_TEXT_BYTES];       /* of the last one before that */
+    struct link_lines lines;
+    uint32_t outsized;          /* shares returned as outsized ... */
+    uint64_t outsized_accepted; /* ... since so many had been accepted */
 };
 
 struct task;       /* a job with its arguments: task.h */
@@ -209,6 +221,10 @@ void notes_divergence(struct daemon *daemon);
 /* We end a connection: why. */
 void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason);
+/* A node called, and has been given to this edge: is there another of its name? */
+void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller);
+/* Tell what was left out about links, once that is some time ago. */
+void notes_lines_dropped(struct daemon *daemon);
 /* A connection failed; fills edge->error. */
 void notes_link_failed(
     struct daemon *daemon, const struct link *link, struct edge *edge, int code, const char *text);

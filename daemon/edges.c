@@ -51,6 +51,8 @@ static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
     to->bytes_sent += from->bytes_sent;
     to->bytes_received += from->bytes_received;
     memcpy(to->error, from->error, sizeof to->error);
+    memcpy(to->previous, from->previous, sizeof to->previous);
+    to->lines = from->lines;
     to->outsized = from->outsized;
     to->outsized_accepted = from->outsized_accepted;
 }
@@ -240,6 +242,8 @@ void edges_on_hello(void *context, struct link *link, const struct sgp_message *
         listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text);
         return;
     }
+    link->lineage = hello->lineage;
+    notes_namesake(daemon, edges_find(daemon, (uint32_t)source, SGP_IN), link);
     take_over(daemon, link, (uint32_t)source, SGP_IN);
     if (edges_link(daemon, &link->id) != NULL)
         on_message(link, message);
@@ -259,7 +263,8 @@ void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code)
         }
         link_close(link, NULL);
     }
-    (void)snprintf(edge->error, sizeof edge->error, "cannot connect: %s", uv_strerror(code));
+    (void)snprintf(edge->error, sizeof edge->error, "cannot connect to %s: %s",
+        daemon->prepared->topology->nodes[peer].address, uv_strerror(code));
     daemon_post(daemon,
         (struct sgp_event){
             .type = SGP_EVENT_DOWN, .link = {.peer = peer, .direction = SGP_OUT}, .code = code});

@@ -18,17 +18,31 @@ static struct view_status ask_status(const struct control *control)
 
 /* Reading. */
 
-static json_t *unheard_sources(const struct view_actions *actions)
+static bool is_unheard(const struct view_peer *peer)
 {
-    json_t *names = json_array();
+    return peer->unheard;
+}
+
+static bool differs(const struct view_peer *peer)
+{
+    return peer->mismatch;
+}
+
+/* The names of the neighbours of which this holds, each once. */
+static json_t *names_of(const struct view_actions *actions, bool (*holds)(const struct view_peer *))
+{
+    json_t *names = json_object(), *array = json_array(), *value;
     uint32_t count = actions->peer_count(actions->context);
     for (uint32_t i = 0; i < count; i++) {
         struct view_peer peer = {0};
         actions->peer(actions->context, i, &peer);
-        if (peer.unheard)
-            json_array_append_new(names, json_string(peer.name));
+        if (holds(&peer))
+            (void)json_object_set_new(names, peer.name, json_null());
     }
-    return names;
+    const char *name;
+    json_object_foreach(names, name, value)(void) json_array_append_new(array, json_string(name));
+    json_decref(names);
+    return array;
 }
 
 /* The neighbours that have ended with another model, each once, though it may be seen on two links. */
@@ -56,7 +70,8 @@ static void serve_status(struct request *request)
     const struct view_actions *actions = &request->control->actions;
     struct view_status status = ask_status(request->control);
     json_t *root = render_status(&status, actions->topology(actions->context));
-    (void)json_object_set_new(root, "unheard", unheard_sources(actions));
+    (void)json_object_set_new(root, "unheard", names_of(actions, is_unheard));
+    (void)json_object_set_new(root, "mismatch", names_of(actions, differs));
     (void)json_object_set_new(root, "disagrees", disagreeing(actions));
     http_answer_json(request, root);
 }

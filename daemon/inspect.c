@@ -122,6 +122,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
     memcpy(ret_peer->address, node->address, sizeof ret_peer->address);
     memcpy(ret_peer->last_error, edge->error, sizeof ret_peer->last_error);
+    memcpy(ret_peer->previous_error, edge->previous, sizeof ret_peer->previous_error);
     edges_bytes(edge, &ret_peer->bytes_sent, &ret_peer->bytes_received);
 }
 

@@ -59,6 +59,7 @@ struct link {
     struct sgp_share share; /* announced last on it */
     double unit;            /* the w of the sender's estimate in the payload announced last */
     int failure;            /* code given to `failed` */
+    uint64_t lineage;       /* in the caller's hello; 0: it was dialled */
 
     /* For reading by the owner. */
     uint64_t bytes_sent;

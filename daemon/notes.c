@@ -2,6 +2,8 @@
  * line, `event=` first. Thread: the loop thread. */
 #include "daemon.h"
 
+#include "checksum.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,17 +30,56 @@ void notes_error(struct daemon *daemon, const char *format, ...)
 
 /* ---- links ---- */
 
+/* Whether a line about a link is due: what is said again and again is counted instead. What `text` hashes to is
+ * its kind; two of one hash share a limit. */
+static bool is_due(
+    const struct daemon *daemon, struct edge *edge, enum sgp_level level, const char *text)
+{
+    struct link_lines *lines = &edge->lines;
+    enum sgp_level told = daemon->log->sink.level;
+    if (edge == &daemon->gone || level > told || told >= SGP_LEVEL_DEBUG)
+        return true; /* of no link any more, not told at all, or all is wanted */
+    if (daemon_now() - lines->since >= LINK_LINES_NS && lines->dropped == 0)
+        *lines = (struct link_lines){.since = daemon_now()};
+    uint8_t *count = &lines->counts[XXH3_64bits(text, strlen(text)) % LINK_LINES_KINDS];
+    if (*count == LINK_LINES_MAX) {
+        lines->dropped++;
+        return false;
+    }
+    ++*count;
+    return true;
+}
+
+void notes_lines_dropped(struct daemon *daemon)
+{
+    sgp_time now = daemon_now();
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct link_lines *lines = &daemon->edges[i].lines;
+        if (lines->dropped == 0 || now - lines->since < LINK_LINES_NS)
+            continue;
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=link_lines peer=%s direction=%s dropped=%" PRIu64,
+            name_of(daemon, daemon->peers[i]),
+            direction_name(i < daemon->out_count ? SGP_OUT : SGP_IN), lines->dropped);
+        *lines = (struct link_lines){.since = now};
+    }
+}
+
 void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason)
 {
     bool ordinary = code == SGP_E_CLOSED || code == SGP_E_REPLACED || code == SGP_E_ABSENT;
     bool told = code == SGP_E_MODEL || code == SGP_E_UNKNOWN_NODE; /* by SGP_NOTE_REFUSED */
+    enum sgp_level level = ordinary || told ? SGP_LEVEL_DEBUG : SGP_LEVEL_WARNING;
     struct edge *edge = edges_find(daemon, link->peer, link->direction);
+    const char *why = sgp_reason_text(reason);
     if (!ordinary)
-        (void)snprintf(edge->error, sizeof edge->error, "%s", sgp_reason_text(reason));
-    sgp_log(&daemon->log->sink, ordinary || told ? SGP_LEVEL_DEBUG : SGP_LEVEL_WARNING,
-        "event=hang_up peer=%s direction=%s reason=\"%s\"", name_of(daemon, link->peer),
-        direction_name(link->direction), sgp_reason_text(reason));
+        (void)snprintf(edge->error, sizeof edge->error, "%s", why);
+    if (is_due(daemon, edge, level, why))
+        sgp_log(&daemon->log->sink, level,
+            "event=hang_up peer=%s direction=%s reason=\"%s\" remote=%s",
+            name_of(daemon, link->peer), direction_name(link->direction), why,
+            edges_link(daemon, link)->remote);
 }
 
 void notes_link_failed(
@@ -46,9 +87,29 @@ void notes_link_failed(
 {
     (void)snprintf(edge->error, sizeof edge->error, "%s", text);
     bool bad = code == SGP_E_FRAME || code == SGP_E_VERSION || code == SGP_E_PROTOCOL;
-    sgp_log(&daemon->log->sink, bad ? SGP_LEVEL_WARNING : SGP_LEVEL_INFO,
-        "event=link_failed peer=%s direction=%s remote=%s reason=\"%s\"",
-        name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote, text);
+    enum sgp_level level = bad ? SGP_LEVEL_WARNING : SGP_LEVEL_INFO;
+    if (is_due(daemon, edge, level, text))
+        sgp_log(&daemon->log->sink, level,
+            "event=link_failed peer=%s direction=%s remote=%s reason=\"%s\"",
+            name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote, text);
+}
+
+/* Two connections that stand, in one name and with two memories: a process that has lost its memory took its
+ * connections with it, so these are two nodes, or one whose machine went down a moment ago. */
+void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller)
+{
+    const struct link *other = edge->links;
+    while (other != NULL &&
+           (other->closing || other->failure != 0 || other->lineage == caller->lineage))
+        other = other->next;
+    if (other == NULL || !is_due(daemon, edge, SGP_LEVEL_WARNING, "namesake"))
+        return;
+    const char *name = name_of(daemon, daemon->peers[edge - daemon->edges]);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+        "event=namesake peer=%s direction=in remote=%s other=%s reason=\"two nodes call themselves "
+        "%s; "
+        "every node has a name of its own\"",
+        name, caller->remote, other->remote, name);
 }
 
 /* ---- the core's notes ---- */
@@ -67,6 +128,7 @@ static bool will_not_have_us(const struct sgp_effect *note)
     case SGP_REASON_PROTOCOL:
     case SGP_REASON_METHOD:
     case SGP_REASON_ROUNDS:
+    case SGP_REASON_REPLACED:
         return note->note == SGP_NOTE_DOWN;
     default:
         return false;
@@ -97,36 +159,74 @@ static enum sgp_level level_of(const struct sgp_effect *note)
     }
 }
 
-static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
+/* Why, as far as the core says; "" if it does not. What comes of a name given twice is said in words that help. */
+static const char *reason_of(
+    const struct daemon *daemon, const struct sgp_effect *note, char text[SGP_TEXT_BYTES / 2])
 {
-    const char *why = "";
+    const char *name = daemon->config->name;
+    if (note->note == SGP_NOTE_DOWN && note->reason == SGP_REASON_REPLACED) {
+        (void)snprintf(text, SGP_TEXT_BYTES / 2,
+            "another connection under the name %s took over; is another sgpd called %s?", name,
+            name);
+        return text;
+    }
     if (note->reason != 0)
-        why = sgp_reason_text(note->reason);
-    else if (note->note == SGP_NOTE_MISMATCH)
-        why = "its topology, learning rate or batch size differs";
-    else if (note->note == SGP_NOTE_OTHER_DATA)
-        why = "both take a part of [data] train, and the files differ: where each node has a file "
-              "of its own, "
-              "set shards = none";
-    else if (note->code != 0)
-        why = sgp_strerror(note->code);
-    bool ended = note->note == SGP_NOTE_REFUSED || will_not_have_us(note);
-    struct edge *edge =
-        edges_find(daemon, note->link.peer, note->link.direction == SGP_IN ? SGP_IN : SGP_OUT);
-    bool differs = note->note == SGP_NOTE_MISMATCH || note->note == SGP_NOTE_OTHER_DATA;
-    if ((ended || differs) && edge != NULL)
+        return sgp_reason_text(note->reason);
+    if (note->note == SGP_NOTE_MISMATCH)
+        return "its topology, learning rate or batch size differs";
+    if (note->note == SGP_NOTE_OTHER_DATA)
+        return "both take a part of [data] train, and the files differ: where each node has a file "
+               "of "
+               "its own, set shards = none";
+    return note->code != 0 ? sgp_strerror(note->code) : "";
+}
+
+/* The other end of a link: of the present connection, else where it is dialled. */
+static const char *remote_of(const struct daemon *daemon, const struct edge *edge)
+{
+    uint32_t index = (uint32_t)(edge - daemon->edges);
+    if (edge->links != NULL)
+        return edge->links->remote;
+    return index < daemon->out_count
+               ? daemon->prepared->topology->nodes[daemon->peers[index]].address
+               : "-";
+}
+
+/* What becomes of the errors of a link. */
+static void keep_error(
+    struct daemon *daemon, struct edge *edge, const struct sgp_effect *note, const char *why)
+{
+    if (note->note == SGP_NOTE_UP && edge->error[0] != '\0') {
+        memcpy(edge->previous, edge->error, sizeof edge->previous);
+        edge->error[0] = '\0';
+    }
+    if (note->note == SGP_NOTE_REFUSED || will_not_have_us(note)) {
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
-    if (note->reason == SGP_REASON_OUTSIZED && note->link.peer != SGP_SLOT_NONE) {
+        (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
+            name_of(daemon, note->link.peer), why);
+    }
+    if (note->reason == SGP_REASON_OUTSIZED) {
         struct sgp_peer_status status;
         sgp_node_link_status(daemon->node, (uint32_t)(edge - daemon->edges), &status);
         edges_note_outsized(edge, &status);
     }
-    if (ended)
-        (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
-            name_of(daemon, note->link.peer), why);
-    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s direction=%s%s%s%s",
-        sgp_note_name(note->note), name_of(daemon, note->link.peer),
-        direction_name(note->link.direction), *why ? " reason=\"" : "", why, *why ? "\"" : "");
+}
+
+static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
+{
+    char text[SGP_TEXT_BYTES / 2], kind[SGP_TEXT_BYTES];
+    const char *why = reason_of(daemon, note, text), *name = sgp_note_name(note->note);
+    enum sgp_direction direction = note->link.direction == SGP_IN ? SGP_IN : SGP_OUT;
+    struct edge *edge = edges_find(daemon, note->link.peer, direction);
+    bool known = edge != NULL && edge != &daemon->gone;
+    if (known)
+        keep_error(daemon, edge, note, why);
+    (void)snprintf(kind, sizeof kind, "%s %s", name, why);
+    if (known && !is_due(daemon, edge, level_of(note), kind))
+        return;
+    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s direction=%s%s%s%s%s%s", name,
+        name_of(daemon, note->link.peer), direction_name(direction), *why ? " reason=\"" : "", why,
+        *why ? "\"" : "", known ? " remote=" : "", known ? remote_of(daemon, edge) : "");
 }
 
 static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)

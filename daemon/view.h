@@ -72,8 +72,9 @@ struct view_peer { /* one link */
     double distance;          /* of its estimate from ours at the end, |z - z'|; NaN: not known */
     double distance_relative; /* to the longer of the two */
     bool disagrees;           /* it is further away than finished neighbours may be */
-    bool mismatch;            /* its topology digest, learning rate or batch differ */
-    char last_error[SGP_TEXT_BYTES]; /* "" if none */
+    bool mismatch;            /* its topology digest, learning rate, batch or data differ */
+    char last_error[SGP_TEXT_BYTES];     /* since it came up; "" if none */
+    char previous_error[SGP_TEXT_BYTES]; /* before that; "" if none */
 };
 
 /* One line of history: the daemon keeps the latest VIEW_HISTORY_MAX and writes history.csv. */

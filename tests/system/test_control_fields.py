@@ -26,7 +26,7 @@ STATUS = {
     "parameters": int, "memory_bytes": int, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "starving": bool,
-    "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "waiting": (dict, type(None)),
+    "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "waiting": (dict, type(None)),
 }
 PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
 PEER = {
@@ -35,7 +35,7 @@ PEER = {
     "shares_returned": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
-    "retired": bool,
+    "retired": bool, "previous_error": (str, type(None)),
 }
 HISTORY = {
     "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,

@@ -163,7 +163,7 @@ class Service(FleetTest):
 
         hear("READY=1")
         hear("STATUS=joining")
-        hear("waits for n1 (hello: cannot connect: connection refused)")
+        hear("waits for n1 (hello: cannot connect to 127.0.0.1:%d: connection refused)" % f.ports[1])
         hear("WATCHDOG=1")
         f.start([1])
         hear("STATUS=finished")

@@ -40,6 +40,8 @@ Test(control, status_has_every_field)
     cr_assert(eq(sz, json_array_size(unheard), 1));
     char *name = (char *)json_string_value(json_array_get(unheard, 0));
     cr_assert(eq(str, name, "n1"));
+    const json_t *differing = json_object_get(status, "mismatch");
+    cr_assert(eq(sz, json_array_size(differing), 1)); /* of two links to one neighbour */
     const json_t *topology = json_object_get(status, "topology");
     expect_text(topology, "file", "/etc/sgpd/fleet.dot");
     expect_number(topology, "nodes", 2);
@@ -69,6 +71,8 @@ Test(control, peers_have_every_field)
     expect_text(json_array_get(peers, 0), "state", "up");
     expect_number(json_array_get(peers, 0), "lag_rounds", 1);
     expect_number(json_array_get(peers, 0), "shares_outsized", 3);
+    expect_text(json_array_get(peers, 0), "previous_error", "connection refused");
+    expect_null(json_array_get(peers, 0), "last_error");
     expect_number(json_array_get(peers, 0), "absent_after_seconds", 3);
     expect_text(json_array_get(peers, 1), "direction", "in");
     expect_text(json_array_get(peers, 1), "state", "connecting");

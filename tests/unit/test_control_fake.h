@@ -111,6 +111,8 @@ static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
         .round = index == 0 ? 16 : SGP_ROUND_NONE,
         .lag_rounds = 1,
         .unheard = index == 1,
+        .mismatch = true,
+        .previous_error = "connection refused",
         .absent_after_seconds = 3,
         .last_heard_seconds = index == 0 ? 0.5 : (double)NAN,
         .rtt_ms = index == 0 ? 2.0 : (double)NAN,
