@@ -146,6 +146,18 @@ static double patience(const struct ctl_request *request)
     return request->seconds > 0 ? fmin(request->seconds, seconds) : seconds;
 }
 
+/* What to do about a daemon that should be at the place of a name. */
+static void advise(const struct ctl *ctl, char *text, size_t capacity)
+{
+    char name[SGP_NAME_BYTES];
+    ctl_socket_name(ctl, name);
+    if (name[0] != '\0' && ctl_has_configuration(name))
+        (void)snprintf(text, capacity, "; start it with systemctl start sgpd@%s", name);
+    else if (name[0] != '\0')
+        (void)snprintf(text, capacity,
+            "; nor is there /etc/sgpd/%s.conf: write it, or give another NAME with -n", name);
+}
+
 /* No answer came: what does that mean? */
 static enum ctl_exit no_answer(
     struct ctl *ctl, const struct ctl_request *request, CURLcode code, long os_error)
@@ -158,8 +170,9 @@ static enum ctl_exit no_answer(
         return complain(ctl, request, CTL_NOT_PERMITTED, text);
     }
     if (code == CURLE_COULDNT_CONNECT) {
-        (void)snprintf(text, sizeof text, "the daemon is not running: %s: %s", path,
+        int used = snprintf(text, sizeof text, "the daemon is not running: %s: %s", path,
             os_error != 0 ? strerror((int)os_error) : "nobody answers");
+        advise(ctl, text + used, sizeof text - (size_t)used);
         return complain(ctl, request, CTL_NOT_RUNNING, text);
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
@@ -176,6 +189,17 @@ static enum ctl_exit no_answer(
     return complain(ctl, request, CTL_FAILED, text);
 }
 
+/* What the daemon says of a body, said of the file that it was. */
+static void name_the_file(const char *file, const char *message, char text[SGP_TEXT_BYTES])
+{
+    if (strncmp(message, "body:", 5) == 0)
+        (void)snprintf(text, SGP_TEXT_BYTES, "%s%s", file, message + 4);
+    else if (strncmp(message, "the body ", 9) == 0)
+        (void)snprintf(text, SGP_TEXT_BYTES, "%s %s", file, message + 9);
+    else
+        (void)snprintf(text, SGP_TEXT_BYTES, "%s: %s", file, message);
+}
+
 /* The daemon refused: {"error": {"message": ...}} has its words. */
 static enum ctl_exit refused(
     struct ctl *ctl, const struct ctl_request *request, long code, const struct answer *answer)
@@ -184,7 +208,9 @@ static enum ctl_exit refused(
     const char *message =
         json_string_value(json_object_get(json_object_get(root, "error"), "message"));
     char text[SGP_TEXT_BYTES];
-    if (message)
+    if (message && request->body_path && (code == 400 || code == 413))
+        name_the_file(request->body_path, message, text);
+    else if (message)
         (void)snprintf(text, sizeof text, "%s", message);
     else
         (void)snprintf(text, sizeof text, "the daemon answered %ld to %s %s", code, request->method,

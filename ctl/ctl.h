@@ -134,11 +134,12 @@ struct ctl_request {
     const char *body;   /* of a POST, or NULL */
     size_t body_bytes;
     const char *content_type; /* of the body */
-    FILE *into;               /* where the answer goes, or NULL: memory */
-    const char *into_path;    /* its name, for the message when it cannot be written */
-    bool patient;             /* the daemon has to compute first: else it has 30 seconds */
-    double seconds;           /* given up after so long in any case; 0: no such limit */
-    bool quiet;               /* a failure is not told, only returned */
+    const char *body_path; /* the file that the body was, for what the daemon says of it; or NULL */
+    FILE *into;            /* where the answer goes, or NULL: memory */
+    const char *into_path; /* its name, for the message when it cannot be written */
+    bool patient;          /* the daemon has to compute first: else it has 30 seconds */
+    double seconds;        /* given up after so long in any case; 0: no such limit */
+    bool quiet;            /* a failure is not told, only returned */
 };
 
 struct ctl_reply {

@@ -124,7 +124,13 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
         return status;
     if (asked.version)
         return print_version(ctl);
+    if (argc > 0 && strcmp(argv[0], "--") == 0) { /* what follows is no option of ours */
+        argc--;
+        argv++;
+    }
     ctl->command = argc > 0 ? find(argc, argv, &words) : NULL;
+    if (!ctl->command && argc > 0 && argv[0][0] == '-')
+        return ctl_usage(ctl, "unknown option '%s'; those of a command stand behind it", argv[0]);
     if (!ctl->command && argc > 0)
         return ctl_usage(ctl, "'%s' is not a command", argv[0]);
     if (asked.help) {

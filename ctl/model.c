@@ -105,6 +105,7 @@ static enum ctl_exit predict(struct ctl *ctl, int argc, char **argv)
     if (status != CTL_DONE)
         return status;
     request.body = body;
+    request.body_path = strcmp(argv[0], "-") == 0 ? "standard input" : argv[0];
     status = ctl_ask_json(ctl, &request, &answer);
     free(body);
     if (status != CTL_DONE)

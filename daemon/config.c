@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A choice is written through a pointer to int. */
 _Static_assert(sizeof(enum sgp_loss) == sizeof(int), "enumerations of choices have int's size");
@@ -520,9 +521,22 @@ int config_parse(const char *file, const char *text, size_t bytes, struct sgp_er
     return sgp_fail(error, r.own.code, "%s", r.own.text);
 }
 
+/* A path that begins nowhere is told with the directory in which it was looked for. */
+static int fail_missing(const char *file, struct sgp_error *error)
+{
+    char directory[SGP_TEXT_BYTES / 2];
+    bool relative = file[0] != '/' && getcwd(directory, sizeof directory) != NULL;
+    return sgp_fail(error, -ENOENT,
+        "%s: there is no such file%s%s; write one (sgpd.conf(5) tells how), or name another with "
+        "-c",
+        file, relative ? " in " : "", relative ? directory : "");
+}
+
 int config_load(const char *file, struct sgp_error *error, struct config *ret_config)
 {
     FILE *stream = fopen(file, "re");
+    if (!stream && errno == ENOENT)
+        return fail_missing(file, error);
     if (!stream)
         return sgp_fail(error, -errno, "%s: cannot be opened: %s; name an existing file with -c",
             file, strerror(errno));

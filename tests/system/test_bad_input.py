@@ -85,9 +85,10 @@ class BadInput(unittest.TestCase):
         self.assertIn(old, text)
         self.write(name, text.replace(old, new))
 
-    def sgpd(self, *arguments):
+    def sgpd(self, *arguments, **options):
         return subprocess.run([fleet.SGPD, *arguments], capture_output=True, timeout=20, check=False,
-                              encoding="utf-8", errors="replace", preexec_fn=fleet.die_with_parent)
+                              encoding="utf-8", errors="replace", preexec_fn=fleet.die_with_parent,
+                              **options)
 
     def line_of(self, text):
         """The number of the line of the configuration that begins so."""
@@ -263,8 +264,11 @@ class Configuration(BadInput):
 
     def test_missing_file(self):
         os.unlink(self.path("n0.conf"))
-        self.refused("n0.conf", ": cannot be opened: No such file or directory; name an existing file "
-                     "with -c")
+        self.refused("n0.conf", ": there is no such file; write one (sgpd.conf(5) tells how), or name another with -c")
+        said = self.sgpd("-c", "n0.conf", cwd=self.directory)
+        self.assertEqual((said.returncode, said.stderr), (
+            78, f"sgpd: n0.conf: there is no such file in {self.directory}; write one (sgpd.conf(5) tells how), or name "
+                "another with -c\n"))
 
     def test_missing_data(self):
         os.unlink(self.path("rows.csv"))

@@ -262,6 +262,18 @@ def test_a_daemon_that_is_not_there_is_status_3():
         assert "Connection refused" in run("-s", stale, "status", status=3)[1]
 
 
+def test_a_name_without_a_daemon_is_told_with_what_to_do():
+    place = "/run/sgpd/no-such-node/control.sock"
+    assert run("-n", "no-such-node", "status", status=3)[1] == (
+        f"sgpctl: the daemon is not running: {place}: No such file or directory; nor is there "
+        "/etc/sgpd/no-such-node.conf: write it, or give another NAME with -n\n")
+    done = in_a_machine("""mkdir /run/etc && cp /etc/ld.so.cache /run/etc && mkdir -p /run/etc/sgpd
+        touch /run/etc/sgpd/n0.conf && mount --bind /run/etc /etc && "$1" -n n0 status""")
+    assert (done.returncode, done.stderr) == (
+        3, "sgpctl: the daemon is not running: /run/sgpd/n0/control.sock: No such file or directory; start it with "
+        "systemctl start sgpd@n0\n"), done
+
+
 def test_what_is_no_socket_is_a_wrong_command_line():
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "n0.conf")
@@ -515,6 +527,22 @@ def test_predict_sends_the_file_and_shows_classes():
         rows.truncate((8 << 20) + 1)
         _, err = run("-s", path, "predict", rows.name, status=6)
         assert err == (f"sgpctl: {rows.name}: larger than 4 MiB; send fewer rows at a time\n"), err
+
+
+def test_predict_names_the_file_that_is_wrong():
+    with tempfile.NamedTemporaryFile() as rows:
+        rows.write(b"a,b\n1,x\n")
+        rows.flush()
+        for status, code, message, told in (
+                (400, 1, "body:2: column 'b': not a number", "FILE:2: column 'b': not a number"),
+                (400, 1, "the body has no rows; send at least one", "FILE has no rows; send at least one"),
+                (400, 1, "row 1 has 2 features", "FILE: row 1 has 2 features"),
+                (413, 1, "16385 rows are more than 16384", "FILE: 16385 rows are more than 16384"),
+                (503, 1, "too many jobs wait; try again", "too many jobs wait; try again")):
+            answers = {"POST /v1/predict": (status, {"error": {"message": message}})}
+            for name, argument in ((rows.name, rows.name), ("standard input", "-")):
+                err = ask(answers, "predict", argument, status=code, input="a,b\n1,x\n")[1]
+                assert err == f"sgpctl: {told.replace('FILE', name)}\n", err
 
 
 def test_predict_shows_all_outputs_of_a_regression():

@@ -81,6 +81,7 @@ def test_equal_runs_print_equal_json():
 def test_lines_for_scripts_are_stable():
     out, err = ctl("topology", "check", "-", text="digraph { a -> b; b -> a }")
     assert err == ""
+    assert ctl("--", "topology", "check", "-", text="digraph { a -> b; b -> a }") == (out, "")
     assert out == ("nodes 2\nphases 1\nrounds_per_cycle 1\nstrongly_connected yes\n"
                    "window_rounds 1\nsymmetric yes\ndoubly_stochastic yes\nout_degree_max 1\n"
                    "in_degree_max 1\ncontraction_per_cycle 0\nexact_average_rounds 1\n"
@@ -163,6 +164,9 @@ def test_bad_files_are_refused_with_place_and_reason():
 USAGE = {
     (): "a command is missing; see sgpctl --help",
     ("nonsense",): "'nonsense' is not a command; see sgpctl --help",
+    ("--jsno", "status"): "unknown option '--jsno'; those of a command stand behind it; see sgpctl --help",
+    ("-n", "n0", "--check", "status"): "unknown option '--check'; those of a command stand behind it; see sgpctl --help",
+    ("-x",): "unknown option '-x'; those of a command stand behind it; see sgpctl --help",
     ("topology", "check"): "an argument is missing; see sgpctl topology check --help",
     ("topology", "check", "a", "b"):
         "'b' is one argument too many; see sgpctl topology check --help",

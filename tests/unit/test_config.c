@@ -328,8 +328,8 @@ Test(config, files)
     struct config c;
     cr_assert(eq(int, config_load("/nonexistent/n.conf", &error, &c), -ENOENT));
     cr_assert(eq(str, error.text,
-        "/nonexistent/n.conf: cannot be opened: No such file or directory; name an existing file "
-        "with -c"));
+        "/nonexistent/n.conf: there is no such file; write one (sgpd.conf(5) tells how), or name "
+        "another with -c"));
     error = (struct sgp_error){0};
     cr_assert(eq(int, config_load("/", &error, &c), -EIO), "%s", error.text);
     char path[] = "/tmp/test_config.XXXXXX";
