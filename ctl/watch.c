@@ -1,19 +1,186 @@
-/* Shows status and peers again and again, until interrupted. */
+/* Shows status and peers again and again, until interrupted: on a terminal as tables of 80 columns. */
 #include "ctl.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
-/* The few figures that change. */
-static const char *const figures[] = {"name", "state", "waiting", "round", "rounds", "epoch",
-    "loss", "test_accuracy", "weight", "weight_in_flight", "disagreement", "samples_per_second",
-    "last_error"};
+#define COLUMNS 80u
+#define NAME_COLUMNS 10u /* of a name in a table */
 
-static enum ctl_exit show(struct ctl *ctl, bool first)
+/* The few figures that change, for scripts. */
+static const char *const figures[] = {"name", "state", "waiting", "round", "rounds", "epoch",
+    "progress", "left_seconds", "loss", "test_loss", "test_accuracy", "weight", "weight_in_flight",
+    "disagreement", "samples_per_second", "last_error"};
+
+/* How far it was at the first look, to tell how long it will take. */
+struct pace {
+    bool began;
+    double seconds; /* on the monotonic clock */
+    double progress;
+};
+
+static double real_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "-";
+}
+
+/* ---- progress ---- */
+
+/* From 0 to 1: of this node's epochs, or of the fleet's rounds where the end is given in those. */
+static double progress_of(const json_t *status)
+{
+    double epochs = real_of(status, "epochs");
+    double part = epochs > 0 ? real_of(status, "epoch") / epochs
+                             : real_of(status, "round") / real_of(status, "rounds");
+    return strcmp(text_of(status, "state"), "finished") == 0 ? 1 : fmin(part, 1);
+}
+
+/* Seconds until training ends at the pace since the first look; NaN if that is not known. */
+static double left(struct pace *pace, double progress)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    double now = (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    if (!pace->began)
+        *pace = (struct pace){.began = true, .seconds = now, .progress = progress};
+    double gained = progress - pace->progress;
+    return gained > 0 && progress < 1 ? (now - pace->seconds) * (1 - progress) / gained
+                                      : (double)NAN;
+}
+
+/* ---- a terminal ---- */
+
+/* A text of another's in at most so many columns, and blanks up to there: what is longer ends in "..". */
+static void print_text(const struct ctl *ctl, const json_t *value, size_t width)
+{
+    char text[CTL_CELL_BYTES];
+    size_t columns = 0, bytes = 0, kept = 0; /* of it; of what leaves room for the dots */
+    ctl_cell(ctl, "", value, text);
+    for (; text[bytes]; bytes++) {
+        columns += ((unsigned char)text[bytes] & 0xc0) != 0x80; /* a character's first byte */
+        kept = columns <= width - 2 ? bytes + 1 : kept;
+    }
+    if (columns <= width)
+        (void)printf("%s%*s", text, (int)(width - columns), "");
+    else
+        (void)printf("%.*s..", (int)kept, text);
+}
+
+/* In so many significant digits if it is not whole, or very large. */
+static void print_number(double number, int width, int digits)
+{
+    if (isnan(number))
+        (void)printf("%*s", width, "-");
+    else if (number == floor(number) && fabs(number) < 1e6)
+        (void)printf("%*.0f", width, number);
+    else
+        (void)printf("%*.*g", width, digits, number);
+}
+
+/* The node as one row. */
+static void print_node(const struct ctl *ctl, const json_t *status, double progress)
+{
+    bool classifies = json_is_number(json_object_get(status, "test_accuracy"));
+    (void)printf("%-*s %-9s%9s%9s%10s%9s%10s%7s%6s\n", (int)NAME_COLUMNS, "node", "state", "round",
+        "loss", classifies ? "test acc" : "test loss", "weight", "disagree", "rows/s", "done");
+    print_text(ctl, json_object_get(status, "name"), NAME_COLUMNS);
+    (void)printf(" %-9.9s", text_of(status, "state"));
+    print_number(real_of(status, "round"), 9, 3);
+    print_number(real_of(status, "loss"), 9, 3);
+    print_number(real_of(status, classifies ? "test_accuracy" : "test_loss"), 10, 4);
+    print_number(real_of(status, "weight"), 9, 4);
+    print_number(real_of(status, "disagreement"), 10, 2);
+    print_number(round(real_of(status, "samples_per_second")), 7, 2);
+    if (isnan(progress))
+        (void)printf("%6s\n", "-");
+    else
+        (void)printf("%5.0f%%\n", floor(100 * progress));
+}
+
+static void print_line(const struct ctl *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void print_line(const struct ctl *ctl, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    json_t *text = json_vsprintf(format, arguments);
+    va_end(arguments);
+    print_text(ctl, text, COLUMNS);
+    (void)putchar('\n');
+    json_decref(text);
+}
+
+/* What else there is to say of it, a line each. */
+static void print_circumstances(const struct ctl *ctl, const json_t *status, double left)
+{
+    char up[CTL_CELL_BYTES], rest[CTL_CELL_BYTES];
+    const json_t *waiting = json_object_get(status, "waiting");
+    json_t *seconds = ctl_json_real(left);
+    ctl_cell(ctl, "uptime_seconds", json_object_get(status, "uptime_seconds"), up);
+    ctl_cell(ctl, "left_seconds", seconds, rest);
+    json_decref(seconds);
+    (void)printf(isnan(left) ? "up %s\n" : "up %s, about %s left\n", up, rest);
+    if (json_is_string(json_object_get(waiting, "peer")))
+        print_line(ctl, "waits for a %s of %s for %.0f s", text_of(waiting, "for"),
+            text_of(waiting, "peer"), real_of(waiting, "seconds"));
+    if (json_is_string(json_object_get(status, "last_error")))
+        print_line(ctl, "error: %s", text_of(status, "last_error"));
+}
+
+static void print_peers(const struct ctl *ctl, const json_t *peers)
+{
+    size_t index;
+    json_t *peer;
+    (void)printf("\n%-*s %-4s%-11s%-10s%9s%7s%10s%9s%8s\n", (int)NAME_COLUMNS, "peer", "way",
+        "link", "state", "round", "lag", "heard s", "given", "got");
+    json_array_foreach((json_t *)peers, index, peer)
+    {
+        print_text(ctl, json_object_get(peer, "name"), NAME_COLUMNS);
+        (void)printf(" %-4.3s%-11.10s%-10.9s", text_of(peer, "direction"), text_of(peer, "state"),
+            text_of(peer, "node_state"));
+        print_number(real_of(peer, "round"), 9, 3);
+        print_number(real_of(peer, "lag_rounds"), 7, 1);
+        print_number(real_of(peer, "last_heard_seconds"), 10, 3);
+        print_number(real_of(peer, "shares_sent"), 9, 3);
+        print_number(real_of(peer, "shares_received"), 8, 2);
+        (void)putchar('\n');
+    }
+    json_array_foreach(
+        (json_t *)peers, index, peer) if (json_is_string(json_object_get(peer, "last_error")))
+        print_line(ctl, "%s (%s): %s", text_of(peer, "name"), text_of(peer, "direction"),
+            text_of(peer, "last_error"));
+}
+
+/* ---- elsewhere ---- */
+
+static void print_lines(
+    const struct ctl *ctl, json_t *status, const json_t *peers, double progress, double left)
+{
+    json_t *few = json_object();
+    (void)json_object_set_new(status, "progress", ctl_json_real(progress));
+    (void)json_object_set_new(status, "left_seconds", ctl_json_real(left));
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        (void)json_object_set(few, figures[i], json_object_get(status, figures[i]));
+    ctl_print_object(ctl, few);
+    (void)putchar('\n');
+    ctl_print_peers(ctl, peers);
+    json_decref(few);
+}
+
+static enum ctl_exit show(struct ctl *ctl, struct pace *pace)
 {
     const struct ctl_request ask_status = {.method = "GET", .path = "/v1/status"};
     const struct ctl_request ask_peers = {.method = "GET", .path = "/v1/peers"};
     json_t *status, *peers;
+    bool first = !pace->began;
     enum ctl_exit code = ctl_ask_json(ctl, &ask_status, &status);
     if (code != CTL_DONE)
         return code;
@@ -24,18 +191,17 @@ static enum ctl_exit show(struct ctl *ctl, bool first)
     }
     if (ctl->json)
         return ctl_print_json(json_pack("{s:o, s:o}", "status", status, "peers", peers));
-    json_t *few = json_object();
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        (void)json_object_set(few, figures[i], json_object_get(status, figures[i]));
-    /* Home and clear: the same place on the screen, without a flash. */
-    if (ctl->terminal)
-        (void)fputs("\x1b[H\x1b[J", stdout);
-    else if (!first)
-        (void)putchar('\n');
-    ctl_print_object(ctl, few);
-    (void)putchar('\n');
-    ctl_print_peers(ctl, peers);
-    json_decref(few);
+    double progress = progress_of(status), rest = left(pace, progress);
+    if (ctl->terminal) {
+        (void)fputs("\x1b[H\x1b[J", stdout); /* home and clear: the same place, without a flash */
+        print_node(ctl, status, progress);
+        print_circumstances(ctl, status, rest);
+        print_peers(ctl, peers);
+    } else {
+        if (!first)
+            (void)putchar('\n');
+        print_lines(ctl, status, peers, progress, rest);
+    }
     json_decref(status);
     json_decref(peers);
     return CTL_DONE;
@@ -46,6 +212,7 @@ static enum ctl_exit watch(struct ctl *ctl, int argc, char **argv)
     struct ctl_option options[] = {{.name = "--interval"}, {.name = "--count"}};
     double interval = 1;
     uint64_t count = UINT64_MAX;
+    struct pace pace = {0};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 2, 0, 0);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &options[0], 0.1, 3600, &interval);
@@ -58,7 +225,7 @@ static enum ctl_exit watch(struct ctl *ctl, int argc, char **argv)
                 .tv_sec = (time_t)whole, .tv_nsec = (long)((interval - whole) * 1e9)};
             (void)nanosleep(&pause, NULL);
         }
-        status = show(ctl, i == 0);
+        status = show(ctl, &pace);
         if (fflush(stdout) != 0) /* whoever read it has gone */
             break;
     }
@@ -71,5 +238,8 @@ const struct ctl_command ctl_watch_command = {.words = "watch",
     .help =
         "--interval S  seconds between two looks, 0.1 to 3600; default 1\n"
         "--count N     look N times, then end; by default until interrupted or until the daemon\n"
-        "              ends. With --json every look is one line.\n",
+        "              ends. With --json every look is one line.\n"
+        "\n"
+        "A terminal gets tables of 80 columns: how much is done, of its epochs or of the fleet's\n"
+        "rounds, and how long the rest will take at the pace since the first look.\n",
     .run = watch};

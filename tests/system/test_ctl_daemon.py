@@ -623,4 +623,30 @@ def test_a_terminal_gets_columns_and_units():
     assert "\x1b" not in terminal({"GET /v1/peers": peers}, "peers", TERM="dumb")
 
 
+def test_watch_fits_80_columns_with_progress_and_time_left():
+    long = {"name": "node-with-a-very-long-name-of-many-letters", "last_error": "cannot connect: " + "x" * 200,
+            "round": 123456789, "last_heard_seconds": 12345.6, "rtt_ms": 1234.5, "shares_sent": 10 ** 9}
+    status = {**STATUS, "name": long["name"], "rounds": 10 ** 9, "loss": 3.8e18, "samples_per_second": 1.5e7,
+              "waiting": {"for": "acknowledgement", "peer": long["name"], "seconds": 1234.5}, "epochs": None,
+              "last_error": "y" * 300}
+    peers = [PEER, {**PEER, **long, "state": "connecting", "node_state": "settling"}]
+    answers = {"GET /v1/status": rounds({**status, "round": 10 ** 8}, {**status, "round": 2 * 10 ** 8}),
+               "GET /v1/peers": peers}
+    looks = terminal(answers, "watch", "--count", "2", "--interval", "0.2", NO_COLOR="1").split("\x1b[H\x1b[J")[1:]
+    assert len(looks) == 2, looks
+    for look, done in zip(looks, ("10%", "20%")):
+        assert max(map(len, look.splitlines())) <= 80, look
+        assert look.splitlines()[0].split()[-1] == "done" and look.splitlines()[1].split()[-1] == done, look
+    assert " left" not in looks[0] and ", about " in looks[1] and " s left" in looks[1], looks
+    finished = terminal({"GET /v1/status": {**STATUS, "state": "finished"}, "GET /v1/peers": []}, "watch", "--count",
+                        "1", NO_COLOR="1")
+    assert "100%" in finished and " left" not in finished, finished
+
+
+def test_watch_has_progress_for_scripts():
+    answers = {"GET /v1/status": {**STATUS, "epoch": 0.5, "epochs": 2.0}, "GET /v1/peers": [PEER]}
+    lines = ask(answers, "watch", "--count", "1")[0].splitlines()
+    assert "progress 0.25" in lines and "left_seconds -" in lines, lines
+
+
 tap.run(dict(vars()))
