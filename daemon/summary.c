@@ -6,7 +6,12 @@
 
 static void print_bytes(FILE *stream, const char *name, uint64_t bytes)
 {
-    (void)fprintf(stream, "  %-28s %10.1f MiB\n", name, (double)bytes / (1 << 20));
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double count = (double)bytes;
+    size_t unit = 0;
+    for (; count >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+        count /= 1024;
+    (void)fprintf(stream, "  %-28s %10.*f %s\n", name, unit > 0, count, units[unit]);
 }
 
 static void print_topology(FILE *stream, const struct prepared *p)

@@ -51,6 +51,13 @@ class Place(FleetTest):
             self.assertNotIn("running", out)
             self.assertNotIn("Permission", out)
 
+    def test_the_memory_of_a_small_model_is_told_in_units_that_suit_it(self):
+        self.make()
+        out = self.check()[1]
+        self.assertNotIn(" 0.0 ", out)
+        self.assertRegex(out, r"\n  parameters +56 B\n")
+        self.assertRegex(out, r"\n  training rows +\d+\.\d KiB\n")
+
     def test_an_address_of_another_machine(self):
         self.make(**{"network.listen": "192.0.2.1:7311"})
         self.assert_refused("network.listen", "cannot listen on 192.0.2.1:7311: address not available; this "
