@@ -190,7 +190,8 @@ def draw_cases(pyplot, measurements, unit, axis, own="sgpd", wanted=None):
     axes.set_yticks(range(len(cases)), [case.partition(": ")[0] for case in cases] if same else cases)
     axes.set_ylim(len(cases) - 0.5, -0.5)
     axes.set_xlabel(axis)
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=8)
+    # Above the plot, and to the left from its end: the names of the cases leave room there.
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize=8)
     return figure
 
 

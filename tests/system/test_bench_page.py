@@ -115,6 +115,18 @@ class Page(unittest.TestCase):
         words = set(re.findall(r">([^<>]+)</text>", read(self.drawn("round"))))
         self.assertLessEqual({"whole daemons", "plain sockets", "2 nodes", "4 nodes", "64 nodes", "16 MiB"}, words)
 
+    def test_no_legend_is_cut(self):
+        self.need_library()
+        rivals = ["DistributedDataParallel", "DistributedDataParallel, fp16"]
+        case = "cores 0.4 0.4 0.4 0.1, settings for uneven machines: to "
+        self.write(accuracy=[line(case + goal, "s", 2.9, rival, 26.6) for goal in ("85%", "88%") for rival in rivals])
+        picture = read(self.drawn("accuracy"))
+        width = float(re.search(r'width="([\d.]+)pt"', picture).group(1))
+        legend = re.findall(r'font: 8px [^>]*text-anchor: start" x="([\d.]+)"[^>]*>([^<]+)<', picture)
+        self.assertEqual([text for _, text in legend], ["sgpd", *rivals])
+        for x, text in legend: # half an em for a letter is less than it takes
+            self.assertLess(float(x) + 4 * len(text), width, text)
+
     def test_equal_measurements_give_equal_bytes_and_no_date(self):
         self.need_library()
         for name, measurements in MEASURED.items():
