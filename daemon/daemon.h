@@ -49,7 +49,7 @@ struct link_lines {
 
 /* A link of the core, over all its connections. */
 struct edge {
-    struct link *links; /* the present connection first, and those that still close */
+    struct link *links; /* those that still close, the present connection, one that waits aside */
     uint64_t bytes_sent, bytes_received; /* of closed connections */
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
     char previous[SGP_TEXT_BYTES];       /* of the last one before that */
@@ -172,6 +172,7 @@ void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
     const struct sgp_topology *topology, struct edge *edges, uint32_t *peers);
 struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
 struct link *edges_link(struct daemon *daemon, const struct sgp_link *id);
+struct link *edges_present(const struct edge *edge); /* NULL: none */
 void edges_on_hello(void *context, struct link *link, const struct sgp_message *hello);
 void edges_on_dialled(void *context, uint32_t peer, struct link *link, int code);
 void edges_close(struct daemon *daemon);

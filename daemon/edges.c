@@ -105,6 +105,14 @@ struct link *edges_link(struct daemon *daemon, const struct sgp_link *id)
     return NULL;
 }
 
+struct link *edges_present(const struct edge *edge)
+{
+    for (struct link *link = edge->links; link != NULL; link = link->next)
+        if (!link->closing && link->failure == 0)
+            return link;
+    return NULL;
+}
+
 void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received)
 {
     uint64_t sent = edge->bytes_sent, received = edge->bytes_received;
@@ -176,11 +184,23 @@ static void on_heard(struct link *link)
     daemon_post(link->context, (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link->id});
 }
 
+/* Whether a link waits beside the present one of its edge. */
+static bool is_aside(const struct edge *edge, const struct link *link)
+{
+    for (const struct link *other = edge->links; other != link; other = other->next)
+        if (!other->closing && other->failure == 0)
+            return true;
+    return false;
+}
+
 static void on_failed(struct link *link, int code, const char *text)
 {
     struct daemon *daemon = link->context;
     struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
-    notes_link_failed(daemon, link, edge, code, text);
+    if (is_aside(edge, link))
+        listener_log(&daemon->listener, link, text);
+    else
+        notes_link_failed(daemon, link, edge, code, text);
     link->next_failed = daemon->failed_links;
     daemon->failed_links = link;
     if (!daemon->driver.stepping)
@@ -214,8 +234,10 @@ static void take_over(
     link->id = (struct sgp_link){peer, direction, ++daemon->connections};
     link->events = &edge_events;
     link->context = daemon;
-    link->next = edge->links;
-    edge->links = link;
+    struct link **last = &edge->links; /* the core may keep the present one */
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = link;
     daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_UP, .link = link->id});
 }
 

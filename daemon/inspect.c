@@ -95,6 +95,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
     sgp_node_link_status(daemon->node, index, &peer);
     sgp_node_status(daemon->node, &status);
     const struct edge *edge = &daemon->edges[index];
+    const struct link *present = edges_present(edge);
     const struct sgp_topology_node *node = &daemon->prepared->topology->nodes[peer.peer];
     *ret_peer = (struct view_peer){
         .direction = peer.direction,
@@ -108,7 +109,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .lag_rounds = status.round - peer.round,
         .last_heard_seconds =
             peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, daemon_now()),
-        .rtt_ms = edge->links != NULL ? link_rtt_ms(edge->links) : NAN,
+        .rtt_ms = present != NULL ? link_rtt_ms(present) : NAN,
         .shares_sent = peer.shares_sent,
         .shares_received = peer.shares_received,
         .shares_returned = peer.shares_returned,

@@ -9,7 +9,7 @@
 
 /* ---- one line a stranger, and not too many ---- */
 
-static void log_stranger(struct listener *listener, const struct link *link, const char *text)
+void listener_log(struct listener *listener, const struct link *link, const char *text)
 {
     sgp_time now = (sgp_time)uv_hrtime();
     if (now - listener->lines_since >= LISTENER_LINES_NS) {
@@ -32,7 +32,7 @@ static void log_stranger(struct listener *listener, const struct link *link, con
 void listener_refuse(
     struct listener *listener, struct link *link, enum sgp_reason reason, const char *text)
 {
-    log_stranger(listener, link, text);
+    listener_log(listener, link, text);
     struct sgp_message goodbye = {
         .type = SGP_GOODBYE, .goodbye = {.reason = reason, .text = sgp_reason_text(reason)}};
     listener->events.pulse(listener->events.context, &goodbye.pulse);
@@ -98,7 +98,7 @@ static void on_failed(struct link *link, int code, const char *text)
     if (code == SGP_E_VERSION)
         listener_refuse(listener, link, SGP_REASON_VERSION, text);
     else
-        log_stranger(listener, link, text);
+        listener_log(listener, link, text);
 }
 
 static void on_payload(struct link *link, int code)

@@ -51,6 +51,9 @@ int listener_open(struct listener *listener, uv_loop_t *loop, const char *addres
 /* Close the port and all strangers; the loop has to see the handles through. */
 void listener_close(struct listener *listener);
 
+/* One line in the log (`text`, no newline) about a caller that is refused, if there were not too many. */
+void listener_log(struct listener *listener, const struct link *link, const char *text);
+
 /* Refuse a caller: a goodbye with the reason, and one line in the log (`text`, no newline). */
 void listener_refuse(
     struct listener *listener, struct link *link, enum sgp_reason reason, const char *text);

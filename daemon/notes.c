@@ -175,9 +175,8 @@ static const char *reason_of(
     if (note->note == SGP_NOTE_MISMATCH)
         return "its topology, learning rate or batch size differs";
     if (note->note == SGP_NOTE_OTHER_DATA)
-        return "both take a part of [data] train, and the files differ: where each node has a file "
-               "of "
-               "its own, set shards = none";
+        return "both take a part of [data] train, and the files differ: where each node has a "
+               "file of its own, set shards = none";
     return note->code != 0 ? sgp_strerror(note->code) : "";
 }
 
@@ -227,6 +226,19 @@ static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
     sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s direction=%s%s%s%s%s%s", name,
         name_of(daemon, note->link.peer), direction_name(direction), *why ? " reason=\"" : "", why,
         *why ? "\"" : "", known ? " remote=" : "", known ? remote_of(daemon, edge) : "");
+}
+
+/* Whoever greets as a neighbour that is here is a stranger like others: a flood of them is no flood of
+ * lines, and nothing is wrong with the neighbour. */
+static void log_turned_away(struct daemon *daemon, const struct sgp_effect *note)
+{
+    char text[SGP_TEXT_BYTES];
+    const struct link *link = edges_link(daemon, &note->link);
+    if (link == NULL)
+        return;
+    (void)snprintf(text, sizeof text, "it greets as %s, which is here: %s",
+        name_of(daemon, note->link.peer), sgp_reason_text(note->reason));
+    listener_log(&daemon->listener, link, text);
 }
 
 static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)
@@ -300,6 +312,8 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
         log_bequest(daemon, note);
     else if (note->note == SGP_NOTE_MIXES || note->note == SGP_NOTE_DISAGREES)
         log_agreement(daemon, note);
+    else if (note->note == SGP_NOTE_TURNED_AWAY)
+        log_turned_away(daemon, note);
     else if (about_peer)
         log_about_peer(daemon, note);
     else

@@ -85,7 +85,7 @@ enum sgp_reason {
     SGP_REASON_CHECKSUM,
     SGP_REASON_PROTOCOL, /* a message that cannot come now */
     SGP_REASON_ABSENT,   /* silent for too long */
-    SGP_REASON_REPLACED, /* a newer connection of the same source */
+    SGP_REASON_REPLACED, /* another connection of the same source stands, newer or older */
     SGP_REASON_LEAVING,  /* the sender stops */
     SGP_REASON_METHOD,   /* another algorithm */
     SGP_REASON_TOPOLOGY, /* by the sender's new topology the edge is gone, or the address another */

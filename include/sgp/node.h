@@ -96,9 +96,11 @@ struct sgp_node_config {
 enum sgp_event_type {
     SGP_EVENT_START = 1, /* the first event */
     SGP_EVENT_TICK,      /* the deadline has come, or nothing particular */
-    SGP_EVENT_UP,        /* link: a dialled connection stands (OUT), or a peer that dialled us has
-                            been identified by its hello (IN; the hello follows as MESSAGE) */
-    SGP_EVENT_DOWN,      /* link: gone, or could not be dialled (connection 0); code says why */
+    SGP_EVENT_UP,      /* link: a dialled connection stands (OUT), or somebody greets in the name of
+                            a peer (IN; the hello follows at once, as MESSAGE). What it says is not
+                            believed while another connection of that peer is heard: both stand then,
+                            until one of them is hung up on */
+    SGP_EVENT_DOWN,    /* link: gone, or could not be dialled (connection 0); code says why */
     SGP_EVENT_MESSAGE, /* link, message: whole and of valid form. A share's payload is yet to come */
     SGP_EVENT_PAYLOAD,   /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE,
                             SGP_E_OUTSIZED (finite, and absurd), or SGP_E_CHECKSUM */
@@ -163,9 +165,10 @@ enum sgp_note {
                          After LEAVE: it has left (status.left, heir, weight_left) */
     SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
     SGP_NOTE_MIXES, /* peer: at the end its estimate is `factor` away; mixing goes on until round */
-    SGP_NOTE_DISAGREES,  /* peer: the same, but mixing has not helped, or may not go on */
-    SGP_NOTE_DISSOLVED,  /* of what was inherited, this node took `factor` off its weight */
-    SGP_NOTE_OTHER_DATA, /* peer: its rows and ours are parts of unlike tables; a warning only */
+    SGP_NOTE_DISAGREES,   /* peer: the same, but mixing has not helped, or may not go on */
+    SGP_NOTE_DISSOLVED,   /* of what was inherited, this node took `factor` off its weight */
+    SGP_NOTE_OTHER_DATA,  /* peer: its rows and ours are parts of unlike tables; a warning only */
+    SGP_NOTE_TURNED_AWAY, /* link: refused beside the connection of that name that stands; reason */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */

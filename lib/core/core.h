@@ -5,6 +5,7 @@
  *   reload.c  another topology, in the middle of everything
  *   roster.c  which links have something to do, so that nobody looks at all of them
  *   link.c    dialling, greeting, liveness, pulses
+ *   aside.c   a connection that comes while another of its source stands
  *   gift.c    to whom this turn's mass goes, and how much
  *   leave.c   leaving for good, and inheriting
  *   share.c   credits, accepting, absorbing, sending, settling, returning
@@ -40,6 +41,15 @@ struct sgp_owed {
     bool lost;       /* of a former process: it is not sent again, only settled or taken back */
     uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
     struct sgp_share share;
+};
+
+/* IN: a connection that came while another stands. */
+struct sgp_aside {
+    uint64_t caller;     /* it has not said hello yet; 0: nobody */
+    uint64_t connection; /* greeted, and not answered yet; 0: none */
+    sgp_time since;
+    struct sgp_pulse pulse; /* of its hello */
+    struct sgp_hello hello; /* without its names */
 };
 
 struct sgp_core_link {
@@ -94,6 +104,7 @@ struct sgp_core_link {
     sgp_time filling_since;
     sgp_time payload_heard; /* when bytes of a payload came last, or it was announced */
     struct sgp_share incoming;
+    struct sgp_aside aside;
 };
 
 /* What goes to one neighbour in this turn. */
@@ -301,6 +312,8 @@ bool sgp_core_at_own_pace(const struct sgp_node *node);     /* never waits for a
 bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one for each in-link */
 sgp_round sgp_core_overlap(const struct sgp_node *node);    /* how old a promise may be, now */
 sgp_round sgp_core_last(const struct sgp_node *node);       /* one past the last round of mixing */
+void sgp_core_message(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message);
 
 /* link.c */
 struct sgp_core_link *sgp_core_find(
@@ -311,6 +324,8 @@ sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
 struct sgp_message *sgp_core_send(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
+void sgp_core_say_goodbye(
+    struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
 void sgp_core_hang_up(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
 void sgp_core_hear(
@@ -318,6 +333,9 @@ void sgp_core_hear(
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_up(struct sgp_node *node, const struct sgp_link *id);
 void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code);
+/* What is wrong with a greeting; NONE: nothing. */
+enum sgp_reason sgp_core_judge(
+    const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
 void sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
 void sgp_core_welcome(
@@ -327,6 +345,12 @@ void sgp_core_goodbye(
 void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */
 void sgp_core_announce(struct sgp_node *node); /* beats and changed promises */
 sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link);
+
+/* aside.c */
+void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event); /* of no link's own */
+void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link);   /* if it is time */
+void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
+sgp_time sgp_core_aside_deadline(const struct sgp_core_link *link);
 
 /* share.c */
 void sgp_core_share(

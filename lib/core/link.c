@@ -290,11 +290,11 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->backoff = 2 * link->backoff < SGP_DIAL_MAX_NS ? 2 * link->backoff : SGP_DIAL_MAX_NS;
 }
 
-void sgp_core_hang_up(
-    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
+void sgp_core_say_goodbye(
+    struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_HANG_UP);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->link = *id;
     effect->code = code;
     effect->reason = reason;
     effect->message.type = SGP_GOODBYE;
@@ -305,6 +305,13 @@ void sgp_core_hang_up(
         .stop = node->stop};
     effect->message.goodbye =
         (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
+}
+
+void sgp_core_hang_up(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
+{
+    struct sgp_link id = {link->peer, link->direction, link->connection};
+    sgp_core_say_goodbye(node, &id, code, reason);
     link->last_error = code;
     link->last_reason = reason;
     disconnect(node, link);
@@ -315,7 +322,11 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     sgp_assert(link != NULL && id->connection != 0);
     sgp_core_touch(node, link);
-    if (link->connection != 0) /* a source that dials again has lost the old one */
+    if (link->connection != 0 && link->direction == SGP_IN) { /* it has to say hello first */
+        link->aside.caller = id->connection;
+        return;
+    }
+    if (link->connection != 0)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
     link->connection = id->connection;
     link->state = SGP_LINK_CONNECTING;
@@ -427,6 +438,21 @@ static void greeted(struct sgp_node *node, struct sgp_core_link *link)
     note->link = (struct sgp_link){link->peer, link->direction, link->connection};
 }
 
+enum sgp_reason sgp_core_judge(
+    const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello)
+{
+    const char *name = node->config.topology->nodes[node->config.self].name;
+    if (strcmp(hello->target, name) != 0)
+        return SGP_REASON_UNKNOWN;
+    if (!pulse_is_sound(node, pulse))
+        return SGP_REASON_RANGE;
+    if (!ends_are_credible(node, pulse))
+        return SGP_REASON_ROUNDS;
+    enum sgp_reason reason = compare(&node->config.fingerprint, &hello->fingerprint);
+    bool differs = reason == SGP_REASON_NONE && hello->parameters != node->config.parameters;
+    return differs ? SGP_REASON_SHAPE : reason;
+}
+
 void sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {
@@ -529,6 +555,7 @@ void sgp_core_watch(struct sgp_node *node)
         struct sgp_core_link *link = &node->links[i];
         if (absent_at(node, link) <= node->now)
             fall_silent(node, link);
+        sgp_core_let_in(node, link);
         if (is_over(node, link)) {
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
             link->heard = SGP_TIME_NEVER;
@@ -543,7 +570,8 @@ void sgp_core_watch(struct sgp_node *node)
 
 sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    sgp_time least = absent_at(node, link);
+    sgp_time least = absent_at(node, link), aside = sgp_core_aside_deadline(link);
+    least = aside < least ? aside : least;
     if (link->redial < least && wants_connection(node, link))
         least = link->redial;
     enum sgp_node_state own = sgp_core_state(node);

@@ -178,7 +178,7 @@ static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_lin
     return link;
 }
 
-static void on_message(
+void sgp_core_message(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
 {
     bool greeting = message->type == SGP_HELLO || message->type == SGP_WELCOME;
@@ -237,11 +237,11 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
     }
     struct sgp_core_link *link = link_of(node, &event->link);
     if (link == NULL)
-        return;
-    if (event->type == SGP_EVENT_DOWN)
+        sgp_core_aside(node, event);
+    else if (event->type == SGP_EVENT_DOWN)
         sgp_core_down(node, link, event->code);
     else if (event->type == SGP_EVENT_MESSAGE)
-        on_message(node, link, event->message);
+        sgp_core_message(node, link, event->message);
     else if (event->type == SGP_EVENT_PAYLOAD && node->seeking.filling &&
              node->seeking.asked == link->peer)
         sgp_core_estimate_payload(node, link, event->code);

@@ -96,6 +96,7 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->connection != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
+    sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
     if (link->owed.exists)
         sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
     if (link->direction == SGP_IN)

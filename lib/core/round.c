@@ -199,9 +199,11 @@ static void drain(struct sgp_node *node)
 
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
 {
-    for (uint32_t i = 0; i < node->link_count; i++)
+    for (uint32_t i = 0; i < node->link_count; i++) {
         if (node->links[i].connection != 0)
             sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, reason);
+        sgp_core_end_aside(node, &node->links[i], reason);
+    }
     node->drained = true;
     (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);
 }

@@ -52,7 +52,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_CHECKSUM] = "the checksum of a share does not match",
         [SGP_REASON_PROTOCOL] = "a message that cannot come now",
         [SGP_REASON_ABSENT] = "silent for longer than its own pace explains",
-        [SGP_REASON_REPLACED] = "a newer connection of the same node took over",
+        [SGP_REASON_REPLACED] = "another connection of the same node stands",
         [SGP_REASON_LEAVING] = "the node stops",
         [SGP_REASON_METHOD] =
             "the algorithms differ ([train] algorithm must be the same on every node)",
@@ -88,6 +88,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_DISAGREES] = "disagrees",
         [SGP_NOTE_DISSOLVED] = "dissolved",
         [SGP_NOTE_OTHER_DATA] = "other_data",
+        [SGP_NOTE_TURNED_AWAY] = "turned_away",
     };
     return WORD(words, note);
 }

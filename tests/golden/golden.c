@@ -42,15 +42,16 @@ static const struct story stories[] = {
         .rounds = 2,
         .to = 1},
     {.name = "broken-link",
-        .rule = "A link that breaks: in the middle of a share n0 loses its end; it dials again, n1 "
-                "states what it accepted last, and the share is sent once more.",
+        .rule = "A link that breaks: in the middle of a share n0 loses its end and dials again; n1 "
+                "lets it in when nothing has come on the old connection for two beats, states what "
+                "it accepted last, and the share is sent once more.",
         .family = "ring",
         .nodes = 2,
         .rounds = 3,
         .bandwidth = 320, /* a share takes a tenth of a second */
         .half_open = {.loser = 0, .keeper = 1, .at = SECONDS(1.27)},
         .from = 0.8,
-        .to = 2.8},
+        .to = 3.3},
     {.name = "restart-exact",
         .rule = "Ledger and checkpoint: n1 ends cleanly and is started again; both describe one "
                 "moment, so it goes on from there and asks nobody.",

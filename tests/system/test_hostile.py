@@ -181,6 +181,76 @@ class Hostile(Trio):
         self.assert_goes_on()
 
 
+class Impostors(Trio):
+    """Somebody who knows names, and greets n0 with them beside a neighbour's own connection."""
+
+    def refused(self, reason, **changes):
+        n1 = self.fleet_.nodes[1]
+        stranger = self.neighbour(source="n1", **changes)
+        kinds, last = stranger.until_closed()
+        self.assertEqual((kinds, last[0]), ([peer.GOODBYE], reason))
+        self.assertNotIn("event=down peer=n0 direction=out", n1.log())
+        self.assertEqual(self.node.log().count("event=up peer=n1 direction=in"), 1)
+
+    def test_a_greeting_that_is_refused_cuts_no_live_link(self):
+        for i, reason in enumerate((4, 5, 6, 7)):
+            fingerprint = list(self.fingerprint)
+            fingerprint[i] ^= 1
+            self.refused(reason, fingerprint=fingerprint)
+        self.refused(4, parameters=5)
+        self.assertIsNone(self.node.peer("n1", "in")["last_error"])
+        self.assert_goes_on()
+
+    def test_a_greeting_with_a_pulse_that_cannot_be_cuts_no_live_link(self):
+        n1 = self.fleet_.nodes[1]
+        for ends, round_, reason in ((1 << 47, 0, 20), (10 ** 6, 1 << 40, 3)):
+            stranger = self.connect()
+            stranger.ends, stranger.round = ends, round_
+            stranger.hello("n1", "n0", self.parameters, self.fingerprint)
+            kinds, last = stranger.until_closed()
+            self.assertEqual((kinds, last[0]), ([peer.GOODBYE], reason))
+        self.assertNotIn("event=down peer=n0 direction=out", n1.log())
+        self.assert_goes_on()
+
+    def test_a_sound_greeting_of_another_lineage_waits_and_cuts_no_live_link(self):
+        self.assert_keeps_pace(lambda: self.refused(14, lineage=4711))
+        self.assert_goes_on()
+
+    def test_a_flood_of_greetings_cuts_no_live_link(self):
+        flood = [self.neighbour(source="n1", lineage=100 + i) for i in range(50)]
+        for stranger in flood:
+            self.assertEqual(stranger.until_closed()[0], [peer.GOODBYE])
+        self.assertNotIn("event=down peer=n0 direction=out", self.fleet_.nodes[1].log())
+        self.assert_goes_on()
+
+    def test_a_connection_that_speaks_stands_and_one_that_fell_silent_gives_way(self):
+        old = self.neighbour()
+        old.receive(peer.WELCOME)
+        new = self.neighbour()
+        new.socket.settimeout(0.05)
+        for _ in range(20): # two beats of silence would end it
+            old.send(peer.BEAT)
+            self.assertRaises(TimeoutError, new.take_frame)
+        new.socket.settimeout(30)
+        self.assertEqual(new.receive(peer.WELCOME)[1][0], "n0")
+        kinds, last = old.until_closed()
+        self.assertEqual((kinds[-1], last[0]), (peer.GOODBYE, 14))
+        self.promised = True
+        self.assert_goes_on()
+
+    def test_another_lineage_gets_in_when_the_old_connection_ends(self):
+        old = self.neighbour()
+        old.receive(peer.WELCOME)
+        new = self.neighbour(lineage=78)
+        new.socket.settimeout(0.2)
+        self.assertRaises(TimeoutError, new.take_frame)
+        new.socket.settimeout(30)
+        old.close()
+        self.assertEqual(new.receive(peer.WELCOME)[1][0], "n0")
+        self.promised = True
+        self.assert_goes_on()
+
+
 class EarlyAnswers(Trio):
     """n2, which n0 dials, with a model of 8 MB: more than the kernel takes for one who does not read."""
     OPTIONS = {"model.layers": "dense 1400 relu, dense 1400 relu, dense 2",

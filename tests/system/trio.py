@@ -1,5 +1,7 @@
 """n0 and n1 are daemons that train together; n2, a neighbour of n0, is played by the test."""
+import concurrent.futures
 import socket
+import time
 
 import fleet
 import peer
@@ -71,6 +73,23 @@ class Trio(FleetTest):
         return n2
 
     # ---- what must hold whatever came ----
+
+    def pace_while(self, condition):
+        """Rounds of n0 a second while that is true, over a second at least."""
+        begin, before = time.monotonic(), self.node.status()["round"]
+        while condition() or time.monotonic() < begin + 1:
+            self.fleet_.wait_round(0, self.node.status()["round"] + 1)
+        return (self.node.status()["round"] - before) / (time.monotonic() - begin)
+
+    def assert_keeps_pace(self, attack):
+        """While `attack` goes on n0 trains at no less than half its pace without it, before or after:
+        others may use the machine too."""
+        before = self.pace_while(lambda: False)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            attacking = pool.submit(attack)
+            pace = self.pace_while(lambda: not attacking.done())
+            attacking.result()
+        self.assertGreater(pace, min(before, self.pace_while(lambda: False)) / 2)
 
     def assert_goes_on(self, total=2):
         """Alive, training, and the weight of n0 and n1 with what is in flight is what it was."""

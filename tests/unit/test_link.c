@@ -1,19 +1,180 @@
 /* Links by hand: greeting, refusing, replacing, and what silence means. */
 #include "test_core_desk.h"
 
-Test(link, a_new_connection_replaces_the_old)
+/* Of a connection that stands, however loudly others greet in its name. */
+static void assert_stands(struct desk *desk, uint64_t connection)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == SGP_EFFECT_HANG_UP && desk->items[i].link.peer == 1)
+            cr_assert(ne(u64, desk->items[i].link.connection, connection));
+}
+
+/* The hang-up of a connection in this step, or NULL. */
+static const struct sgp_effect *find_end(const struct desk *desk, uint64_t connection)
+{
+    for (uint32_t i = 0; i < desk->effects.count; i++)
+        if (desk->items[i].type == SGP_EFFECT_HANG_UP &&
+            desk->items[i].link.connection == connection)
+            return &desk->items[i];
+    return NULL;
+}
+
+static void beat_in(struct desk *desk, uint64_t connection)
+{
+    struct sgp_message beat = {.type = SGP_BEAT, .pulse = pulse_at(0, 1)};
+    post(desk, (struct sgp_event){
+                   .type = SGP_EVENT_MESSAGE, .link = {1, SGP_IN, connection}, .message = &beat});
+}
+
+Test(link, a_new_connection_waits_aside_until_the_old_one_is_silent)
 {
     struct desk desk;
     open_pair(&desk);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1)); /* half read ... */
     uint64_t old = desk.link_of[1][SGP_IN];
-    come_up(&desk, 1, SGP_IN);
-    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
-    cr_assert(eq(u64, end->link.connection, old));
-    cr_assert(eq(int, end->code, SGP_E_REPLACED));
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    assert_stands(&desk, old);
+    cr_assert_null(find_sent(&desk, SGP_WELCOME, 1));
+    desk.now += 2 * SGP_BEAT_NS - 1;
+    beat_in(&desk, old);
+    assert_stands(&desk, old);
+    desk.now += 2 * SGP_BEAT_NS - 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    assert_stands(&desk, old);
+    cr_assert(le(i64, sgp_node_deadline(desk.node), desk.now + 1));
+    desk.now += 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, find_end(&desk, old)->code, SGP_E_REPLACED));
+    const struct sgp_effect *welcome = find_sent(&desk, SGP_WELCOME, 1);
+    cr_assert_not_null(welcome);
+    cr_assert(eq(u64, welcome->link.connection, desk.link_of[1][SGP_IN]));
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = {1, SGP_IN, old}});
     cr_assert(eq(dbl, status_of(&desk).weight, 1), "events of the old connection are ignored");
     close_desk(&desk);
+}
+
+Test(link, a_new_connection_beside_one_that_speaks_is_refused_in_time)
+{
+    struct desk desk;
+    open_pair(&desk);
+    uint64_t old = desk.link_of[1][SGP_IN];
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    uint64_t new = desk.link_of[1][SGP_IN];
+    for (sgp_time end = desk.now + SGP_SILENCE_MIN_NS; desk.now < end;) {
+        cr_assert_null(find_end(&desk, new));
+        desk.now += SGP_BEAT_NS;
+        beat_in(&desk, old);
+        assert_stands(&desk, old);
+    }
+    cr_assert(eq(int, find_end(&desk, new)->reason, SGP_REASON_REPLACED));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_TURNED_AWAY));
+    close_desk(&desk);
+}
+
+Test(link, another_lineage_gets_in_only_when_the_old_connection_has_ended)
+{
+    struct desk desk;
+    open_pair(&desk);
+    uint64_t old = desk.link_of[1][SGP_IN];
+    desk.now += SGP_SILENCE_MIN_NS - 1; /* silent, and not yet absent */
+    greet_in(&desk, 1, pulse_at(0, 0), 89);
+    assert_stands(&desk, old);
+    desk.now += 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, find_end(&desk, old)->reason, SGP_REASON_ABSENT));
+    cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+    close_desk(&desk);
+
+    open_pair(&desk);
+    old = desk.link_of[1][SGP_IN];
+    greet_in(&desk, 1, pulse_at(0, 0), 89);
+    cr_assert_null(find_sent(&desk, SGP_WELCOME, 1));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = {1, SGP_IN, old}, .code = -1});
+    cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+    close_desk(&desk);
+}
+
+Test(link, a_greeting_with_any_fault_touches_no_connection_that_stands)
+{
+    for (int fault = 0; fault < 8; fault++) {
+        struct desk desk;
+        open_pair(&desk);
+        uint64_t old = desk.link_of[1][SGP_IN];
+        desk.now += 2 * SGP_BEAT_NS;
+        struct sgp_message hello = {.type = SGP_HELLO,
+            .pulse = pulse_at(0, 0),
+            .hello = {.source = "n1",
+                .target = fault == 0 ? "n2" : "n0",
+                .lineage = 88,
+                .parameters = PARAMETERS + (fault == 1),
+                .fingerprint = prints}};
+        uint64_t *const fields[] = {&hello.hello.fingerprint.shape, &hello.hello.fingerprint.loss,
+            &hello.hello.fingerprint.classes, &hello.hello.fingerprint.scaling};
+        if (fault >= 2 && fault < 6)
+            *fields[fault - 2] ^= 1;
+        hello.pulse.ends = fault == 6 ? (sgp_round)1 << 47 : hello.pulse.ends;
+        hello.pulse.round = fault == 7 ? (sgp_round)1 << 40 : hello.pulse.round;
+        come_up(&desk, 1, SGP_IN);
+        cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+        say(&desk, 1, SGP_IN, hello);
+        assert_stands(&desk, old);
+        const struct sgp_effect *end = find_end(&desk, desk.link_of[1][SGP_IN]);
+        cr_assert_not_null(end);
+        cr_assert(ne(int, end->reason, SGP_REASON_REPLACED));
+        beat_in(&desk, old);
+        cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP), "fault %d", fault);
+        close_desk(&desk);
+    }
+}
+
+/* One at a time: the last, but not a stranger in the place of one that is known. */
+Test(link, no_more_than_one_waits_aside)
+{
+    struct desk desk;
+    open_pair(&desk);
+    uint64_t old = desk.link_of[1][SGP_IN], aside[4];
+    const uint64_t lineages[] = {100, 101, 88, 102};
+    for (int i = 0; i < 4; i++) {
+        greet_in(&desk, 1, pulse_at(0, 0), lineages[i]);
+        aside[i] = desk.link_of[1][SGP_IN];
+        assert_stands(&desk, old);
+        cr_assert(eq(int,
+            find_end(&desk, i == 3   ? aside[3]
+                            : i == 0 ? 0
+                                     : aside[i - 1]) != NULL,
+            i > 0));
+    }
+    desk.now += 2 * SGP_BEAT_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_end(&desk, old));
+    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->link.connection, aside[2]));
+    close_desk(&desk);
+}
+
+/* It goes, or says what it may not: nobody misses it. */
+Test(link, one_who_waits_aside_may_go)
+{
+    for (int i = 0; i < 3; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        uint64_t old = desk.link_of[1][SGP_IN];
+        greet_in(&desk, 1, pulse_at(0, 0), 88);
+        if (i == 0)
+            post(&desk, (struct sgp_event){
+                            .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+        else
+            say(&desk, 1, SGP_IN,
+                (struct sgp_message){.type = i == 1 ? SGP_BEAT : SGP_GOODBYE,
+                    .pulse = pulse_at(0, 0),
+                    .goodbye = {.reason = SGP_REASON_LEAVING, .text = ""}});
+        cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP) != NULL, i > 0));
+        assert_stands(&desk, old);
+        desk.now += 2 * SGP_BEAT_NS;
+        post_type(&desk, SGP_EVENT_TICK);
+        assert_stands(&desk, old);
+        cr_assert_null(find_sent(&desk, SGP_WELCOME, 1));
+        close_desk(&desk);
+    }
 }
 
 /* Another process of our name: taking turns in replacing each other at full pace helps nobody. */

@@ -362,6 +362,8 @@ Test(share, one_who_joins_again_gets_no_buffer_before_it_trains)
     open_pair(&desk);
     struct sgp_pulse joining = pulse_at(0, 0);
     joining.state = SGP_NODE_JOINING;
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
     greet_in(&desk, 1, joining, 89);
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 1));
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});

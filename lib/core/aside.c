@@ -1,0 +1,113 @@
+/* Aside: a connection that comes while its source has another one here.
+ *
+ * Whoever reaches the port can say a neighbour's name, and what a greeting says is no proof. So the
+ * connection that stands is not touched until the newcomer's greeting has passed in every field, and
+ * then only if it has ended, or if it has said nothing for two beats and the newcomer has the lineage
+ * on record. Until then both stand, the newcomer without an answer: at most one a link, and for as long
+ * as a source waits for its WELCOME. An honest source whose connection has broken at its own end alone is
+ * in after two beats; one that has lost its lineage, once the old connection is given up. */
+#include "core/core.h"
+
+#define SGP_QUIET_BEATS 2 /* one may be late */
+
+static bool is_known(const struct sgp_core_link *link, const struct sgp_hello *hello)
+{
+    return hello->lineage == link->lineage;
+}
+
+/* End a connection that is not the link's own. */
+static void turn_away(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t connection, enum sgp_reason reason)
+{
+    struct sgp_link id = {link->peer, link->direction, connection};
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_TURNED_AWAY, link->peer);
+    note->link = id;
+    note->reason = reason;
+    sgp_core_say_goodbye(node, &id, SGP_E_REPLACED, reason);
+}
+
+void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+{
+    if (link->aside.connection != 0)
+        turn_away(node, link, link->aside.connection, reason);
+    link->aside = (struct sgp_aside){.caller = 0};
+}
+
+/* A newcomer has greeted. Of two the last is kept, unless the other alone is known. */
+static void keep(struct sgp_node *node, struct sgp_core_link *link, uint64_t connection,
+    const struct sgp_message *message)
+{
+    struct sgp_aside *aside = &link->aside;
+    enum sgp_reason reason = sgp_core_judge(node, &message->pulse, &message->hello);
+    bool better =
+        aside->connection != 0 && is_known(link, &aside->hello) && !is_known(link, &message->hello);
+    if (reason != SGP_REASON_NONE || better) {
+        turn_away(node, link, connection, better ? SGP_REASON_REPLACED : reason);
+        return;
+    }
+    sgp_core_end_aside(node, link, SGP_REASON_REPLACED);
+    *aside = (struct sgp_aside){.connection = connection,
+        .since = node->now,
+        .pulse = message->pulse,
+        .hello = message->hello};
+    aside->hello.source = aside->hello.target = NULL; /* borrowed for the call */
+}
+
+void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event)
+{
+    const struct sgp_link *id = &event->link;
+    struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
+    bool calls = link != NULL && id->connection != 0 && link->aside.caller == id->connection;
+    bool waits = link != NULL && id->connection != 0 && link->aside.connection == id->connection;
+    if (!calls && !waits)
+        return;
+    sgp_core_touch(node, link);
+    if (event->type == SGP_EVENT_DOWN) {
+        *(calls ? &link->aside.caller : &link->aside.connection) = 0;
+    } else if (calls && event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_HELLO) {
+        link->aside.caller = 0;
+        keep(node, link, id->connection, event->message);
+    } else { /* without a WELCOME it has nothing to say but farewell */
+        bool farewell = event->type == SGP_EVENT_MESSAGE && event->message->type == SGP_GOODBYE;
+        *(calls ? &link->aside.caller : &link->aside.connection) = 0;
+        turn_away(node, link, id->connection, farewell ? SGP_REASON_LEAVING : SGP_REASON_PROTOCOL);
+    }
+}
+
+/* When the connection that stands will have been silent for so long that a known one takes its place. */
+static sgp_time quiet_at(const struct sgp_core_link *link)
+{
+    bool heard = link->heard != SGP_TIME_NEVER && link->heard > link->since;
+    return (heard ? link->heard : link->since) + SGP_QUIET_BEATS * SGP_BEAT_NS;
+}
+
+void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
+{
+    struct sgp_aside aside = link->aside;
+    if (aside.connection == 0)
+        return;
+    if (link->connection != 0 && is_known(link, &aside.hello) && quiet_at(link) <= node->now)
+        sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
+    if (link->connection != 0) {
+        if (aside.since + SGP_SILENCE_MIN_NS <= node->now)
+            sgp_core_end_aside(node, link, SGP_REASON_REPLACED);
+        return;
+    }
+    link->aside = (struct sgp_aside){.caller = 0};
+    struct sgp_message message = {.type = SGP_HELLO, .pulse = aside.pulse, .hello = aside.hello};
+    message.hello.source = node->config.topology->nodes[link->peer].name;
+    message.hello.target = node->config.topology->nodes[node->config.self].name;
+    sgp_core_up(node, &(struct sgp_link){link->peer, link->direction, aside.connection});
+    sgp_core_message(node, link, &message);
+}
+
+sgp_time sgp_core_aside_deadline(const struct sgp_core_link *link)
+{
+    if (link->aside.connection == 0)
+        return SGP_TIME_NEVER;
+    if (link->connection == 0)
+        return link->since;
+    sgp_time end = link->aside.since + SGP_SILENCE_MIN_NS;
+    sgp_time quiet = is_known(link, &link->aside.hello) ? quiet_at(link) : SGP_TIME_NEVER;
+    return quiet < end ? quiet : end;
+}
