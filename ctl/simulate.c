@@ -309,6 +309,7 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "  --overlap N           osgp: rounds that a share may be late (1)\n"
         "  --step-by-rate        agp, adpsgd: divide the learning rate by a node's relative pace\n"
         "  --backup-neighbours N go on while so many shares are awaited (0)\n"
+        "  --patience TIME       then one in the same round is not waited for (for ever)\n"
         "  --local-steps N       steps in a round (1)\n"
         "  --final-cycles N      cycles of averaging after the last round (2 when training, else "
         "0)\n"

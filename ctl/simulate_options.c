@@ -26,6 +26,7 @@ enum {
     ALGORITHM,
     OVERLAP,
     BACKUP,
+    PATIENCE,
     STEP_BY_RATE,
     LOCAL_STEPS,
     FINAL_CYCLES,
@@ -107,6 +108,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_option *give
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[BACKUP], 0, SGP_NODES_MAX, &backup);
     if (status == CTL_DONE)
+        status = read_time(ctl, &given[PATIENCE], &options->patience_ns);
+    if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[ROUNDS], 1, (uint64_t)1 << 40, &rounds);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[SEED], 0, INT64_MAX, &options->seed);
@@ -161,6 +164,7 @@ enum ctl_exit ctl_simulate_options_take(
         [ALGORITHM] = {.name = "--algorithm"},
         [OVERLAP] = {.name = "--overlap"},
         [BACKUP] = {.name = "--backup-neighbours"},
+        [PATIENCE] = {.name = "--patience"},
         [STEP_BY_RATE] = {.name = "--step-by-rate", .flag = true},
         [LOCAL_STEPS] = {.name = "--local-steps"},
         [FINAL_CYCLES] = {.name = "--final-cycles"},

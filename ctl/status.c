@@ -16,9 +16,9 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus", "disagreement",
-    "disagrees", "starving", "hears_nobody", "unheard", "mismatch", "jumps", "last_error",
-    "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology", "incarnation",
-    "version", "protocol", "schema"};
+    "disagrees", "starving", "hears_nobody", "unheard", "mismatch", "slow", "overdue", "jumps",
+    "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology",
+    "incarnation", "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -133,6 +133,12 @@ static json_t *degraded(const json_t *status, const json_t *peers)
             continue;
         if (json_is_true(json_object_get(peer, "absent")))
             add(reasons, "%s (%s) is absent", text_of(peer, "name"), text_of(peer, "direction"));
+        else if (json_is_true(json_object_get(peer, "overdue")))
+            add(reasons, "%s (%s) is so late that nobody waits for it", text_of(peer, "name"),
+                text_of(peer, "direction"));
+        else if (json_is_true(json_object_get(peer, "slow")))
+            add(reasons, "%s computes for far longer than its rounds took so far",
+                text_of(peer, "name"));
         else if (strcmp(link, "up") != 0)
             add(reasons, "the link %s %s is %s",
                 strcmp(text_of(peer, "direction"), "out") == 0 ? "to" : "from",
@@ -197,10 +203,10 @@ const struct ctl_command ctl_status_command = {.words = "status",
     .summary = "print what the daemon is doing",
     .help =
         "--check  also look at the neighbours, and end with 7 if the node is degraded: paused,\n"
-        "         draining, starving, hearing nobody, waiting for more than 5 s, diverging, or "
-        "with\n"
-        "         a neighbour that is absent or not connected, or whose shares are out of all\n"
-        "         proportion. The reasons are printed last; settings that differ are a note.\n",
+        "         draining, starving, hearing nobody, waiting for more than 5 s, diverging, ended\n"
+        "         with another model than a neighbour, or with a neighbour that is absent, far\n"
+        "         too slow or not connected, or whose shares are out of all proportion. The\n"
+        "         reasons are printed last; settings that differ are a note.\n",
     .run = status};
 
 /* ---- peers ---- */
@@ -212,8 +218,8 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
     "shares_received", "shares_returned", "shares_outsized", "weight_owed", "bytes_sent",
-    "bytes_received", "mismatch", "last_error", "previous_error", "absent_after_seconds",
-    "retired"};
+    "bytes_received", "mismatch", "last_error", "previous_error", "absent_after_seconds", "retired",
+    "slow", "overdue"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

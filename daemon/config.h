@@ -54,6 +54,7 @@ struct config {
     uint64_t rounds; /* 0 when `epochs` decides */
     uint64_t overlap;
     uint64_t backup_neighbours;
+    uint64_t patience; /* seconds; 0: for ever */
     enum config_yes step_by_rate;
     uint64_t local_steps;
     uint64_t batch;
@@ -116,6 +117,8 @@ struct config {
         "osgp: rounds that a share may be late before it is waited for")                           \
     X(BACKUP_NEIGHBOURS, "train", "backup_neighbours", CONFIG_COUNT, backup_neighbours, "0", 0,    \
         65535, NULL, "go on while the shares of so many neighbours are still awaited")             \
+    X(PATIENCE, "train", "patience", CONFIG_COUNT, patience, "0", 0, 1e6, NULL,                    \
+        "seconds that a neighbour may stay in one round before it is not waited for; 0: for ever") \
     X(STEP_BY_RATE, "train", "step_by_rate", CONFIG_CHOICE, step_by_rate, "no", 0, 0, "no|yes",    \
         "agp, adpsgd: divide the learning rate by this node's pace, relative to its neighbours'")  \
     X(START, "train", "start", CONFIG_START, start, "all", 1, SGP_NODES_MAX, NULL,                 \

@@ -181,7 +181,8 @@ static void on_payload(struct link *link, int code)
 
 static void on_heard(struct link *link)
 {
-    daemon_post(link->context, (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link->id});
+    daemon_post(link->context,
+        (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link->id, .bytes = link->received});
 }
 
 /* Whether a link waits beside the present one of its edge. */

@@ -28,6 +28,16 @@ static bool differs(const struct view_peer *peer)
     return peer->mismatch;
 }
 
+static bool is_slow(const struct view_peer *peer)
+{
+    return peer->slow;
+}
+
+static bool is_overdue(const struct view_peer *peer)
+{
+    return peer->overdue;
+}
+
 /* The names of the neighbours of which this holds, each once. */
 static json_t *names_of(const struct view_actions *actions, bool (*holds)(const struct view_peer *))
 {
@@ -73,6 +83,8 @@ static void serve_status(struct request *request)
     (void)json_object_set_new(root, "unheard", names_of(actions, is_unheard));
     (void)json_object_set_new(root, "mismatch", names_of(actions, differs));
     (void)json_object_set_new(root, "disagrees", disagreeing(actions));
+    (void)json_object_set_new(root, "slow", names_of(actions, is_slow));
+    (void)json_object_set_new(root, "overdue", names_of(actions, is_overdue));
     http_answer_json(request, root);
 }
 

@@ -103,6 +103,8 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .peer_state = peer.peer_state,
         .retired = peer.retired,
         .absent = peer.absent,
+        .slow = peer.slow,
+        .overdue = peer.overdue,
         .unheard = inspect_unheard(&peer),
         .absent_after_seconds = (double)peer.silence_bound / (double)SGP_SECOND,
         .round = peer.round,

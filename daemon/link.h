@@ -67,7 +67,8 @@ struct link {
     sgp_time opened; /* uv_hrtime of link_start */
     char remote[64]; /* numeric address and port of the peer, after link_start */
     bool closing;
-    float largest; /* magnitude in the payload that comes, as far as it has come */
+    uint64_t received; /* bytes of the payload that comes */
+    float largest;     /* magnitude in the payload that comes, as far as it has come */
 
     /* Private from here on. */
     uv_tcp_t tcp;
@@ -81,8 +82,7 @@ struct link {
 
     float *into;        /* where the payload goes; NULL while none is expected */
     uint64_t expected;  /* bytes of the payload */
-    uint64_t received;  /* of these */
-    uint64_t checked;   /* of these, looked at: a multiple of 4 */
+    uint64_t checked;   /* of what was received, looked at: a multiple of 4 */
     uint32_t chunk;     /* bytes left of the present chunk */
     XXH3_state_t *hash; /* of the present chunk */
     sgp_time heard;

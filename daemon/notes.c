@@ -177,6 +177,10 @@ static const char *reason_of(
     if (note->note == SGP_NOTE_OTHER_DATA)
         return "both take a part of [data] train, and the files differ: where each node has a "
                "file of its own, set shards = none";
+    if (note->note == SGP_NOTE_TRICKLES)
+        return "its payload came too slowly; not waited for until one has come whole";
+    if (note->note == SGP_NOTE_OVERDUE)
+        return "its round takes longer than [train] patience; not waited for until its next";
     return note->code != 0 ? sgp_strerror(note->code) : "";
 }
 
@@ -389,6 +393,17 @@ void notes_divergence(struct daemon *daemon)
     daemon->divergence_told = what != NULL;
 }
 
+static bool is_slow(const struct daemon *daemon, uint32_t peer)
+{
+    bool slow = false;
+    for (uint32_t i = 0; i < daemon->edge_count && !slow; i++) {
+        struct sgp_peer_status link;
+        sgp_node_link_status(daemon->node, i, &link);
+        slow = link.peer == peer && link.slow;
+    }
+    return slow;
+}
+
 void notes_status_line(struct daemon *daemon)
 {
     notes_divergence(daemon);
@@ -405,7 +420,10 @@ void notes_status_line(struct daemon *daemon)
     if (waits) {
         struct edge *edge = edges_find(daemon, status.waiting_peer, SGP_OUT);
         bool apart = edge != NULL && edge->links == NULL; /* else an old error explains nothing */
-        const char *why = apart ? edge->error : "";
+        const char *why = apart ? edge->error
+                          : is_slow(daemon, status.waiting_peer)
+                              ? "it computes for far longer than ever"
+                              : "";
         (void)snprintf(text + used, sizeof text - (size_t)used, "; waits for %s (%s%s%.200s)",
             name_of(daemon, status.waiting_peer), sgp_waiting_name(status.waiting),
             *why ? ": " : "", why);

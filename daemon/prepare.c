@@ -529,6 +529,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .overlap = (uint32_t)p->config->overlap,
         .step_by_rate = p->config->step_by_rate == CONFIG_YES,
         .backup_neighbours = (uint32_t)p->config->backup_neighbours,
+        .patience = (sgp_time)p->config->patience * SGP_SECOND,
         .parameters = p->parameters,
         .fingerprint = p->fingerprint,
         .rounds = p->rounds,

@@ -56,7 +56,9 @@ struct view_peer { /* one link */
     enum sgp_link_state state;
     enum sgp_node_state peer_state; /* 0 until first heard */
     bool absent;
-    bool unheard;                /* a source that is not heard: not yet, or no longer */
+    bool unheard; /* a source that is not heard: not yet, or no longer */
+    bool slow;    /* as in struct sgp_peer_status */
+    bool overdue;
     double absent_after_seconds; /* of silence */
     sgp_round round;             /* SGP_ROUND_NONE until first heard: rendered as null */
     int64_t lag_rounds;          /* own round - round; meaningful once round is known */

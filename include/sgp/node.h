@@ -46,6 +46,10 @@
 #define SGP_SILENCE_FACTOR 8
 #define SGP_SILENCE_MIN_NS (3 * SGP_SECOND)
 #define SGP_SILENCE_MAX_NS (30 * SGP_SECOND)
+#define SGP_PAYLOAD_LEAST                                                                          \
+    1024u /* bytes a second: a payload that comes more slowly for SGP_SILENCE_MAX_NS
+                                   ends its connection, whatever else is heard */
+#define SGP_PATIENCE_MAX_NS (1000000 * SGP_SECOND)
 #define SGP_DIAL_MIN_NS (20 * SGP_MILLISECOND) /* first back-off; doubles, with jitter, up to ... */
 #define SGP_DIAL_MAX_NS (5 * SGP_SECOND)
 #define SGP_DRAIN_NS (3 * SGP_SECOND) /* a stopping node waits this long for acknowledgements */
@@ -81,6 +85,9 @@ struct sgp_node_config {
                                    in a row a share may be left out for want of a credit */
     uint32_t backup_neighbours; /* ALL_PROMISED, OVERDUE: go on while so many are still awaited
                                    (Hop: Luo et al., ASPLOS 2019) */
+    sgp_time
+        patience; /* a neighbour that is in one round for so long (twice, if it waits itself) is not
+                          waited for until its next; at most SGP_PATIENCE_MAX_NS; 0: for ever */
     bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
                           in-neighbours over its own, within 1/8 and 8; for SGP_WHEN_NEVER */
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
@@ -102,9 +109,9 @@ enum sgp_event_type {
                             until one of them is hung up on */
     SGP_EVENT_DOWN,    /* link: gone, or could not be dialled (connection 0); code says why */
     SGP_EVENT_MESSAGE, /* link, message: whole and of valid form. A share's payload is yet to come */
-    SGP_EVENT_PAYLOAD,   /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE,
+    SGP_EVENT_PAYLOAD, /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE,
                             SGP_E_OUTSIZED (finite, and absurd), or SGP_E_CHECKSUM */
-    SGP_EVENT_HEARD,     /* link: bytes of a payload came; a sign of life, at most one per 100 ms */
+    SGP_EVENT_HEARD, /* link, bytes: so much of the payload under way has come; at most one per 100 ms */
     SGP_EVENT_TRAINED,   /* the TRAIN job is done; code is 0 or SGP_E_DIVERGED */
     SGP_EVENT_PUBLISHED, /* the PUBLISH job is done */
     SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
@@ -124,6 +131,7 @@ struct sgp_event {
     struct sgp_link link;
     int code;
     uint32_t slot;
+    uint64_t bytes;
     const struct sgp_message *message; /* borrowed for the call */
     const struct sgp_sketch *sketch;   /* borrowed for the call */
 };
@@ -169,6 +177,9 @@ enum sgp_note {
     SGP_NOTE_DISSOLVED,   /* of what was inherited, this node took `factor` off its weight */
     SGP_NOTE_OTHER_DATA,  /* peer: its rows and ours are parts of unlike tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused beside the connection of that name that stands; reason */
+    SGP_NOTE_TRICKLES, /* peer: hung up on for a payload that came too slowly; not waited for until one
+                          has come whole */
+    SGP_NOTE_OVERDUE, /* peer: in its round for longer than the patience; not waited for until its next */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
@@ -300,6 +311,8 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     enum sgp_link_state state;
     bool retired; /* an edge of a former topology, kept for what is still to be settled */
     bool absent;
+    bool slow;    /* computes for 8 times its longest round, and for 30 s at least */
+    bool overdue; /* heard, and not waited for: SGP_NOTE_TRICKLES or SGP_NOTE_OVERDUE */
     enum sgp_node_state peer_state; /* 0 until first heard */
     sgp_round round;                /* of the peer, SGP_ROUND_NONE until heard */
     sgp_round promise;              /* IN: its next_round */

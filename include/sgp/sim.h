@@ -166,6 +166,7 @@ struct sgp_sim_options {
     uint32_t overlap;                /* as in struct sgp_node_config */
     bool step_by_rate;               /* as in struct sgp_node_config */
     uint32_t backup_neighbours;      /* as in struct sgp_node_config */
+    sgp_time patience_ns;            /* likewise */
     uint32_t local_steps;
     uint32_t final_cycles;
     uint32_t start;          /* as in struct sgp_node_config */

@@ -177,7 +177,7 @@ const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
-        if (!link->retired && sgp_core_peer_active(link) && !link->ended.ended)
+        if (!link->retired && sgp_core_is_waited_for(link) && !link->ended.ended)
             return link;
     }
     return NULL;

@@ -13,6 +13,7 @@
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   pace.c    how fast the node is beside its neighbours
  *   agree.c   whether neighbours hold one model at the end
+ *   patience.c how long one that is heard may keep the node waiting
  *   round.c   the stages of a round, start, pause, end
  *   inspect.c what status shows
  *
@@ -81,6 +82,9 @@ struct sgp_core_link {
 
     sgp_round pace_round; /* of the peer when its pace began to be measured */
     sgp_time pace_since;
+    sgp_time round_since; /* the peer's round and state have been the same */
+    sgp_time longest_round;
+    bool overdue; /* it has been in its round for longer than this node waits */
 
     bool barren; /* IN: its estimate was refused */
     bool asks;   /* OUT: the peer wants our estimate */
@@ -102,7 +106,9 @@ struct sgp_core_link {
     uint32_t slot;     /* granted, or being filled; NONE if neither */
     bool filling;      /* `incoming` was announced and its payload is under way */
     sgp_time filling_since;
-    sgp_time payload_heard; /* when bytes of a payload came last, or it was announced */
+    sgp_time window_since; /* of the payload under way: then ... */
+    uint64_t window_bytes; /* ... so much of it had come */
+    bool trickles;         /* a payload of it came too slowly, and none has come whole since */
     struct sgp_share incoming;
     struct sgp_aside aside;
 };
@@ -435,6 +441,18 @@ const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
 double sgp_core_distance(
     const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
 bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link);
+/* patience.c */
+bool sgp_core_is_late(const struct sgp_core_link *link); /* heard, and not waited for */
+bool sgp_core_is_waited_for(const struct sgp_core_link *link);
+void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_payload_came(struct sgp_node *node, struct sgp_core_link *link, uint64_t bytes);
+sgp_time sgp_core_payload_end(const struct sgp_core_link *link); /* unless more of it comes */
+void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_round_hear(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
+bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link);
+sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 
 /* round.c */
 void sgp_core_advance(struct sgp_node *node);

@@ -155,7 +155,7 @@ void sgp_core_estimate(
     }
     node->seeking.incoming = *estimate;
     node->seeking.filling = true;
-    link->payload_heard = node->now;
+    sgp_core_payload_begins(node, link);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
     effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
     effect->slot = node->seeking.slot;
@@ -185,6 +185,7 @@ void sgp_core_estimate_payload(struct sgp_node *node, struct sgp_core_link *link
     node->seeking.filling = false;
     node->seeking.asked = SGP_SLOT_NONE;
     link->barren = code != 0;
+    link->trickles = false;
     if (code == 0)
         adopt(node, link->peer);
     say(node, link, false);

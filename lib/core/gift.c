@@ -72,7 +72,7 @@ static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *li
 static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
-    return own_pace || (sgp_round)link->left_out < sgp_core_overlap(node);
+    return own_pace || sgp_core_is_late(link) || (sgp_round)link->left_out < sgp_core_overlap(node);
 }
 
 /* The out-neighbour of this round that must be waited for, or NULL if the node may give. */

@@ -53,7 +53,8 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting = SGP_WAITING_ACK;
         for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
              i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-            if (link == NULL && node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
+            if (link == NULL && node->links[i].owed.exists &&
+                sgp_core_is_waited_for(&node->links[i]))
                 link = &node->links[i];
         if (link != NULL)
             break;
@@ -131,6 +132,8 @@ void sgp_node_link_status(
         .state = link->state,
         .retired = link->retired,
         .absent = link->absent,
+        .slow = sgp_core_is_slow(node, link),
+        .overdue = sgp_core_is_late(link),
         .peer_state = link->pulse.state,
         .round = heard ? link->pulse.round : SGP_ROUND_NONE,
         .promise = link->promise,

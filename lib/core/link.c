@@ -154,6 +154,7 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
     if (pulse == NULL)
         return;
     sgp_core_pace_hear(node, link, pulse);
+    sgp_core_round_hear(node, link, pulse);
     link->pulse = *pulse;
     if (link->state == SGP_LINK_UP)
         believe(node, link);
@@ -520,7 +521,7 @@ static bool receives(const struct sgp_node *node, const struct sgp_core_link *li
     return link->filling || estimate;
 }
 
-/* When silence on this link becomes absence. Beats do not keep a payload alive of which nothing comes: it
+/* When silence on this link becomes absence. Beats do not keep a payload alive that hardly comes: it
  * holds a buffer, and may hold the round. How long that may last does not depend on the peer's pace, for
  * on a thin link what was lost has to be sent again. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -528,8 +529,8 @@ static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_lin
     bool judged = link->heard != SGP_TIME_NEVER && !link->absent &&
                   beats(link->pulse.state, sgp_core_state(node)) && !node->drained;
     sgp_time at = judged ? link->heard + sgp_core_silence(link) : SGP_TIME_NEVER;
-    if (receives(node, link) && !node->drained && link->payload_heard + SGP_SILENCE_MAX_NS < at)
-        at = link->payload_heard + SGP_SILENCE_MAX_NS;
+    if (receives(node, link) && !node->drained && sgp_core_payload_end(link) < at)
+        at = sgp_core_payload_end(link);
     bool greeting = link->state == SGP_LINK_CONNECTING;
     return greeting && link->since + SGP_SILENCE_MIN_NS < at ? link->since + SGP_SILENCE_MIN_NS
                                                              : at;
@@ -543,6 +544,8 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
         link->absent = true;
         struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
         note->link.direction = link->direction;
+    } else if (receives(node, link) && sgp_core_payload_end(link) <= node->now) {
+        sgp_core_payload_trickles(node, link);
     }
     if (link->connection != 0)
         sgp_core_hang_up(node, link, SGP_E_ABSENT, SGP_REASON_ABSENT);
@@ -556,6 +559,7 @@ void sgp_core_watch(struct sgp_node *node)
         if (absent_at(node, link) <= node->now)
             fall_silent(node, link);
         sgp_core_let_in(node, link);
+        sgp_core_lose_patience(node, link);
         if (is_over(node, link)) {
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
             link->heard = SGP_TIME_NEVER;
@@ -572,6 +576,8 @@ sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_co
 {
     sgp_time least = absent_at(node, link), aside = sgp_core_aside_deadline(link);
     least = aside < least ? aside : least;
+    sgp_time overdue = sgp_core_overdue_at(node, link);
+    least = overdue < least ? overdue : least;
     if (link->redial < least && wants_connection(node, link))
         least = link->redial;
     enum sgp_node_state own = sgp_core_state(node);

@@ -14,6 +14,7 @@ static bool config_is_sound(const struct sgp_node_config *config)
            config->parameters <= SGP_PARAMETERS_MAX && config->rounds >= 0 &&
            config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
            config->overlap <= SGP_OVERLAP_MAX && config->weight_least >= 0 &&
+           config->patience >= 0 && config->patience <= SGP_PATIENCE_MAX_NS &&
            config->weight_least <= SGP_NODES_MAX &&
            (config->record == NULL ||
                (config->record->lineage == config->lineage &&
@@ -248,7 +249,7 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
     else if (event->type == SGP_EVENT_PAYLOAD)
         sgp_core_payload(node, link, event->code);
     else {
-        link->payload_heard = node->now;
+        sgp_core_payload_came(node, link, event->bytes);
         sgp_core_hear(node, link, NULL);
     }
 }

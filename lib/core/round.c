@@ -153,7 +153,7 @@ static bool awaits_acknowledgement(const struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->links[i].owed.exists && sgp_core_peer_active(&node->links[i]))
+        if (node->links[i].owed.exists && sgp_core_is_waited_for(&node->links[i]))
             return true;
     return false;
 }
@@ -255,7 +255,7 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
          i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
         const struct sgp_core_link *link = &node->links[i];
         bool awaited =
-            sgp_core_peer_active(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
+            sgp_core_is_waited_for(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
         if (awaited && spare-- == 0)
             return link;
     }

@@ -49,7 +49,16 @@ static sgp_round horizon_of(const struct sgp_node *node)
     return node->thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
 }
 
-/* The in-link with the lowest promise that has no buffer yet. One whose share is held until it has its
+/* The order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those
+ * that nobody waits for come last. */
+static bool is_before(const struct sgp_core_link *a, const struct sgp_core_link *b)
+{
+    if (sgp_core_is_late(a) != sgp_core_is_late(b))
+        return sgp_core_is_late(b);
+    return a->promise != b->promise ? a->promise < b->promise : a < b;
+}
+
+/* The first in-link in order that has no buffer yet. One whose share is held until it has its
  * answer keeps that buffer instead: so there are always enough for all. */
 static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 {
@@ -62,7 +71,7 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
                      link->promise != SGP_ROUND_NONE && link->promise <= horizon &&
                      !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
                      !sgp_core_answer_due(node, link->peer);
-        if (wants && (first == NULL || link->promise < first->promise))
+        if (wants && (first == NULL || is_before(link, first)))
             first = link;
     }
     return first;
@@ -82,18 +91,17 @@ static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *
         if (link->filling)
             return false;
         bool granted = link->slot != SGP_SLOT_NONE;
-        if (granted && (last == NULL || link->promise >= last->promise))
+        if (granted && (last == NULL || is_before(last, link)))
             last = link;
     }
-    bool behind = last != NULL && (last->promise > first->promise ||
-                                      (last->promise == first->promise && last > first));
+    bool behind = last != NULL && is_before(first, last);
     if (behind)
         sgp_core_hang_up(node, last, SGP_E_CREDIT, SGP_REASON_CREDIT);
     return behind;
 }
 
-/* Buffers go out in the order of rounds, then of sources, which is the same on all nodes; the last
- * free one never goes to a later round, and one that is not used yet gives way to a share that comes
+/* Buffers go out in order; the last free one never goes to a later round, nor to one that nobody waits
+ * for, and one that is not used yet gives way to a share that comes
  * before it. So whoever is furthest behind is served everywhere, and nobody waits in a circle, even
  * when many who were away come back at once. */
 void sgp_core_grant(struct sgp_node *node)
@@ -103,7 +111,7 @@ void sgp_core_grant(struct sgp_node *node)
         !node->drained && !sgp_core_has_gone(node) && (link = first_without_buffer(node)) != NULL) {
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
-        bool now_due = link->promise <= node->round;
+        bool now_due = link->promise <= node->round && !sgp_core_is_late(link);
         if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
             sgp_core_absorb_until(node, SGP_ROUND_MAX);
             if (take_back_credit(node, link))
@@ -155,7 +163,7 @@ void sgp_core_share(
     link->incoming = *share;
     link->filling = true;
     link->filling_since = node->now;
-    link->payload_heard = node->now;
+    sgp_core_payload_begins(node, link);
     link->promise = share->round;
     if (share->payload_bytes == 0) {
         sgp_core_payload(node, link, 0);
@@ -207,6 +215,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         return;
     }
     link->filling = false;
+    link->trickles = false;
     node->thin = 2 * (node->now - link->filling_since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->receives[link->slot];
     enum sgp_reason reason = judge(node, &link->incoming, code);

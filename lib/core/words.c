@@ -89,6 +89,8 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_DISSOLVED] = "dissolved",
         [SGP_NOTE_OTHER_DATA] = "other_data",
         [SGP_NOTE_TURNED_AWAY] = "turned_away",
+        [SGP_NOTE_TRICKLES] = "trickles",
+        [SGP_NOTE_OVERDUE] = "overdue",
     };
     return WORD(words, note);
 }

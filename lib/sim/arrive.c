@@ -156,6 +156,7 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     event.type = SGP_EVENT_MESSAGE;
     sgp_sim_post(sim, host, &event);
     if (cargo.payload_bytes > 0 && connection->payload) {
+        connection->payload_begun = sim->now;
         sgp_time first = sim->now + SGP_SIM_HEARD_NS, due = connection->payload_due;
         sgp_time next = due < first ? due : first;
         sgp_sim_network_push(
@@ -212,6 +213,14 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
                                                                                : SGP_E_NOT_FINITE;
 }
 
+/* How much of a payload has come, at the pace at which it will have come whole. */
+static uint64_t bytes_so_far(const struct sgp_sim *sim, const struct sgp_sim_connection *connection)
+{
+    double all = (double)(connection->payload_due - connection->payload_begun);
+    double part = (double)(sim->now - connection->payload_begun) / all;
+    return (uint64_t)(part * (double)connection->share.payload_bytes);
+}
+
 static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     if (!connection->payload || connection->broken)
@@ -229,6 +238,7 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         sgp_time next = sim->now + SGP_SIM_HEARD_NS;
         next = next < connection->payload_due ? next : connection->payload_due;
         sgp_sim_network_push(sim, next, SGP_SIM_PAYLOAD, SGP_SIM_TARGET, connection);
+        event.bytes = bytes_so_far(sim, connection);
         sgp_sim_post(sim, target, &event);
         return;
     }

@@ -92,6 +92,7 @@ void sgp_sim_node_config(
         .overlap = sim->options.overlap,
         .step_by_rate = sim->options.step_by_rate,
         .backup_neighbours = sim->options.backup_neighbours,
+        .patience = sim->options.patience_ns,
         .lineage = host->lineage,
         .seed = options->seed,
         .parameters = options->dimension,

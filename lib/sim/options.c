@@ -129,6 +129,8 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     if (!is_time(options->latency_ns) || !is_time(options->compute_ns))
         return sgp_fail(
             error, -EINVAL, "latency and compute time must be from 0 to " TIME_MAX_TEXT);
+    if (options->patience_ns < 0 || options->patience_ns > SGP_PATIENCE_MAX_NS)
+        return sgp_fail(error, -EINVAL, "the patience must be from 0 to 10^6 s");
     if (!isfinite(options->bandwidth) || options->bandwidth < 0)
         return sgp_fail(error, -EINVAL, "the bandwidth must be above 0, or 0 for no limit");
     if (!(options->compute_jitter >= 0 && options->compute_jitter < 1))

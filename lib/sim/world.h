@@ -189,6 +189,7 @@ struct sgp_sim_connection {
     bool payload;           /* one is under way */
     uint32_t snapshot;      /* of the source */
     uint32_t slot;          /* of the target, SGP_SLOT_NONE: it does not want it */
+    sgp_time payload_begun; /* when it was announced at the target */
     sgp_time payload_sent;  /* when its last byte has left the source */
     sgp_time payload_due;   /* when it is at the target */
 };

@@ -89,6 +89,7 @@ class Peer:
         self.socket.settimeout(30)
         self.port = self.socket.getsockname()[1]
         self.state = TRAINING # this and what follows are its pulse
+        self.computing = False
         self.round = 0
         self.next_round = None
         self.ends = 10 ** 6
@@ -104,7 +105,7 @@ class Peer:
             raise Closed() from error
 
     def send(self, kind, *fields):
-        pulse = [self.state, False, self.round, self.next_round, self.ends, None]
+        pulse = [self.state, self.computing, self.round, self.next_round, self.ends, None]
         self.send_bytes(frame(kind, pack(pulse + list(fields))))
 
     def chunk(self, payload, announced=None):

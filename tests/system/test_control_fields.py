@@ -26,7 +26,8 @@ STATUS = {
     "parameters": int, "memory_bytes": int, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "starving": bool,
-    "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "waiting": (dict, type(None)),
+    "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
+    "slow": list, "overdue": list, "waiting": (dict, type(None)),
 }
 PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
 PEER = {
@@ -35,7 +36,8 @@ PEER = {
     "shares_returned": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
-    "retired": bool, "previous_error": (str, type(None)),
+    "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)) if isinstance(NUMBER, tuple) else (NUMBER, type(None)),
+    "disagrees": bool, "slow": bool, "overdue": bool,
 }
 HISTORY = {
     "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,

@@ -24,7 +24,7 @@ STATUS = {
     "schema": 1, "version": "0.1.0", "protocol": 2, "name": "n0", "state": "training",
     "incarnation": "00000000000000ff", "algorithm": "sgp", "round": 7, "rounds": 10,
     "samples": 224, "parameters": 10, "memory_bytes": 2048, "jumps": 0, "starving": False,
-    "hears_nobody": False, "unheard": [], "mismatch": [],
+    "hears_nobody": False, "unheard": [], "mismatch": [], "slow": [], "overdue": [],
     "topology": {"file": "fleet.dot", "digest": "0000000000000001", "nodes": 2, "phase": 0,
                  "phases": 1},
     "waiting": None, "last_error": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
@@ -35,7 +35,8 @@ PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": 
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
         "last_heard_seconds": 0.25, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
         "shares_returned": 0, "shares_outsized": 0, "weight_owed": 0.5, "bytes_sent": 4096, "bytes_received": 128,
-        "mismatch": False, "last_error": None, "previous_error": None, "absent_after_seconds": 3.0, "retired": False}
+        "mismatch": False, "last_error": None, "previous_error": None, "absent_after_seconds": 3.0, "retired": False,
+        "slow": False, "overdue": False}
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -165,6 +166,9 @@ def test_status_check_says_why_a_node_is_degraded():
     assert degraded({}, [{**PEER, "direction": "in", "state": "connecting"}]) == \
         ["the link from n1 is connecting"]
     assert degraded({}, [{**PEER, "absent": True}]) == ["n1 (out) is absent"]
+    assert degraded({}, [{**PEER, "overdue": True}]) == ["n1 (out) is so late that nobody waits for it"]
+    assert degraded({}, [{**PEER, "slow": True}]) == [
+        "n1 computes for far longer than its rounds took so far"]
 
 
 def test_settings_that_differ_are_a_note():
@@ -188,7 +192,8 @@ def test_peers_as_tabs_have_every_field():
     lines = ask({"GET /v1/peers": [PEER, {**PEER, "name": "n2"}]}, "peers")[0].splitlines()
     assert lines[0].split("\t") == list(PEER) and len(lines) == 3, lines
     assert lines[1].split("\t") == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                    "0.25", "-", "7", "0", "0", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no"]
+                                    "0.25", "-", "7", "0", "0", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no",
+                                    "no", "no"]
     assert json.loads(ask({"GET /v1/peers": [PEER]}, "peers", "--json")[0]) == [PEER]
 
 

@@ -42,6 +42,11 @@ Test(control, status_has_every_field)
     cr_assert(eq(str, name, "n1"));
     const json_t *differing = json_object_get(status, "mismatch");
     cr_assert(eq(sz, json_array_size(differing), 1)); /* of two links to one neighbour */
+    cr_assert(
+        eq(sz, json_array_size(json_object_get(status, "slow")), 1), "once, not for each link");
+    name = (char *)json_string_value(json_array_get(json_object_get(status, "slow"), 0));
+    cr_assert(eq(str, name, "n1"));
+    cr_assert(eq(sz, json_array_size(json_object_get(status, "overdue")), 0));
     const json_t *topology = json_object_get(status, "topology");
     expect_text(topology, "file", "/etc/sgpd/fleet.dot");
     expect_number(topology, "nodes", 2);

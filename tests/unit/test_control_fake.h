@@ -113,6 +113,7 @@ static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
         .unheard = index == 1,
         .mismatch = true,
         .previous_error = "connection refused",
+        .slow = true,
         .absent_after_seconds = 3,
         .last_heard_seconds = index == 0 ? 0.5 : (double)NAN,
         .rtt_ms = index == 0 ? 2.0 : (double)NAN,

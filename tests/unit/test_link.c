@@ -532,11 +532,12 @@ Test(link, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
     close_desk(&desk);
 }
 
-/* n1 beats while its payload is under way; `heard_every` (0: never) bytes of it come. Returns when the
- * connection ends, or -1. */
-static sgp_time end_of_payload(struct desk *desk, sgp_time heard_every)
+/* n1 beats while its payload is under way; `heard_every` (0: never) so many `bytes` more of it come.
+ * Returns when the connection ends, or -1. */
+static sgp_time end_of_payload(struct desk *desk, sgp_time heard_every, uint64_t bytes)
 {
     sgp_time from = desk->now;
+    uint64_t come = 0;
     for (int n = 1; n <= 200; n++) {
         desk->now += SGP_BEAT_NS;
         say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 1)});
@@ -549,20 +550,22 @@ static sgp_time end_of_payload(struct desk *desk, sgp_time heard_every)
         say(desk, 1, SGP_OUT,
             (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
         if (heard_every > 0 && (desk->now - from) % heard_every == 0)
-            post(desk,
-                (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link_to(desk, 1, SGP_IN)});
+            post(desk, (struct sgp_event){.type = SGP_EVENT_HEARD,
+                           .link = link_to(desk, 1, SGP_IN),
+                           .bytes = come += bytes});
     }
     return -1;
 }
 
 Test(link, beats_do_not_keep_a_payload_alive_of_which_nothing_comes)
 {
+    const uint64_t window = SGP_PAYLOAD_LEAST * (SGP_SILENCE_MAX_NS / SGP_SECOND);
     struct desk desk;
     open_pair(&desk);
     give_first(&desk);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
-    cr_assert(
-        eq(i64, end_of_payload(&desk, SGP_SILENCE_MAX_NS - SGP_BEAT_NS), -1), "slow, no more");
+    cr_assert(eq(i64, end_of_payload(&desk, SGP_SILENCE_MAX_NS - SGP_BEAT_NS, window), -1),
+        "slow, no more");
     deliver(&desk, 1, 0);
     cr_assert(eq(i64, status_of(&desk).round, 1));
     close_desk(&desk);
@@ -570,12 +573,152 @@ Test(link, beats_do_not_keep_a_payload_alive_of_which_nothing_comes)
     open_pair(&desk);
     give_first(&desk);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
-    cr_assert(eq(i64, end_of_payload(&desk, 0), SGP_SILENCE_MAX_NS));
-    cr_assert(eq(i64, status_of(&desk).round, 0));
-    greet_in(&desk, 1, pulse_at(0, 0), 88); /* its share is still its own, and is sent again */
+    cr_assert(eq(i64, end_of_payload(&desk, 0, 0), SGP_SILENCE_MAX_NS));
+    cr_assert(eq(i64, status_of(&desk).round, 1), "and nobody waits for it any more");
+    close_desk(&desk);
+}
+
+/* A few bytes now and then are no progress. Whoever sent so is not waited for, comes back or not, until a
+ * payload of its has come whole. */
+Test(link, a_payload_that_trickles_ends_its_connection_and_holds_nobody_again)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert(eq(i64, end_of_payload(&desk, SGP_BEAT_NS, 4), SGP_SILENCE_MAX_NS));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_TRICKLES));
+    struct sgp_peer_status peer;
+    sgp_node_link_status(desk.node, 1, &peer);
+    cr_assert(peer.overdue);
+    cr_assert(not(peer.absent));
+
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    greet_in(&desk, 1, pulse_at(1, 0), 88); /* its share is still its own, and is sent again */
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    grant(&desk, 1, 1);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert(eq(i64, status_of(&desk).round, 2), "it promised, and is not waited for");
+    acknowledge(&desk, 1, 2, SGP_REASON_NONE);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
     deliver(&desk, 1, 0);
+    sgp_node_link_status(desk.node, 1, &peer);
+    cr_assert(not(peer.overdue));
+    cr_assert(eq(dbl, status_of(&desk).weight, 0.25 + 0.5), "no weight is made or lost");
+    close_desk(&desk);
+}
+
+/* ---- those who are heard and do not get on ---- */
+
+/* A pair that waits for the share of n1, which computes in round 0. */
+static void open_impatient(struct desk *desk, sgp_time patience)
+{
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.patience = patience;
+    open_desk(desk, topology, config);
+    greet_pair(desk);
+    give_first(desk);
+    acknowledge(desk, 1, 1, SGP_REASON_NONE);
+}
+
+/* n1 beats for so long, in round `round`; returns whether the node has gone on to round 1 at the end. */
+static bool beat_for(struct desk *desk, sgp_time time, sgp_round round, bool computing)
+{
+    struct sgp_pulse pulse = pulse_at(round, 0);
+    pulse.computing = computing;
+    for (sgp_time end = desk->now + time; desk->now < end;) {
+        cr_assert(eq(i64, status_of(desk).round, 0));
+        desk->now += end - desk->now < SGP_BEAT_NS ? end - desk->now : SGP_BEAT_NS;
+        say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        pulse.next_round = SGP_ROUND_NONE;
+        say(desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        pulse.next_round = 0;
+    }
+    return status_of(desk).round == 1;
+}
+
+static struct sgp_peer_status source_of(const struct desk *desk)
+{
+    struct sgp_peer_status peer;
+    sgp_node_link_status(desk->node, 1, &peer);
+    return peer;
+}
+
+Test(link, one_that_computes_for_ever_is_waited_for_as_long_as_the_patience_lasts)
+{
+    const sgp_time patience = 7 * SGP_SECOND;
+    struct desk desk;
+    open_impatient(&desk, 0);
+    cr_assert(not(beat_for(&desk, 3600 * SGP_SECOND, 0, true)));
+    close_desk(&desk);
+
+    open_impatient(&desk, patience);
+    cr_assert(not(beat_for(&desk, patience - 1, 0, true)));
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), desk.now + 1));
+    cr_assert(not(source_of(&desk).overdue));
+    desk.now += 1;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_OVERDUE));
     cr_assert(eq(i64, status_of(&desk).round, 1));
+    cr_assert(source_of(&desk).overdue);
+    cr_assert(not(source_of(&desk).absent));
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1)); /* late, and welcome */
+    deliver(&desk, 1, 0);
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert(source_of(&desk).overdue);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    cr_assert(not(source_of(&desk).overdue));
+    close_desk(&desk);
+}
+
+/* It is another's fault, or says so: whoever it waits for itself is overdue first. */
+Test(link, one_that_waits_has_twice_the_time)
+{
+    const sgp_time patience = 7 * SGP_SECOND;
+    struct desk desk;
+    open_impatient(&desk, patience);
+    cr_assert(not(beat_for(&desk, 2 * patience - 1, 0, false)));
+    cr_assert(not(source_of(&desk).overdue));
+    cr_assert(beat_for(&desk, 1, 0, false));
+    cr_assert(source_of(&desk).overdue);
+    close_desk(&desk);
+}
+
+/* Overdue as a target too: without a credit of it the node keeps what it would have given. */
+Test(link, nobody_waits_for_the_credit_of_one_that_is_overdue)
+{
+    const sgp_time patience = 7 * SGP_SECOND;
+    struct desk desk;
+    open_impatient(&desk, patience);
+    cr_assert(beat_for(&desk, patience, 0, true));
+    cr_assert(eq(dbl, status_of(&desk).weight, 0.5));
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    cr_assert(eq(i64, status_of(&desk).round, 2));
+    cr_assert(eq(dbl, status_of(&desk).weight, 0.5));
+    grant(&desk, 1, 2); /* one that can be given to is given to */
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
+
+Test(link, one_that_computes_for_8_times_its_longest_round_is_slow)
+{
+    struct desk desk;
+    open_impatient(&desk, 0);
+    cr_assert(not(beat_for(&desk, SGP_SILENCE_MAX_NS, 0, true)));
+    cr_assert(not(source_of(&desk).slow), "no round is known, and 30 s are not much");
+    (void)beat_for(&desk, SGP_SECOND, 0, true);
+    cr_assert(source_of(&desk).slow);
+    (void)beat_for(&desk, SGP_BEAT_NS, 0, false);
+    cr_assert(not(source_of(&desk).slow), "it waits");
+    sgp_time longest = SGP_SILENCE_MAX_NS + SGP_SECOND + 2 * SGP_BEAT_NS;
+    (void)beat_for(&desk, SGP_BEAT_NS, 1, true);
+    (void)beat_for(&desk, 8 * longest, 1, true);
+    cr_assert(not(source_of(&desk).slow), "its longest round took 32 s");
+    (void)beat_for(&desk, 2 * SGP_BEAT_NS, 1, true);
+    cr_assert(source_of(&desk).slow);
     close_desk(&desk);
 }

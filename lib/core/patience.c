@@ -1,0 +1,100 @@
+/* Patience: how long a neighbour that is heard may keep this node waiting.
+ *
+ * Silence is judged elsewhere (link.c). Here are those that speak and do not get on: a payload of which
+ * a few bytes come now and then, and a round that never ends. A payload has a least rate, whatever its
+ * size, and whoever fell below it is not waited for until a payload of its has come whole. How long a
+ * round may take nobody can know; one that takes far longer than the neighbour's own longest is said, and
+ * whoever configures a bound does not wait beyond it until the next round. Not to be waited for is all
+ * that happens: the link stays, mass goes over it both ways as it can, and none is made or lost. */
+#include "core/core.h"
+
+#define SGP_SLOW_FACTOR 8 /* times its own longest round */
+
+bool sgp_core_is_late(const struct sgp_core_link *link)
+{
+    return link->overdue || link->trickles;
+}
+
+bool sgp_core_is_waited_for(const struct sgp_core_link *link)
+{
+    return sgp_core_peer_active(link) && !sgp_core_is_late(link);
+}
+
+/* ---- payloads ---- */
+
+void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->window_since = node->now;
+    link->window_bytes = 0;
+}
+
+/* `bytes` of it have come so far. Each window begins when enough came in the one before. */
+void sgp_core_payload_came(struct sgp_node *node, struct sgp_core_link *link, uint64_t bytes)
+{
+    const uint64_t enough = SGP_PAYLOAD_LEAST * (SGP_SILENCE_MAX_NS / SGP_SECOND);
+    if (bytes < link->window_bytes + enough)
+        return;
+    link->window_since = node->now;
+    link->window_bytes = bytes;
+}
+
+sgp_time sgp_core_payload_end(const struct sgp_core_link *link)
+{
+    return link->window_since + SGP_SILENCE_MAX_NS;
+}
+
+void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->trickles = true;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_TRICKLES, link->peer);
+    note->link.direction = link->direction;
+}
+
+/* ---- rounds ---- */
+
+static bool takes_rounds(enum sgp_node_state state)
+{
+    return state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
+}
+
+/* A pulse comes after link->pulse. What is not a round of training says nothing of how long these take. */
+void sgp_core_round_hear(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
+{
+    const struct sgp_pulse *last = &link->pulse;
+    if (pulse->round == last->round && pulse->state == last->state)
+        return;
+    if (pulse->round > last->round && last->state == SGP_NODE_TRAINING) {
+        sgp_time each = (node->now - link->round_since) / (pulse->round - last->round);
+        link->longest_round = each > link->longest_round ? each : link->longest_round;
+    }
+    link->round_since = node->now;
+    link->overdue = false;
+}
+
+bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    sgp_time bound = SGP_SLOW_FACTOR * link->longest_round;
+    bool computes =
+        link->state == SGP_LINK_UP && takes_rounds(link->pulse.state) && link->pulse.computing;
+    return computes && node->now - link->round_since >
+                           (bound > SGP_SILENCE_MAX_NS ? bound : SGP_SILENCE_MAX_NS);
+}
+
+/* One that says that it waits itself has twice the time: whom it waits for is found out first. */
+sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool judged = node->config.patience > 0 && !link->overdue && link->state == SGP_LINK_UP &&
+                  sgp_core_peer_active(link) && takes_rounds(sgp_core_state(node));
+    sgp_time patience = node->config.patience * (link->pulse.computing ? 1 : 2);
+    return judged ? link->round_since + patience : SGP_TIME_NEVER;
+}
+
+void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (sgp_core_overdue_at(node, link) > node->now)
+        return;
+    link->overdue = true;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OVERDUE, link->peer);
+    note->link.direction = link->direction;
+}
