@@ -36,7 +36,7 @@ PEER = {
     "shares_returned": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
-    "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)) if isinstance(NUMBER, tuple) else (NUMBER, type(None)),
+    "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)),
     "disagrees": bool, "slow": bool, "overdue": bool,
 }
 HISTORY = {
