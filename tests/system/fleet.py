@@ -158,14 +158,15 @@ class Fleet:
         self.temporary = tempfile.TemporaryDirectory(prefix="sgpd-")
         self.directory = self.temporary.name
         self.n = n
-        self.members = n  # of the topology: the first so many nodes
+        self.present = list(range(n))  # the nodes that the topology names
         self.ports = free_ports(n)
         self.phases = exponential(n) if phases is None else phases
+        self.dial = dial or {}
         self.rows = os.path.join(self.directory, "rows.csv")
         write_rows(self.rows, rows, features)
         self.nodes = [Node(self, i) for i in range(n)]
         for i in range(n):
-            self.write_topology(i, dial or {})
+            self.write_topology(i)
             self.write_configuration(i, dict(options or {}), (own or {}).get(i, {}))
 
     def host(self, index):
@@ -175,13 +176,13 @@ class Fleet:
     def command(self, node):
         return [SGPD, "-c", node.configuration]
 
-    def write_topology(self, index, dial):
+    def write_topology(self, index):
         """A file for each node: alike but for addresses, which the digest leaves out."""
         with open(os.path.join(self.directory, "n%d.dot" % index), "w") as file:
             for p, edges in enumerate(self.phases):
                 file.write("digraph phase%d {\n" % p)
-                for i in range(self.members):
-                    port = dial.get((index, i), self.ports[i])
+                for i in self.present:
+                    port = self.dial.get((index, i), self.ports[i])
                     file.write('  n%d [address="%s:%d"];\n' % (i, self.host(i), port) if p == 0 else "")
                 for source, target in edges:
                     file.write("  n%d -> n%d;\n" % (source, target))
@@ -215,12 +216,12 @@ class Fleet:
             for section, lines in sections.items():
                 file.write("[%s]\n%s" % (section, "".join(lines)))
 
-    def rewire(self, members, phases):
+    def rewire(self, present, phases):
         """Other nodes and phases for everybody who reads its file from now on."""
-        self.members = members
+        self.present = present
         self.phases = phases
         for i in range(self.n):
-            self.write_topology(i, {})
+            self.write_topology(i)
 
     def check(self, index=0):
         """`sgpd --check` of a node's configuration: its exit status and what it said."""

@@ -169,7 +169,7 @@ class Restarts(FleetTest):
 
     def test_a_fleet_comes_back_with_more_nodes_and_then_with_fewer(self):
         f = self.fleet(6, options=OPTIONS)
-        f.rewire(4, fleet.exponential(4))
+        f.rewire(range(4), fleet.exponential(4))
         f.start([0, 1, 2, 3])
         f.wait_round(0, 200)
         for node in f.nodes[:4]:
@@ -177,7 +177,7 @@ class Restarts(FleetTest):
         rounds = [int(node.log().split("event=checkpoint round=")[-1].split()[0])
                   for node in f.nodes[:4]]
 
-        f.rewire(6, fleet.exponential(6))
+        f.rewire(range(6), fleet.exponential(6))
         f.start()
         self.all_train(f)
         self.assertGreaterEqual(f.nodes[4].status()["round"], min(rounds))
@@ -188,7 +188,7 @@ class Restarts(FleetTest):
         for node in f.nodes:
             self.assertEqual(node.end(), 0, node.log())
 
-        f.rewire(3, fleet.exponential(3))
+        f.rewire(range(3), fleet.exponential(3))
         f.start([0, 1, 2])
         f.wait_state("training", [0, 1, 2])
         for i in (0, 1, 2):
