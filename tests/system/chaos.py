@@ -3,12 +3,12 @@
 topologies reloaded, nodes that leave and come back as new members, full disks, ledgers from a backup. All of it
 ends before training does; then the fleet must have come to a right end, or say what is not right.
 
-    chaos.py SGPD [--seed N] [--seeds K] [--seconds S] [--algorithm A] [--nodes N]
+    chaos.py SGPD [--seed N] [--seeds K] [--seconds S] [--gap S] [--algorithm A] [--nodes N]
                   [--faults 1,5-9] [--without KIND,...]
 
 A run with the same seed has the same faults at the same times; what the daemons make of them depends on the
 machine. Faults end at 0.7 of the time, or when a node has made most of its rounds, which are as many as an
-undisturbed fleet would make in the time. --faults runs some of them alone and --without leaves kinds out, to
+undisturbed fleet would make in the time. --gap is from one fault to the next, on average. --faults runs some of them alone and --without leaves kinds out, to
 find those that matter. Only root can have full disks."""
 import argparse
 import http.client
@@ -32,8 +32,11 @@ from lines import BACKWARD, FORWARD, Lines
 FAULTS_PART = 0.7  # of the time, after which no fault begins
 LAST_PART = 0.85  # of the rounds: when a node is there, faults end
 PACE_SECONDS = 4
-LEAVE_SECONDS = 45  # the longest silence that is not yet absence is 30 s
+LEAVE_SECONDS = 40  # the longest silence that is not yet absence is 30 s
 SETTLE_SECONDS = 20  # until neighbours of one that left owe it nothing
+FINISHED_SECONDS = 5  # that all stay finished
+STILL_SECONDS = 90  # without any change: nobody goes on any more
+SETTLE_TIMES = 5  # the time of the run, at most
 END_SECONDS = 20  # a clean end takes 3 s at most, and writes a checkpoint
 DISK = "8m"
 KEPT = ("ledger", "checkpoint", "checkpoint.1")
@@ -383,11 +386,11 @@ class Chaos:
                 self.down.add(node.index)
             if leaves and node.process.returncode == 0 or time.monotonic() < self.starts[node.index] + 1:
                 continue
-            last = [line for line in node.log().splitlines() if " error " in line or " event=end" in line][-2:]
-            self.exits.append(node.name)
-            self.complain("%s %s with status %d; now: %s; its last lines: %s" % (
-                node.name, "left" if leaves else "ended by itself", node.process.returncode, self.troubles(),
-                " / ".join(last)))
+            last = [line for line in node.log().splitlines() if " error " in line][-1:] or ["no error told"]
+            if node.name not in self.exits:
+                self.exits.append(node.name)
+                self.complain("%s %s with status %d; now: %s; its last error: %s" % (node.name,
+                    "left" if leaves else "ended by itself", node.process.returncode, self.troubles(), last[0]))
             if not leaves:
                 self.bring_up(node)
 
@@ -439,17 +442,19 @@ class Chaos:
             self.read_again(index)
         return not self.pending
 
-    def settle(self, seconds):
-        """Wait until all have finished and stay so, with nothing in flight; whether they have."""
-        end, since = time.monotonic() + seconds, None
-        while time.monotonic() < end:
+    def settle(self):
+        """Wait until all have finished and stay so, with nothing in flight; whether they have. A busy machine may
+        take its time: a fleet that stands still is given up, and one that hardly goes on."""
+        before, since = None, time.monotonic()
+        end = since + SETTLE_TIMES * self.options.seconds + STILL_SECONDS
+        while time.monotonic() < min(end, since + STILL_SECONDS):
             self.supervise()
-            statuses = [node.status() for node in self.members()]
-            if not all(s and s["state"] == "finished" and s["weight_in_flight"] == 0 for s in statuses):
-                since = None
-            elif since is None:
-                since = time.monotonic()
-            elif time.monotonic() > since + 5:
+            now = [(s["state"], s["round"], s["weight"], s["weight_in_flight"]) if s else None
+                   for s in (node.status() for node in self.members())]
+            if now != before:
+                before, since = now, time.monotonic()
+            at_rest = all(s and s[0] == "finished" and s[3] == 0 for s in now)
+            if at_rest and time.monotonic() > since + FINISHED_SECONDS:
                 return True
             time.sleep(0.2)
         return False
@@ -465,7 +470,7 @@ def keep(chaos):
 
 def command(options, seed, method):
     words = ["tests/system/chaos.py", fleet.SGPD, "--seed %d" % seed, "--seconds %g" % options.seconds,
-             "--nodes %d" % options.nodes, "--algorithm " + method]
+             "--gap %g" % options.gap, "--nodes %d" % options.nodes, "--algorithm " + method]
     words += ["--faults " + options.faults] if options.faults else []
     words += ["--without " + options.without] if options.without else []
     return " ".join(words)
@@ -487,14 +492,15 @@ def one_seed(options, seed, disks):
     rounds = max(200, int(chaos.pace() * options.seconds))
     print("# seed %d: %s, %d nodes, %d rounds, about %g s" % (
         seed, chaos.method, options.nodes, rounds, options.seconds), flush=True)
-    faults = chosen(options, chaos_plan.faults(seed, FAULTS_PART * options.seconds, options.nodes))
+    faults = chosen(options, chaos_plan.faults(
+        seed, FAULTS_PART * options.seconds, options.nodes, options.gap))
     right = False
     try:
         chaos.open(rounds)
         chaos.idle_descriptors = descriptors(chaos.fleet.nodes)
         chaos.run(rounds, faults, FAULTS_PART * options.seconds)
         chaos.tell("faults over, at rounds %s" % [(n.status() or {}).get("round") for n in chaos.members()])
-        settled = chaos.settle(max(120, 2 * options.seconds))
+        settled = chaos.settle()
         right = True
         for good, text in verdict(chaos, settled):
             right = right and good
@@ -517,6 +523,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--gap", type=float, default=3)
     parser.add_argument("--algorithm")
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--faults")

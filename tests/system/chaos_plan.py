@@ -8,7 +8,7 @@ SYMMETRIC = ("adpsgd", "dpsgd")  # algorithms that want every edge with its reve
 KINDS = {  # how often, and how long it lasts in seconds
     "kill": (4, 0, 8), "stop": (3, 0.2, 12), "cut": (5, 0.5, 14), "pause": (2, 0.2, 6), "reload": (3, 0, 2),
     "leave": (2, 0, 8), "strike": (1, 2, 10), "full": (2, 2, 12), "restore": (2, 0.5, 8)}
-GAP_SECONDS = 3.0  # between two faults, on average
+LONG_PART, LONG_TIMES = 0.15, 6  # so many last so many times longer
 
 
 class Fault:
@@ -21,17 +21,18 @@ def algorithm(seed):
     return random.Random("algorithm %d" % seed).choice(ALGORITHMS)
 
 
-def faults(seed, seconds, nodes):
-    """All faults that begin within so many seconds, in order of time."""
+def faults(seed, seconds, nodes, gap):
+    """All faults that begin within so many seconds, in order of time, with gaps of so many seconds on average."""
     draw = random.Random("faults %d" % seed)
     kinds, often = list(KINDS), [often for often, _, _ in KINDS.values()]
     found, at = [], 1.0
     while at < seconds:
         kind = draw.choices(kinds, often)[0]
         _, least, most = KINDS[kind]
-        found.append(Fault(len(found) + 1, at, kind, draw.randrange(nodes), draw.uniform(least, most),
+        times = LONG_TIMES if draw.random() < LONG_PART else 1
+        found.append(Fault(len(found) + 1, at, kind, draw.randrange(nodes), times * draw.uniform(least, most),
                            draw.getrandbits(32)))
-        at += draw.expovariate(1 / GAP_SECONDS)
+        at += draw.expovariate(1 / gap)
     return found
 
 

@@ -33,7 +33,7 @@ def verdict(chaos, settled):
     yield finished(nodes, statuses, settled)
     if all(statuses):
         yield models(nodes, statuses)
-        yield weight(nodes, statuses)
+        yield weight(nodes, statuses) if settled else (False, "weight: not judged, for the fleet has not settled")
         yield leaks(chaos, nodes)
     yield not chaos.exits, "daemons that ended by themselves: %s" % (", ".join(chaos.exits) or "none")
     yield journals(chaos.fleet.nodes)
