@@ -8,8 +8,8 @@ ends before training does; then the fleet must have come to a right end, or say 
 
 A run with the same seed has the same faults at the same times; what the daemons make of them depends on the
 machine. Faults end at 0.7 of the time, or when a node has made most of its rounds, which are as many as an
-undisturbed fleet would make in the time. --gap is from one fault to the next, on average. --faults runs some of them alone and --without leaves kinds out, to
-find those that matter. Only root can have full disks."""
+undisturbed fleet would make in the time. --gap is from one fault to the next, on average. --faults runs some
+of them alone and --without leaves kinds out, to find those that matter. Only root can have full disks."""
 import argparse
 import http.client
 import json
@@ -70,7 +70,8 @@ class Chaos:
         self.fleet = f = fleet.Fleet(
             n, phases=chaos_plan.phases(self.shape, range(n)), dial=self.lines.ports, rows=2000, options={
                 "train.algorithm": self.method, "train.epochs": None, "train.rounds": str(rounds),
-                "train.overlap": "2" if self.method == "osgp" else None, "train.final_cycles": "150",
+                "train.overlap": "2" if self.method == "osgp" else None,
+                "train.final_cycles": str(chaos_plan.final_cycles(self.seed)),
                 "train.batch": "64", "train.local_steps": "8",  # a round takes as long on any topology
                 "train.checkpoint_seconds": "5", "model.layers": "dense 2000 relu, dense 2",
                 "optimizer.learning_rate": "0.02"})
@@ -490,8 +491,8 @@ def one_seed(options, seed, disks):
     """Run a seed; whether all is right at the end."""
     chaos = Chaos(options, seed, disks)
     rounds = max(200, int(chaos.pace() * options.seconds))
-    print("# seed %d: %s, %d nodes, %d rounds, about %g s" % (
-        seed, chaos.method, options.nodes, rounds, options.seconds), flush=True)
+    print("# seed %d: %s, %d nodes, %d rounds, %d final cycles, about %g s" % (
+        seed, chaos.method, options.nodes, rounds, chaos_plan.final_cycles(seed), options.seconds), flush=True)
     faults = chosen(options, chaos_plan.faults(
         seed, FAULTS_PART * options.seconds, options.nodes, options.gap))
     right = False

@@ -1,4 +1,4 @@
-"""What a seed says: the algorithm, the faults of a run of chaos.py with their times, and topologies.
+"""What a seed says: the algorithm, the cycles of mixing at the end, the faults of a run of chaos.py with their times, and topologies.
 
 A fault has a random generator of its own, so a run that leaves others out draws the same for it."""
 import random
@@ -19,6 +19,11 @@ class Fault:
 
 def algorithm(seed):
     return random.Random("algorithm %d" % seed).choice(ALGORITHMS)
+
+
+def final_cycles(seed):
+    """The default, after which nodes may not agree yet, or enough for any topology here."""
+    return random.Random("final cycles %d" % seed).choice((2, 150))
 
 
 def faults(seed, seconds, nodes, gap):

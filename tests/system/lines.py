@@ -31,14 +31,17 @@ class Line:
                 abort(writer)
                 return
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             abort(writer)
             return
         finally:
             self.writers.discard(writer)
         both = {writer, far_writer}
         self.writers |= both
-        await asyncio.gather(self.carry(reader, far_writer, FORWARD), self.carry(far_reader, writer, BACKWARD))
+        try:
+            await asyncio.gather(self.carry(reader, far_writer, FORWARD), self.carry(far_reader, writer, BACKWARD))
+        except asyncio.CancelledError:
+            pass  # at the close of all lines
         self.writers -= both
 
     async def carry(self, reader, writer, direction):
