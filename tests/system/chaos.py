@@ -38,7 +38,7 @@ FINISHED_SECONDS = 5  # that all stay finished
 STILL_SECONDS = 90  # without any change: nobody goes on any more
 SETTLE_TIMES = 5  # the time of the run, at most
 END_SECONDS = 20  # a clean end takes 3 s at most, and writes a checkpoint
-DISK = "8m"
+DISK, NO_SPACE = "8m", "No space left on device"
 KEPT = ("ledger", "checkpoint", "checkpoint.1")
 # Faults that may come over a node while others last there.
 TOGETHER = {"kill": {"pause", "full", "leave", "strike"}, "stop": {"pause", "full", "leave", "strike"},
@@ -55,7 +55,7 @@ class Chaos:
         self.tasks = []  # [due, generator, fault]
         self.busy = {i: set() for i in range(options.nodes)}
         self.down, self.stopped, self.gone, self.leavers, self.pending = set(), set(), set(), set(), set()
-        self.starts = {}  # when a node was last started
+        self.starts, self.freed = {}, {}  # when a node was last started, and its disk freed
         self.complaints, self.exits = [], []
         self.refusal = ""  # of the latest reload
         self.over = False
@@ -354,6 +354,7 @@ class Chaos:
             pass
         yield fault.seconds
         os.unlink(path)
+        self.freed[node.index] = time.monotonic()
         self.say(fault, "disk of n%d free again" % node.index)
 
     def restore(self, fault):
@@ -377,7 +378,8 @@ class Chaos:
     # ---- the run ----
 
     def supervise(self):
-        """Processes that ended: one that was to leave has left; any other is wrong, and is started again."""
+        """Processes that ended: one that was to leave has left; any other is wrong, unless it said that its disk is
+        full, and is started again, as its unit would."""
         for node in self.fleet.nodes:
             if node.index in self.down or node.process.poll() is None:
                 continue
@@ -388,7 +390,9 @@ class Chaos:
             if leaves and node.process.returncode == 0 or time.monotonic() < self.starts[node.index] + 1:
                 continue
             last = [line for line in node.log().splitlines() if " error " in line][-1:] or ["no error told"]
-            if node.name not in self.exits:
+            room = "full" not in self.busy[node.index] and time.monotonic() > self.freed.get(node.index, -5) + 5
+            told = not room and node.process.returncode == 1 and NO_SPACE in last[0]
+            if not told and node.name not in self.exits:
                 self.exits.append(node.name)
                 self.complain("%s %s with status %d; now: %s; its last error: %s" % (node.name,
                     "left" if leaves else "ended by itself", node.process.returncode, self.troubles(), last[0]))
@@ -443,6 +447,10 @@ class Chaos:
             self.read_again(index)
         return not self.pending
 
+    def greatest_round(self):
+        statuses = [node.status() for node in self.members()]
+        return max((s["round"] or 0 for s in statuses if s), default=0)
+
     def settle(self):
         """Wait until all have finished and stay so, with nothing in flight; whether they have. A busy machine may
         take its time: a fleet that stands still is given up, and one that hardly goes on."""
@@ -490,7 +498,8 @@ def chosen(options, faults):
 def one_seed(options, seed, disks):
     """Run a seed; whether all is right at the end."""
     chaos = Chaos(options, seed, disks)
-    rounds = max(200, int(chaos.pace() * options.seconds))
+    pace = chaos.pace()
+    rounds = max(200, int(pace * options.seconds))
     print("# seed %d: %s, %d nodes, %d rounds, %d final cycles, about %g s" % (
         seed, chaos.method, options.nodes, rounds, chaos_plan.final_cycles(seed), options.seconds), flush=True)
     faults = chosen(options, chaos_plan.faults(
@@ -501,7 +510,10 @@ def one_seed(options, seed, disks):
         chaos.idle_descriptors = descriptors(chaos.fleet.nodes)
         chaos.run(rounds, faults, FAULTS_PART * options.seconds)
         chaos.tell("faults over, at rounds %s" % [(n.status() or {}).get("round") for n in chaos.members()])
+        rounds_then, then = chaos.greatest_round(), time.monotonic()
         settled = chaos.settle()
+        chaos.tell("undisturbed %.1f rounds a second, after the faults %.1f" % (
+            pace, (chaos.greatest_round() - rounds_then) / (time.monotonic() - then)))
         right = True
         for good, text in verdict(chaos, settled):
             right = right and good
