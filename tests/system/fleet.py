@@ -177,8 +177,10 @@ class Fleet:
         return [SGPD, "-c", node.configuration]
 
     def write_topology(self, index):
-        """A file for each node: alike but for addresses, which the digest leaves out."""
-        with open(os.path.join(self.directory, "n%d.dot" % index), "w") as file:
+        """A file for each node: alike but for addresses, which the digest leaves out. It is there at once, for a
+        node may be about to read it."""
+        path = os.path.join(self.directory, "n%d.dot" % index)
+        with open(path + ".new", "w") as file:
             for p, edges in enumerate(self.phases):
                 file.write("digraph phase%d {\n" % p)
                 for i in self.present:
@@ -187,6 +189,7 @@ class Fleet:
                 for source, target in edges:
                     file.write("  n%d -> n%d;\n" % (source, target))
                 file.write("}\n")
+        os.replace(path + ".new", path)
 
     def write_configuration(self, index, options, own):
         node = self.nodes[index]
