@@ -4,7 +4,8 @@
  * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time.
  * One that does not answer gives way to the next, and its connection ends with that, so that a late
  * answer is never taken for one to a later question. Whoever is past joining can answer; the answer is
- * one more snapshot, held until the target says that it has come, or is gone. */
+ * one more snapshot, held until the target says that it has come, or is gone. So can one that leaves for
+ * good until it has handed its mass over: its only heir may be waiting for just that. */
 #include "core/core.h"
 
 #include <math.h>
@@ -48,17 +49,30 @@ static void stop_seeking(struct sgp_node *node)
     node->seeking.wants = false;
 }
 
-/* The next in turn that could be asked, and is not; or NULL. */
-static struct sgp_core_link *next_source(const struct sgp_node *node)
+/* One that drains may be about to leave for good, with this node for its only heir. */
+static bool drains(const struct sgp_core_link *link)
+{
+    return link->state == SGP_LINK_UP && !link->absent && link->pulse.state == SGP_NODE_DRAINING;
+}
+
+static struct sgp_core_link *next_of(
+    const struct sgp_node *node, bool (*serves)(const struct sgp_core_link *))
 {
     uint32_t count = node->link_count - node->out_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t turn = (node->seeking.turn + i) % count;
         struct sgp_core_link *link = &node->links[node->out_count + turn];
-        if (!link->barren && link->peer != node->seeking.asked && sgp_core_living(link))
+        if (!link->barren && link->peer != node->seeking.asked && serves(link))
             return link;
     }
     return NULL;
+}
+
+/* The next in turn that could be asked, and is not; or NULL. One that stays is better. */
+static struct sgp_core_link *next_source(const struct sgp_node *node)
+{
+    struct sgp_core_link *next = next_of(node, sgp_core_living);
+    return next != NULL ? next : next_of(node, drains);
 }
 
 /* One that was asked may be unable to answer, which it need not show (it was paused before its own
@@ -71,7 +85,8 @@ static void give_way(struct sgp_node *node, const struct sgp_core_link *other)
         return;
     struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
     bool late = other != NULL && node->now >= node->seeking.asked_until;
-    if (link->filling || (sgp_core_living(link) && !late)) /* a share comes first on its line */
+    bool serves = sgp_core_living(link) || drains(link);
+    if (link->filling || (serves && !late)) /* a share comes first on its line */
         return;
     if (node->seeking.turns < TURNS_MAX)
         node->seeking.turns++;
@@ -258,8 +273,9 @@ static void send(struct sgp_node *node)
 /* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */
 void sgp_core_hand_out(struct sgp_node *node)
 {
-    bool able = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING &&
-                !node->seeking.wants && node->weight > 0;
+    bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
+    bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
+    bool able = (stays || leaves) && !node->seeking.wants && node->weight > 0;
     for (uint32_t i = sgp_core_next(node, SGP_SET_ASKING, 0);
          able && node->handing.slot == SGP_SLOT_NONE && i < node->out_count;
          i = sgp_core_next(node, SGP_SET_ASKING, i + 1))

@@ -197,7 +197,7 @@ Test(join, a_source_that_does_not_answer_gives_way_to_the_next)
     close_desk(&desk);
 }
 
-Test(join, the_only_source_is_waited_for_until_it_drains)
+Test(join, the_only_source_is_waited_for_until_it_has_gone)
 {
     struct desk desk;
     open_seeker(&desk);
@@ -208,9 +208,11 @@ Test(join, the_only_source_is_waited_for_until_it_drains)
         cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
     }
     beat(&desk, 1, SGP_NODE_DRAINING);
-    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
-    cr_assert_not_null(end);
-    cr_assert(eq(int, end->reason, SGP_REASON_CREDIT));
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP), "one that leaves may still answer");
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN)});
+    desk.now += SGP_SEEK_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(ne(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
     close_desk(&desk);
 }
 
@@ -258,5 +260,43 @@ Test(join, a_newcomer_does_not_wait_for_one_that_is_dead)
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    close_desk(&desk);
+}
+
+/* n1, the only source of n0, leaves for good, and n0 is its only heir: each would wait for the other. */
+Test(join, a_newcomer_asks_one_that_drains_if_there_is_nobody_else)
+{
+    struct desk desk;
+    static const struct sgp_edge line[] = {
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {line};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse leaving = pulse_at(50, SGP_ROUND_NONE);
+    leaving.state = SGP_NODE_DRAINING;
+    greet_in(&desk, 1, leaving, 88);
+    greet_out(&desk, 2, pulse_at(50, SGP_ROUND_NONE), 99, 0);
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    close_desk(&desk);
+}
+
+/* The other side: it hands its estimate out until its mass is handed over. */
+Test(join, one_that_leaves_answers_an_heir_that_joins)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    post_type(&desk, SGP_EVENT_LEAVE);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_DRAINING));
+    struct sgp_pulse joining = pulse_at(0, SGP_ROUND_NONE);
+    joining.state = SGP_NODE_JOINING;
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_ASK, .pulse = joining, .ask = {.wants = true}});
+    const struct sgp_effect *copy = find(&desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(copy);
+    cr_assert(eq(dbl, copy->factor, 1));
     close_desk(&desk);
 }
