@@ -95,12 +95,14 @@ static void step(struct daemon *daemon, struct sgp_event event)
     sgp_driver_post(&daemon->driver, &event);
 }
 
-/* A finished node that is to exit leaves as if it had been told to. */
+/* A finished node that is to exit leaves as if it had been told to, but not at once: a neighbour of its
+ * neighbours may still find that it disagrees, and then all mix on. */
 static bool work_is_done(const struct daemon *daemon)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    return daemon->config->when_done == CONFIG_EXIT && status.state == SGP_NODE_FINISHED &&
+    bool lasts = daemon_now() - daemon->finished_since >= DAEMON_LASTS_NS;
+    return lasts && daemon->config->when_done == CONFIG_EXIT && status.state == SGP_NODE_FINISHED &&
            daemon->saves == 0 && !daemon->stopping;
 }
 
@@ -157,6 +159,7 @@ static void on_second(uv_timer_t *timer)
 {
     notes_lines_dropped(timer->data);
     notes_status_line(timer->data);
+    daemon_settle(timer->data); /* the end may be old enough */
 }
 
 static void on_watchdog(uv_timer_t *timer)

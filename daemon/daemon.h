@@ -32,10 +32,11 @@
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
 
-#define DAEMON_CHORES_MAX 16u           /* jobs for onlookers at one time: -EBUSY beyond */
-#define DAEMON_OUTSIZED 0x1p20          /* times our largest parameter, at least 1: refused */
-#define DAEMON_LOOK_ROUNDS 32u          /* from one look for it to the next */
-#define DAEMON_WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
+#define DAEMON_CHORES_MAX 16u            /* jobs for onlookers at one time: -EBUSY beyond */
+#define DAEMON_OUTSIZED 0x1p20           /* times our largest parameter, at least 1: refused */
+#define DAEMON_LOOK_ROUNDS 32u           /* from one look for it to the next */
+#define DAEMON_WAIT_NS (3 * SGP_SECOND)  /* waiting for longer is said */
+#define DAEMON_LASTS_NS (2 * SGP_SECOND) /* an end that lasts so long is one */
 
 /* How many lines of a kind were told of a link since then: a hash of what they say is the kind. */
 #define LINK_LINES_KINDS 32u
@@ -130,15 +131,16 @@ struct daemon {
     sgp_time wait_told; /* waiting_since of the wait last told */
     bool deaf_told;     /* the log's last word is that nobody is heard */
     bool divergence_told;
-    sgp_time row_told; /* when a row of the history was last logged */
-    bool measure_due;  /* an epoch ended: evaluate when this round is complete */
-    bool changed;      /* x may have changed since the model was saved */
-    uint32_t saves;    /* under way */
-    bool unsaved;      /* the latest try to save the model failed */
-    bool stopping;     /* a clean end was asked for, or the work is done */
-    bool signalled;    /* by SIGTERM or SIGINT: another one ends at once */
-    bool drained;      /* the core has ended */
-    bool ending;       /* handles are being closed */
+    sgp_time row_told;       /* when a row of the history was last logged */
+    sgp_time finished_since; /* the latest time */
+    bool measure_due;        /* an epoch ended: evaluate when this round is complete */
+    bool changed;            /* x may have changed since the model was saved */
+    uint32_t saves;          /* under way */
+    bool unsaved;            /* the latest try to save the model failed */
+    bool stopping;           /* a clean end was asked for, or the work is done */
+    bool signalled;          /* by SIGTERM or SIGINT: another one ends at once */
+    bool drained;            /* the core has ended */
+    bool ending;             /* handles are being closed */
     int exit_status;
 };
 

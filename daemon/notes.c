@@ -298,6 +298,7 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *note)
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     if (status.state == SGP_NODE_FINISHED) {
+        daemon->finished_since = daemon_now();
         chores_measure(daemon, note->round, note->weight);
         chores_save(daemon, note->round, note->weight);
         (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
