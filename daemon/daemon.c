@@ -30,7 +30,7 @@ static void answer_leaver(struct daemon *daemon, const struct sgp_node_status *s
     const char *heir =
         status->heir != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[status->heir].name : "";
     done(daemon->left_argument, status->left ? 0 : -ECANCELED, status->left ? heir : NULL,
-        status->weight_left);
+        status->weight_left, status->weight_owed);
 }
 
 static void end(struct daemon *daemon)
@@ -49,6 +49,7 @@ static void end(struct daemon *daemon)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);
     dialer_give_up(&daemon->dialer);
+    inquiry_close(daemon);
     edges_close(daemon);
     uv_close((uv_handle_t *)&daemon->tick, NULL);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
@@ -259,7 +260,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
-static void listener_pulse(void *context, struct sgp_pulse *ret_pulse)
+void daemon_pulse(void *context, struct sgp_pulse *ret_pulse)
 {
     const struct daemon *daemon = context;
     struct sgp_node_status status;
@@ -274,13 +275,16 @@ static void listener_pulse(void *context, struct sgp_pulse *ret_pulse)
 static int open_sockets(struct daemon *daemon, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
-    const struct listener_events events = {
-        .context = daemon, .hello = edges_on_hello, .pulse = listener_pulse};
+    const struct listener_events events = {.context = daemon,
+        .hello = edges_on_hello,
+        .inquire = inquiry_answer,
+        .pulse = daemon_pulse};
     int code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
         &daemon->log->sink, error);
     if (code < 0)
         return code;
     dialer_init(&daemon->dialer, &daemon->loop, daemon, edges_on_dialled);
+    inquiry_init(daemon);
     struct view_actions actions;
     inspect_actions(daemon, &actions);
     struct control_model model;

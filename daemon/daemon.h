@@ -4,6 +4,7 @@
  *   daemon.c    life: open, the loop, timers, signals, the end
  *   performer.c the core's effects carried out, and what comes of them posted back
  *   edges.c     which connection belongs to which edge of the topology
+ *   inquiry.c   questions about what a node that is gone has accepted
  *   reload.c    another topology file, without a pause
  *   survive.c   the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c    jobs that the core knows nothing of: evaluate, predict, save
@@ -109,6 +110,10 @@ struct daemon {
 
     struct listener listener;
     struct dialer dialer;
+    struct dialer inquirer; /* for the question asked last */
+    struct link *inquiry;   /* on which it was asked, until it is answered; or NULL */
+    struct sgp_inquire question;
+    char question_source[SGP_NAME_BYTES], question_target[SGP_NAME_BYTES];
     struct control *control;
     uv_timer_t tick;   /* the core's deadline */
     uv_timer_t second; /* STATUS=, whom we wait for */
@@ -158,6 +163,9 @@ void daemon_post(struct daemon *daemon, struct sgp_event event);
 /* After links failed outside of a step: tell the core, end if it is time, and set the clock. */
 void daemon_settle(struct daemon *daemon);
 
+/* What this node says of itself to one that is no neighbour. */
+void daemon_pulse(void *context, struct sgp_pulse *ret_pulse);
+
 /* Ask for a clean end, as SIGTERM does. */
 void daemon_stop(struct daemon *daemon);
 
@@ -183,6 +191,15 @@ void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_rece
 void edges_note_outsized(struct edge *edge, const struct sgp_peer_status *status);
 /* How many of the latest shares were, none having been accepted between. */
 uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status);
+
+/* ---- inquiry.c ---- */
+
+void inquiry_init(struct daemon *daemon);
+/* Ask it of this peer, instead of the question before; SGP_EVENT_ANSWER follows, never from within. */
+void inquiry_ask(struct daemon *daemon, uint32_t peer, const struct sgp_inquire *question);
+/* A stranger asks: answer, and end the connection. */
+void inquiry_answer(void *context, struct link *link, const struct sgp_message *message);
+void inquiry_close(struct daemon *daemon);
 
 /* ---- reload.c ---- */
 

@@ -230,13 +230,13 @@ static void serve_evaluate(struct request *request)
         begin_or_fail(request, job, actions->evaluate(actions->context, on_evaluated, job));
 }
 
-static void on_left(void *argument, int code, const char *heir, double weight)
+static void on_left(void *argument, int code, const char *heir, double weight, double owed)
 {
     struct job *job = argument;
     if (job->request && code < 0)
         http_fail_code(job->request, code);
     else if (job->request)
-        http_answer_json(job->request, render_left(heir, weight));
+        http_answer_json(job->request, render_left(heir, weight, owed));
     http_end_job(job);
 }
 

@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define VERSION 2u
+#define VERSION 3u
+#define VERSION_LEAST 2u               /* without an estate */
 #define LINKS_MAX (2u * SGP_NODES_MAX) /* a file that claims more is damaged */
 #define PATH_BYTES 4096u
 
@@ -39,38 +40,73 @@ struct file_slot {
     uint64_t lineage;
     int64_t round;
     double weight, surplus, minted;
-    int64_t rounds, stop, mixes;
     uint32_t trained, gave, leaving, left;
     uint32_t link_count, reserved;
     struct file_link links[];
 };
 
-static size_t slot_size(uint32_t links)
+/* What others left to this node. */
+struct file_account {
+    char source[SGP_NAME_BYTES], target[SGP_NAME_BYTES];
+    uint64_t source_lineage, target_lineage, number;
+    double weight;
+    uint32_t kind, reserved;
+};
+
+/* Behind the links of a slot; not in version 2. */
+struct file_estate {
+    int64_t rounds, stop, mixes;
+    double covered;
+    uint32_t count, reserved; /* of accounts in use */
+    struct file_account accounts[SGP_ACCOUNTS_MAX];
+};
+
+static size_t links_size(uint32_t links)
 {
     return sizeof(struct file_slot) + links * sizeof(struct file_link);
 }
 
-static uint64_t checksum(const struct file_slot *slot)
+static size_t slot_size(uint32_t links, uint32_t version)
 {
-    return XXH3_64bits(&slot->sequence, slot_size(slot->link_count) - sizeof slot->checksum);
+    return links_size(links) + (version > VERSION_LEAST ? sizeof(struct file_estate) : 0);
+}
+
+static struct file_estate *estate_of(const struct file_slot *slot, uint32_t capacity)
+{
+    return (void *)((uintptr_t)slot + links_size(capacity));
+}
+
+static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32_t version)
+{
+    size_t bytes = links_size(slot->link_count) - sizeof slot->checksum;
+    uint64_t sum = XXH3_64bits(&slot->sequence, bytes);
+    if (version == VERSION_LEAST)
+        return sum;
+    const struct file_estate *estate = estate_of(slot, capacity);
+    if (estate->count > SGP_ACCOUNTS_MAX)
+        return ~slot->checksum; /* matches nothing */
+    bytes = offsetof(struct file_estate, accounts) + estate->count * sizeof(struct file_account);
+    return XXH3_64bits_withSeed(estate, bytes, sum);
 }
 
 /* ---- reading what an earlier process left ---- */
 
-static const struct file_slot *slot_in(const unsigned char *bytes, uint32_t capacity, size_t i)
+static const struct file_slot *slot_in(const struct file_header *header, size_t i)
 {
-    return (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
+    size_t bytes = slot_size(header->link_capacity, header->version);
+    return (const void *)((uintptr_t)header + sizeof *header + i * bytes);
 }
 
 /* The whole slot of the greatest sequence, or NULL. */
-static const struct file_slot *latest(const unsigned char *bytes, uint32_t capacity)
+static const struct file_slot *latest(const struct file_header *header)
 {
     const struct file_slot *best = NULL;
+    uint32_t capacity = header->link_capacity;
     for (size_t i = 0; i < 2; i++) {
-        const struct file_slot *slot = slot_in(bytes, capacity, i);
+        const struct file_slot *slot = slot_in(header, i);
         bool whole = slot->sequence > 0 && slot->link_count <= capacity && slot->trained <= 1 &&
                      slot->gave <= 1 && slot->leaving <= 1 && slot->left <= 1 &&
-                     slot->checksum == checksum(slot);
+                     slot->checksum == checksum(slot, capacity, header->version);
         if (whole && (best == NULL || slot->sequence > best->sequence))
             best = slot;
     }
@@ -78,11 +114,11 @@ static const struct file_slot *latest(const unsigned char *bytes, uint32_t capac
 }
 
 /* Whether no commit was ever begun: the process ended before that, and owes nothing. */
-static bool is_blank(const unsigned char *bytes, uint32_t capacity)
+static bool is_blank(const struct file_header *header)
 {
     bool blank = true;
     for (size_t i = 0; i < 2; i++) {
-        const struct file_slot *slot = slot_in(bytes, capacity, i);
+        const struct file_slot *slot = slot_in(header, i);
         blank = blank && slot->checksum == 0 && slot->sequence == 0;
     }
     return blank;
@@ -100,19 +136,47 @@ static bool reserve(struct sgp_record *record, uint32_t links)
     return true;
 }
 
-/* Names to indices. What is owed to a node that is gone from the topology cannot be settled. */
-static void decode(struct ledger *ledger, const struct file_slot *slot)
+/* What others left to this node. A debt to one that the topology does not name cannot be settled either. */
+static void decode_estate(struct ledger *ledger, const struct file_estate *estate)
 {
     struct sgp_record *record = &ledger->record;
+    record->rounds = estate->rounds;
+    record->stop = estate->stop;
+    record->mixes = estate->mixes;
+    record->covered = estate->covered;
+    for (uint32_t i = 0; i < estate->count; i++) {
+        const struct file_account *from = &estate->accounts[i];
+        struct sgp_account account = {.kind = (enum sgp_account_kind)from->kind,
+            .source_lineage = from->source_lineage,
+            .target_lineage = from->target_lineage,
+            .number = from->number,
+            .weight = from->weight};
+        memcpy(account.source, from->source, sizeof account.source);
+        memcpy(account.target, from->target, sizeof account.target);
+        bool named = memchr(account.target, '\0', sizeof account.target) != NULL;
+        bool struck = account.kind == SGP_ACCOUNT_DEBT && named &&
+                      sgp_topology_find(ledger->topology, account.target) < 0;
+        ledger->orphaned += struck ? account.weight : 0;
+        if (!struck)
+            record->accounts[record->account_count++] = account;
+    }
+}
+
+/* Names to indices. What is owed to a node that is gone from the topology cannot be settled. */
+static void decode(
+    struct ledger *ledger, const struct file_header *header, const struct file_slot *slot)
+{
+    struct sgp_record *record = &ledger->record;
+    record->account_count = 0;
+    record->covered = slot->surplus; /* as it was taken for before there was an estate */
+    if (header->version > VERSION_LEAST)
+        decode_estate(ledger, estate_of(slot, header->link_capacity));
     record->lineage = slot->lineage;
     record->round = slot->round;
     record->trained = slot->trained;
     record->gave = slot->gave;
     record->weight = slot->weight;
     record->surplus = slot->surplus;
-    record->rounds = slot->rounds;
-    record->stop = slot->stop;
-    record->mixes = slot->mixes;
     record->leaving = slot->leaving;
     record->left = slot->left;
     record->link_count = 0;
@@ -154,8 +218,9 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
 {
     const struct file_header *header = (const void *)bytes;
     bool sound = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0 &&
-                 header->version == VERSION && header->link_capacity <= LINKS_MAX &&
-                 size == sizeof *header + 2 * slot_size(header->link_capacity) &&
+                 header->version >= VERSION_LEAST && header->version <= VERSION &&
+                 header->link_capacity <= LINKS_MAX &&
+                 size == sizeof *header + 2 * slot_size(header->link_capacity, header->version) &&
                  memchr(header->name, '\0', sizeof header->name) != NULL;
     if (!sound) {
         spoil(ledger, path, "not a ledger of this version, or cut off");
@@ -166,22 +231,23 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
             "%s: it is the ledger of node %s, and this is %s; give each node a state_directory of "
             "its own",
             path, header->name, ledger->name);
-    if (is_blank(bytes, header->link_capacity)) {
-        *ret_capacity = header->link_capacity;
+    bool today = header->version == VERSION; /* else it is written anew */
+    if (is_blank(header)) {
+        *ret_capacity = today ? header->link_capacity : 0;
         return 0;
     }
-    const struct file_slot *slot = latest(bytes, header->link_capacity);
+    const struct file_slot *slot = latest(header);
     if (slot == NULL) {
         spoil(ledger, path, "damaged (no part of it has a matching checksum)");
         return 0;
     }
     if (!reserve(&ledger->record, slot->link_count))
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
-    decode(ledger, slot);
+    decode(ledger, header, slot);
     ledger->found = sgp_record_is_sound(&ledger->record, ledger->topology->node_count) &&
                     ledger->minted >= 0 && ledger->minted <= SGP_NODES_MAX;
     if (ledger->found)
-        *ret_capacity = header->link_capacity;
+        *ret_capacity = today ? header->link_capacity : 0;
     else
         spoil(ledger, path, "a value of it is out of range");
     return 0;
@@ -206,7 +272,7 @@ static int read_file(struct ledger *ledger, struct sgp_error *error, uint32_t *r
     if (fd < 0 && errno == ENOENT)
         return 0;
     off_t size = size_of(fd);
-    bool fits = size <= (off_t)(sizeof(struct file_header) + 2 * slot_size(LINKS_MAX));
+    bool fits = size <= (off_t)(sizeof(struct file_header) + 2 * slot_size(LINKS_MAX, VERSION));
     unsigned char *bytes = NULL;
     ssize_t count = 0;
     int code = size < 0 ? (int)size : 0;
@@ -231,10 +297,31 @@ static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
     return (void *)(ledger->map + sizeof(struct file_header) + sequence % 2 * ledger->slot_bytes);
 }
 
+static void encode_estate(const struct sgp_record *record, struct file_estate *estate)
+{
+    estate->rounds = record->rounds;
+    estate->stop = record->stop;
+    estate->mixes = record->mixes;
+    estate->covered = record->covered;
+    estate->count = record->account_count;
+    for (uint32_t i = 0; i < record->account_count; i++) {
+        const struct sgp_account *from = &record->accounts[i];
+        struct file_account *to = &estate->accounts[i];
+        memcpy(to->source, from->source, sizeof to->source);
+        memcpy(to->target, from->target, sizeof to->target);
+        to->source_lineage = from->source_lineage;
+        to->target_lineage = from->target_lineage;
+        to->number = from->number;
+        to->weight = from->weight;
+        to->kind = (uint32_t)from->kind;
+    }
+}
+
 static void write_slot(struct ledger *ledger, uint64_t sequence)
 {
     const struct sgp_record *record = &ledger->record;
     struct file_slot *slot = slot_at(ledger, sequence);
+    uint32_t capacity = ((const struct file_header *)(const void *)ledger->map)->link_capacity;
     slot->checksum = 0;
     atomic_signal_fence(
         memory_order_seq_cst); /* the kernel keeps stores in the order of the program */
@@ -243,9 +330,6 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     slot->round = record->round;
     slot->weight = record->weight;
     slot->surplus = record->surplus;
-    slot->rounds = record->rounds;
-    slot->stop = record->stop;
-    slot->mixes = record->mixes;
     slot->minted = ledger->minted;
     slot->trained = record->trained;
     slot->gave = record->gave;
@@ -265,7 +349,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
         to->out = from->out;
         to->owes = from->owes;
     }
-    uint64_t sum = checksum(slot);
+    encode_estate(record, estate_of(slot, capacity));
+    uint64_t sum = checksum(slot, capacity, VERSION);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;
     atomic_signal_fence(memory_order_seq_cst);
@@ -275,7 +360,7 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
 /* Store to the file from now on. A page that the disk had no room for would end the process later. */
 static int map(struct ledger *ledger, int fd, uint32_t capacity)
 {
-    ledger->slot_bytes = slot_size(capacity);
+    ledger->slot_bytes = slot_size(capacity, VERSION);
     ledger->map_bytes = sizeof(struct file_header) + 2 * ledger->slot_bytes;
     if (ftruncate(fd, (off_t)ledger->map_bytes) < 0)
         return -errno;
@@ -371,8 +456,10 @@ int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_t
     ledger->record.link_capacity = link_capacity;
     ledger->record.links = calloc(link_capacity + 1u, sizeof *ledger->record.links);
     uint32_t capacity = 0; /* of the file that is there and can go on */
+    ledger->record.account_capacity = SGP_ACCOUNTS_MAX;
+    ledger->record.accounts = calloc(SGP_ACCOUNTS_MAX, sizeof *ledger->record.accounts);
     int code = 0;
-    if (ledger->path == NULL || ledger->record.links == NULL) {
+    if (ledger->path == NULL || ledger->record.links == NULL || ledger->record.accounts == NULL) {
         code = sgp_fail(error, -ENOMEM, "%s/ledger: out of memory", directory);
     } else {
         (void)snprintf(ledger->path, path_bytes, "%s/ledger", directory);
@@ -418,8 +505,10 @@ void ledger_close(struct ledger *ledger)
     if (ledger->map != NULL)
         (void)munmap(ledger->map, ledger->map_bytes);
     free(ledger->record.links);
+    free(ledger->record.accounts);
     free(ledger->path);
     ledger->map = NULL;
     ledger->record.links = NULL;
+    ledger->record.accounts = NULL;
     ledger->path = NULL;
 }

@@ -2,7 +2,8 @@
  * directory. It survives the process being killed at any instruction, not a power cut.
  *
  *     header: magic, version, links of a slot, node name | slot 0 | slot 1
- *     slot:   XXH3-64 of what follows | sequence | record | one entry a link, peers by name
+ *     slot:   XXH3-64 of what follows | sequence | record | one entry a link, peers by name |
+ *             what others left to this node: the surplus that is covered, one entry an account
  *
  * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
  * that the kernel keeps, so one of the two slots is always whole. At start the file is read and goes

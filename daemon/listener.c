@@ -87,6 +87,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
     forget(listener, link);
     if (message->type == SGP_HELLO)
         listener->events.hello(listener->events.context, link, message);
+    else if (message->type == SGP_INQUIRE)
+        listener->events.inquire(listener->events.context, link, message);
     else
         listener_refuse(listener, link, SGP_REASON_PROTOCOL, "its first message was no hello");
 }

@@ -25,6 +25,8 @@ struct listener_events {
     void *context;
     /* A stranger said hello: take the link over (its events, context and id), or close it. */
     void (*hello)(void *context, struct link *link, const struct sgp_message *hello);
+    /* A stranger asks something (SGP_INQUIRE): answer and close it. */
+    void (*inquire)(void *context, struct link *link, const struct sgp_message *inquire);
     /* The pulse for a goodbye to a stranger. */
     void (*pulse)(void *context, struct sgp_pulse *ret_pulse);
 };

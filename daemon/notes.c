@@ -153,6 +153,8 @@ static enum sgp_level level_of(const struct sgp_effect *note)
     case SGP_NOTE_INHERITED:
     case SGP_NOTE_DISSOLVED:
     case SGP_NOTE_MIXES:
+    case SGP_NOTE_DISPUTED:
+    case SGP_NOTE_SETTLED:
         return SGP_LEVEL_INFO;
     default:
         return SGP_LEVEL_WARNING;
@@ -275,6 +277,14 @@ static void log_agreement(struct daemon *daemon, const struct sgp_effect *note)
         sgp_note_name(note->note), name_of(daemon, note->link.peer), note->factor, note->round);
 }
 
+/* Weight that was in doubt: whose it is now is known. */
+static void log_settled(struct daemon *daemon, const struct sgp_effect *note)
+{
+    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s weight=%.17g outcome=%s",
+        sgp_note_name(note->note), name_of(daemon, note->link.peer), note->factor,
+        note->reason == SGP_REASON_NONE ? "accepted" : "returned");
+}
+
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
  * saved its model before it gave all away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
@@ -284,8 +294,9 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
     daemon->drained = true;
     (void)uv_timer_stop(&daemon->checkpoint_timer);
     if (status.left) {
-        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=left heir=%s weight=%.17g",
-            status.heir != SGP_SLOT_NONE ? name_of(daemon, status.heir) : "-", status.weight_left);
+        sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=left heir=%s weight=%.17g owed=%.17g",
+            status.heir != SGP_SLOT_NONE ? name_of(daemon, status.heir) : "-", status.weight_left,
+            status.weight_owed);
         return;
     }
     if (daemon->changed && !status.leaving)
@@ -319,6 +330,8 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
         log_agreement(daemon, note);
     else if (note->note == SGP_NOTE_TURNED_AWAY)
         log_turned_away(daemon, note);
+    else if (note->note == SGP_NOTE_SETTLED)
+        log_settled(daemon, note);
     else if (about_peer)
         log_about_peer(daemon, note);
     else

@@ -273,6 +273,11 @@ static void verb_sketch(void *context, double weight)
     worker_push(&daemon->worker, &task->job);
 }
 
+static void verb_inquire(void *context, uint32_t peer, const struct sgp_inquire *question)
+{
+    inquiry_ask(context, peer, question);
+}
+
 static void verb_commit(void *context, const struct sgp_node *node)
 {
     struct daemon *daemon = context;
@@ -297,5 +302,6 @@ const struct sgp_driver_verbs daemon_verbs = {
     .adopt = verb_adopt,
     .scale = verb_scale,
     .sketch = verb_sketch,
+    .inquire = verb_inquire,
     .note = verb_note,
 };

@@ -184,10 +184,10 @@ json_t *render_history_row(const struct view_history_row *row)
         "bytes_sent", count(row->bytes_sent), "bytes_received", count(row->bytes_received));
 }
 
-json_t *render_left(const char *heir, double weight)
+json_t *render_left(const char *heir, double weight, double owed)
 {
-    return json_pack(
-        "{s:b, s:o, s:o}", "left", 1, "heir", text_or_null(heir), "weight", real_or_null(weight));
+    return json_pack("{s:b, s:o, s:o, s:o}", "left", 1, "heir", text_or_null(heir), "weight",
+        real_or_null(weight), "owed", real_or_null(owed));
 }
 
 json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round)

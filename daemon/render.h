@@ -18,8 +18,8 @@ json_t *render_peer(const struct view_peer *peer);
 json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology);
 json_t *render_history_row(const struct view_history_row *row);
 json_t *render_reload(const struct view_reload *reload);
-/* {"left", "heir", "weight"}; the heir is null if "". */
-json_t *render_left(const char *heir, double weight);
+/* {"left", "heir", "weight", "owed"}; the heir is null if "". */
+json_t *render_left(const char *heir, double weight, double owed);
 json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round);
 
 /* outputs[rows x model.outputs]; with the greatest one's class where outputs are classes. */

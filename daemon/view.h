@@ -114,8 +114,9 @@ typedef void (*view_estimated)(
 typedef void (*view_predicted)(
     void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count);
 
-/* It has left for good: who has its mass ("" if an earlier process of it had left), and how much. */
-typedef void (*view_left)(void *argument, int code, const char *heir, double weight);
+/* It has left for good: who has its mass ("" if an earlier process of it had left), how much, and how much
+ * more was owed to absent nodes, which the heir settles with them. */
+typedef void (*view_left)(void *argument, int code, const char *heir, double weight, double owed);
 
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
  * the orders return 0, or a negative code when they cannot begin (then `done` is not called):

@@ -28,6 +28,8 @@ struct sgp_driver_verbs {
     void (*adopt)(void *context, uint32_t slot, double factor);
     void (*scale)(void *context, double factor);
     void (*sketch)(void *context, double weight);
+    /* The question's strings are borrowed for the call. */
+    void (*inquire)(void *context, uint32_t peer, const struct sgp_inquire *question);
     void (*note)(void *context, const struct sgp_effect *note);
 };
 

@@ -1,8 +1,9 @@
 /* What nodes say to each other: the core's messages, which lib/wire turns into bytes and back.
  *
  * One connection per directed edge, dialled by the source. On it
- *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), GOODBYE
- *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, GOODBYE
+ *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), BEQUEATH, GOODBYE
+ *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, ANSWER, GOODBYE
+ * A connection that begins with INQUIRE is for that one question: it ends with the ANSWER.
  * Every message carries the sender's pulse, so any message is a sign of life and a statement of
  * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
 #ifndef SGP_MESSAGE_H
@@ -48,9 +49,9 @@ struct sgp_fingerprint {
         data; /* the table that the sender's rows are a part of; 0: they are all of it, or not said */
 };
 
-/* A weight above so many times the number of nodes is absurd. Sound ones can exceed that number a
- * little: where a restart without a ledger has minted some, or a topology has shrunk. */
-#define SGP_WEIGHT_PER_NODE 4.0
+/* A weight above the number of members and so much more is absurd. Sound ones can exceed that number a
+ * little, where restarts without a ledger have minted some. */
+#define SGP_WEIGHT_SLACK 2.0
 
 /* A contiguous piece of the parameter vector. */
 struct sgp_slice {
@@ -68,6 +69,9 @@ enum sgp_message_type {
     SGP_GOODBYE,
     SGP_ASK,
     SGP_ESTIMATE,
+    SGP_BEQUEATH,
+    SGP_INQUIRE,
+    SGP_ANSWER,
 };
 
 /* Why a share was given back, or why a connection ends. Travels. */
@@ -133,7 +137,7 @@ struct sgp_share {
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
     /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
-     * itself. 0: an ordinary share. */
+     * itself; all of its mass is in this share then. 0: an ordinary share. */
     double bequest;
     bool asks; /* the source hopes for a share of the target's mass, as it was before this one */
 };
@@ -152,6 +156,35 @@ struct sgp_estimate {
     sgp_round round; /* of the source when the copy was made */
     double weight;   /* > 0 */
     uint64_t payload_bytes;
+};
+
+/* One thing that the heir of a bequest is to answer for from then on; before the bequest itself. */
+enum sgp_bequeath_kind {
+    SGP_BEQUEATH_ACCEPTED = 1, /* target accepted nothing of source beyond `number` */
+    SGP_BEQUEATH_DEBT, /* source may or may not have given `weight` to target in share `number` */
+    SGP_BEQUEATH_TOLD, /* `weight` members of whom the leaver was told, and whose mass never came */
+};
+
+struct sgp_bequeath {
+    uint32_t kind;
+    const char *source, *target; /* < SGP_NAME_BYTES */
+    uint64_t source_lineage, target_lineage;
+    uint64_t number;
+    double weight;
+};
+
+/* Has `target`, or one who answers for it, accepted share `number` of `source`? */
+struct sgp_inquire {
+    const char *source, *target;
+    uint64_t source_lineage, target_lineage;
+    uint64_t number;
+};
+
+/* To INQUIRE; and to BEQUEATH: whether there was room, and how many have come on this connection. */
+struct sgp_answer {
+    bool known;       /* false: somebody else may know */
+    uint64_t lineage; /* of the answerer, if it bears the target's name; else 0 */
+    uint64_t number;  /* the last that was accepted */
 };
 
 struct sgp_goodbye {
@@ -173,6 +206,9 @@ struct sgp_message {
         struct sgp_goodbye goodbye;
         struct sgp_ask ask;
         struct sgp_estimate estimate;
+        struct sgp_bequeath bequeath;
+        struct sgp_inquire inquire;
+        struct sgp_answer answer;
     };
 };
 

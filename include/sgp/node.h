@@ -117,12 +117,14 @@ enum sgp_event_type {
     SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
     SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
     SGP_EVENT_SKETCHED,  /* sketch: the SKETCH job is done */
+    SGP_EVENT_ANSWER,    /* message: the ANSWER to the question last asked; NULL: none will come */
     SGP_EVENT_ENOUGH,    /* the goal (accuracy) is reached: ask the fleet to stop training */
     SGP_EVENT_PAUSE,
     SGP_EVENT_RESUME,
     SGP_EVENT_STOP, /* drain, then SGP_NOTE_DRAINED. Ends a leaving that has handed nothing over yet */
-    SGP_EVENT_LEAVE, /* end the round, hand all mass to an out-neighbour, then SGP_NOTE_DRAINED with
-                        status.left; ignored if there is an obstacle (sgp_node_leave_obstacle) */
+    SGP_EVENT_LEAVE, /* gather a member's mass (for SGP_SILENCE_MAX_NS at most), end the round, hand
+                        all to an out-neighbour, then SGP_NOTE_DRAINED with status.left; ignored if
+                        there is an obstacle (sgp_node_leave_obstacle) */
 };
 
 struct sgp_event {
@@ -151,6 +153,8 @@ enum sgp_effect_type {
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
     SGP_EFFECT_SCALE,   /* job: x *= factor; answers nothing */
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
+    SGP_EFFECT_INQUIRE, /* link.peer, message: ask it this on a connection of its own; answer with
+                           ANSWER. One at a time: another one takes the place of the one before */
 };
 
 /* What a NOTE tells. */
@@ -180,6 +184,10 @@ enum sgp_note {
     SGP_NOTE_TRICKLES, /* peer: hung up on for a payload that came too slowly; not waited for until one
                           has come whole */
     SGP_NOTE_OVERDUE, /* peer: in its round for longer than the patience; not waited for until its next */
+    SGP_NOTE_DISPUTED, /* peer: it came back as another, and may have accepted the share that it was
+                           owed before: others are asked; slot, factor: of the share's snapshot and
+                           its fraction, now without use */
+    SGP_NOTE_SETTLED,  /* peer: weight `factor` that was in doubt; reason: accepted, or come home */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
@@ -278,6 +286,7 @@ enum sgp_waiting {
     SGP_WAITING_ESTIMATE, /* joining: peer hands over its estimate, or nobody yet */
     SGP_WAITING_HEIR,     /* leaving: no out-neighbour is up; peer is the first of them */
     SGP_WAITING_END,      /* at its end; peer has not come to its own */
+    SGP_WAITING_MASS,     /* leaving: it has none to hand over */
 };
 
 struct sgp_node_status {
@@ -295,6 +304,10 @@ struct sgp_node_status {
     bool left;     /* everything is handed over and acknowledged */
     uint32_t heir; /* who has it; SGP_SLOT_NONE before it has left, or if a former process left */
     double weight_left; /* that was handed over */
+    double
+        weight_owed; /* beside it: owed to nodes that were absent; the heir settles it with them */
+    double
+        weight_debts; /* of weight_in_flight: inherited, or in doubt since a peer came back as another */
     double surplus;     /* members whose mass it inherited and has not dissolved yet */
     uint32_t disagrees; /* neighbours whose estimates differ from this node's at the end of both */
     enum sgp_waiting waiting;
@@ -340,6 +353,15 @@ SGP_API uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from)
 /* Of these `last_number` and `weight_owed` alone, for one who asks after every step. */
 SGP_API void sgp_node_link_account(const struct sgp_node *node, uint32_t index,
     uint64_t *ret_last_number, double *ret_weight_owed);
+
+/* What to answer to a question that came on a connection of its own. False: it cannot be told yet, so hang
+ * up without an answer. Changes nothing. */
+SGP_API bool sgp_node_answer(
+    const struct sgp_node *node, const struct sgp_inquire *question, struct sgp_answer *ret_answer);
+
+/* The debts that are a part of weight_in_flight, 0 .. count-1; in no order. */
+SGP_API uint32_t sgp_node_debt_count(const struct sgp_node *node);
+SGP_API const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t index);
 
 SGP_API const char *sgp_note_name(enum sgp_note note); /* "share_returned"; static storage */
 SGP_API const char *sgp_waiting_name(enum sgp_waiting waiting); /* "share" */

@@ -32,6 +32,24 @@ struct sgp_record_link { /* one directed edge, in or out */
     double owed_bequest; /* of the share: members that leave with it */
 };
 
+/* What a node answers for though it did not do it itself: `source` gave share `number` to `target`. Nodes by
+ * name: the topology may not know them any more. */
+enum sgp_account_kind {
+    SGP_ACCOUNT_ACCEPTED =
+        1,            /* target, which has left, accepted nothing of source beyond this number */
+    SGP_ACCOUNT_DEBT, /* source did not learn whether target has accepted it */
+};
+
+struct sgp_account {
+    enum sgp_account_kind kind;
+    char source[SGP_NAME_BYTES];
+    char target[SGP_NAME_BYTES];
+    uint64_t source_lineage, target_lineage; /* not 0 */
+    uint64_t number;
+    double weight; /* DEBT: of the share, which is this node's or the target's */
+};
+#define SGP_ACCOUNTS_MAX 512u /* of one node; who would leave it more takes another heir */
+
 struct sgp_record {
     uint64_t lineage; /* of the node; not 0 */
     sgp_round round;  /* the round it is in */
@@ -42,14 +60,19 @@ struct sgp_record {
     sgp_round rounds; /* in which it trains, as its configuration said */
     sgp_round stop;   /* where the fleet stops early, or SGP_ROUND_NONE */
     sgp_round mixes;  /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */
+    double covered;   /* of these, those whose mass has come; <= surplus */
     bool leaving;     /* it is about to leave for good */
     bool left;        /* and has handed everything over */
     uint32_t link_count;
     uint32_t link_capacity;
     struct sgp_record_link *links; /* caller's memory */
+    uint32_t account_count;
+    uint32_t account_capacity;
+    struct sgp_account *accounts; /* caller's memory */
 };
 
-/* Fill *record, whose `links` and `link_capacity` (at least needs.links) are the caller's. */
+/* Fill *record, whose `links` and `link_capacity` (at least needs.links), `accounts` and
+ * `account_capacity` (SGP_ACCOUNTS_MAX always suffice) are the caller's. */
 SGP_API void sgp_node_record(const struct sgp_node *node, struct sgp_record *record);
 
 /* Whether the latest step changed what sgp_node_record gives. */

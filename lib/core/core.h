@@ -9,6 +9,8 @@
  *   gift.c    to whom this turn's mass goes, and how much
  *   leave.c   leaving for good, and inheriting
  *   share.c   credits, accepting, absorbing, sending, settling, returning
+ *   accounts.c what an heir answers for, and how it is handed over
+ *   inquiry.c who is asked about what is owed to one that cannot be reached
  *   record.c  what survives the process, and a node made from it
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   pace.c    how fast the node is beside its neighbours
@@ -38,6 +40,7 @@ enum sgp_stage {
 struct sgp_owed {
     bool exists;
     bool sent;       /* on the present connection */
+    bool told;       /* on any: it may have been accepted */
     bool publishing; /* its snapshot is still being made */
     bool lost;       /* of a former process: it is not sent again, only settled or taken back */
     uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
@@ -51,6 +54,17 @@ struct sgp_aside {
     sgp_time since;
     struct sgp_pulse pulse; /* of its hello */
     struct sgp_hello hello; /* without its names */
+};
+
+/* Asking one node after the other about a share. */
+struct sgp_search {
+    uint64_t number; /* of the share; else it is another search */
+    uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all others */
+    uint32_t at;     /* the next node of the pass */
+    bool asked;      /* a question about it is under way */
+    bool moved;      /* the target answered, as another than the one that was meant */
+    bool silent;     /* somebody could not be asked */
+    sgp_time begun, next, pace;
 };
 
 struct sgp_core_link {
@@ -93,18 +107,25 @@ struct sgp_core_link {
     sgp_round credit; /* the round of an unused credit, or NONE */
     sgp_round plan;   /* the next round with this edge, from `plan_from` on */
     sgp_round plan_from;
-    sgp_round announced; /* the promise last stated */
-    uint64_t number;     /* of the last share given */
-    uint32_t left_out;   /* turns in a row without a share, for want of a credit */
-    bool answer_due;     /* the peer gave us a share that asks for one of ours */
-    bool declined;       /* on this connection the peer would not have our bequest */
+    sgp_round announced;        /* the promise last stated */
+    uint64_t number;            /* of the last share given */
+    uint32_t left_out;          /* turns in a row without a share, for want of a credit */
+    bool answer_due;            /* the peer gave us a share that asks for one of ours */
+    bool declined;              /* on this connection the peer would not have our bequest */
+    uint32_t handed, handed_at; /* accounts sent before our bequest, and where to go on */
+    sgp_time unreachable; /* since when it has been so, while something is owed; NEVER: it is not */
+    uint64_t disputed; /* the lineage to which our bequest was owed, if the peer has another now */
+    struct sgp_search search;
     struct sgp_owed owed;
 
+    uint32_t staged; /* accounts that came on this connection; OUT: that the peer says have come */
+
     /* IN */
-    sgp_round promise; /* frozen while a payload is under way */
-    uint64_t accepted; /* number of the last accepted share of `lineage` */
-    uint32_t slot;     /* granted, or being filled; NONE if neither */
-    bool filling;      /* `incoming` was announced and its payload is under way */
+    sgp_round promise;                        /* frozen while a payload is under way */
+    uint64_t accepted;                        /* number of the last accepted share of `lineage` */
+    uint64_t former_lineage, former_accepted; /* the same of the source's process before */
+    uint32_t slot;                            /* granted, or being filled; NONE if neither */
+    bool filling; /* `incoming` was announced and its payload is under way */
     sgp_time filling_since;
     sgp_time window_since; /* of the payload under way: then ... */
     uint64_t window_bytes; /* ... so much of it had come */
@@ -119,6 +140,20 @@ struct sgp_gift {
     double fraction; /* of this node's mass before the turn */
     bool asks;
     double bequest;
+};
+
+struct sgp_core_account {
+    struct sgp_account account;
+    uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
+    double told;     /* staged alone: members, and no account */
+    struct sgp_search search;
+};
+
+/* The one question under way; its subject is the debt or the link whose search says so. */
+struct sgp_inquiry {
+    bool asked;
+    uint32_t whom; /* SGP_SLOT_NONE: gone meanwhile */
+    sgp_time until, next;
 };
 
 enum sgp_receive_state {
@@ -158,15 +193,18 @@ struct sgp_seeking {
 
 /* The way out for good. */
 struct sgp_leaving {
-    bool wanted;       /* from the order on; on record */
-    bool sent;         /* the bequest has left, so its heir may have accepted it */
-    bool left;         /* it was accepted; on record */
-    bool stopped;      /* the process shall end before that is known */
-    uint32_t heir;     /* SGP_SLOT_NONE: none is up */
-    sgp_round round;   /* of the bequest */
-    double weight;     /* that was handed over */
-    sgp_time until;    /* what comes is answered till then at least */
-    sgp_time patience; /* once it has left: payloads under way are waited for till then */
+    bool wanted;           /* from the order on; on record */
+    bool sent;             /* the bequest has left, so its heir may have accepted it */
+    bool left;             /* it was accepted; on record */
+    bool stopped;          /* the process shall end before that is known */
+    sgp_time gather_until; /* until then it keeps what it has, and waits for more */
+    uint32_t heir;         /* SGP_SLOT_NONE: none is up */
+    sgp_round round;       /* of the bequest */
+    double weight;         /* that was handed over */
+    double owed;           /* and, beside it, what absent ones were owed */
+    sgp_time since;        /* it drains */
+    sgp_time until;        /* what comes is answered till then at least */
+    sgp_time patience;     /* once it has left: payloads under way are waited for till then */
 };
 
 /* The end of this node's rounds. */
@@ -197,7 +235,7 @@ enum sgp_set {       /* of links; `touched` ones count as members of all */
 /* What all links depend on. */
 struct sgp_facts {
     enum sgp_node_state state;
-    bool drained, leaving, left, chooses;
+    bool drained, leaving, left, chooses, pledges;
     uint32_t heir;
     sgp_round bequest_round, last;
     sgp_round round, from; /* the round, and that of the next turn */
@@ -253,8 +291,10 @@ struct sgp_node {
     sgp_round pace_round; /* when its own pace began to be measured */
     sgp_time pace_since;
 
-    double weight;  /* w of z = x / w, at the end of the queue of jobs */
-    double surplus; /* members that left their mass to this node, not dissolved yet */
+    double weight;       /* w of z = x / w, at the end of the queue of jobs */
+    double surplus;      /* members that left their mass to this node, not dissolved yet */
+    double covered;      /* of these, those whose mass has come: it may be dissolved */
+    double members_most; /* the most that a file of this node has named */
     struct sgp_leaving leaving;
     struct sgp_ending ending;
 
@@ -264,6 +304,9 @@ struct sgp_node {
     uint32_t snapshot_count, receive_count;
     uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
+    uint32_t account_count, debt_count;
+    struct sgp_core_account *accounts; /* SGP_ACCOUNTS_MAX */
+    struct sgp_inquiry inquiry;
     uint32_t gift_count;
     struct sgp_gift *gifts; /* of this turn */
     uint32_t publish_slot;  /* of the PUBLISH job under way */
@@ -375,7 +418,11 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 void sgp_core_send_owed(struct sgp_node *node);
 bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
 double sgp_core_owed(const struct sgp_node *node);
+void sgp_core_grow(struct sgp_node *node, double weight);
+void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link);
 double sgp_core_held(const struct sgp_node *node);
+double sgp_core_weight_most(
+    const struct sgp_node *node); /* what any node can have, as far as known */
 
 /* gift.c */
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */
@@ -388,21 +435,49 @@ bool sgp_core_is_kept(
     struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
 void sgp_core_forget_answers(struct sgp_node *node);
 
-bool sgp_core_give_all(
-    struct sgp_node *node, struct sgp_core_link *heir, sgp_round round, double bequest);
+bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round);
 
 /* leave.c */
 void sgp_core_leave(struct sgp_node *node);
 bool sgp_core_leaves_now(struct sgp_node *node);     /* true: its state has changed */
+bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
 bool sgp_core_has_gone(const struct sgp_node *node); /* takes no mass any more */
 bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link);
-struct sgp_core_link *sgp_core_bequest(struct sgp_node *node);
+struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node);
+bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link);
+bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_stay(struct sgp_node *node);
 void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
 sgp_time sgp_core_leave_deadline(const struct sgp_node *node);
 void sgp_core_hand_over(struct sgp_node *node);
-void sgp_core_inherit(struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_dissolve(struct sgp_node *node);
+
+/* accounts.c */
+double sgp_core_debts(const struct sgp_node *node); /* in force */
+double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager);
+void sgp_core_stage(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath);
+void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link);
+bool sgp_core_has_handed(const struct sgp_node *node, const struct sgp_core_link *heir);
+void sgp_core_hand_accounts(struct sgp_node *node);
+void sgp_core_staged(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
+bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_drop_account(struct sgp_node *node, uint32_t index);
+void sgp_core_take_home(struct sgp_node *node, uint32_t index);
+void sgp_core_move_accounts(struct sgp_node *node, const struct sgp_topology *topology,
+    const uint32_t *index); /* a reload */
+void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *record);
+/* Whether this node itself knows what it accepted last from a source of that name and lineage. */
+bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t lineage,
+    uint64_t number, bool *ret_open, uint64_t *ret_accepted);
+
+/* inquiry.c */
+void sgp_core_inquire(struct sgp_node *node);
+void sgp_core_answered(struct sgp_node *node, const struct sgp_message *message);
+sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node);
 
 /* record.c */
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record);

@@ -43,6 +43,9 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
     case SGP_EFFECT_SKETCH:
         verbs->sketch(context, effect->weight);
         break;
+    case SGP_EFFECT_INQUIRE:
+        verbs->inquire(context, effect->link.peer, &effect->message.inquire);
+        break;
     case SGP_EFFECT_NOTE:
         verbs->note(context, effect);
         break;

@@ -161,8 +161,8 @@ void sgp_core_estimate(
         return;
     }
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
-                 estimate->weight <= SGP_WEIGHT_PER_NODE * node->config.topology->node_count &&
-                 estimate->round >= 0 && estimate->round <= link->pulse.round &&
+                 estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
+                 estimate->round <= link->pulse.round &&
                  estimate->payload_bytes == 4 * node->config.parameters;
     if (!sound) {
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);

@@ -8,6 +8,8 @@
  * is never given costs nothing: all mass is somewhere, and only the exchange was one-sided. */
 #include "core/core.h"
 
+#include <math.h>
+
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
 #define SGP_QUIET_NS (60 * SGP_SECOND) /* a node that starves tells of it once in so long */
 #define SGP_HALF 0.5                   /* what one who chooses gives */
@@ -187,7 +189,7 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
     double spare = node->weight + coming - SGP_STARVING * node->config.weight_least * keep;
     double wanted = node->weight * fractions;
-    if (wanted <= 0)
+    if (wanted <= 0 || sgp_core_gathers(node))
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
     node->starving = part < 1;
@@ -274,20 +276,19 @@ bool sgp_core_give(struct sgp_node *node)
     return true;
 }
 
-/* All of this node's mass to one heir; without any an empty share, which says so much. Returns false
- * while there is no snapshot for it. */
-bool sgp_core_give_all(
-    struct sgp_node *node, struct sgp_core_link *heir, sgp_round round, double bequest)
+/* All of this node's mass, of which it has some, to one heir. Returns false while there is no snapshot
+ * for it. */
+bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round)
 {
     uint32_t slot = unused_snapshot(node);
-    bool any = node->weight > 0;
     if (slot == SGP_SLOT_NONE)
         return false;
-    node->gifts[0] = (struct sgp_gift){.link = heir, .fraction = 1, .bequest = bequest};
+    node->gifts[0] = (struct sgp_gift){.link = heir,
+        .fraction = 1,
+        .bequest = fmin(1 + node->covered, node->config.topology->node_count)};
     node->gift_count = 1;
-    owe(node, &node->gifts[0], any ? 1 : 0, any ? slot : SGP_SLOT_NONE);
+    owe(node, &node->gifts[0], 1, slot);
     heir->owed.share.round = round;
-    if (any)
-        publish(node, 1, 1, slot);
+    publish(node, 1, 1, slot);
     return true;
 }

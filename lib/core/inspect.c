@@ -15,7 +15,7 @@ static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *st
     for (uint32_t i = node->out_count; i-- > 0;) {
         const struct sgp_core_link *link = &node->links[i];
         first = link->retired ? first : link;
-        owing = link->owed.exists ? link : owing;
+        owing = sgp_core_awaits_owed(node, link) ? link : owing;
     }
     const struct sgp_core_link *link = owing != NULL ? owing : first;
     status->waiting = owing != NULL                         ? SGP_WAITING_ACK
@@ -33,6 +33,10 @@ static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *st
 static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *link = NULL;
+    if (sgp_core_gathers(node) && node->weight + sgp_core_held(node) <= 0) {
+        status->waiting = SGP_WAITING_MASS;
+        return;
+    }
     status->waiting = SGP_WAITING_NOTHING;
     switch (node->stage) {
     case SGP_STAGE_TRAIN:
@@ -98,6 +102,8 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .left = node->leaving.left,
         .heir = node->leaving.left ? node->leaving.heir : SGP_SLOT_NONE,
         .weight_left = node->leaving.weight,
+        .weight_owed = node->leaving.owed,
+        .weight_debts = sgp_core_debts(node),
         .surplus = node->surplus,
         .waiting = SGP_WAITING_NOTHING,
         .waiting_peer = SGP_SLOT_NONE,
@@ -105,7 +111,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
     };
     for (uint32_t i = 0; i < node->link_count; i++)
         status.disagrees += sgp_core_disagrees(node, &node->links[i]);
-    if (!node->paused || node->state == SGP_NODE_DRAINING)
+    if (!node->paused || node->leaving.wanted)
         fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
     *ret_status = status;
 }

@@ -49,7 +49,7 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 
 static uint32_t effects_most(uint32_t links, uint32_t receives)
 {
-    return 16 + 8 * links + 2 * receives;
+    return 48 + 8 * links + 2 * receives;
 }
 
 /* The needs of the file's own edges. */
@@ -84,7 +84,7 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->state = SGP_LINK_DOWN;
     link->redial = SGP_TIME_NEVER;
     link->backoff = SGP_DIAL_MIN_NS;
-    link->heard = link->pace_since = SGP_TIME_NEVER;
+    link->heard = link->pace_since = link->unreachable = SGP_TIME_NEVER;
     link->credit = link->announced = link->promise = SGP_ROUND_NONE;
     link->plan = link->plan_from = SGP_ROUND_NONE;
     link->slot = SGP_SLOT_NONE;

@@ -1,14 +1,15 @@
 /* Leaving for good: the node that goes, and its heir.
  *
- * The leaver ends its round, says that it drains, and refuses what still comes, so that it returns to
- * its source. When nothing of its own is under way any more it gives all its mass to one living
+ * The leaver gathers first: it gives empty shares, and goes on absorbing, until it has the mass of a
+ * member, and of those who left theirs to it. Then it ends its round, says that it drains, and refuses
+ * what still comes, so that it returns to its source. When nothing of its own is under way any more it gives all its mass to one living
  * out-neighbour, marked as a bequest; once that is acknowledged it has left. A bequest that was not
  * sent, or was refused, goes to another heir. One that was sent and not acknowledged may have been
  * accepted: only its heir knows, so that one is waited for.
  *
  * The heir has then the mass of two. Whenever it begins a round it takes some of the surplus off its
  * (x, w), which leaves its estimate as it is, until the total is the number of members again; never
- * so much that it would starve. */
+ * so much that it would starve, and no more than came beside the bequest: words alone dissolve nothing. */
 #include "core/core.h"
 
 #include <math.h>
@@ -46,14 +47,43 @@ void sgp_core_leave(struct sgp_node *node)
     if (sgp_node_leave_obstacle(node) != NULL)
         return;
     node->leaving.wanted = true;
+    node->leaving.gather_until = node->now + SGP_SILENCE_MAX_NS;
     node->unrecorded = true;
 }
 
-/* At the end of a round, or in a pause, one who wants to leave does. */
+/* Whether anybody who lives has promised this node a share. */
+static bool is_given_to(const struct sgp_node *node)
+{
+    for (uint32_t i = node->out_count; i < node->link_count; i++)
+        if (sgp_core_peer_active(&node->links[i]) && node->links[i].promise != SGP_ROUND_NONE)
+            return true;
+    return false;
+}
+
+bool sgp_core_gathers(const struct sgp_node *node)
+{
+    return node->leaving.wanted && node->state != SGP_NODE_DRAINING;
+}
+
+/* Whether it goes with what it has: with its due, or since more does not come. One that has nothing
+ * waits for something. */
+static bool has_gathered(const struct sgp_node *node)
+{
+    double weight = node->weight + sgp_core_held(node);
+    bool over = node->paused || node->state == SGP_NODE_JOINING || node->stage == SGP_STAGE_END ||
+                node->now >= node->leaving.gather_until || !is_given_to(node);
+    return weight >= 1 + node->covered || (over && weight > 0);
+}
+
+/* At the end of a round, or in a pause, one who wants to leave does. One whose bequest is on its way, or
+ * has come, is beyond that. */
 bool sgp_core_leaves_now(struct sgp_node *node)
 {
     if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING)
         return false;
+    if (!has_gathered(node) && !node->leaving.left && sgp_core_bequest(node) == NULL)
+        return false;
+    node->leaving.since = node->now;
     node->leaving.until = node->now + SGP_LINGER_NS;
     node->again = true;
     sgp_core_enter(node, SGP_STAGE_IDLE);
@@ -73,13 +103,21 @@ bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *l
 }
 
 /* The link over which the bequest is owed, or NULL. */
-struct sgp_core_link *sgp_core_bequest(struct sgp_node *node)
+struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
         if (node->links[i].owed.exists && node->links[i].owed.share.bequest > 0)
             return &node->links[i];
     return NULL;
+}
+
+/* Whether what is owed over this link goes to the heir beside the bequest. Until that is settled the target
+ * is not spoken to: the heir may answer for it already. */
+bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->direction == SGP_OUT && link->owed.exists && link->owed.share.bequest <= 0 &&
+           sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
 }
 
 /* STOP while leaving: one who has handed nothing over yet stays a member; else the record says that it
@@ -99,7 +137,18 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.patience = node->now + SGP_DRAIN_NS;
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed.share.weight;
-    node->surplus = 0; /* it went with the bequest */
+    node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
+    node->surplus = node->covered = 0; /* it went with the bequest, as did all that follows */
+    node->account_count = node->debt_count = 0;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_owed *owed = &node->links[i].owed;
+        if (!sgp_core_is_pledged(node, &node->links[i]))
+            continue;
+        if (owed->slot != SGP_SLOT_NONE)
+            node->snapshot_users[owed->slot]--;
+        owed->exists = false;
+        sgp_core_touch(node, &node->links[i]);
+    }
 }
 
 /* End the payloads that are still under way: they would be refused, and over a thin link, or from one
@@ -124,20 +173,52 @@ static bool is_quiet(const struct sgp_node *node)
     return node->now >= node->leaving.until;
 }
 
+/* When one that is owed something, and cannot be reached, has been silent for so long that the heir shall
+ * see to it. */
+static sgp_time gives_up_at(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool out_of_reach = link->state != SGP_LINK_UP && !link->owed.publishing;
+    sgp_time heard = link->heard != SGP_TIME_NEVER ? link->heard : node->leaving.since;
+    return out_of_reach ? heard + sgp_core_silence(link) : SGP_TIME_NEVER;
+}
+
+bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->owed.exists &&
+           (link->owed.share.bequest > 0 || gives_up_at(node, link) > node->now);
+}
+
+static bool awaits_any(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (sgp_core_awaits_owed(node, &node->links[i]))
+            return true;
+    return false;
+}
+
+/* The next time that one is given up. */
+static sgp_time next_given_up(const struct sgp_node *node)
+{
+    sgp_time first = SGP_TIME_NEVER;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        sgp_time at = link->owed.exists ? gives_up_at(node, link) : SGP_TIME_NEVER;
+        if (at > node->now && at < first)
+            first = at;
+    }
+    return first;
+}
+
 sgp_time sgp_core_leave_deadline(const struct sgp_node *node)
 {
+    if (sgp_core_gathers(node) && node->leaving.gather_until > node->now)
+        return node->leaving.gather_until;
+    if (sgp_core_has_gone(node) && !node->leaving.left && !node->drained)
+        return next_given_up(node);
     if (!node->leaving.left || node->drained)
         return SGP_TIME_NEVER;
     sgp_time at = node->leaving.until > node->now ? node->leaving.until : node->leaving.patience;
     return at > node->now ? at : SGP_TIME_NEVER;
-}
-
-static bool owes_anything(const struct sgp_node *node)
-{
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->links[i].owed.exists)
-            return true;
-    return false;
 }
 
 static bool may_inherit(const struct sgp_core_link *link)
@@ -173,7 +254,7 @@ static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_l
 {
     const struct sgp_owed *owed = &link->owed;
     bool is_not_there = link->state == SGP_LINK_UP && !owed->sent; /* its greeting said so */
-    if (!owed->exists || owed->publishing || owed->lost)
+    if (!owed->exists || owed->publishing || owed->lost || link->disputed != 0)
         return false;
     if (owed->share.bequest > 0)
         return (is_not_there || !node->leaving.sent) && !may_inherit(link);
@@ -202,38 +283,44 @@ void sgp_core_hand_over(struct sgp_node *node)
         return;
     }
     take_back_in_vain(node);
-    if (owes_anything(node) || sgp_core_seeks(node))
+    if (awaits_any(node) || sgp_core_seeks(node))
         return;
     struct sgp_core_link *heir = choose_heir(node);
     if (heir == NULL || !sgp_core_covers(node, heir->credit, node->leaving.round))
         return;
     node->leaving.sent = false;
-    if (sgp_core_give_all(node, heir, node->leaving.round, 1 + node->surplus) &&
-        node->publish_slot != SGP_SLOT_NONE)
-        sgp_core_enter(node, SGP_STAGE_PUBLISHING);
+    if (!sgp_core_give_all(node, heir, node->leaving.round))
+        return;
+    sgp_core_enter(node, SGP_STAGE_PUBLISHING);
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->links[i].connection != 0 && sgp_core_is_pledged(node, &node->links[i]))
+            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 
 /* ---- the heir ---- */
 
-void sgp_core_inherit(struct sgp_node *node, const struct sgp_core_link *link)
+void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
 {
-    /* within what the bequest of this node could say */
-    node->surplus = fmin(node->surplus + link->incoming.bequest, (double)SGP_NODES_MAX - 1);
+    const struct sgp_share *share = &link->incoming;
+    node->surplus = fmin(node->surplus + share->bequest, (double)SGP_NODES_MAX - 1);
+    node->covered = fmin(node->covered + fmin(share->bequest, share->weight), node->surplus);
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
     note->link.direction = link->direction;
     note->factor = link->incoming.weight;
+    sgp_core_enforce(node, link);
 }
 
 void sgp_core_dissolve(struct sgp_node *node)
 {
     double spare = node->weight - SGP_STARVING * node->config.weight_least;
-    double off = fmin(node->surplus, fmin(node->weight / 2, spare));
+    double off = fmin(node->covered, fmin(node->weight / 2, spare));
     if (!(off > 0))
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->factor = (node->weight - off) / node->weight;
     node->weight -= off;
     node->surplus -= off;
+    node->covered -= off;
     node->unrecorded = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
     note->factor = off;

@@ -281,6 +281,8 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->owed.sent = false;
     link->ended_told = false;
     link->declined = false;
+    link->handed = link->handed_at = 0;
+    sgp_core_unstage(node, link);
     link->filling = false;
     sgp_core_unreserve(node, link);
     sgp_core_estimate_down(node, link);
@@ -335,6 +337,10 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     link->redial = SGP_TIME_NEVER;
     if (link->direction == SGP_IN)
         return;
+    if (sgp_core_is_pledged(node, link)) {
+        sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
+        return;
+    }
     struct sgp_message *message = sgp_core_send(node, link, SGP_HELLO);
     message->hello = (struct sgp_hello){
         .source = node->config.topology->nodes[node->config.self].name,
@@ -469,6 +475,8 @@ void sgp_core_hello(
         return;
     }
     if (link->lineage != hello->lineage) { /* it has forgotten its past; its numbers start again */
+        link->former_lineage = link->lineage;
+        link->former_accepted = link->accepted;
         link->lineage = hello->lineage;
         link->accepted = 0;
         node->unrecorded = true;
@@ -493,10 +501,18 @@ void sgp_core_welcome(
     if (!trains_the_same(node, link, &welcome->fingerprint))
         return;
     bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
+    const struct sgp_owed *owed = &link->owed;
+    if (link->disputed == welcome->lineage)
+        link->disputed = 0;
+    else if (forgot && owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
+        link->disputed = link->lineage;
+    else if (forgot)
+        (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->lineage != welcome->lineage;
     link->lineage = welcome->lineage;
     greeted(node, link);
-    sgp_core_settle(node, link, welcome->accepted, forgot);
+    if (link->disputed == 0)
+        sgp_core_settle(node, link, welcome->accepted, forgot);
 }
 
 /* ---- time ---- */
@@ -504,7 +520,8 @@ void sgp_core_welcome(
 /* A finished node goes on dialling: who comes back wants to hear of the end, and of the model. */
 static bool wants_connection(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return (!node->drained && !link->retired) || link->owed.exists;
+    bool wants = (!node->drained && !link->retired) || link->owed.exists;
+    return wants && !sgp_core_is_pledged(node, link);
 }
 
 /* An edge that is gone from the file and over which nothing is left to settle. */

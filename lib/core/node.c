@@ -58,7 +58,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     struct sgp_node *node = calloc(1, sizeof(*node));
     if (node == NULL)
         return -ENOMEM;
-    int code = lay_out(node, config);
+    node->accounts = calloc(SGP_ACCOUNTS_MAX, sizeof(*node->accounts));
+    int code = node->accounts != NULL ? lay_out(node, config) : -ENOMEM;
     if (code < 0) {
         sgp_node_destroy(node);
         return code;
@@ -71,6 +72,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->ends = config->rounds;
     node->stop = SGP_ROUND_NONE;
     node->weight = 1;
+    node->members_most = config->topology->node_count;
     node->publish_slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
     node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
@@ -96,6 +98,7 @@ void sgp_node_destroy(struct sgp_node *node)
     struct sgp_layout layout = {.links = NULL};
     sgp_core_swap_layout(node, &layout);
     sgp_core_layout_finish(&layout);
+    free(node->accounts);
     free(node);
 }
 
@@ -183,13 +186,14 @@ void sgp_core_message(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
 {
     bool greeting = message->type == SGP_HELLO || message->type == SGP_WELCOME;
-    bool incoming =
-        message->type == SGP_HELLO || message->type == SGP_SHARE || message->type == SGP_ESTIMATE;
+    bool incoming = message->type == SGP_HELLO || message->type == SGP_SHARE ||
+                    message->type == SGP_ESTIMATE || message->type == SGP_BEQUEATH;
     bool outgoing = message->type == SGP_WELCOME || message->type == SGP_CREDIT ||
-                    message->type == SGP_ACK || message->type == SGP_ASK;
+                    message->type == SGP_ACK || message->type == SGP_ASK ||
+                    message->type == SGP_ANSWER;
     bool up = link->state == SGP_LINK_UP;
     if ((incoming && link->direction != SGP_IN) || (outgoing && link->direction != SGP_OUT) ||
-        (message->type != SGP_GOODBYE && greeting == up)) {
+        (message->type != SGP_GOODBYE && greeting == up) || message->type == SGP_INQUIRE) {
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
         return;
     }
@@ -226,6 +230,14 @@ void sgp_core_message(
         break;
     case SGP_ESTIMATE:
         sgp_core_estimate(node, link, &message->estimate);
+        break;
+    case SGP_BEQUEATH:
+        sgp_core_stage(node, link, &message->bequeath);
+        break;
+    case SGP_ANSWER:
+        sgp_core_staged(node, link, &message->answer);
+        break;
+    case SGP_INQUIRE: /* comes on a connection of its own */
         break;
     }
 }
@@ -306,6 +318,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     case SGP_EVENT_SKETCHED:
         sgp_core_sketched(node, event->sketch);
         break;
+    case SGP_EVENT_ANSWER:
+        sgp_core_answered(node, event->message);
+        break;
     case SGP_EVENT_ENOUGH:
         sgp_core_enough(node);
         break;
@@ -339,6 +354,8 @@ void sgp_node_step(
     sgp_core_watch(node);
     sgp_core_seek(node);
     sgp_core_advance(node);
+    sgp_core_inquire(node);
+    sgp_core_hand_accounts(node);
     sgp_core_send_owed(node);
     sgp_core_hand_out(node);
     sgp_core_grant(node);
@@ -352,7 +369,7 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
 {
     if (node->again)
         return node->now;
-    sgp_time least = sgp_core_leave_deadline(node);
+    sgp_time least = sgp_core_leave_deadline(node), inquiry = sgp_core_inquiry_deadline(node);
     bool drains = node->state == SGP_NODE_DRAINING && !node->drained && !sgp_core_computes(node);
     if (drains && (!sgp_core_has_gone(node) || node->leaving.stopped))
         least = node->drain_until;
@@ -365,5 +382,6 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
         node->seeking.asked_until < least)
         least = node->seeking.asked_until;
     sgp_time due = sgp_core_due(node);
+    due = inquiry < due ? inquiry : due;
     return due < least ? due : least;
 }

@@ -3,6 +3,7 @@
 #include "core/core.h"
 
 #include <math.h>
+#include <string.h>
 
 void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
 {
@@ -16,8 +17,16 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->rounds = node->config.rounds;
     record->stop = node->stop;
     record->mixes = node->ending.mixes;
+    record->covered = node->covered;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
+    record->account_count = 0;
+    for (uint32_t i = 0; i < node->account_count; i++) {
+        if (node->accounts[i].stager != SGP_SLOT_NONE)
+            continue;
+        sgp_assert(record->account_count < record->account_capacity);
+        record->accounts[record->account_count++] = node->accounts[i].account;
+    }
     record->link_count = node->link_count;
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
@@ -46,7 +55,7 @@ bool sgp_node_record_changed(const struct sgp_node *node)
 
 /* Not more than a fleet of the greatest size can have. That the file has fewer nodes now says nothing:
  * it may have shrunk, and what those who left bequeathed may not be dissolved yet. */
-#define WEIGHT_MAX (SGP_WEIGHT_PER_NODE * SGP_NODES_MAX)
+#define WEIGHT_MAX (4.0 * SGP_NODES_MAX)
 #define MEMBERS_MAX ((double)SGP_NODES_MAX)
 
 static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
@@ -61,6 +70,17 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
            (link->owes ? link->out && link->number > 0 && owed : nothing);
 }
 
+static bool account_is_sound(const struct sgp_account *account)
+{
+    bool debt = account->kind == SGP_ACCOUNT_DEBT;
+    bool named = memchr(account->source, '\0', SGP_NAME_BYTES) != NULL &&
+                 memchr(account->target, '\0', SGP_NAME_BYTES) != NULL;
+    return named && (debt || account->kind == SGP_ACCOUNT_ACCEPTED) &&
+           account->source_lineage != 0 && account->target_lineage != 0 &&
+           (debt ? account->number > 0 && account->weight >= 0 && account->weight <= WEIGHT_MAX
+                 : account->weight == 0);
+}
+
 bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
@@ -68,8 +88,14 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
         !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < 0 ||
         record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
         record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
-        (record->left && !record->leaving) || record->link_count > record->link_capacity)
+        !(record->covered >= 0 && record->covered <= record->surplus) ||
+        (record->left && !record->leaving) || record->link_count > record->link_capacity ||
+        record->account_count > record->account_capacity ||
+        record->account_count > SGP_ACCOUNTS_MAX)
         return false;
+    for (uint32_t i = 0; i < record->account_count; i++)
+        if (!account_is_sound(&record->accounts[i]))
+            return false;
     for (uint32_t i = 0; i < record->link_count; i++) {
         const struct sgp_record_link *link = &record->links[i];
         if (!link_is_sound(link, node_count))
@@ -120,10 +146,13 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         node->stop = record->stop;
         node->ending.mixes = record->mixes;
     }
+    node->covered = record->covered;
+    node->members_most = fmax(node->members_most, ceil(record->weight));
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;
     for (uint32_t i = 0; i < record->link_count; i++)
         restore_link(node, &record->links[i]);
+    sgp_core_restore_accounts(node, record);
 }
 
 /* ---- the first round of a restored node ---- */

@@ -116,6 +116,7 @@ static void settle_former(struct sgp_node *node, const struct sgp_reload *reload
                  strcmp(former[link->peer].address, now[peer].address) != 0)
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     }
+    sgp_core_move_accounts(node, reload->change.topology, reload->index);
 }
 
 /* Put a link that survives into its place among those of the new file. */
@@ -175,6 +176,8 @@ void sgp_node_reload(
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
     node->config.weight_least = reload->change.weight_least;
+    if (reload->change.topology->node_count > node->members_most)
+        node->members_most = reload->change.topology->node_count;
     node->config.fingerprint.topology = reload->change.topology->digest;
     sgp_core_swap_layout(node, &reload->layout);
     move_slots(node, &reload->layout, reload->index);

@@ -79,6 +79,7 @@ static struct sgp_facts facts_of(const struct sgp_node *node)
         .drained = node->drained,
         .leaving = node->leaving.wanted,
         .left = node->leaving.left,
+        .pledges = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL,
         .chooses = sgp_core_chooses(node, from),
         .heir = node->leaving.heir,
         .bequest_round = node->leaving.round,
@@ -110,8 +111,9 @@ void sgp_core_notice(struct sgp_node *node)
     struct sgp_facts facts = facts_of(node), *former = &node->roster.facts;
     bool all = facts.state != former->state || facts.drained != former->drained ||
                facts.leaving != former->leaving || facts.left != former->left ||
-               facts.chooses != former->chooses || facts.heir != former->heir ||
-               facts.bequest_round != former->bequest_round || facts.last != former->last;
+               facts.pledges != former->pledges || facts.chooses != former->chooses ||
+               facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
+               facts.last != former->last;
     bool turned = facts.from != former->from;
     if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
         sgp_core_touch_all(node);

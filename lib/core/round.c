@@ -168,7 +168,8 @@ static void end(struct sgp_node *node)
 {
     if (sgp_core_leaves_now(node))
         return;
-    if (node->round >= sgp_core_last(node) && !awaits_acknowledgement(node)) {
+    if (node->round >= sgp_core_last(node) && !awaits_acknowledgement(node) &&
+        !sgp_core_gathers(node)) {
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
         sgp_core_dissolve(node);
         if (sgp_core_agrees(node))

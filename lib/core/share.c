@@ -130,16 +130,30 @@ void sgp_core_grant(struct sgp_node *node)
 
 /* ---- accepting ---- */
 
+/* What of weight one node can have: that of all members that its files have named. Honest faults add
+ * little: a restart without a ledger mints some, and others may know of members that this one does not. */
+double sgp_core_weight_most(const struct sgp_node *node)
+{
+    return node->members_most + SGP_WEIGHT_SLACK;
+}
+
+/* A bequest is all that its source has, and that is more than nothing. */
+static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share *share)
+{
+    bool amount =
+        isfinite(share->bequest) && share->bequest >= 0 && share->bequest <= node->members_most;
+    bool beside = share->fraction == 1 && share->weight > 0;
+    return amount && (beside || share->bequest <= 0);
+}
+
 static bool share_is_sound(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
     bool empty = share->fraction == 0;
     bool amount = isfinite(share->fraction) && share->fraction >= 0 && share->fraction <= 1 &&
                   isfinite(share->weight) && share->weight >= 0 &&
-                  share->weight <= SGP_WEIGHT_PER_NODE * node->config.topology->node_count &&
-                  (!empty || share->weight == 0) && isfinite(share->bequest) &&
-                  share->bequest >= 0 &&
-                  share->bequest <= (double)node->config.topology->node_count;
+                  share->weight <= sgp_core_weight_most(node) && (!empty || share->weight == 0) &&
+                  bequest_is_sound(node, share);
     bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
                  share->slice.first <= node->config.parameters - share->slice.count &&
                  share->payload_bytes == (empty ? 0 : 4 * share->slice.count);
@@ -175,22 +189,23 @@ void sgp_core_share(
 }
 
 /* Every share may be sound and their sum absurd: what this node gives would be refused elsewhere, and in
- * the end its record at its next start. What it inherited may be of a larger fleet. */
-static bool has_room(const struct sgp_node *node, const struct sgp_share *share)
+ * the end its record at its next start. */
+static bool has_room(const struct sgp_node *node, uint32_t peer, const struct sgp_share *share)
 {
-    double most = SGP_WEIGHT_PER_NODE * node->config.topology->node_count + node->surplus;
     double own = node->weight + sgp_core_held(node) + sgp_core_owed(node);
-    return share->weight == 0 ||
-           own + share->weight <= fmin(most, SGP_WEIGHT_PER_NODE * SGP_NODES_MAX);
+    if (share->bequest > 0)
+        own += sgp_core_staged_debts(node, peer);
+    return share->weight == 0 || own + share->weight <= sgp_core_weight_most(node);
 }
 
-static enum sgp_reason judge(const struct sgp_node *node, const struct sgp_share *share, int code)
+static enum sgp_reason judge(
+    const struct sgp_node *node, uint32_t peer, const struct sgp_share *share, int code)
 {
     if (code != 0)
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
-    return has_room(node, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
+    return has_room(node, peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
 
 static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
@@ -218,7 +233,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
     link->trickles = false;
     node->thin = 2 * (node->now - link->filling_since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->receives[link->slot];
-    enum sgp_reason reason = judge(node, &link->incoming, code);
+    enum sgp_reason reason = judge(node, link->peer, &link->incoming, code);
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
         acknowledge(node, link, reason);
@@ -301,7 +316,7 @@ double sgp_core_owed(const struct sgp_node *node)
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
         if (node->links[i].owed.exists)
             owed += node->links[i].owed.share.weight;
-    return owed;
+    return owed + sgp_core_debts(node);
 }
 
 /* Send what is owed, ready and covered by a credit: fresh shares and those of a lost connection. */
@@ -313,11 +328,13 @@ void sgp_core_send_owed(struct sgp_node *node)
         bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
                      link->state == SGP_LINK_UP && link->pulse.state != SGP_NODE_DRAINING &&
-                     sgp_core_covers(node, link->credit, link->owed.share.round) && !handing;
-        if (!ready)
+                     sgp_core_covers(node, link->credit, link->owed.share.round) && !handing &&
+                     link->disputed == 0;
+        bool bequest = link->owed.share.bequest > 0;
+        if (!ready || (bequest && !sgp_core_has_handed(node, link)))
             continue;
-        link->owed.sent = true;
-        node->leaving.sent = node->leaving.sent || link->owed.share.bequest > 0;
+        link->owed.sent = link->owed.told = true;
+        node->leaving.sent = node->leaving.sent || bequest;
         link->credit = SGP_ROUND_NONE;
         struct sgp_message *message = sgp_core_send(node, link, SGP_SHARE);
         message->share = link->owed.share;
@@ -335,7 +352,7 @@ void sgp_core_credit(
 
 /* ---- settling ---- */
 
-static void accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
+void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->owed.share.bequest > 0)
         sgp_core_bequest_accepted(node, link);
@@ -347,7 +364,7 @@ static void accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
 
 /* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
  * estimate: x follows w. With no weight left there is no estimate to follow. */
-static void grow(struct sgp_node *node, double weight)
+void sgp_core_grow(struct sgp_node *node, double weight)
 {
     if (node->weight > 0 && weight > 0) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
@@ -368,7 +385,7 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
         effect->factor = owed->share.fraction;
         effect->slice = owed->share.slice;
     } else if (owed->lost) {
-        grow(node, owed->share.weight);
+        sgp_core_grow(node, owed->share.weight);
     }
     sgp_core_touch(node, link);
     node->unrecorded = true;
@@ -385,7 +402,7 @@ void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struc
     if (!link->owed.exists || !link->owed.sent || ack->number != link->owed.share.number)
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     else if (ack->reason == SGP_REASON_NONE)
-        accepted_by_peer(node, link);
+        sgp_core_accepted_by_peer(node, link);
     else {
         link->declined = link->owed.share.bequest > 0;
         sgp_core_take_back(node, link, ack->reason);
@@ -403,7 +420,7 @@ void sgp_core_settle(
     if (forgot)
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else if (accepted >= link->owed.share.number)
-        accepted_by_peer(node, link);
+        sgp_core_accepted_by_peer(node, link);
     else if (link->owed.lost)
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
 }

@@ -20,6 +20,7 @@ static const char *const event_words[] = {
     [SGP_EVENT_ABSORBED] = "absorbed",
     [SGP_EVENT_RESTORED] = "restored",
     [SGP_EVENT_SKETCHED] = "sketched",
+    [SGP_EVENT_ANSWER] = "answer",
     [SGP_EVENT_ENOUGH] = "enough",
     [SGP_EVENT_PAUSE] = "pause",
     [SGP_EVENT_RESUME] = "resume",
@@ -40,6 +41,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_ADOPT] = "adopt",
     [SGP_EFFECT_SCALE] = "scale",
     [SGP_EFFECT_SKETCH] = "sketch",
+    [SGP_EFFECT_INQUIRE] = "inquire",
 };
 
 /* A line under construction; once full it stays as it is. */
@@ -71,7 +73,7 @@ static void add_effect(
         add(text, ":%s", sgp_note_name(effect->note));
     if (effect->type == SGP_EFFECT_SEND)
         add(text, ":%s", sgp_message_type_name(effect->message.type));
-    bool on_link = effect->type <= SGP_EFFECT_RECEIVE;
+    bool on_link = effect->type <= SGP_EFFECT_RECEIVE || effect->type == SGP_EFFECT_INQUIRE;
     if (on_link)
         add(text, ":%s", nodes[effect->link.peer].name);
     if (effect->type == SGP_EFFECT_SEND && effect->message.type == SGP_SHARE)

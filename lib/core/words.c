@@ -31,6 +31,9 @@ const char *sgp_message_type_name(enum sgp_message_type type)
         [SGP_GOODBYE] = "goodbye",
         [SGP_ASK] = "ask",
         [SGP_ESTIMATE] = "estimate",
+        [SGP_BEQUEATH] = "bequeath",
+        [SGP_INQUIRE] = "inquire",
+        [SGP_ANSWER] = "answer",
     };
     return WORD(words, type);
 }
@@ -91,6 +94,8 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_TURNED_AWAY] = "turned_away",
         [SGP_NOTE_TRICKLES] = "trickles",
         [SGP_NOTE_OVERDUE] = "overdue",
+        [SGP_NOTE_DISPUTED] = "disputed",
+        [SGP_NOTE_SETTLED] = "settled",
     };
     return WORD(words, note);
 }
@@ -107,6 +112,7 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_ESTIMATE] = "estimate",
         [SGP_WAITING_HEIR] = "heir",
         [SGP_WAITING_END] = "end",
+        [SGP_WAITING_MASS] = "mass",
     };
     return WORD(words, waiting);
 }

@@ -83,12 +83,16 @@ static void dialled(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     sgp_sim_post(sim, &sim->hosts[source], &event);
 }
 
-/* Names are the topology's own, so only a goodbye's text must be pointed to its copy. */
+/* Names are mostly the topology's own; a goodbye's text and those of accounts are pointed to their copies. */
 static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sgp_wire_text *text)
 {
     if (!sim->options.through_wire) {
         if (flight->message.type == SGP_GOODBYE)
             flight->message.goodbye.text = (const char *)flight->tail;
+        if (flight->message.type == SGP_BEQUEATH) {
+            flight->message.bequeath.source = (const char *)flight->tail;
+            flight->message.bequeath.target = (const char *)flight->tail + SGP_NAME_BYTES;
+        }
         return true;
     }
     struct sgp_wire_header header;

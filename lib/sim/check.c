@@ -72,15 +72,72 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
             sim->host_count, total, how);
 }
 
-/* Weight that the target of a link has accepted while the source still owes it. */
+/* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
 static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out)
 {
     uint64_t number;
     double owed;
     (void)sgp_sim_link_account(source, out, &number, &owed);
-    double unseen = sim->links[out->other].accepted < number ? 0 : owed;
+    bool seen = sim->links[out->other].accepted < number && !source->handed;
+    double unseen = seen ? 0 : owed;
     sgp_sim_add(&sim->weight_unseen, unseen - out->weight_unseen);
     out->weight_unseen = unseen;
+}
+
+static void see_links(struct sgp_sim *sim, struct sgp_sim_host *source)
+{
+    for (uint32_t i = 0; i < source->out_count; i++)
+        see_link(sim, source, &sim->links[source->link_first + i]);
+}
+
+/* Whether the target of a debt has accepted the share. */
+static bool is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
+{
+    uint32_t source = (uint32_t)sgp_topology_find(sim->topology, debt->source);
+    uint32_t target = (uint32_t)sgp_topology_find(sim->topology, debt->target);
+    const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], source, SGP_IN);
+    bool present = debt->target_lineage == sim->hosts[target].lineage;
+    if (debt->source_lineage == sim->hosts[source].lineage)
+        return (present ? in->accepted : in->before) >= debt->number;
+    return debt->source_lineage == in->former_lineage && in->former >= debt->number;
+}
+
+static double unseen_debts(struct sgp_sim *sim, const struct sgp_sim_host *host)
+{
+    double unseen = 0;
+    for (uint32_t i = 0; i < sgp_node_debt_count(host->node); i++) {
+        const struct sgp_account *debt = sgp_node_debt(host->node, i);
+        unseen += host->handed || is_paid(sim, debt) ? debt->weight : 0;
+    }
+    return unseen;
+}
+
+/* The debts of all hosts: those who hold any are few. */
+static void see_debts(struct sgp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_sim_host *host = &sim->hosts[i];
+        if (sgp_node_debt_count(host->node) == 0 && host->debts_unseen <= 0)
+            continue;
+        double unseen = unseen_debts(sim, host);
+        sgp_sim_add(&sim->weight_unseen, unseen - host->debts_unseen);
+        host->debts_unseen = unseen;
+    }
+}
+
+/* An heir has accepted all that the source has, and answers for what that had accepted. */
+static void hand_over(struct sgp_sim *sim, struct sgp_sim_host *source, uint32_t heir)
+{
+    source->handed = true;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        const struct sgp_sim_host *host = &sim->hosts[i];
+        for (uint32_t j = host->out_count; j < host->link_count; j++) {
+            struct sgp_sim_link *in = &sim->links[host->link_first + j];
+            in->holder = in->holder == source->index ? heir : in->holder;
+            in->before_holder = in->before_holder == source->index ? heir : in->before_holder;
+        }
+    }
+    see_links(sim, source);
 }
 
 /* The target has accepted a share: it must be the one announced last, and none before it. From now
@@ -98,11 +155,16 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
             sgp_sim_name(sim, source->index), (unsigned long long)in->accepted,
             (unsigned long long)share->number);
     in->accepted = number;
+    in->holder = target->index;
     struct sgp_sim_link *out = &sim->links[in->other];
     out->snapshot = connection->snapshot;
     out->fraction = (double)(float)share->fraction;
     out->life = source->life;
     sim->summary.shares++;
+    if (share->bequest > 0) {
+        sim->bequeathed += fmin(share->bequest, share->weight);
+        hand_over(sim, source, target->index);
+    }
     if (share->payload_bytes == 0) {
         sim->summary.shares_empty++;
         return;
@@ -134,10 +196,11 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     uint64_t number;
     double owed;
     (void)sgp_sim_link_account(host, link, &number, &owed);
-    if (number == 0) /* nothing yet from this lineage of the source */
-        link->accepted = 0;
-    if (number == link->accepted)
+    if (number < link->said) /* nothing yet from this lineage of the source */
+        link->said = link->accepted = number;
+    if (number == link->said)
         return;
+    link->said = number;
     accept(sim, host, link, number, event->connection);
     see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
 }
@@ -145,12 +208,18 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
 void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     const struct sgp_event *event, const struct sgp_node_status *status)
 {
+    bool of_link = event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD;
+    bool settled =
+        !of_link && status->weight_in_flight < host->weight_in_flight; /* by others' word */
     sgp_sim_add(&sim->weight, status->weight - host->weight);
     sgp_sim_add(&sim->weight_in_flight, status->weight_in_flight - host->weight_in_flight);
     host->weight = status->weight;
     host->weight_in_flight = status->weight_in_flight;
-    if (event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD)
+    if (of_link)
         check_link(sim, host, &event->link);
+    if (host->handed || settled)
+        see_links(sim, host);
+    see_debts(sim);
     if (!(status->weight >= 0 && status->weight_in_flight >= 0))
         sgp_sim_fail(sim, SGP_E_STATE, "%s has weight %.17g and %.17g in flight",
             sgp_sim_name(sim, host->index), status->weight, status->weight_in_flight);
@@ -195,17 +264,15 @@ static double count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source)
     for (uint32_t i = sgp_node_next_owing(source->node, 0); i < sgp_node_link_count(source->node);
          i = sgp_node_next_owing(source->node, i + 1)) {
         struct sgp_peer_status here;
-        uint64_t accepted;
-        double none;
         sgp_node_link_status(source->node, i, &here);
         const struct sgp_sim_link *out =
             sgp_sim_link_of(source, source->file->hosts[here.peer], SGP_OUT);
-        (void)sgp_sim_link_account(
-            &sim->hosts[out->peer], &sim->links[out->other], &accepted, &none);
-        if (accepted < here.last_number)
+        if (sim->links[out->other].accepted < here.last_number && !source->handed)
             sum += here.weight_owed;
     }
-    return sum;
+    struct sgp_node_status status;
+    sgp_node_status(source->node, &status);
+    return sum + status.weight_debts - unseen_debts(sim, source);
 }
 
 static void count_vector(
@@ -289,7 +356,7 @@ static void owe_again(struct sgp_sim *sim, struct sgp_sim_link *in)
 {
     struct sgp_sim_link *out = &sim->links[in->other];
     struct sgp_sim_host *source = &sim->hosts[in->peer];
-    in->accepted = 0;
+    in->accepted = in->former = 0;
     if (out->weight_unseen <= 0)
         return;
     sgp_sim_add(&sim->weight_unseen, -out->weight_unseen);
@@ -304,18 +371,80 @@ static void owe_again(struct sgp_sim *sim, struct sgp_sim_link *in)
 
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        const struct sgp_sim_host *target = &sim->hosts[i];
+        for (uint32_t j = target->out_count; j < target->link_count; j++) {
+            struct sgp_sim_link *in = &sim->links[target->link_first + j];
+            in->before = in->before_holder == host->index ? 0 : in->before;
+            if (in->holder == host->index)
+                owe_again(sim, in);
+        }
+    }
     for (uint32_t i = 0; i < host->link_count; i++) {
         struct sgp_sim_link *link = &sim->links[host->link_first + i];
-        if (i >= host->out_count) {
-            owe_again(sim, link);
-            continue;
-        }
+        link->said = 0;
         sgp_sim_add(&sim->weight_unseen, -link->weight_unseen);
         link->weight_unseen = 0;
+        if (i < host->out_count) /* its numbers start again */
+            sim->links[link->other].accepted = sim->links[link->other].former = 0;
     }
+    host->handed = false;
+    see_debts(sim);
     sgp_sim_add(&sim->weight, 1 - host->weight);
     sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
     host->weight = 1;
     host->weight_in_flight = 0;
     sim->expected = sgp_sim_weight(sim);
+}
+
+void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage)
+{
+    for (uint32_t i = 0; i < host->link_count; i++) {
+        struct sgp_sim_link *link = &sim->links[host->link_first + i];
+        link->said = 0;
+        if (i >= host->out_count) {
+            link->before = link->accepted;
+            link->before_holder = link->holder;
+            continue;
+        }
+        struct sgp_sim_link *in = &sim->links[link->other];
+        in->former = in->accepted;
+        in->former_lineage = former_lineage;
+        in->accepted = 0;
+    }
+    host->handed = false;
+    see_links(sim, host);
+    see_debts(sim);
+    sgp_sim_add(&sim->weight, 1 - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
+    host->weight = 1;
+    host->weight_in_flight = 0;
+    sim->expected += 1;
+}
+
+void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note)
+{
+    struct sgp_sim *sim = host->sim;
+    const struct sgp_sim_link *out =
+        sgp_sim_link_of(host, host->file->hosts[note->link.peer], SGP_OUT);
+    const struct sgp_sim_link *in = &sim->links[out->other];
+    uint64_t number;
+    double owed, fraction = (double)(float)note->factor;
+    (void)sgp_sim_link_account(host, out, &number, &owed);
+    if (note->slot == SGP_SLOT_NONE || in->accepted >= number)
+        return;
+    host->outstanding[note->slot] -= fraction;
+    const float *snapshot = host->snapshots + note->slot * sim->options.dimension;
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] -= fraction * (double)snapshot[c];
+}
+
+void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight)
+{
+    struct sgp_sim *sim = host->sim;
+    sim->expected -= weight;
+    sim->bequeathed -= weight;
+    if (sim->bequeathed < -SGP_SIM_MASS_SLACK * (double)sim->host_count)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s takes off weight %.17g that nobody has left to it",
+            sgp_sim_name(sim, host->index), -sim->bequeathed);
 }

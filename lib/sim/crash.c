@@ -83,6 +83,7 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         host->outstanding[i] = 0;
     memset(host->receives, 0, host->receive_count * sizeof *host->receives);
     host->tick_at = SGP_TIME_NEVER;
+    host->question.asked = false;
     bool left = host->diverged || host->drained;
     host->dead = true;
     host->diverged = host->drained = false;
@@ -99,19 +100,21 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     struct sgp_node *node;
     struct sgp_trainer *trainer;
     struct sgp_node_config config;
-    bool forgets = crash->forgets || host->record.lineage == 0; /* it had not begun: no record */
+    bool rejoins = host->record.left; /* its ledger was put aside */
+    bool forgets = !rejoins && (crash->forgets || host->record.lineage == 0); /* or had not begun */
+    uint64_t former_lineage = host->lineage;
     sgp_sim_take_file(host);
     sgp_sim_node_config(sim, host, &config);
-    if (forgets)
+    if (forgets || rejoins)
         config.lineage = sgp_random_next(&sim->random) | 1;
     else
         config.record = &host->record;
     for (uint32_t i = 0; i < host->record.link_count; i++)
         host->record.links[i].owed_kept = false; /* snapshots died with the process */
-    bool exact = !forgets && is_exact(host);
-    if (forgets)
+    bool exact = !forgets && !rejoins && is_exact(host);
+    if (forgets || rejoins)
         host->checkpoint.written = false;
-    config.seeks = !exact;
+    config.seeks = !exact && !rejoins;
     int status = sgp_node_create(&config, &node);
     if (status < 0)
         return status;
@@ -134,6 +137,8 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     host->dead = false;
     if (forgets)
         sgp_sim_check_forget(sim, host);
+    if (rejoins)
+        sgp_sim_check_rejoin(sim, host, former_lineage);
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);

@@ -39,7 +39,10 @@ static void note(void *context, const struct sgp_effect *effect)
         host->diverged = true;
         break;
     case SGP_NOTE_DISSOLVED:
-        sim->expected -= effect->factor;
+        sgp_sim_check_dissolve(host, effect->factor);
+        break;
+    case SGP_NOTE_DISPUTED:
+        sgp_sim_check_dispute(host, effect);
         break;
     case SGP_NOTE_DRAINED:
         host->drained = true;
@@ -66,6 +69,7 @@ static const struct sgp_driver_verbs verbs = {
     .adopt = sgp_sim_adopt,
     .scale = sgp_sim_scale,
     .sketch = sgp_sim_sketch,
+    .inquire = sgp_sim_inquire,
     .note = note,
 };
 
@@ -168,6 +172,17 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *l
     return 0;
 }
 
+/* Its record will be read. */
+static int make_mortal(struct sgp_sim_host *host)
+{
+    if (host->mortal)
+        return 0;
+    host->mortal = true;
+    host->record.account_capacity = SGP_ACCOUNTS_MAX;
+    host->record.accounts = calloc(SGP_ACCOUNTS_MAX, sizeof *host->record.accounts);
+    return host->record.accounts ? 0 : -ENOMEM;
+}
+
 static int create_hosts(struct sgp_sim *sim)
 {
     struct sgp_random lineages;
@@ -177,8 +192,10 @@ static int create_hosts(struct sgp_sim *sim)
         status = create_host(sim, i, &lineages);
     if (status < 0)
         return status;
-    for (uint32_t i = 0; i < sim->options.crash_count; i++)
-        sim->hosts[sim->options.crashes[i].node].mortal = true;
+    for (uint32_t i = 0; i < sim->options.crash_count && status == 0; i++)
+        status = make_mortal(&sim->hosts[sim->options.crashes[i].node]);
+    if (status < 0)
+        return status;
     for (uint32_t i = 0; i < sim->options.straggler_count; i++) {
         const struct sgp_sim_straggler *straggler = &sim->options.stragglers[i];
         sim->hosts[straggler->node].compute_factor = straggler->factor;
@@ -278,6 +295,7 @@ static void finish_host(struct sgp_sim_host *host)
     free(host->received);
     free(host->receives);
     free(host->record.links);
+    free(host->record.accounts);
     free(host->checkpoint.x);
 }
 

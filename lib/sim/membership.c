@@ -153,13 +153,14 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Append the peers that bear a mark; returns their number. */
-static uint32_t append_links(
-    struct sgp_sim *sim, uint32_t first, const struct peers *peers, unsigned char mark)
+static uint32_t append_links(struct sgp_sim *sim, uint32_t host, uint32_t first,
+    const struct peers *peers, unsigned char mark)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < peers->count; i++)
         if (peers->marks[peers->hosts[i]] & mark)
-            sim->links[first + count++] = (struct sgp_sim_link){.peer = peers->hosts[i]};
+            sim->links[first + count++] = (struct sgp_sim_link){
+                .peer = peers->hosts[i], .holder = host, .before_holder = host};
     return count;
 }
 
@@ -179,9 +180,9 @@ static int append_host(struct sgp_sim *sim, struct sgp_sim_host *host, struct pe
         sim->links = links;
     }
     host->link_first = *total;
-    host->out_count = append_links(sim, *total, peers, MARK_OUT);
+    host->out_count = append_links(sim, host->index, *total, peers, MARK_OUT);
     host->link_count =
-        host->out_count + append_links(sim, *total + host->out_count, peers, MARK_IN);
+        host->out_count + append_links(sim, host->index, *total + host->out_count, peers, MARK_IN);
     *total += host->link_count;
     for (uint32_t i = 0; i < peers->count; i++)
         peers->marks[peers->hosts[i]] = 0;
@@ -375,6 +376,16 @@ void sgp_sim_take_file(struct sgp_sim_host *host)
             record->weight += link.owed_weight;
     }
     record->link_count = kept;
+    kept = 0;
+    for (uint32_t i = 0; i < record->account_count; i++) {
+        const struct sgp_account *account = &record->accounts[i];
+        bool struck = account->kind == SGP_ACCOUNT_DEBT &&
+                      sgp_topology_find(next->topology, account->target) < 0;
+        record->weight += struck ? account->weight : 0;
+        if (!struck)
+            record->accounts[kept++] = *account;
+    }
+    record->account_count = kept;
     host->file = next;
     host->file_next = NULL;
     host->weight_least = next->weight_least[next->nodes[host->index]];

@@ -38,9 +38,15 @@ static void enqueue(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     sgp_sim_pipe_schedule(sim, connection, side);
 }
 
+static void copy_name(char to[SGP_NAME_BYTES], const char *from)
+{
+    memcpy(to, from, strlen(from) + 1);
+}
+
 /* A copy of the message that outlives the call: its frame, or itself with its text. */
 static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message *message)
 {
+    char names[2][SGP_NAME_BYTES] = {{0}};
     const void *tail = NULL;
     size_t bytes = 0;
     if (sim->options.through_wire) {
@@ -52,6 +58,11 @@ static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message
     } else if (message->type == SGP_GOODBYE) {
         tail = message->goodbye.text;
         bytes = strlen(message->goodbye.text) + 1;
+    } else if (message->type == SGP_BEQUEATH) {
+        copy_name(names[0], message->bequeath.source);
+        copy_name(names[1], message->bequeath.target);
+        tail = names;
+        bytes = sizeof names;
     }
     struct sgp_sim_flight *flight = calloc(1, sizeof *flight + bytes);
     if (!flight) {

@@ -172,9 +172,11 @@ static void host_entry(struct sgp_sim *sim, const struct sgp_queue_entry *entry,
         sgp_sim_rows_recount(sim);
     } else if (ready > sim->now) {
         /* What a process is told dies with it, and where there is none, the next one does not hear of it. */
-        bool heard = kind != SGP_SIM_COMMAND || !host->dead;
+        bool heard = (kind != SGP_SIM_COMMAND && kind != SGP_SIM_INQUIRED) || !host->dead;
         if (ready != SGP_TIME_NEVER && heard)
             sgp_sim_push(sim, ready, kind, detail, index);
+    } else if (kind == SGP_SIM_INQUIRED) {
+        sgp_sim_inquired(sim, host, detail);
     } else if (kind == SGP_SIM_JOB) {
         if (detail == host->life)
             sgp_sim_job_done(host);

@@ -6,6 +6,7 @@
  *   connection.c  connections, one per directed edge
  *   send.c     what leaves a host: messages and payloads
  *   arrive.c   what reaches one
+ *   inquire.c  questions, each on a connection of its own
  *   weather.c  which faults are on now
  *   compute.c  each host's queue of jobs, and what they do to the parameters
  *   membership.c  which topology file each host has, and new ones
@@ -35,6 +36,7 @@ enum sgp_sim_kind {
     SGP_SIM_RELOAD,     /* reload of the options */
     SGP_SIM_CHECKPOINT, /* host */
     SGP_SIM_LEAP,       /* host; its clock has leapt: what it waited for may be due */
+    SGP_SIM_INQUIRED,   /* host; detail: which of its questions; it reaches whom it was asked of */
     SGP_SIM_HALF_OPEN,  /* half-open link of the options */
     SGP_SIM_DIALLED,    /* connection */
     SGP_SIM_ARRIVAL,    /* connection; detail: the side that hears */
@@ -99,6 +101,14 @@ struct sgp_sim_file {
     double *weight_least; /* by node of the file */
 };
 
+struct sgp_sim_question { /* the one that a host asked last */
+    bool asked;
+    uint8_t serial;
+    uint32_t whom; /* host */
+    char source[SGP_NAME_BYTES], target[SGP_NAME_BYTES];
+    struct sgp_inquire inquire; /* whose names are these */
+};
+
 struct sgp_sim_host {
     struct sgp_sim *sim;
     uint32_t index;
@@ -126,6 +136,7 @@ struct sgp_sim_host {
     uint32_t ticks_here; /* ticks in a row without time passing, */
     sgp_time ticked_at;  /* the last of them then */
     sgp_time busy_until; /* its network card */
+    struct sgp_sim_question question;
 
     bool gone, diverged, drained, done;
     bool mortal;  /* it will crash: only then is its record ever read */
@@ -140,18 +151,24 @@ struct sgp_sim_host {
     sgp_round left; /* one past the last round that it completed */
 
     double weight, weight_in_flight; /* as last seen */
-    double guard;                    /* the least weight at which it may ever train */
+    double debts_unseen;             /* of its debts, those whose target had accepted them */
+    bool handed;  /* its heir has accepted its bequest: what it still owes is the heir's */
+    double guard; /* the least weight at which it may ever train */
 };
 
 /* One end of a directed edge of any file. */
 struct sgp_sim_link {
-    uint32_t peer;        /* host */
-    uint32_t other;       /* the same edge at the peer, an index of sim->links */
-    uint64_t accepted;    /* IN: number of the last accepted share */
-    double weight_unseen; /* OUT: accepted by the target while the source still owes it */
-    uint32_t snapshot;    /* OUT: of the share accepted last, */
-    double fraction;      /* its fraction, */
-    uint8_t life;         /* and the source's life */
+    uint32_t peer;     /* host */
+    uint32_t other;    /* the same edge at the peer, an index of sim->links */
+    uint64_t accepted; /* IN: number of the last accepted share of the source's lineage */
+    uint64_t said;     /* IN: the same, as the core said last */
+    uint64_t former, former_lineage; /* IN: the same, of the source's lineage before */
+    uint64_t before; /* IN: `accepted` when the target's process before the present one left */
+    uint32_t holder, before_holder; /* IN: who has what was accepted: the target, or its heir */
+    double weight_unseen;           /* OUT: accepted by the target while the source still owes it */
+    uint32_t snapshot;              /* OUT: of the share accepted last, */
+    double fraction;                /* its fraction, */
+    uint8_t life;                   /* and the source's life */
 };
 
 /* ---- the network ---- */
@@ -234,6 +251,8 @@ struct sgp_sim {
     float *lent;               /* a vector to exchange with trainers that absorb */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
+    double
+        bequeathed; /* what heirs may yet take off their weight: of each bequest, what came with it */
     double expected;  /* the total weight: the number of nodes, but for what was forgotten */
     double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
     double *rounding; /* per coordinate: what rounding has added */
@@ -313,6 +332,10 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
 void sgp_sim_network_entry(
     struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
 
+/* inquire.c */
+void sgp_sim_inquire(void *context, uint32_t peer, const struct sgp_inquire *question);
+void sgp_sim_inquired(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t serial);
+
 /* options.c */
 int sgp_sim_check_options(const struct sgp_topology *topology,
     const struct sgp_sim_options *options, struct sgp_error *error);
@@ -380,6 +403,12 @@ void sgp_sim_check_all(struct sgp_sim *sim);
 /* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
 void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* A host that has left is reborn as a new member. */
+void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
+/* An heir takes off weight that was left to it. */
+void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight);
+/* The core of a host has let go of the snapshot of a share that is in doubt. */
+void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note);
 /* A host is reborn without its record: its weight is gone, it has 1, and who owed it still does. */
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
 

@@ -155,6 +155,36 @@ static const struct sgp_field estimate_fields[] = {
     U64("payload_bytes", estimate.payload_bytes, 4, 4 * SGP_PARAMETERS_MAX),
 };
 
+static const struct sgp_field bequeath_fields[] = {
+    {
+        .name = "kind",
+        .kind = SGP_FIELD_U32,
+        PLACE(bequeath.kind),
+        .least = SGP_BEQUEATH_ACCEPTED,
+        .most = SGP_BEQUEATH_TOLD,
+    },
+    TEXT("source", bequeath.source, source, 1),
+    U64("source_lineage", bequeath.source_lineage, 1, UINT64_MAX),
+    TEXT("target", bequeath.target, target, 1),
+    U64("target_lineage", bequeath.target_lineage, 1, UINT64_MAX),
+    U64("number", bequeath.number, 0, UINT64_MAX),
+    REAL("weight", bequeath.weight, 0),
+};
+
+static const struct sgp_field inquire_fields[] = {
+    TEXT("source", inquire.source, source, 1),
+    U64("source_lineage", inquire.source_lineage, 1, UINT64_MAX),
+    TEXT("target", inquire.target, target, 1),
+    U64("target_lineage", inquire.target_lineage, 1, UINT64_MAX),
+    U64("number", inquire.number, 1, UINT64_MAX),
+};
+
+static const struct sgp_field answer_fields[] = {
+    BOOL("known", answer.known),
+    U64("lineage", answer.lineage, 0, UINT64_MAX),
+    U64("number", answer.number, 0, UINT64_MAX),
+};
+
 #define LIST(fields) (*ret_count = sizeof(fields) / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
@@ -183,6 +213,12 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
         return LIST(ask_fields);
     case SGP_ESTIMATE:
         return LIST(estimate_fields);
+    case SGP_BEQUEATH:
+        return LIST(bequeath_fields);
+    case SGP_INQUIRE:
+        return LIST(inquire_fields);
+    case SGP_ANSWER:
+        return LIST(answer_fields);
     default:
         return NULL;
     }

@@ -329,6 +329,18 @@ static void draw_links(struct campaign *campaign)
 
 /* ---- membership ---- */
 
+/* The machine of one that leaves may be started again, with its ledger put aside: a new member, while some
+ * still owe the one before. */
+static void draw_rejoin(struct campaign *campaign, uint32_t node)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    if (options->crash_count == CAMPAIGN_FAULTS_MAX || chance(campaign, 0.5))
+        return;
+    struct sgp_sim_crash *again = &campaign->crashes[options->crash_count++];
+    again->node = node;
+    span(campaign, &again->at, &again->back);
+}
+
 /* Some leave for good, in the middle of everything else that happens to them. */
 static void draw_leaving(struct campaign *campaign)
 {
@@ -340,6 +352,7 @@ static void draw_leaving(struct campaign *campaign)
         command(campaign, moment(campaign), node, SGP_EVENT_LEAVE);
         /* without an heir, or with one that went before it answered, it waits until it is stopped */
         command(campaign, campaign->window + CAMPAIGN_RECOVERY_NS, node, SGP_EVENT_STOP);
+        draw_rejoin(campaign, node);
     }
     lose_one(campaign);
 }

@@ -145,10 +145,10 @@ static bool run_plants(struct request *request)
     uint32_t tests = 0;
     bool good = true;
     for (struct campaign_plant *plant = campaign_plants; plant->name; plant++, tests++) {
-        bool found = find_bug(request, plant);
-        (void)printf("%s - %s is caught within %u seeds: %s\n", found ? "ok" : "not ok",
-            plant->name, PLANT_SEEDS, plant->summary);
-        good &= found;
+        bool right = find_bug(request, plant) != plant->harmless;
+        (void)printf("%s - %s %s %u seeds: %s\n", right ? "ok" : "not ok", plant->name,
+            plant->harmless ? "harms nobody in" : "is caught within", PLANT_SEEDS, plant->summary);
+        good &= right;
     }
     bool found = find_bug(request, NULL);
     (void)printf("%s - without a bug all %u seeds hold\n", found ? "not ok" : "ok", PLANT_SEEDS);

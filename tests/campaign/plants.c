@@ -1,5 +1,6 @@
 /* Bugs put in on purpose: verbs of our own in front of the simulator's, which do what a faulty node or
- * daemon would. The checkers must see each of them; the core knows nothing of this. */
+ * daemon would. The checkers must see each of them; the core knows nothing of this. What a hostile node
+ * does must harm nobody, so there they must see nothing. */
 #include "campaign.h"
 
 #include "core/core.h"
@@ -50,6 +51,17 @@ static void leak_credit(
         real->send(context, link, message, snapshot);
 }
 
+/* A hostile node: it says of ordinary shares that they are bequests, so that others shall dissolve mass. */
+static void lie(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct sgp_message copy = *message;
+    const struct sgp_sim_host *host = context;
+    if (message->type == SGP_SHARE && host->index == 0 && strikes(300))
+        copy.share.bequest = 3;
+    real->send(context, link, &copy, snapshot);
+}
+
 /* The record says nothing of what is owed: after a restart nobody takes it back. */
 static void owe_nothing(void *context, const struct sgp_node *node)
 {
@@ -97,6 +109,7 @@ static void begin(struct sgp_sim *sim)
 PUT(put_absorb, absorb, absorb_twice)
 PUT(put_acknowledge, receive, acknowledge_early)
 PUT(put_leak, send, leak_credit)
+PUT(put_lie, send, lie)
 PUT(put_owe, commit, owe_nothing)
 PUT(put_commit, commit, commit_once)
 
@@ -111,13 +124,14 @@ static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
 }
 
 struct campaign_plant campaign_plants[] = {
-    {"absorbed-twice", "a share counts twice", put_absorb},
-    {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge},
-    {"credit-leaked", "a credit is granted and never told", put_leak},
-    {"not-returned", "what a killed node owed does not come home", put_owe},
-    {"spent-twice", "a second restart begins from the record of the first", put_commit},
-    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded},
-    {NULL, NULL, NULL},
+    {"absorbed-twice", "a share counts twice", put_absorb, false},
+    {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false},
+    {"credit-leaked", "a credit is granted and never told", put_leak, false},
+    {"not-returned", "what a killed node owed does not come home", put_owe, false},
+    {"spent-twice", "a second restart begins from the record of the first", put_commit, false},
+    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false},
+    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true},
+    {NULL, NULL, NULL, false},
 };
 
 struct campaign_plant *campaign_plant_find(const char *name)

@@ -126,6 +126,31 @@ class Leave(FleetTest):
         self.assertEqual(code, 503)
         self.assertIn("ledger", os.listdir(f.nodes[0].directory))
 
+    def test_a_dead_neighbour_does_not_hold_it(self):
+        """n3 is owed something or not; either way its heir settles that when n3 is back."""
+        f = self.fleet(4, phases=RING, options=OPTIONS)
+        f.start()
+        self.all_train(f, range(4))
+        f.nodes[3].end(signal.SIGKILL)
+        body = self.leave(f, 2)
+        self.assertEqual(body["heir"], "n1")
+        self.assertGreaterEqual(body["owed"], 0)
+        f.nodes[3].start()
+        self.all_train(f, [0, 1, 3])
+        self.assertLessEqual(abs(self.weight_when_quiet(f, [0, 1, 3]) - 3), 1e-9)
+
+    def test_a_source_that_was_away_counts_nothing_twice(self):
+        """n3 is killed with a share for n2 on its way; n2 leaves, and comes back as a new member."""
+        f = self.fleet(4, phases=RING, options=OPTIONS)
+        f.start()
+        self.all_train(f, range(4))
+        f.nodes[3].end(signal.SIGKILL)
+        self.leave(f, 2)
+        f.nodes[2].start()
+        f.nodes[3].start()
+        self.all_train(f, range(4))
+        self.assertLessEqual(abs(self.weight_when_quiet(f, range(4)) - 4), 1e-9)
+
     def test_what_makes_no_sense_is_refused_with_the_reason(self):
         f = self.fleet(2, options=OPTIONS)
         f.start([0])

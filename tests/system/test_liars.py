@@ -71,7 +71,7 @@ class Strangers(Trio):
                 (peer.frame(peer.HELLO), "a body of 0 bytes; a message has 1 to 1024, a chunk none"),
                 (peer.frame(peer.CHUNK, payload=bytes((1 << 20) + 4))[:32], "a payload of 1048580 "
                  "bytes; a chunk has 4 to 1048576 and a multiple of 4, a message none"),
-                (peer.frame(10, b"\x90"), "frame type 10 is not known"),
+                (peer.frame(13, b"\x90"), "frame type 13 is not known"),
                 (peer.frame(peer.HELLO, b"\xc1"), "hello frame: the body is not an array of 18 to")):
             self.assertIn('reason="' + text, self.cut(data))
         self.assert_goes_on()
@@ -132,7 +132,10 @@ class Source(Trio):
     def test_shares_that_cannot_be(self):
         wire = "share frame: "
         for changes, reason in (
-                ({"weight": 12.5}, REASONS[3]),
+                ({"weight": 5.5}, REASONS[3]), # three members, and 2
+                ({"fraction": 0.0, "weight": 0.0, "payload_bytes": 0, "asks": False, "bequest": 3.0},
+                 REASONS[3]), # words, and no mass
+                ({"asks": False, "bequest": 1.0}, REASONS[3]), # half of what it has
                 ({"first": 1}, REASONS[3]),
                 ({"count": self.parameters + 1, "payload_bytes": 4 * self.parameters + 4}, REASONS[3]),
                 ({"round": 0}, "a share without a credit"),
@@ -310,9 +313,35 @@ class Target(Trio):
         n2, _ = self.shared()
         n2.close()
         self.welcome(lineage=100, state=peer.PAUSED)
-        self.fleet_.wait("the share to be back",
-                         lambda: self.node.peer("n2", "out")["shares_returned"] == 1)
         self.assertEqual(self.owed(), 0)
+        sock, _ = self.listener.accept() # what it was owed before: had it accepted that?
+        asked = Peer(sock=sock)
+        self.addCleanup(asked.close)
+        _, [source, _, target, lineage, _] = asked.receive(peer.INQUIRE)
+        self.assertEqual((source, target, lineage), ("n0", "n2", 99))
+        asked.send(peer.ANSWER, False, 100, 0)
+        self.fleet_.wait_log(0, "event=settled peer=n2 weight=") # n1 knows nothing either
+        self.assertIn("outcome=returned", self.node.log())
+        self.assert_goes_on()
+
+    def test_one_that_answers_for_the_target_before_is_believed(self):
+        n2, weight = self.shared()
+        n2.close()
+        self.welcome(lineage=100, state=peer.PAUSED)
+        sock, _ = self.listener.accept()
+        asked = Peer(sock=sock)
+        self.addCleanup(asked.close)
+        _, [_, _, _, _, number] = asked.receive(peer.INQUIRE)
+        asked.send(peer.ANSWER, True, 100, number)
+        self.fleet_.wait_log(0, "outcome=accepted")
+        self.assert_goes_on(2 - weight)
+
+    def test_a_question_is_answered_and_the_line_is_closed(self):
+        for source, target, known in (("n1", "n2", False), ("n9", "n0", False)):
+            stranger = self.connect()
+            stranger.send(peer.INQUIRE, source, 5, target, 6, 7)
+            kinds, [answer, _, _] = stranger.until_closed()
+            self.assertEqual((kinds, answer), ([peer.ANSWER], known))
         self.assert_goes_on()
 
     def test_an_acknowledgement_of_nothing(self):

@@ -216,7 +216,7 @@ static void end_job(struct fake *fake, const struct fake_job *job)
 {
     bool good = fake->code == 0;
     if (job->left) {
-        job->left(job->argument, fake->code, good ? "n1" : NULL, 1.25);
+        job->left(job->argument, fake->code, good ? "n1" : NULL, 1.25, 0.5);
     } else if (job->evaluated) {
         const struct sgp_evaluation evaluation = {.samples = 10, .loss = 0.25, .accuracy = 0.75};
         job->evaluated(job->argument, fake->code, good ? &evaluation : NULL, 17);

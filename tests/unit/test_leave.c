@@ -1,69 +1,5 @@
-/* Leaving for good by hand: what the leaver says, to whom it gives, what comes back, and what an heir
- * does with mass that is not its own. */
-#include "test_core_desk.h"
-
-/* n0 gives to n1 and n2, and hears of both. */
-static void open_three(struct desk *desk)
-{
-    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
-    const struct sgp_edge *edges[] = {both};
-    const uint32_t counts[] = {4};
-    struct sgp_topology *topology = topology_of(3, 1, edges, counts);
-    struct sgp_node_config config = config_of(topology);
-    config.weight_least = 1;
-    open_desk(desk, topology, config);
-    post_type(desk, SGP_EVENT_START);
-    for (uint32_t i = 1; i < 3; i++) {
-        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
-        greet_in(desk, i, pulse_at(0, 0), 80 + i);
-    }
-    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
-}
-
-/* ... has ended round 0 and is on its way out; n1 is the heir that it promises its mass to. */
-static void leave_in_round_one(struct desk *desk)
-{
-    open_three(desk);
-    post_type(desk, SGP_EVENT_LEAVE);
-    cr_assert(eq(int, status_of(desk).state, SGP_NODE_TRAINING), "the round is not over");
-    grant(desk, 1, 0);
-    grant(desk, 2, 0);
-    post_type(desk, SGP_EVENT_TRAINED);
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
-    acknowledge(desk, 1, 1, SGP_REASON_NONE);
-    acknowledge(desk, 2, 1, SGP_REASON_NONE);
-    for (uint32_t i = 1; i < 3; i++) {
-        say(desk, i, SGP_IN, share_of(1, 0, 1));
-        deliver(desk, i, 0);
-        const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
-        if (absorb != NULL)
-            post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
-    }
-    cr_assert(eq(int, status_of(desk).state, SGP_NODE_DRAINING));
-    cr_assert(status_of(desk).leaving);
-    cr_assert(eq(dbl, status_of(desk).weight, 1.5));
-    post_type(desk, SGP_EVENT_TICK);
-}
-
-static const struct sgp_share *bequest_to(const struct desk *desk, uint32_t peer)
-{
-    const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, peer);
-    return sent != NULL && sent->message.share.bequest > 0 ? &sent->message.share : NULL;
-}
-
-static void hand_over_to(struct desk *desk, uint32_t heir)
-{
-    grant(desk, heir, 0);
-    const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
-    cr_assert_not_null(publish);
-    cr_assert(eq(dbl, publish->factor, 0));
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->slot});
-    cr_assert_not_null(bequest_to(desk, heir));
-    cr_assert(eq(dbl, bequest_to(desk, heir)->weight, 1.5));
-    cr_assert(eq(dbl, bequest_to(desk, heir)->fraction, 1));
-    cr_assert(eq(dbl, bequest_to(desk, heir)->bequest, 1));
-    cr_assert(eq(dbl, status_of(desk).weight, 0));
-}
+/* Leaving for good by hand: what the leaver says, to whom it gives, and what comes back. */
+#include "test_leave_desk.h"
 
 Test(leave, all_mass_goes_to_one_heir_and_then_the_node_is_gone)
 {
@@ -227,121 +163,7 @@ Test(leave, a_share_owed_to_one_that_has_left_comes_home)
     close_desk(&desk);
 }
 
-/* ---- the heir ---- */
-
-static void inherit(struct desk *desk, double weight, double members)
-{
-    struct sgp_message message = share_of(1, 0, SGP_ROUND_NONE);
-    message.pulse.state = SGP_NODE_DRAINING;
-    message.share.fraction = 1;
-    message.share.weight = weight;
-    message.share.bequest = members;
-    say(desk, 1, SGP_IN, message);
-    deliver(desk, 1, 0);
-    const struct sgp_effect *note = find_note(desk, SGP_NOTE_INHERITED);
-    cr_assert_not_null(note);
-    cr_assert(eq(dbl, note->factor, weight));
-    const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
-    if (absorb != NULL)
-        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
-}
-
-/* Ends round `k`, in which nobody gives or gets anything. */
-static void end_round(struct desk *desk)
-{
-    if (find(desk, SGP_EFFECT_TRAIN) == NULL)
-        post_type(desk, SGP_EVENT_TRAINED);
-    post_type(desk, SGP_EVENT_TICK);
-}
-
-/* n0 hears of n1 alone and gives to nobody; it has w_min 1. */
-static void open_heir(struct desk *desk)
-{
-    static const struct sgp_edge in[] = {{1, 0, 0.5}};
-    const struct sgp_edge *edges[] = {in};
-    const uint32_t counts[] = {1};
-    struct sgp_topology *topology = topology_of(3, 1, edges, counts);
-    struct sgp_node_config config = config_of(topology);
-    config.weight_least = 1;
-    open_desk(desk, topology, config);
-    post_type(desk, SGP_EVENT_START);
-    greet_in(desk, 1, pulse_at(0, 0), 88);
-    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
-}
-
-Test(leave, an_heir_scales_itself_down_where_its_estimate_stays)
-{
-    struct desk desk;
-    open_heir(&desk);
-    inherit(&desk, 1.25, 1);
-    cr_assert(eq(dbl, status_of(&desk).weight, 2.25));
-    cr_assert(eq(dbl, status_of(&desk).surplus, 1));
-    cr_assert_null(find(&desk, SGP_EFFECT_SCALE), "a job is under way");
-    post_type(&desk, SGP_EVENT_TRAINED);
-    const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
-    cr_assert_not_null(scale);
-    cr_assert(eq(dbl, scale->factor, 1.25 / 2.25));
-    cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_DISSOLVED)->factor, 1));
-    cr_assert(eq(dbl, status_of(&desk).weight, 1.25));
-    cr_assert(eq(dbl, status_of(&desk).surplus, 0));
-    cr_assert(eq(dbl, find(&desk, SGP_EFFECT_TRAIN)->weight, 1.25));
-    close_desk(&desk);
-}
-
-/* At most half at a time, and never below 0.75 w_min: 1.75 -> 0.875 -> 0.75, and 0.125 - 0.125 are left. */
-Test(leave, an_heir_never_starves_itself)
-{
-    struct desk desk;
-    open_heir(&desk);
-    inherit(&desk, 0.75, 1);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    cr_assert(eq(dbl, status_of(&desk).weight, 0.875));
-    cr_assert(eq(dbl, status_of(&desk).surplus, 0.125));
-    end_round(&desk);
-    cr_assert(eq(dbl, status_of(&desk).weight, 0.875));
-    post_type(&desk, SGP_EVENT_TRAINED);
-    cr_assert(eq(dbl, status_of(&desk).weight, 0.75));
-    cr_assert(eq(dbl, status_of(&desk).surplus, 0));
-    close_desk(&desk);
-
-    open_heir(&desk);
-    inherit(&desk, 0.5, 2);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    cr_assert(eq(dbl, status_of(&desk).weight, 0.75));
-    cr_assert(eq(dbl, status_of(&desk).surplus, 1.25), "the rest when it has more again");
-    post_type(&desk, SGP_EVENT_TRAINED);
-    cr_assert(eq(dbl, status_of(&desk).weight, 0.75));
-    close_desk(&desk);
-}
-
 /* ---- what survives the process ---- */
-
-static void record_of(const struct desk *desk, struct sgp_record *record)
-{
-    static struct sgp_record_link links[16];
-    *record = (struct sgp_record){.link_capacity = 16, .links = links};
-    sgp_node_record(desk->node, record);
-    cr_assert(sgp_record_is_sound(record, desk->topology->node_count));
-}
-
-Test(leave, a_surplus_survives_the_process)
-{
-    struct desk desk;
-    struct sgp_record record;
-    open_heir(&desk);
-    inherit(&desk, 1.25, 1);
-    record_of(&desk, &record);
-    cr_assert(eq(dbl, record.surplus, 1));
-    struct sgp_node_config config = config_of(desk.topology);
-    config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
-    cr_assert(eq(dbl, status_of(&desk).surplus, 1));
-    cr_assert(eq(dbl, status_of(&desk).weight, 2.25));
-    close_desk(&desk);
-}
 
 /* Killed between the bequest and its acknowledgement: the next process asks the heir. */
 Test(leave, a_leaver_that_is_killed_goes_on_leaving)
@@ -481,10 +303,10 @@ Test(leave, two_that_leave_do_not_wait_for_each_other)
 {
     struct desk desk;
     open_three(&desk);
-    post_type(&desk, SGP_EVENT_LEAVE);
     grant(&desk, 1, 0);
     grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
+    post_type(&desk, SGP_EVENT_LEAVE);
     post(&desk,
         (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
@@ -502,6 +324,67 @@ Test(leave, two_that_leave_do_not_wait_for_each_other)
     cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE), "it has not, and never will");
     cr_assert(eq(dbl, status_of(&desk).weight, 1.75));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    close_desk(&desk);
+}
+
+/* n2 does not come back: after its time what it is owed is the heir's to settle, and n0 speaks to it no more. */
+Test(leave, what_an_absent_one_is_owed_goes_to_the_heir)
+{
+    struct desk desk;
+    open_three(&desk);
+    grant(&desk, 1, 0);
+    grant(&desk, 2, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post_type(&desk, SGP_EVENT_LEAVE);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    for (uint32_t i = 1; i < 3; i++) {
+        say(&desk, i, SGP_IN, share_of(1, 0, 1));
+        deliver(&desk, i, 0);
+        post(&desk, (struct sgp_event){
+                        .type = SGP_EVENT_DOWN, .link = link_to(&desk, 2, SGP_OUT), .code = -1});
+    }
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
+    sgp_time until = desk.now + SGP_SILENCE_MIN_NS;
+    while (status_of(&desk).waiting == SGP_WAITING_ACK) {
+        desk.now = sgp_node_deadline(desk.node);
+        cr_assert(le(i64, desk.now, until));
+        say(&desk, 1, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, SGP_ROUND_NONE)});
+    }
+    grant(&desk, 1, 1);
+    const struct sgp_effect *debt = NULL;
+    for (uint32_t i = 0; i < desk.effects.count; i++)
+        if (desk.items[i].message.bequeath.kind == SGP_BEQUEATH_DEBT)
+            debt = &desk.items[i];
+    cr_assert_not_null(debt);
+    cr_assert(eq(dbl, debt->message.bequeath.weight, 0.25));
+    cr_assert(eq(str, (char *)debt->message.bequeath.target, (char *)"n2"));
+    (void)stage(&desk, 1);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert_not_null(bequest_to(&desk, 1));
+    come_up(&desk, 2, SGP_OUT);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
+    acknowledge(&desk, 1, 2, SGP_REASON_NONE);
+    cr_assert(status_of(&desk).left);
+    cr_assert(eq(dbl, status_of(&desk).weight_owed, 0.25));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    close_desk(&desk);
+}
+
+Test(leave, an_heir_without_room_is_replaced)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    grant(&desk, 1, 0);
+    answer(&desk, 1, false, 0);
+    const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
+    cr_assert_not_null(restore);
+    uint32_t slot = restore->slot;
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = slot});
+    hand_over_to(&desk, 2);
     close_desk(&desk);
 }
 
@@ -567,24 +450,5 @@ Test(leave, a_leaver_does_not_look_for_an_estimate_for_ever)
     grant(&desk, 1, 1);
     cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5));
-    close_desk(&desk);
-}
-
-/* A neighbour that claims to leave again and again cannot make what we inherit unspeakable. */
-Test(leave, what_is_inherited_stays_within_what_a_message_and_a_record_can_say)
-{
-    struct desk desk;
-    struct sgp_record record;
-    open_heir(&desk);
-    post_type(&desk, SGP_EVENT_PAUSE);
-    for (uint64_t number = 1; number <= SGP_NODES_MAX; number++) {
-        struct sgp_message message = share_of(number, 0, 0);
-        message.share.fraction = message.share.weight = 0;
-        message.share.payload_bytes = 0;
-        message.share.bequest = 3;
-        say(&desk, 1, SGP_IN, message);
-    }
-    record_of(&desk, &record);
-    cr_assert(eq(dbl, record.surplus, SGP_NODES_MAX - 1));
     close_desk(&desk);
 }

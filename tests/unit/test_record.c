@@ -205,6 +205,13 @@ Test(record, what_is_owed_to_a_target_that_forgot_comes_home)
 {
     struct sgp_node *node = restored(false);
     greet(node, 12, 5);
+    cr_assert(eq(dbl, status_of(node).weight_debts, 0.25), "somebody may know");
+    struct sgp_message none = {.type = SGP_ANSWER, .answer = {.lineage = 12}};
+    for (int i = 0; i < 10 && status_of(node).weight_debts > 0; i++) {
+        struct sgp_event answer = {
+            .type = SGP_EVENT_ANSWER, .now = sgp_node_deadline(node), .message = &none};
+        sgp_node_step(node, &answer, &effects);
+    }
     cr_assert(eq(dbl, status_of(node).weight, 1));
     sgp_node_destroy(node);
 }
@@ -309,7 +316,7 @@ Test(record, what_is_out_of_range_is_no_record)
     } while (0)
     BAD(record.weight = NAN);
     BAD(record.weight = -1);
-    BAD(record.weight = SGP_NODES_MAX * SGP_WEIGHT_PER_NODE + 0.5);
+    BAD(record.weight = SGP_NODES_MAX * 4.0 + 0.5);
     BAD(record.surplus = SGP_NODES_MAX + 0.5);
     BAD(record.round = -1);
     BAD(record.round = SGP_ROUND_MAX);

@@ -70,6 +70,26 @@ Test(leave, one_after_the_other_until_two_are_left)
     fleet_destroy(fleet);
 }
 
+/* n3 is owed something when it goes for ever, and n2 wants to leave: it does, and its heir owes n3. */
+Test(leave, a_dead_neighbour_does_not_hold_one_that_leaves)
+{
+    static const struct sgp_sim_absence gone = {3, SGP_SECOND, SGP_TIME_NEVER};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct fleet *fleet = fleet_generate("complete", 4, 0);
+        fleet->options.method = sgp_method_find(methods[m]);
+        fleet->options.rounds = 6000;
+        fleet->options.start = 1;
+        fleet->options.absences = &gone;
+        fleet->options.absence_count = 1;
+        fleet_open(fleet);
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, 80 * SGP_SECOND, &fleet->error)), "%s: %s",
+            methods[m], fleet->error.text);
+        cr_assert(has_left(fleet, 2), "%s", methods[m]);
+        fleet_destroy(fleet);
+    }
+}
+
 struct trouble {
     struct sgp_sim_absence absences[2];
     struct sgp_sim_crash crashes[3];

@@ -49,7 +49,7 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
 
-enum { sample_count = 15 };
+enum { sample_count = 18 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static struct sgp_message sample_greeting(int which)
@@ -141,6 +141,28 @@ static struct sgp_message sample(int which)
             .estimate = {.round = SGP_ROUND_MAX,
                 .weight = DBL_MIN,
                 .payload_bytes = 4 * SGP_PARAMETERS_MAX}};
+    case 15:
+        return (struct sgp_message){.type = SGP_BEQUEATH,
+            .pulse = quiet,
+            .bequeath = {.kind = SGP_BEQUEATH_DEBT,
+                .source = NAME_63,
+                .target = "n",
+                .source_lineage = 1,
+                .target_lineage = UINT64_MAX,
+                .number = 7,
+                .weight = 1.0 / 3}};
+    case 16:
+        return (struct sgp_message){.type = SGP_INQUIRE,
+            .pulse = quiet,
+            .inquire = {.source = NAME_63,
+                .target = NAME_63,
+                .source_lineage = UINT64_MAX,
+                .target_lineage = 1,
+                .number = UINT64_MAX}};
+    case 17:
+        return (struct sgp_message){.type = SGP_ANSWER,
+            .pulse = quiet,
+            .answer = {.known = true, .lineage = UINT64_MAX, .number = 3}};
     default:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
@@ -319,6 +341,29 @@ static const struct {
          .estimate = {.round = 5, .weight = 0.75, .payload_bytes = 2143272}},
         "9d53475002000900160000000000000000000000000000000bf7b0bcaa617ac8"
         "9902c205060ac005cb3fe8000000000000ce0020b428"},
+    {{.type = SGP_BEQUEATH,
+         .pulse = QUIET,
+         .bequeath = {.kind = SGP_BEQUEATH_DEBT,
+             .source = "n0",
+             .target = "n1",
+             .source_lineage = 77,
+             .target_lineage = 78,
+             .number = 3,
+             .weight = 0.75}},
+        "9d53475002000a001a0000000000000000000000000000009b0fae7a7385d857"
+        "9d02c205060ac002a26e304da26e314e03cb3fe8000000000000"},
+    {{.type = SGP_INQUIRE,
+         .pulse = QUIET,
+         .inquire = {.source = "n0",
+             .target = "n1",
+             .source_lineage = 77,
+             .target_lineage = 78,
+             .number = 3}},
+        "9d53475002000b00100000000000000000000000000000001ec01c64d1da5b20"
+        "9b02c205060ac0a26e304da26e314e03"},
+    {{.type = SGP_ANSWER, .pulse = QUIET, .answer = {.known = true, .lineage = 78, .number = 4}},
+        "9d53475002000c000a000000000000000000000000000000d3a610896679edd4"
+        "9902c205060ac0c34e04"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)
@@ -653,7 +698,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x000a0002, "frame type 10 is not known"},
+        {4, 0x000d0002, "frame type 13 is not known"},
         {4, 0x00000002, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030002, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},

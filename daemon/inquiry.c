@@ -1,0 +1,119 @@
+/* Questions about what a node that is gone has accepted: ours, one at a time, each on a connection of its
+ * own; and those of others, answered where they came in.
+ *
+ * Fails: whoever cannot be reached, or says anything else, has given no answer. How long one is waited for
+ * is the core's to say: its next question takes the place of the one before. Thread: the loop thread. */
+#include "daemon.h"
+
+#include <stdio.h>
+
+static void hang_up(struct daemon *daemon)
+{
+    struct link *link = daemon->inquiry;
+    daemon->inquiry = NULL;
+    if (link != NULL)
+        link_close(link, NULL);
+}
+
+static void post(struct daemon *daemon, const struct sgp_message *answer)
+{
+    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = answer});
+}
+
+/* ---- ours ---- */
+
+static void on_message(struct link *link, const struct sgp_message *message)
+{
+    struct daemon *daemon = link->context;
+    struct sgp_message answer = *message;
+    if (link != daemon->inquiry)
+        return;
+    hang_up(daemon);
+    post(daemon, answer.type == SGP_ANSWER ? &answer : NULL);
+}
+
+static void on_payload(struct link *link, int code)
+{
+    (void)link;
+    (void)code;
+    sgp_assert(false); /* a link gives no payload a place of its own */
+}
+
+static void ignore(struct link *link)
+{
+    (void)link;
+}
+
+static void on_failed(struct link *link, int code, const char *text)
+{
+    struct daemon *daemon = link->context;
+    (void)code;
+    (void)text;
+    if (link != daemon->inquiry)
+        return;
+    daemon->inquiry = NULL; /* it closes by itself */
+    post(daemon, NULL);
+}
+
+static const struct link_events inquiry_events = {
+    .message = on_message,
+    .payload = on_payload,
+    .heard = ignore,
+    .failed = on_failed,
+    .freed = ignore,
+};
+
+static void on_dialled(void *context, uint32_t peer, struct link *link, int code)
+{
+    struct daemon *daemon = context;
+    (void)peer;
+    (void)code;
+    if (link == NULL) {
+        post(daemon, NULL);
+        return;
+    }
+    link->events = &inquiry_events;
+    link->context = daemon;
+    daemon->inquiry = link;
+    if (link_start(link) < 0) {
+        hang_up(daemon);
+        post(daemon, NULL);
+        return;
+    }
+    struct sgp_message message = {.type = SGP_INQUIRE, .inquire = daemon->question};
+    daemon_pulse(daemon, &message.pulse);
+    link_send(link, &message);
+}
+
+void inquiry_init(struct daemon *daemon)
+{
+    dialer_init(&daemon->inquirer, &daemon->loop, daemon, on_dialled);
+}
+
+void inquiry_ask(struct daemon *daemon, uint32_t peer, const struct sgp_inquire *question)
+{
+    inquiry_close(daemon);
+    daemon->question = *question;
+    (void)snprintf(daemon->question_source, SGP_NAME_BYTES, "%s", question->source);
+    (void)snprintf(daemon->question_target, SGP_NAME_BYTES, "%s", question->target);
+    daemon->question.source = daemon->question_source;
+    daemon->question.target = daemon->question_target;
+    dialer_dial(&daemon->inquirer, peer, daemon->prepared->topology->nodes[peer].address);
+}
+
+void inquiry_close(struct daemon *daemon)
+{
+    dialer_give_up(&daemon->inquirer);
+    hang_up(daemon);
+}
+
+/* ---- of others ---- */
+
+void inquiry_answer(void *context, struct link *link, const struct sgp_message *message)
+{
+    const struct daemon *daemon = context;
+    struct sgp_message answer = {.type = SGP_ANSWER};
+    daemon_pulse(context, &answer.pulse);
+    bool answers = sgp_node_answer(daemon->node, &message->inquire, &answer.answer);
+    link_close(link, answers ? &answer : NULL);
+}

@@ -1,0 +1,373 @@
+/* Accounts: what a node answers for though others did it.
+ *
+ * One that leaves for good takes two things with it that its neighbours may still need: what it accepted
+ * last from each source (or a share whose acknowledgement was lost would count twice), and what it owes
+ * to targets that were absent (which may have accepted it). It tells both to its heir, one account a message, on
+ * the connection on which the bequest follows; the heir keeps them aside (staged), and they are in force from the
+ * step on in which it accepts the bequest. What the leaver answered for itself goes the same way.
+ *
+ * A debt is weight in flight: the target's if it has accepted the share, else this node's (inquiry.c). */
+#include "core/core.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WINDOW 16u /* accounts on their way to an heir */
+
+/* ---- the table ---- */
+
+static bool in_force(const struct sgp_core_account *entry)
+{
+    return entry->stager == SGP_SLOT_NONE;
+}
+
+static bool is_debt(const struct sgp_core_account *entry)
+{
+    return entry->account.kind == SGP_ACCOUNT_DEBT;
+}
+
+double sgp_core_debts(const struct sgp_node *node)
+{
+    double sum = 0;
+    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++)
+        if (in_force(&node->accounts[i]) && is_debt(&node->accounts[i]))
+            sum += node->accounts[i].account.weight;
+    return sum;
+}
+
+double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < node->account_count; i++)
+        if (node->accounts[i].stager == stager && is_debt(&node->accounts[i]))
+            sum += node->accounts[i].account.weight;
+    return sum;
+}
+
+uint32_t sgp_node_debt_count(const struct sgp_node *node)
+{
+    return node->debt_count;
+}
+
+const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t index)
+{
+    for (uint32_t i = 0; i < node->account_count; i++)
+        if (in_force(&node->accounts[i]) && is_debt(&node->accounts[i]) && index-- == 0)
+            return &node->accounts[i].account;
+    sgp_assert_failed("there are so many debts", __FILE__, __LINE__);
+}
+
+void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
+{
+    struct sgp_core_account *entry = &node->accounts[index];
+    node->debt_count -= in_force(entry) && is_debt(entry);
+    node->unrecorded = node->unrecorded || in_force(entry);
+    *entry = node->accounts[--node->account_count];
+}
+
+/* The weight of a debt that its target has not accepted, at this node's own estimate. */
+void sgp_core_take_home(struct sgp_node *node, uint32_t index)
+{
+    double weight = node->accounts[index].account.weight;
+    sgp_core_drop_account(node, index);
+    sgp_core_grow(node, weight);
+    node->weight += weight;
+}
+
+/* One more entry, all zero, or NULL. What speaks of nodes that no file names any more gives way. */
+static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
+{
+    for (uint32_t i = node->account_count; node->account_count == SGP_ACCOUNTS_MAX && i-- > 0;) {
+        const struct sgp_core_account *entry = &node->accounts[i];
+        bool named = sgp_topology_find(node->config.topology, entry->account.source) >= 0 &&
+                     sgp_topology_find(node->config.topology, entry->account.target) >= 0;
+        if (in_force(entry) && !is_debt(entry) && !named)
+            sgp_core_drop_account(node, i);
+    }
+    if (node->account_count == SGP_ACCOUNTS_MAX)
+        return NULL;
+    struct sgp_core_account *entry = &node->accounts[node->account_count++];
+    *entry = (struct sgp_core_account){.stager = stager};
+    return entry;
+}
+
+/* ---- what this node knows ---- */
+
+bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t lineage,
+    uint64_t number, bool *ret_open, uint64_t *ret_accepted)
+{
+    *ret_open = false;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        if (strcmp(node->config.topology->nodes[link->peer].name, source) != 0)
+            continue;
+        if (link->former_lineage == lineage) {
+            *ret_accepted = link->former_accepted;
+            return true;
+        }
+        /* what was sent before its end may still come */
+        *ret_open = link->lineage == lineage && link->connection != 0 && number > link->accepted;
+        *ret_accepted = link->accepted;
+        return link->lineage == lineage || link->lineage == 0;
+    }
+    return false;
+}
+
+bool sgp_node_answer(
+    const struct sgp_node *node, const struct sgp_inquire *question, struct sgp_answer *ret_answer)
+{
+    const char *name = node->config.topology->nodes[node->config.self].name;
+    bool self = strcmp(name, question->target) == 0, open = false;
+    *ret_answer = (struct sgp_answer){.lineage = self ? node->config.lineage : 0};
+    if (self && question->target_lineage == node->config.lineage) {
+        ret_answer->known = sgp_node_accepted(node, question->source, question->source_lineage,
+            question->number, &open, &ret_answer->number);
+        return !open;
+    }
+    for (uint32_t i = 0; i < node->account_count; i++) {
+        const struct sgp_core_account *entry = &node->accounts[i];
+        const struct sgp_account *account = &entry->account;
+        if (!in_force(entry) || is_debt(entry) ||
+            account->source_lineage != question->source_lineage ||
+            account->target_lineage != question->target_lineage ||
+            strcmp(account->source, question->source) != 0 ||
+            strcmp(account->target, question->target) != 0)
+            continue;
+        ret_answer->known = true;
+        ret_answer->number = account->number;
+    }
+    return true;
+}
+
+/* ---- the heir ---- */
+
+static bool is_sound(const struct sgp_bequeath *bequeath)
+{
+    bool lineages = bequeath->source_lineage != 0 && bequeath->target_lineage != 0;
+    bool weight = isfinite(bequeath->weight) && bequeath->weight >= 0;
+    if (bequeath->kind == SGP_BEQUEATH_TOLD)
+        return weight && bequeath->weight <= SGP_NODES_MAX;
+    return lineages &&
+           (bequeath->kind == SGP_BEQUEATH_ACCEPTED ||
+               (weight && bequeath->weight <= 4.0 * SGP_NODES_MAX && bequeath->number > 0));
+}
+
+static void copy_name(char to[SGP_NAME_BYTES], const char *from)
+{
+    for (size_t i = 0; i + 1 < SGP_NAME_BYTES && from[i] != '\0'; i++)
+        to[i] = from[i];
+}
+
+void sgp_core_stage(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath)
+{
+    if (!is_sound(bequeath)) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
+    struct sgp_core_account *entry = add(node, link->peer);
+    if (entry != NULL) {
+        bool told = bequeath->kind == SGP_BEQUEATH_TOLD;
+        bool debt = bequeath->kind == SGP_BEQUEATH_DEBT;
+        link->staged++;
+        entry->told = told ? bequeath->weight : 0;
+        entry->account = (struct sgp_account){
+            .kind = debt ? SGP_ACCOUNT_DEBT : SGP_ACCOUNT_ACCEPTED,
+            .source_lineage = bequeath->source_lineage,
+            .target_lineage = bequeath->target_lineage,
+            .number = bequeath->number,
+            .weight = debt ? bequeath->weight : 0,
+        };
+        copy_name(entry->account.source, bequeath->source);
+        copy_name(entry->account.target, bequeath->target);
+        entry->search.next = node->now;
+    }
+    struct sgp_message *message = sgp_core_send(node, link, SGP_ANSWER);
+    message->answer = (struct sgp_answer){.known = entry != NULL, .number = link->staged};
+}
+
+/* The connection on which they came is gone: they will come again, or go to another. */
+void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
+{
+    for (uint32_t i = node->account_count; link->staged > 0 && i-- > 0;)
+        if (node->accounts[i].stager == link->peer && link->direction == SGP_IN)
+            sgp_core_drop_account(node, i);
+    link->staged = 0;
+}
+
+/* The bequest is accepted, and so is all that was to come before it. */
+void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
+{
+    for (uint32_t i = node->account_count; link->staged > 0 && i-- > 0;) {
+        struct sgp_core_account *entry = &node->accounts[i];
+        if (entry->stager != link->peer)
+            continue;
+        if (entry->told > 0) {
+            node->surplus = fmin(node->surplus + entry->told, (double)SGP_NODES_MAX - 1);
+            sgp_core_drop_account(node, i);
+            continue;
+        }
+        entry->stager = SGP_SLOT_NONE;
+        node->debt_count += is_debt(entry);
+    }
+    link->staged = 0;
+}
+
+/* ---- the one that leaves ---- */
+
+static void name_nodes(
+    const struct sgp_node *node, const struct sgp_core_link *link, struct sgp_bequeath *bequeath)
+{
+    const struct sgp_topology_node *nodes = node->config.topology->nodes;
+    bool out = link->direction == SGP_OUT;
+    bequeath->source = nodes[out ? node->config.self : link->peer].name;
+    bequeath->target = nodes[out ? link->peer : node->config.self].name;
+    bequeath->source_lineage = out ? node->config.lineage : link->lineage;
+    bequeath->target_lineage = out ? link->lineage : node->config.lineage;
+}
+
+/* What stands at place `at` of all that there may be to hand over; false if nothing does. */
+static bool take_item(const struct sgp_node *node, uint32_t at, struct sgp_bequeath *ret_item)
+{
+    *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED};
+    if (at < node->account_count) {
+        const struct sgp_account *account = &node->accounts[at].account;
+        *ret_item = (struct sgp_bequeath){
+            .kind = is_debt(&node->accounts[at]) ? SGP_BEQUEATH_DEBT : SGP_BEQUEATH_ACCEPTED,
+            .source = account->source,
+            .target = account->target,
+            .source_lineage = account->source_lineage,
+            .target_lineage = account->target_lineage,
+            .number = account->number,
+            .weight = account->weight};
+        return in_force(&node->accounts[at]);
+    }
+    at -= node->account_count;
+    if (at == node->link_count) {
+        const char *name = node->config.topology->nodes[node->config.self].name;
+        *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_TOLD,
+            .source = name,
+            .target = name,
+            .source_lineage = node->config.lineage,
+            .target_lineage = node->config.lineage,
+            .weight = node->surplus - node->covered};
+        return ret_item->weight > 0;
+    }
+    const struct sgp_core_link *link = &node->links[at];
+    name_nodes(node, link, ret_item);
+    ret_item->number = link->accepted;
+    if (link->direction == SGP_IN)
+        return link->lineage != 0;
+    ret_item->kind = SGP_BEQUEATH_DEBT;
+    ret_item->number = link->owed.share.number;
+    ret_item->weight = link->owed.share.weight;
+    return link->lineage != 0 && sgp_core_is_pledged(node, link);
+}
+
+static uint32_t places(const struct sgp_node *node)
+{
+    return node->account_count + node->link_count + 1;
+}
+
+bool sgp_core_has_handed(const struct sgp_node *node, const struct sgp_core_link *heir)
+{
+    return heir->handed_at == places(node) && heir->staged == heir->handed;
+}
+
+/* Tell the heir as much as may be under way. */
+void sgp_core_hand_accounts(struct sgp_node *node)
+{
+    struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
+    if (heir == NULL || heir->state != SGP_LINK_UP || heir->owed.sent || heir->disputed != 0)
+        return;
+    for (; heir->handed_at < places(node) && heir->handed - heir->staged < WINDOW;
+         heir->handed_at++) {
+        struct sgp_bequeath item;
+        if (!take_item(node, heir->handed_at, &item))
+            continue;
+        heir->handed++;
+        struct sgp_message *message = sgp_core_send(node, heir, SGP_BEQUEATH);
+        message->bequeath = item;
+    }
+}
+
+/* An heir without room gets nothing: its bequest has not been sent. */
+void sgp_core_staged(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer)
+{
+    bool ours = sgp_core_bequest(node) == link && !link->owed.sent && link->staged < link->handed;
+    if (!ours || (answer->known && answer->number != link->staged + 1)) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
+    } else if (answer->known) {
+        link->staged++;
+    } else if (!link->declined) {
+        link->declined = true;
+        sgp_core_take_back(node, link, SGP_REASON_RANGE);
+    }
+}
+
+/* ---- a target that came back as another ---- */
+
+/* What it was owed before may have been accepted, and left to an heir: others are asked, and the link is
+ * free. False: there is no room, or nothing can have been accepted. */
+bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_owed *owed = &link->owed;
+    if (!owed->exists || owed->publishing || !(owed->told || owed->lost) ||
+        !(owed->share.weight > 0))
+        return false;
+    struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
+    if (entry == NULL)
+        return false;
+    const struct sgp_topology_node *nodes = node->config.topology->nodes;
+    entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
+        .source_lineage = node->config.lineage,
+        .target_lineage = link->lineage,
+        .number = owed->share.number,
+        .weight = owed->share.weight};
+    copy_name(entry->account.source, nodes[node->config.self].name);
+    copy_name(entry->account.target, nodes[link->peer].name);
+    entry->search.next = node->now;
+    node->debt_count++;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISPUTED, link->peer);
+    note->slot = owed->slot;
+    note->factor = owed->share.fraction;
+    if (owed->slot != SGP_SLOT_NONE)
+        node->snapshot_users[owed->slot]--;
+    link->owed.exists = false;
+    node->unrecorded = true;
+    sgp_core_touch(node, link);
+    return true;
+}
+
+/* ---- another process, another file ---- */
+
+void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *record)
+{
+    for (uint32_t i = 0; i < record->account_count; i++) {
+        struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
+        entry->account = record->accounts[i];
+        node->debt_count += is_debt(entry);
+    }
+}
+
+/* Who is owed by a debt and is not named any more can never be asked: as with a link to it. */
+void sgp_core_move_accounts(
+    struct sgp_node *node, const struct sgp_topology *topology, const uint32_t *index)
+{
+    double home = 0;
+    for (uint32_t i = node->account_count; i-- > 0;) {
+        struct sgp_core_account *entry = &node->accounts[i];
+        if (!in_force(entry)) {
+            entry->stager = index[entry->stager];
+            continue;
+        }
+        if (!is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
+            continue;
+        home += entry->account.weight;
+        sgp_core_drop_account(node, i);
+    }
+    sgp_core_grow(node, home);
+    node->weight += home;
+    node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
+}

@@ -1,0 +1,300 @@
+/* Inquiries: who is asked about what is owed to a node that cannot be reached, or that came back as another.
+ *
+ * It may have left for good, and its heir answers for it (accounts.c); heirs are out-neighbours of those
+ * who leave, so these are asked first: this node itself, the target, its out-neighbours, all others. A
+ * number at or beyond the share's settles it as accepted, a smaller one brings it home. Where nobody knows
+ * anything it stays owed, and all are asked again, ever more rarely; but if the target itself has come back
+ * as another, and all could be asked, or after a long time all that could, there is nobody to know. */
+#include "core/core.h"
+
+#define QUESTION_NS SGP_SECOND     /* from one question to the next */
+#define ANSWER_NS (3 * SGP_SECOND) /* till then it has come, or will not */
+#define SEARCH_NS (2 * SGP_SECOND) /* from one search to the next; doubles up to ... */
+#define SEARCH_MAX_NS (300 * SGP_SECOND)
+#define SILENT_NS (300 * SGP_SECOND) /* how long those who cannot be asked are waited for */
+
+enum { PASS_TARGET, PASS_NEIGHBOURS, PASS_OTHERS, PASS_END };
+
+/* ---- what is asked about ---- */
+
+/* Debts are about to go to an heir: it may answer for them already. */
+static bool is_frozen(const struct sgp_node *node)
+{
+    return sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
+}
+
+static bool is_debt(const struct sgp_core_account *entry)
+{
+    return entry->stager == SGP_SLOT_NONE && entry->account.kind == SGP_ACCOUNT_DEBT;
+}
+
+static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (!link->owed.exists || link->owed.publishing || link->lineage == 0 ||
+        sgp_core_is_pledged(node, link))
+        return false;
+    return link->disputed != 0 || link->unreachable != SGP_TIME_NEVER;
+}
+
+/* When it is the link's turn. */
+static sgp_time due_of_link(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (!is_unreachable(node, link))
+        return SGP_TIME_NEVER;
+    sgp_time from = link->disputed != 0 ? 0 : link->unreachable + sgp_core_silence(link);
+    bool same = link->search.number == link->owed.share.number;
+    return same && link->search.next > from ? link->search.next : from;
+}
+
+/* Since when those that are owed something cannot be reached. */
+static void watch_links(struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        struct sgp_core_link *link = &node->links[i];
+        if (link->state == SGP_LINK_UP || !link->owed.exists)
+            link->unreachable = SGP_TIME_NEVER;
+        else if (link->unreachable == SGP_TIME_NEVER)
+            link->unreachable = node->now;
+    }
+}
+
+struct subject { /* of a question; account or link, whichever is not NULL */
+    struct sgp_core_link *link;
+    struct sgp_core_account *debt;
+    struct sgp_search *search;
+    struct sgp_inquire question;
+    int64_t target; /* -ENOENT: the file does not name it */
+};
+
+static void describe(struct sgp_node *node, struct subject *subject)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    struct sgp_core_link *link = subject->link;
+    if (link != NULL) {
+        subject->search = &link->search;
+        subject->target = link->peer;
+        subject->question = (struct sgp_inquire){.source = topology->nodes[node->config.self].name,
+            .target = topology->nodes[link->peer].name,
+            .source_lineage = node->config.lineage,
+            .target_lineage = link->disputed != 0 ? link->disputed : link->lineage,
+            .number = link->owed.share.number};
+        if (link->search.number != link->owed.share.number)
+            link->search =
+                (struct sgp_search){.number = link->owed.share.number, .begun = node->now};
+        return;
+    }
+    const struct sgp_account *account = &subject->debt->account;
+    subject->search = &subject->debt->search;
+    subject->target = sgp_topology_find(topology, account->target);
+    subject->question = (struct sgp_inquire){.source = account->source,
+        .target = account->target,
+        .source_lineage = account->source_lineage,
+        .target_lineage = account->target_lineage,
+        .number = account->number};
+    if (subject->search->number != account->number)
+        *subject->search = (struct sgp_search){.number = account->number, .begun = node->now};
+}
+
+/* The subject whose turn has come first; false if none is due. */
+static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
+{
+    sgp_time first = node->now + 1;
+    *ret_subject = (struct subject){.link = NULL};
+    for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++) {
+        struct sgp_core_account *entry = &node->accounts[i];
+        if (!is_debt(entry) || entry->search.next >= first)
+            continue;
+        first = entry->search.next;
+        ret_subject->debt = entry;
+    }
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        sgp_time due = due_of_link(node, &node->links[i]);
+        if (due >= first)
+            continue;
+        first = due;
+        *ret_subject = (struct subject){.link = &node->links[i]};
+    }
+    if (ret_subject->link == NULL && ret_subject->debt == NULL)
+        return false;
+    describe(node, ret_subject);
+    return true;
+}
+
+/* ---- what comes of it ---- */
+
+static void tell(struct sgp_node *node, int64_t peer, double weight, enum sgp_reason reason)
+{
+    struct sgp_effect *note =
+        sgp_core_note(node, SGP_NOTE_SETTLED, peer >= 0 ? (uint32_t)peer : SGP_SLOT_NONE);
+    note->factor = weight;
+    note->reason = reason;
+}
+
+/* It is known: the weight is the target's, or comes home. */
+static void settle(struct sgp_node *node, const struct subject *subject, bool accepted)
+{
+    enum sgp_reason reason = accepted ? SGP_REASON_NONE : SGP_REASON_FORGOT;
+    struct sgp_core_link *link = subject->link;
+    if (link != NULL) {
+        double weight = link->owed.share.weight;
+        link->disputed = 0;
+        sgp_core_touch(node, link);
+        if (accepted)
+            sgp_core_accepted_by_peer(node, link);
+        else
+            sgp_core_take_back(node, link, reason);
+        tell(node, link->peer, weight, reason);
+    } else {
+        uint32_t index = (uint32_t)(subject->debt - node->accounts);
+        double weight = subject->debt->account.weight;
+        if (accepted)
+            sgp_core_drop_account(node, index);
+        else
+            sgp_core_take_home(node, index);
+        tell(node, subject->target, weight, reason);
+    }
+    node->again = true;
+}
+
+/* Everybody was asked, and nobody knew. */
+static void end_search(struct sgp_node *node, const struct subject *subject)
+{
+    struct sgp_search *search = subject->search;
+    bool long_ago = node->now - search->begun >= SILENT_NS;
+    if (search->moved && (!search->silent || long_ago)) {
+        settle(node, subject, false);
+        return;
+    }
+    sgp_time pace = 2 * search->pace;
+    search->pace = pace < SEARCH_NS ? SEARCH_NS : pace > SEARCH_MAX_NS ? SEARCH_MAX_NS : pace;
+    search->next = node->now + search->pace;
+    search->pass = search->at = 0;
+    search->moved = search->silent = false;
+}
+
+static bool is_of_pass(
+    const struct sgp_node *node, const struct subject *subject, uint32_t pass, uint32_t peer)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    if (peer == node->config.self)
+        return false;
+    if (subject->target < 0)
+        return pass == PASS_OTHERS;
+    if (peer == subject->target)
+        return pass == PASS_TARGET;
+    bool neighbour =
+        sgp_topology_next_round(topology, (uint32_t)subject->target, peer, 0) != SGP_ROUND_NONE;
+    return pass == (neighbour ? PASS_NEIGHBOURS : PASS_OTHERS);
+}
+
+/* The next to be asked, or SGP_SLOT_NONE at the end. */
+static uint32_t next_to_ask(const struct sgp_node *node, const struct subject *subject)
+{
+    struct sgp_search *search = subject->search;
+    for (; search->pass < PASS_END; search->pass++, search->at = 0)
+        while (search->at < node->config.topology->node_count)
+            if (is_of_pass(node, subject, search->pass, search->at++))
+                return search->at - 1;
+    return SGP_SLOT_NONE;
+}
+
+/* What `whom` says, or NULL: nothing. */
+static void take_answer(struct sgp_node *node, const struct subject *subject, uint32_t whom,
+    const struct sgp_answer *answer)
+{
+    struct sgp_search *search = subject->search;
+    if (answer != NULL && answer->known) {
+        settle(node, subject, answer->number >= subject->question.number);
+        return;
+    }
+    search->silent = search->silent || answer == NULL;
+    search->moved = search->moved || (answer != NULL && whom == (uint32_t)subject->target &&
+                                         answer->lineage != subject->question.target_lineage);
+    search->next = node->now;
+}
+
+static void ask(struct sgp_node *node, const struct subject *subject)
+{
+    struct sgp_answer own;
+    bool begins = subject->search->pass == 0 && subject->search->at == 0;
+    if (begins && sgp_node_answer(node, &subject->question, &own) && own.known) {
+        take_answer(node, subject, node->config.self, &own);
+        return;
+    }
+    uint32_t whom = next_to_ask(node, subject);
+    if (whom == SGP_SLOT_NONE) {
+        end_search(node, subject);
+        return;
+    }
+    node->inquiry = (struct sgp_inquiry){.asked = true,
+        .whom = whom,
+        .until = node->now + ANSWER_NS,
+        .next = node->now + QUESTION_NS};
+    subject->search->asked = true;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_INQUIRE);
+    effect->link.peer = whom;
+    effect->message.type = SGP_INQUIRE;
+    effect->message.inquire = subject->question;
+}
+
+/* What the question under way is about, if it is still in question. */
+static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
+{
+    *ret_subject = (struct subject){.link = NULL};
+    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++)
+        if (is_debt(&node->accounts[i]) && node->accounts[i].search.asked)
+            ret_subject->debt = &node->accounts[i];
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
+        if (node->links[i].search.asked && is_unreachable(node, &node->links[i]))
+            *ret_subject = (struct subject){.link = &node->links[i]};
+    if (ret_subject->link == NULL && ret_subject->debt == NULL)
+        return false;
+    describe(node, ret_subject);
+    return ret_subject->search->asked;
+}
+
+void sgp_core_answered(struct sgp_node *node, const struct sgp_message *message)
+{
+    struct subject subject;
+    if (!node->inquiry.asked)
+        return;
+    node->inquiry.asked = false;
+    if (!find_subject(node, &subject))
+        return;
+    subject.search->asked = false;
+    take_answer(node, &subject, node->inquiry.whom, message != NULL ? &message->answer : NULL);
+}
+
+void sgp_core_inquire(struct sgp_node *node)
+{
+    struct subject subject;
+    if (node->drained || node->leaving.left)
+        return;
+    watch_links(node);
+    if (node->inquiry.asked && node->now >= node->inquiry.until)
+        sgp_core_answered(node, NULL);
+    if (!node->inquiry.asked && node->now >= node->inquiry.next && choose_subject(node, &subject))
+        ask(node, &subject);
+}
+
+sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node)
+{
+    const struct sgp_inquiry *inquiry = &node->inquiry;
+    sgp_time first = SGP_TIME_NEVER;
+    if (node->drained || node->leaving.left)
+        return first;
+    if (inquiry->asked)
+        return inquiry->until;
+    for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++)
+        if (is_debt(&node->accounts[i]) && node->accounts[i].search.next < first)
+            first = node->accounts[i].search.next;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        sgp_time due = due_of_link(node, &node->links[i]);
+        first = due < first ? due : first;
+    }
+    return first < inquiry->next ? inquiry->next : first;
+}

@@ -1,0 +1,339 @@
+/* What an heir answers for: accounts that are handed over, kept, asked about and settled. */
+#include "test_core_desk.h"
+
+/* ---- the heir ---- */
+
+/* n0 gives to n1 and n2, hears of both, and trains. */
+static void open_three(struct desk *desk)
+{
+    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
+    const struct sgp_edge *edges[] = {both};
+    const uint32_t counts[] = {4};
+    struct sgp_topology *topology = topology_of(4, 1, edges, counts);
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    for (uint32_t i = 1; i < 3; i++) {
+        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
+        greet_in(desk, i, pulse_at(0, 0), 80 + i);
+    }
+    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
+}
+
+static void tell(struct desk *desk, struct sgp_bequeath item)
+{
+    say(desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_BEQUEATH, .pulse = pulse_at(0, 0), .bequeath = item});
+}
+
+/* n1 accepted numbers up to 7 of n3, and owes n2 its share 4 of weight 0.25. */
+static void tell_both(struct desk *desk)
+{
+    tell(desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
+                   .source = "n3",
+                   .target = "n1",
+                   .source_lineage = 83,
+                   .target_lineage = 81,
+                   .number = 7});
+    tell(desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
+                   .source = "n1",
+                   .target = "n2",
+                   .source_lineage = 81,
+                   .target_lineage = 82,
+                   .number = 4,
+                   .weight = 0.25});
+    const struct sgp_effect *answer = find_sent(desk, SGP_ANSWER, 1);
+    cr_assert_not_null(answer);
+    cr_assert(answer->message.answer.known);
+    cr_assert(eq(u64, answer->message.answer.number, 2));
+}
+
+static void bequeath(struct desk *desk)
+{
+    struct sgp_message message = share_of(1, 0, SGP_ROUND_NONE);
+    message.share.fraction = message.share.weight = message.share.bequest = 1;
+    say(desk, 1, SGP_IN, message);
+    deliver(desk, 1, 0);
+    const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
+    if (absorb != NULL)
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+}
+
+static bool knows(const struct desk *desk, uint64_t *ret_number)
+{
+    const struct sgp_inquire question = {
+        .source = "n3", .target = "n1", .source_lineage = 83, .target_lineage = 81, .number = 7};
+    struct sgp_answer answer;
+    cr_assert(sgp_node_answer(desk->node, &question, &answer));
+    *ret_number = answer.number;
+    return answer.known;
+}
+
+Test(accounts, they_are_in_force_with_the_bequest_and_not_before)
+{
+    struct desk desk;
+    uint64_t number;
+    open_three(&desk);
+    tell_both(&desk);
+    cr_assert(not(knows(&desk, &number)));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    bequeath(&desk);
+    cr_assert(knows(&desk, &number));
+    cr_assert(eq(u64, number, 7));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.25));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
+    close_desk(&desk);
+}
+
+Test(accounts, those_of_a_broken_connection_are_forgotten)
+{
+    struct desk desk;
+    uint64_t number;
+    open_three(&desk);
+    tell_both(&desk);
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+    greet_in(&desk, 1, pulse_at(0, 0), 81);
+    bequeath(&desk);
+    cr_assert(not(knows(&desk, &number)));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
+    close_desk(&desk);
+}
+
+Test(accounts, they_survive_the_process)
+{
+    struct desk desk;
+    static struct sgp_record_link links[16];
+    static struct sgp_account accounts[SGP_ACCOUNTS_MAX];
+    struct sgp_record record = {.link_capacity = 16,
+        .links = links,
+        .account_capacity = SGP_ACCOUNTS_MAX,
+        .accounts = accounts};
+    uint64_t number;
+    open_three(&desk);
+    tell_both(&desk);
+    bequeath(&desk);
+    sgp_node_record(desk.node, &record);
+    cr_assert(eq(u32, record.account_count, 2));
+    cr_assert(sgp_record_is_sound(&record, desk.topology->node_count));
+    struct sgp_node_config config = config_of(desk.topology);
+    config.record = &record;
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(&config, &again)));
+    sgp_node_destroy(desk.node);
+    desk.node = again;
+    cr_assert(knows(&desk, &number));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
+    accounts[0].kind = (enum sgp_account_kind)0;
+    cr_assert(not(sgp_record_is_sound(&record, desk.topology->node_count)));
+    close_desk(&desk);
+}
+
+/* The table is bounded: the leaver is told, before it gives anything. */
+Test(accounts, an_heir_without_room_says_so)
+{
+    struct desk desk;
+    open_three(&desk);
+    for (uint64_t i = 1; i <= SGP_ACCOUNTS_MAX + 1; i++) {
+        tell(&desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
+                        .source = "n3",
+                        .target = "n1",
+                        .source_lineage = i,
+                        .target_lineage = 81,
+                        .number = 7});
+        const struct sgp_answer *answer = &find_sent(&desk, SGP_ANSWER, 1)->message.answer;
+        cr_assert(eq(int, answer->known, i <= SGP_ACCOUNTS_MAX));
+    }
+    close_desk(&desk);
+}
+
+/* A debt is weight like any other: together with the bequest it must not be absurd. */
+Test(accounts, debts_that_are_absurd_are_refused_with_their_bequest)
+{
+    struct desk desk;
+    open_three(&desk);
+    tell(&desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
+                    .source = "n1",
+                    .target = "n2",
+                    .source_lineage = 81,
+                    .target_lineage = 82,
+                    .number = 4,
+                    .weight = 1000});
+    bequeath(&desk);
+    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_RANGE));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
+    close_desk(&desk);
+}
+
+/* ---- settling a debt ---- */
+
+static void answer(struct desk *desk, struct sgp_answer answer)
+{
+    struct sgp_message message = {.type = SGP_ANSWER, .answer = answer};
+    post(desk, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = &message});
+}
+
+/* ... until n0 asks its next question. */
+static const struct sgp_effect *next_question(struct desk *desk)
+{
+    for (int i = 0; i < 1000 && find(desk, SGP_EFFECT_INQUIRE) == NULL; i++) {
+        sgp_time deadline = sgp_node_deadline(desk->node);
+        cr_assert(ne(i64, deadline, SGP_TIME_NEVER));
+        desk->now = deadline > desk->now ? deadline : desk->now;
+        post_type(desk, SGP_EVENT_TICK);
+    }
+    cr_assert_not_null(find(desk, SGP_EFFECT_INQUIRE));
+    return find(desk, SGP_EFFECT_INQUIRE);
+}
+
+static void inherit_debt(struct desk *desk)
+{
+    open_three(desk);
+    tell_both(desk);
+    bequeath(desk);
+    const struct sgp_effect *question = next_question(desk);
+    cr_assert(eq(u32, question->link.peer, 2), "the target itself");
+    cr_assert(eq(str, (char *)question->message.inquire.source, (char *)"n1"));
+    cr_assert(eq(u64, question->message.inquire.number, 4));
+}
+
+Test(accounts, a_debt_that_was_accepted_is_the_targets)
+{
+    struct desk desk;
+    inherit_debt(&desk);
+    double weight = status_of(&desk).weight;
+    answer(&desk, (struct sgp_answer){.known = true, .lineage = 82, .number = 4});
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_SETTLED));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
+    cr_assert(eq(dbl, status_of(&desk).weight, weight));
+    close_desk(&desk);
+}
+
+Test(accounts, a_debt_that_was_not_accepted_comes_home_to_the_heir)
+{
+    struct desk desk;
+    inherit_debt(&desk);
+    double weight = status_of(&desk).weight;
+    answer(&desk, (struct sgp_answer){.known = true, .lineage = 82, .number = 3});
+    cr_assert_not_null(find(&desk, SGP_EFFECT_SCALE), "at its own estimate");
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
+    cr_assert(eq(dbl, status_of(&desk).weight, weight + 0.25));
+    close_desk(&desk);
+}
+
+/* n2 is another now. Its out-neighbours are asked, and n3 last; who knows nothing leaves it open. */
+Test(accounts, all_are_asked_before_a_debt_of_one_that_is_gone_comes_home)
+{
+    struct desk desk;
+    inherit_debt(&desk);
+    double weight = status_of(&desk).weight;
+    answer(&desk, (struct sgp_answer){.lineage = 92});
+    cr_assert(eq(u32, next_question(&desk)->link.peer, 1));
+    answer(&desk, (struct sgp_answer){.lineage = 0});
+    cr_assert(eq(u32, next_question(&desk)->link.peer, 3));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
+    answer(&desk, (struct sgp_answer){.lineage = 0});
+    for (int i = 0; i < 3; i++) {
+        desk.now += SGP_SECOND;
+        post_type(&desk, SGP_EVENT_TICK);
+    }
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
+    cr_assert(ge(dbl, status_of(&desk).weight, weight + 0.25 - 1), "less what was dissolved");
+    close_desk(&desk);
+}
+
+/* Nobody answers: it stays in flight, and the questions become rare. */
+Test(accounts, a_debt_of_one_that_is_dead_stays_one)
+{
+    struct desk desk;
+    inherit_debt(&desk);
+    sgp_time begin = desk.now;
+    uint32_t questions = 0;
+    while (desk.now < begin + 1000 * SGP_SECOND) {
+        desk.now += SGP_SECOND;
+        post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER});
+        questions += find(&desk, SGP_EFFECT_INQUIRE) != NULL;
+    }
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
+    cr_assert(lt(u32, questions, 50));
+    close_desk(&desk);
+}
+
+/* ---- what is owed to one that has left ---- */
+
+/* n0's share 1 to n1 was sent, and n1 is gone; its heir says what n1 had accepted. */
+static void owe_one_that_is_gone(struct desk *desk)
+{
+    open_three(desk);
+    grant(desk, 1, 0);
+    grant(desk, 2, 0);
+    post_type(desk, SGP_EVENT_TRAINED);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(desk, 2, 1, SGP_REASON_NONE);
+    post(desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(desk, 1, SGP_OUT), .code = -1});
+    cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.25));
+}
+
+Test(accounts, an_heir_tells_what_the_one_before_it_had_accepted)
+{
+    for (uint64_t accepted = 0; accepted < 2; accepted++) {
+        struct desk desk;
+        owe_one_that_is_gone(&desk);
+        const struct sgp_effect *question = next_question(&desk);
+        cr_assert(eq(u32, question->link.peer, 1));
+        double weight = status_of(&desk).weight;
+        post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER});
+        (void)next_question(&desk);
+        answer(&desk, (struct sgp_answer){.known = true, .number = accepted});
+        cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+        cr_assert(eq(dbl, status_of(&desk).weight, weight + (accepted == 1 ? 0 : 0.25)));
+        close_desk(&desk);
+    }
+}
+
+/* It comes back as a new member before anybody was asked. What the one before had accepted is not taken
+ * home: it would be there twice. */
+Test(accounts, a_target_that_comes_back_as_another_does_not_double_what_it_was_owed)
+{
+    struct desk desk;
+    owe_one_that_is_gone(&desk);
+    double weight = status_of(&desk).weight;
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 91, 0);
+    cr_assert(eq(dbl, status_of(&desk).weight, weight));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
+    cr_assert(eq(u32, next_question(&desk)->link.peer, 1));
+    answer(&desk, (struct sgp_answer){.lineage = 91});
+    cr_assert(eq(u32, next_question(&desk)->link.peer, 2));
+    answer(&desk, (struct sgp_answer){.known = true, .number = 1});
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
+    cr_assert(eq(dbl, status_of(&desk).weight, weight));
+    close_desk(&desk);
+}
+
+/* ---- what this node says itself ---- */
+
+Test(accounts, a_node_says_what_it_accepted_unless_more_may_come)
+{
+    struct desk desk;
+    struct sgp_answer told;
+    open_three(&desk);
+    say(&desk, 1, SGP_IN, share_of(5, 0, 1));
+    deliver(&desk, 1, 0);
+    struct sgp_inquire question = {
+        .source = "n1", .target = "n0", .source_lineage = 81, .target_lineage = 77, .number = 5};
+    cr_assert(sgp_node_answer(desk.node, &question, &told));
+    cr_assert(told.known && told.number == 5 && told.lineage == 77);
+    question.number = 6;
+    cr_assert(not(sgp_node_answer(desk.node, &question, &told)), "it may be on the line");
+    post(&desk,
+        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+    cr_assert(sgp_node_answer(desk.node, &question, &told));
+    cr_assert(told.known && told.number == 5);
+    question.target_lineage = 76;
+    cr_assert(sgp_node_answer(desk.node, &question, &told));
+    cr_assert(not(told.known));
+    cr_assert(eq(u64, told.lineage, 77), "it is another");
+    close_desk(&desk);
+}
