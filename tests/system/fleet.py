@@ -316,7 +316,7 @@ def take_sgpd():
     """The program under test is the first argument."""
     global SGPD
     if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-        SGPD = sys.argv.pop(1)
+        SGPD = os.path.abspath(sys.argv.pop(1))
 
 
 def main():

@@ -114,7 +114,8 @@ class Place(FleetTest):
         self.assertIn(f": {6 * 32000 + 32000 + 32000 * 32000 + 32000 + 2 * 32000 + 2} parameters\n", out)
         peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         self.assertLess(peak, 2 ** 30, "a quarter of the parameters alone")
-        total = float(re.search(r"  sum +([0-9.]+) MiB", out)[1])
+        number, unit = re.search(r"  sum +([0-9.]+) ([KMGT]iB)", out).groups()
+        total = float(number) * 1024.0 ** ("KMGT".index(unit[0]) - 1)
         machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2 ** 20
         self.assertEqual("MiB of memory, and this machine has" in out, total > machine, out)
         f.write_configuration(0, {"model.layers": "dense 65536 relu, " * 8 + "dense 2"}, {})

@@ -148,7 +148,8 @@ class FullDisk(StateTest):
         disk.fill()
         f.start([1])
         f.wait_state("finished")
-        f.wait("the failure in status", lambda: "the model was not saved" in (f.nodes[0].status()["last_error"] or ""))
+        f.wait_log(0, "the model was not saved")
+        f.wait("a failure in status", lambda: "No space left on device" in (f.nodes[0].status()["last_error"] or ""))
         self.assertNotIn("model.safetensors", disk.names())
         return f.nodes[0], f, disk
 
