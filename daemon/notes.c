@@ -180,7 +180,9 @@ static const char *reason_of(
         return "both take a part of [data] train, and the files differ: where each node has a "
                "file of its own, set shards = none";
     if (note->note == SGP_NOTE_TRICKLES)
-        return "its payload came too slowly; not waited for until one has come whole";
+        return note->link.direction == SGP_IN
+                   ? "its payload came too slowly; not waited for until one has come whole"
+                   : "it takes what it is given too slowly; not waited for until it has taken it";
     if (note->note == SGP_NOTE_OVERDUE)
         return "its round takes longer than [train] patience; not waited for until its next";
     return note->code != 0 ? sgp_strerror(note->code) : "";

@@ -181,8 +181,9 @@ enum sgp_note {
     SGP_NOTE_DISSOLVED,   /* of what was inherited, this node took `factor` off its weight */
     SGP_NOTE_OTHER_DATA,  /* peer: its rows and ours are parts of unlike tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused beside the connection of that name that stands; reason */
-    SGP_NOTE_TRICKLES, /* peer: hung up on for a payload that came too slowly; not waited for until one
-                          has come whole */
+    SGP_NOTE_TRICKLES, /* link.peer, direction: hung up on for a payload that came too slowly (IN), or what
+                          it is owed was not acknowledged in the time that it may take (OUT); not waited
+                          for until one has come whole */
     SGP_NOTE_OVERDUE, /* peer: in its round for longer than the patience; not waited for until its next */
     SGP_NOTE_DISPUTED, /* peer: it came back as another, and may have accepted the share that it was
                            owed before: others are asked; slot, factor: of the share's snapshot and

@@ -42,6 +42,7 @@ struct sgp_owed {
     bool sent;       /* on the present connection */
     bool told;       /* on any: it may have been accepted */
     bool publishing; /* its snapshot is still being made */
+    sgp_time since;  /* it was given */
     bool lost;       /* of a former process: it is not sent again, only settled or taken back */
     uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
     struct sgp_share share;
@@ -129,7 +130,8 @@ struct sgp_core_link {
     sgp_time filling_since;
     sgp_time window_since; /* of the payload under way: then ... */
     uint64_t window_bytes; /* ... so much of it had come */
-    bool trickles;         /* a payload of it came too slowly, and none has come whole since */
+    bool trickles; /* IN: a payload came too slowly, and none has come whole since; OUT: what is
+                              owed was not acknowledged in the time that it may take */
     struct sgp_share incoming;
     struct sgp_aside aside;
 };
@@ -527,6 +529,7 @@ void sgp_core_round_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link);
 sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link);
+sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 
 /* round.c */

@@ -593,8 +593,9 @@ sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_co
 {
     sgp_time least = absent_at(node, link), aside = sgp_core_aside_deadline(link);
     least = aside < least ? aside : least;
-    sgp_time overdue = sgp_core_overdue_at(node, link);
+    sgp_time overdue = sgp_core_overdue_at(node, link), owed = sgp_core_acknowledged_by(link);
     least = overdue < least ? overdue : least;
+    least = owed < least ? owed : least;
     if (link->redial < least && wants_connection(node, link))
         least = link->redial;
     enum sgp_node_state own = sgp_core_state(node);

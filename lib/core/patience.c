@@ -1,8 +1,9 @@
 /* Patience: how long a neighbour that is heard may keep this node waiting.
  *
  * Silence is judged elsewhere (link.c). Here are those that speak and do not get on: a payload of which
- * a few bytes come now and then, and a round that never ends. A payload has a least rate, whatever its
- * size, and whoever fell below it is not waited for until a payload of its has come whole. How long a
+ * a few bytes come now and then, or which is never acknowledged, and a round that never ends. A payload
+ * has a least rate, whatever its size, and whoever fell below it, as source or as target, is not waited for
+ * until a payload has come whole. How long a
  * round may take nobody can know; one that takes far longer than the neighbour's own longest is said, and
  * whoever configures a bound does not wait beyond it until the next round. Not to be waited for is all
  * that happens: the link stays, mass goes over it both ways as it can, and none is made or lost. */
@@ -50,6 +51,16 @@ void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link
     note->link.direction = link->direction;
 }
 
+/* At that rate the whole of what is owed has come to its target, who acknowledges it at once. */
+sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link)
+{
+    const struct sgp_owed *owed = &link->owed;
+    if (!owed->exists || owed->lost || link->trickles)
+        return SGP_TIME_NEVER;
+    sgp_time seconds = (sgp_time)(owed->share.payload_bytes / SGP_PAYLOAD_LEAST);
+    return owed->since + SGP_SILENCE_MAX_NS + seconds * SGP_SECOND;
+}
+
 /* ---- rounds ---- */
 
 static bool takes_rounds(enum sgp_node_state state)
@@ -92,6 +103,10 @@ sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_
 
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
 {
+    if (sgp_core_acknowledged_by(link) <= node->now)
+        sgp_core_payload_trickles(node, link);
+    else if (link->direction == SGP_OUT && !link->owed.exists)
+        link->trickles = false;
     if (sgp_core_overdue_at(node, link) > node->now)
         return;
     link->overdue = true;

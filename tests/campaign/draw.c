@@ -357,6 +357,14 @@ static void draw_leaving(struct campaign *campaign)
     lose_one(campaign);
 }
 
+/* One fleet in five does not wait for ever. */
+static void draw_patience(struct campaign *campaign)
+{
+    if (chance(campaign, 0.2))
+        campaign->options.patience_ns =
+            (sgp_time)(spread(campaign, 0.1, 10) * (double)campaign->longest) + 1;
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -394,6 +402,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_cuts(campaign);
     draw_links(campaign);
     draw_leaving(campaign);
+    draw_patience(campaign);
     return 0;
 }
 
@@ -408,11 +417,12 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
     (void)snprintf(text, bytes,
         "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
         "%u stragglers, %u absences, %u crashes, %u clocks, %u cuts, %u clogs, %u swizzles, "
-        "%u half-open, %u commands%s",
+        "%u half-open, %u commands, patience %.3g s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
         (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
         o->absence_count, o->crash_count, o->clock_count, o->cut_count, o->clog_count,
         o->swizzle_count, o->half_open_count, campaign->command_count,
+        (double)o->patience_ns * 1e-9,
         !campaign->whole      ? ", not whole in the end"
         : !campaign->recovers ? ", too short to recover"
                               : "");

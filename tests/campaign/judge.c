@@ -125,7 +125,9 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (fabs(summary->weight_in_flight) > SGP_SIM_MASS_SLACK)
         return sgp_fail(
             error, SGP_E_STATE, "weight %.17g is owed in the end", summary->weight_in_flight);
-    if (campaign->recovers && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
+    bool agrees =
+        campaign->recovers && campaign->options.patience_ns == 0; /* else some end apart */
+    if (agrees && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
         return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",
             summary->disagreement, CAMPAIGN_DISAGREEMENT_MAX);
     return 0;

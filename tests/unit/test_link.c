@@ -704,6 +704,37 @@ Test(link, nobody_waits_for_the_credit_of_one_that_is_overdue)
     close_desk(&desk);
 }
 
+/* It beats, and takes what it is given for ever: the next round goes on without it, and what it is owed
+ * stays owed. */
+Test(link, a_target_that_never_acknowledges_holds_nobody_for_longer_than_a_payload_may_take)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, SGP_ROUND_NONE));
+    deliver(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
+    for (sgp_time end = desk.now + SGP_SILENCE_MAX_NS; desk.now < end;) {
+        cr_assert(eq(i64, status_of(&desk).round, 1));
+        desk.now += SGP_BEAT_NS;
+        const struct sgp_message beat = {.type = SGP_BEAT, .pulse = pulse_at(1, SGP_ROUND_NONE)};
+        say(&desk, 1, SGP_IN, beat);
+        say(&desk, 1, SGP_OUT, beat);
+    }
+    cr_assert(eq(i64, status_of(&desk).round, 2));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
+    struct sgp_peer_status target;
+    sgp_node_link_status(desk.node, 0, &target);
+    cr_assert(target.overdue);
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    sgp_node_link_status(desk.node, 0, &target);
+    cr_assert(not(target.overdue));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
+    close_desk(&desk);
+}
+
 Test(link, one_that_computes_for_8_times_its_longest_round_is_slow)
 {
     struct desk desk;

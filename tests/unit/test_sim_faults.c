@@ -293,3 +293,66 @@ Test(options, faults_out_of_range_are_refused_with_the_reason)
         fleet_destroy(fleet);
     }
 }
+
+/* ---- what comes too slowly, and who takes too long ---- */
+
+#define PAYLOAD_DIMENSION 20000 /* 80 kB */
+
+static int make_large(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
+{
+    static const float zero[PAYLOAD_DIMENSION];
+    (void)context;
+    (void)node;
+    return sgp_quadratic_create(PAYLOAD_DIMENSION, zero, zero, 0, ret_trainer);
+}
+
+/* Two nodes at so many bytes a second, for as long as it takes. */
+static struct fleet *thin_pair(double bandwidth)
+{
+    struct fleet *fleet = fleet_generate("ring", 2, 0);
+    fleet->options.dimension = PAYLOAD_DIMENSION;
+    fleet->options.trainer = make_large;
+    fleet->options.left = NULL;
+    fleet->options.rounds = 4;
+    fleet->options.bandwidth = bandwidth;
+    fleet_run(fleet);
+    cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 2, 1e-11));
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 2));
+    return fleet;
+}
+
+Test(faults, a_payload_comes_over_a_thin_line_and_not_over_none)
+{
+    struct fleet *fleet = thin_pair(1.1 * SGP_PAYLOAD_LEAST); /* 71 s a share */
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_TRICKLES], 0));
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_DOWN], 0));
+    fleet_destroy(fleet);
+    fleet = thin_pair(0.9 * SGP_PAYLOAD_LEAST);
+    cr_assert(gt(u32, fleet->notes[SGP_NOTE_TRICKLES], 0));
+    fleet_destroy(fleet);
+}
+
+/* A step of n0 takes 10 s in the place of 10 ms: a second of each is waited for. */
+Test(faults, patience_ends_the_waiting_for_one_that_computes)
+{
+    static const struct sgp_sim_straggler straggler = {0, 1000};
+    sgp_round rounds[2];
+    for (int run = 0; run < 2; run++) {
+        struct fleet *fleet = fleet_generate("ring", 4, 0);
+        fleet->options.rounds = 100000;
+        fleet->options.stragglers = &straggler;
+        fleet->options.straggler_count = 1;
+        fleet->options.patience_ns = run == 0 ? 0 : SGP_SECOND;
+        fleet_open(fleet);
+        int status = sgp_sim_run(fleet->sim, 60 * SGP_SECOND, &fleet->error);
+        cr_assert(zero(int, status), "%s", fleet->error.text);
+        struct sgp_node_status node;
+        sgp_node_status(sgp_sim_node(fleet->sim, 2), &node);
+        rounds[run] = node.round;
+        cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 4, 1e-11));
+        cr_assert(eq(int, fleet->notes[SGP_NOTE_OVERDUE] > 0, run > 0));
+        fleet_destroy(fleet);
+    }
+    cr_assert(le(i64, rounds[0], 12));
+    cr_assert(ge(i64, rounds[1], 2000), "half of what three make without it"); /* 11 ms a round */
+}
