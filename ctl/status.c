@@ -15,10 +15,10 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 /* The order in which a person reads them; what a later daemon adds comes behind. */
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
-    "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus", "disagreement",
-    "disagrees", "starving", "hears_nobody", "unheard", "mismatch", "slow", "overdue", "jumps",
-    "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology",
-    "incarnation", "version", "protocol", "schema"};
+    "samples_per_second", "weight", "weight_in_flight", "weight_minted", "weight_unknown",
+    "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard", "mismatch",
+    "slow", "overdue", "jumps", "last_error", "uptime_seconds", "algorithm", "parameters",
+    "memory_bytes", "topology", "incarnation", "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {

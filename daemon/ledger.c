@@ -56,9 +56,14 @@ struct file_account {
 /* Behind the links of a slot; not in version 2. */
 struct file_estate {
     int64_t rounds, stop, mixes;
-    double covered;
+    double covered, unknown;
     uint32_t count, reserved; /* of accounts in use */
     struct file_account accounts[SGP_ACCOUNTS_MAX];
+};
+
+/* Behind the estate, one a link: of the source's process before. */
+struct file_former {
+    uint64_t lineage, number;
 };
 
 static size_t links_size(uint32_t links)
@@ -68,12 +73,18 @@ static size_t links_size(uint32_t links)
 
 static size_t slot_size(uint32_t links, uint32_t version)
 {
-    return links_size(links) + (version > VERSION_LEAST ? sizeof(struct file_estate) : 0);
+    size_t more = sizeof(struct file_estate) + links * sizeof(struct file_former);
+    return links_size(links) + (version > VERSION_LEAST ? more : 0);
 }
 
 static struct file_estate *estate_of(const struct file_slot *slot, uint32_t capacity)
 {
     return (void *)((uintptr_t)slot + links_size(capacity));
+}
+
+static struct file_former *formers_of(const struct file_slot *slot, uint32_t capacity)
+{
+    return (void *)(estate_of(slot, capacity) + 1);
 }
 
 static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32_t version)
@@ -86,7 +97,9 @@ static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32
     if (estate->count > SGP_ACCOUNTS_MAX)
         return ~slot->checksum; /* matches nothing */
     bytes = offsetof(struct file_estate, accounts) + estate->count * sizeof(struct file_account);
-    return XXH3_64bits_withSeed(estate, bytes, sum);
+    sum = XXH3_64bits_withSeed(estate, bytes, sum);
+    bytes = slot->link_count * sizeof(struct file_former);
+    return XXH3_64bits_withSeed(formers_of(slot, capacity), bytes, sum);
 }
 
 /* ---- reading what an earlier process left ---- */
@@ -144,6 +157,7 @@ static void decode_estate(struct ledger *ledger, const struct file_estate *estat
     record->stop = estate->stop;
     record->mixes = estate->mixes;
     record->covered = estate->covered;
+    record->unknown = estate->unknown;
     for (uint32_t i = 0; i < estate->count; i++) {
         const struct file_account *from = &estate->accounts[i];
         struct sgp_account account = {.kind = (enum sgp_account_kind)from->kind,
@@ -180,8 +194,12 @@ static void decode(
     record->leaving = slot->leaving;
     record->left = slot->left;
     record->link_count = 0;
+    bool knows_formers = header->version > VERSION_LEAST;
     for (uint32_t i = 0; i < slot->link_count; i++) {
         const struct file_link *from = &slot->links[i];
+        struct file_former former = {.lineage = 0};
+        if (knows_formers)
+            former = formers_of(slot, header->link_capacity)[i];
         bool named = memchr(from->name, '\0', sizeof from->name) != NULL;
         int64_t peer = named ? sgp_topology_find(ledger->topology, from->name) : -1;
         if (peer < 0) {
@@ -192,6 +210,8 @@ static void decode(
             .out = from->out == 1,
             .lineage = from->lineage,
             .number = from->number,
+            .former_lineage = former.lineage,
+            .former_number = former.number,
             .owes = from->owes == 1,
             .owed_round = from->owed_round,
             .owed_fraction = from->owed_fraction,
@@ -303,6 +323,7 @@ static void encode_estate(const struct sgp_record *record, struct file_estate *e
     estate->stop = record->stop;
     estate->mixes = record->mixes;
     estate->covered = record->covered;
+    estate->unknown = record->unknown;
     estate->count = record->account_count;
     for (uint32_t i = 0; i < record->account_count; i++) {
         const struct sgp_account *from = &record->accounts[i];
@@ -348,6 +369,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
         to->owed_bequest = from->owed_bequest;
         to->out = from->out;
         to->owes = from->owes;
+        formers_of(slot, capacity)[i] =
+            (struct file_former){from->former_lineage, from->former_number};
     }
     encode_estate(record, estate_of(slot, capacity));
     uint64_t sum = checksum(slot, capacity, VERSION);

@@ -279,6 +279,16 @@ static void log_agreement(struct daemon *daemon, const struct sgp_effect *note)
         sgp_note_name(note->note), name_of(daemon, note->link.peer), note->factor, note->round);
 }
 
+static void log_outdated(struct daemon *daemon, const struct sgp_effect *note)
+{
+    const char *name = name_of(daemon, note->link.peer);
+    sgp_log(&daemon->log->sink, level_of(note),
+        "event=outdated peer=%s text=\"the ledger is older than what %s has seen: it was put back "
+        "from a backup; numbers are taken from there, and the total weight may be off by %.6g at "
+        "most\"",
+        name, name, note->factor);
+}
+
 /* Weight that was in doubt: whose it is now is known. */
 static void log_settled(struct daemon *daemon, const struct sgp_effect *note)
 {
@@ -332,6 +342,8 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
         log_agreement(daemon, note);
     else if (note->note == SGP_NOTE_TURNED_AWAY)
         log_turned_away(daemon, note);
+    else if (note->note == SGP_NOTE_OUTDATED)
+        log_outdated(daemon, note);
     else if (note->note == SGP_NOTE_SETTLED)
         log_settled(daemon, note);
     else if (about_peer)

@@ -34,7 +34,8 @@ struct view_status {
     double weight_in_flight;
     double disagreement; /* largest |z_received - z| / |z| in the latest cycle */
     double weight_minted;
-    double surplus; /* members whose mass it inherited and has not dissolved yet */
+    double weight_unknown; /* by which the total may be off at most: its ledger was outdated */
+    double surplus;        /* members whose mass it inherited and has not dissolved yet */
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */

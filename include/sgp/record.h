@@ -22,7 +22,9 @@ struct sgp_record_link { /* one directed edge, in or out */
     bool out;            /* this node is the source */
     uint64_t lineage;    /* of the peer; 0: never greeted */
     uint64_t number;     /* OUT: of the last share given; IN: of the last accepted, of `lineage` */
-    bool owes;           /* OUT: the share of that number is not acknowledged */
+    uint64_t former_lineage; /* IN: of the process of the source before; 0: none */
+    uint64_t former_number;  /* IN: of the last accepted of that */
+    bool owes;               /* OUT: the share of that number is not acknowledged */
     sgp_round owed_round;
     double owed_fraction; /* in [0, 1] */
     double owed_weight;   /* >= 0 */
@@ -59,10 +61,12 @@ struct sgp_record {
     double surplus;   /* members that left their mass to it, and that it has not dissolved */
     sgp_round rounds; /* in which it trains, as its configuration said */
     sgp_round stop;   /* where the fleet stops early, or SGP_ROUND_NONE */
-    sgp_round mixes;  /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */
-    double covered;   /* of these, those whose mass has come; <= surplus */
-    bool leaving;     /* it is about to leave for good */
-    bool left;        /* and has handed everything over */
+    sgp_round
+        mixes; /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */
+    double covered; /* of these, those whose mass has come; <= surplus */
+    double unknown; /* by which the total may be off at most, since a former record was outdated */
+    bool leaving;   /* it is about to leave for good */
+    bool left;      /* and has handed everything over */
     uint32_t link_count;
     uint32_t link_capacity;
     struct sgp_record_link *links; /* caller's memory */

@@ -14,6 +14,7 @@
  *   record.c  what survives the process, and a node made from it
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   pace.c    how fast the node is beside its neighbours
+ *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   agree.c   whether neighbours hold one model at the end
  *   patience.c how long one that is heard may keep the node waiting
  *   round.c   the stages of a round, start, pause, end
@@ -110,6 +111,8 @@ struct sgp_core_link {
     sgp_round plan_from;
     sgp_round announced;        /* the promise last stated */
     uint64_t number;            /* of the last share given */
+    bool met;                   /* it has greeted us since this process knows the link */
+    bool recorded;              /* the link was on record */
     uint32_t left_out;          /* turns in a row without a share, for want of a credit */
     bool answer_due;            /* the peer gave us a share that asks for one of ours */
     bool declined;              /* on this connection the peer would not have our bequest */
@@ -295,6 +298,7 @@ struct sgp_node {
 
     double weight;       /* w of z = x / w, at the end of the queue of jobs */
     double surplus;      /* members that left their mass to this node, not dissolved yet */
+    double unknown;      /* by which the total may be off at most, since the record was outdated */
     double covered;      /* of these, those whose mass has come: it may be dissolved */
     double members_most; /* the most that a file of this node has named */
     struct sgp_leaving leaving;
@@ -410,6 +414,14 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
 void sgp_core_credit(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit);
 void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack);
+/* outdated.c */
+#define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
+/* The source greets under this lineage. */
+void sgp_core_know_source(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage);
+/* The target has accepted so many; `forgot`: of another lineage. False: it cannot have. Before settling. */
+bool sgp_core_know_target(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
+
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);

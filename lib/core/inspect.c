@@ -105,6 +105,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .weight_owed = node->leaving.owed,
         .weight_debts = sgp_core_debts(node),
         .surplus = node->surplus,
+        .unknown = node->unknown,
         .waiting = SGP_WAITING_NOTHING,
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,

@@ -474,13 +474,7 @@ void sgp_core_hello(
         refuse(node, link, SGP_E_MODEL, SGP_REASON_SHAPE);
         return;
     }
-    if (link->lineage != hello->lineage) { /* it has forgotten its past; its numbers start again */
-        link->former_lineage = link->lineage;
-        link->former_accepted = link->accepted;
-        link->lineage = hello->lineage;
-        link->accepted = 0;
-        node->unrecorded = true;
-    }
+    sgp_core_know_source(node, link, hello->lineage);
     greeted(node, link);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
     message->welcome = (struct sgp_welcome){
@@ -501,6 +495,10 @@ void sgp_core_welcome(
     if (!trains_the_same(node, link, &welcome->fingerprint))
         return;
     bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
+    if (!sgp_core_know_target(node, link, welcome->accepted, forgot)) {
+        refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
     const struct sgp_owed *owed = &link->owed;
     if (link->disputed == welcome->lineage)
         link->disputed = 0;

@@ -18,6 +18,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->stop = node->stop;
     record->mixes = node->ending.mixes;
     record->covered = node->covered;
+    record->unknown = node->unknown;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;
@@ -37,6 +38,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .out = out,
             .lineage = link->lineage,
             .number = out ? link->number : link->accepted,
+            .former_lineage = out ? 0 : link->former_lineage,
+            .former_number = out ? 0 : link->former_accepted,
             .owes = owes,
             .owed_round = owes ? link->owed.share.round : 0,
             .owed_fraction = owes ? link->owed.share.fraction : 0,
@@ -88,6 +91,7 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
         !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < 0 ||
         record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
         record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
+        !(record->unknown >= 0 && record->unknown <= MEMBERS_MAX) ||
         !(record->covered >= 0 && record->covered <= record->surplus) ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity ||
         record->account_count > record->account_capacity ||
@@ -114,9 +118,12 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
     if (!from->out) {
         link->accepted = from->number;
+        link->former_lineage = from->former_lineage;
+        link->former_accepted = from->former_number;
         return;
     }
     link->number = from->number;
+    link->recorded = true;
     link->owed = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,
@@ -147,6 +154,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         node->ending.mixes = record->mixes;
     }
     node->covered = record->covered;
+    node->unknown = record->unknown;
     node->members_most = fmax(node->members_most, ceil(record->weight));
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;

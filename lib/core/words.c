@@ -95,6 +95,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_TRICKLES] = "trickles",
         [SGP_NOTE_OVERDUE] = "overdue",
         [SGP_NOTE_DISPUTED] = "disputed",
+        [SGP_NOTE_OUTDATED] = "outdated",
         [SGP_NOTE_SETTLED] = "settled",
     };
     return WORD(words, note);

@@ -22,7 +22,7 @@ STATUS = {
     "schema": int, "version": str, "protocol": int, "name": str, "state": str, "incarnation": str,
     "uptime_seconds": NUMBER, "algorithm": str, "round": int, "epoch": NUMBER, "samples": int,
     "samples_per_second": NUMBER, "loss": NUMBER, "test_loss": NUMBER, "test_accuracy": NUMBER,
-    "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "surplus": NUMBER,
+    "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "weight_unknown": NUMBER, "surplus": NUMBER,
     "parameters": int, "memory_bytes": int, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "starving": bool,

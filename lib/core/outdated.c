@@ -1,0 +1,50 @@
+/* What the two ends of a link remember of each other, and where one of them remembers less.
+ *
+ * A source that greets under another lineage has forgotten its past, or somebody greets in its name. What was
+ * accepted from the former lineage is kept until another one has taken its place for good: only that
+ * tells, should it greet again, what has come from it and what has not.
+ *
+ * A target that has accepted more than this node's record says was given is a certain sign that the record
+ * is older than what the neighbours have seen: a ledger that was put back from a backup. Numbers are
+ * taken from there, so that the links go on. How much weight passed since is not known; that the total
+ * may be off, and by how much at most, is told. */
+#include "core/core.h"
+
+#include <math.h>
+
+void sgp_core_know_source(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
+{
+    if (link->lineage == lineage)
+        return;
+    uint64_t present = link->lineage, accepted = link->accepted;
+    bool returns = link->former_lineage == lineage;
+    link->lineage = lineage;
+    link->accepted = returns ? link->former_accepted : 0;
+    if (accepted > 0 ||
+        returns) { /* a lineage of which nothing came is not worth another's place */
+        link->former_lineage = accepted > 0 ? present : 0;
+        link->former_accepted = accepted;
+    }
+    node->unrecorded = true;
+}
+
+bool sgp_core_know_target(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
+{
+    bool first = !link->met;
+    link->met = true;
+    if (forgot || accepted <= link->number)
+        return true;
+    if (!first || accepted > SGP_NUMBER_MAX)
+        return false;
+    bool recorded = link->recorded;
+    link->number = accepted; /* what was owed under a lesser number is settled by it */
+    node->unrecorded = true;
+    if (!recorded) /* an edge that was gone from the file, and is back */
+        return true;
+    node->unknown = fmax(node->unknown, node->members_most);
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
+    note->link.direction = link->direction;
+    note->factor = node->unknown;
+    return true;
+}

@@ -1,0 +1,123 @@
+/* What the two ends of a link remember of each other: lineages that come and go, and a record that is older
+ * than what the neighbours have seen. */
+#include "test_core_desk.h"
+
+static void say_hello(struct desk *desk, uint64_t lineage)
+{
+    post(desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(desk, 1, SGP_IN)});
+    greet_in(desk, 1, pulse_at(1, 1), lineage);
+}
+
+static uint64_t told_accepted(const struct desk *desk)
+{
+    const struct sgp_effect *welcome = find_sent(desk, SGP_WELCOME, 1);
+    cr_assert_not_null(welcome);
+    return welcome->message.welcome.accepted;
+}
+
+/* n1 is dead, and others greet in its name: what came from it is not forgotten. */
+Test(outdated, a_greeting_under_another_lineage_does_not_make_it_forget)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    for (uint64_t stranger = 500; stranger < 504; stranger++) {
+        say_hello(&desk, stranger);
+        cr_assert(eq(u64, told_accepted(&desk), 0));
+    }
+    say_hello(&desk, 88);
+    cr_assert(eq(u64, told_accepted(&desk), 1), "it was accepted, and must not come again");
+    close_desk(&desk);
+}
+
+Test(outdated, a_lineage_that_was_left_counts_again_after_a_restart)
+{
+    struct sgp_record_link links[2] = {{.peer = 1, .out = true, .lineage = 99, .number = 3},
+        {.peer = 1, .lineage = 99, .number = 2, .former_lineage = 88, .former_number = 7}};
+    struct sgp_record record = {.lineage = 77,
+        .round = 5,
+        .weight = 1,
+        .links = links,
+        .link_count = 2,
+        .link_capacity = 2};
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.record = &record;
+    struct desk desk;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, pulse_at(5, 5), 88);
+    cr_assert(eq(u64, told_accepted(&desk), 7));
+    say_hello(&desk, 99);
+    cr_assert(eq(u64, told_accepted(&desk), 2), "the two have changed places");
+    close_desk(&desk);
+}
+
+static void open_restored(struct desk *desk)
+{
+    static struct sgp_record_link links[2];
+    links[0] = (struct sgp_record_link){.peer = 1,
+        .out = true,
+        .lineage = 88,
+        .number = 3,
+        .owes = true,
+        .owed_fraction = 0.5,
+        .owed_weight = 0.25,
+        .owed_slot = SGP_SLOT_NONE};
+    links[1] = (struct sgp_record_link){.peer = 1, .lineage = 88, .number = 3};
+    struct sgp_record record = {.lineage = 77,
+        .round = 5,
+        .weight = 0.75,
+        .links = links,
+        .link_count = 2,
+        .link_capacity = 2};
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.record = &record;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+}
+
+Test(outdated, numbers_are_taken_from_a_target_that_has_seen_more)
+{
+    struct desk desk;
+    open_restored(&desk);
+    greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 12);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    const struct sgp_effect *note = find_note(&desk, SGP_NOTE_OUTDATED);
+    cr_assert_not_null(note);
+    struct sgp_peer_status peer;
+    sgp_node_link_status(desk.node, 0, &peer);
+    cr_assert(eq(u64, peer.last_number, 12));
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0), "settled by a later number");
+    cr_assert(eq(dbl, status_of(&desk).unknown, 2), "of a fleet of two");
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+    greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 12);
+    cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED), "said once");
+    close_desk(&desk);
+}
+
+Test(outdated, a_record_that_is_right_is_not_called_outdated)
+{
+    struct desk desk;
+    open_restored(&desk);
+    greet_out(&desk, 1, pulse_at(5, SGP_ROUND_NONE), 88, 3);
+    cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED));
+    cr_assert(eq(dbl, status_of(&desk).unknown, 0));
+    close_desk(&desk);
+}
+
+Test(outdated, a_target_cannot_have_accepted_what_was_not_given_on_a_link_that_greeted)
+{
+    struct desk desk;
+    open_pair(&desk);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 5);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->reason, SGP_REASON_RANGE));
+    cr_assert(eq(dbl, status_of(&desk).unknown, 0));
+    close_desk(&desk);
+}
