@@ -186,8 +186,8 @@ enum sgp_note {
                           for until one has come whole */
     SGP_NOTE_OVERDUE, /* peer: in its round for longer than the patience; not waited for until its next */
     SGP_NOTE_DISPUTED, /* peer: it came back as another, and may have accepted the share that it was
-                           owed before: others are asked; slot, factor: of the share's snapshot and
-                           its fraction, now without use */
+                           owed before: others are asked. A second time, with slot and factor: its
+                           snapshot was let go of, and its fraction; message.inquire: which share */
     SGP_NOTE_OUTDATED, /* peer: it has accepted more than the record of this node says was given; factor:
                           by so much may the total be off at most */
     SGP_NOTE_SETTLED, /* peer: weight `factor` that was in doubt; reason: accepted, or come home */

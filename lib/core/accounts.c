@@ -60,18 +60,60 @@ const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t in
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts[index];
+    if (entry->slot != SGP_SLOT_NONE)
+        node->snapshot_users[entry->slot]--;
     node->debt_count -= in_force(entry) && is_debt(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
     *entry = node->accounts[--node->account_count];
 }
 
-/* The weight of a debt that its target has not accepted, at this node's own estimate. */
+/* A debt that its target has not accepted: to the bit if its snapshot is there, which stays in use until the
+ * RESTORE job is done with it, else by weight, at this node's own estimate. */
 void sgp_core_take_home(struct sgp_node *node, uint32_t index)
 {
-    double weight = node->accounts[index].account.weight;
+    struct sgp_core_account *entry = &node->accounts[index];
+    double weight = entry->account.weight;
+    if (entry->slot != SGP_SLOT_NONE) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+        effect->slot = entry->slot;
+        effect->factor = entry->fraction;
+        effect->slice = (struct sgp_slice){.first = 0, .count = node->config.parameters};
+        entry->slot = SGP_SLOT_NONE;
+    } else {
+        sgp_core_grow(node, weight);
+    }
     sgp_core_drop_account(node, index);
-    sgp_core_grow(node, weight);
     node->weight += weight;
+}
+
+static void note_dispute(
+    struct sgp_node *node, const struct sgp_core_account *entry, uint32_t peer, uint32_t slot)
+{
+    const struct sgp_account *account = &entry->account;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISPUTED, peer);
+    note->slot = slot;
+    note->factor = entry->fraction;
+    note->message.inquire = (struct sgp_inquire){.source = account->source,
+        .target = account->target,
+        .source_lineage = account->source_lineage,
+        .target_lineage = account->target_lineage,
+        .number = account->number};
+}
+
+/* Snapshots are for rounds first. */
+bool sgp_core_let_go(struct sgp_node *node)
+{
+    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++) {
+        struct sgp_core_account *entry = &node->accounts[i];
+        if (entry->slot == SGP_SLOT_NONE || node->snapshot_users[entry->slot] > 1)
+            continue;
+        int64_t peer = sgp_topology_find(node->config.topology, entry->account.target);
+        note_dispute(node, entry, peer >= 0 ? (uint32_t)peer : SGP_SLOT_NONE, entry->slot);
+        node->snapshot_users[entry->slot]--;
+        entry->slot = SGP_SLOT_NONE;
+        return true;
+    }
+    return false;
 }
 
 /* One more entry, all zero, or NULL. What speaks of nodes that no file names any more gives way. */
@@ -87,7 +129,7 @@ static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
     if (node->account_count == SGP_ACCOUNTS_MAX)
         return NULL;
     struct sgp_core_account *entry = &node->accounts[node->account_count++];
-    *entry = (struct sgp_core_account){.stager = stager};
+    *entry = (struct sgp_core_account){.stager = stager, .slot = SGP_SLOT_NONE};
     return entry;
 }
 
@@ -329,11 +371,9 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
     copy_name(entry->account.target, nodes[link->peer].name);
     entry->search.next = node->now;
     node->debt_count++;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISPUTED, link->peer);
-    note->slot = owed->slot;
-    note->factor = owed->share.fraction;
-    if (owed->slot != SGP_SLOT_NONE)
-        node->snapshot_users[owed->slot]--;
+    entry->slot = owed->slot;
+    entry->fraction = owed->share.fraction;
+    note_dispute(node, entry, link->peer, SGP_SLOT_NONE);
     link->owed.exists = false;
     node->unrecorded = true;
     sgp_core_touch(node, link);
@@ -356,7 +396,8 @@ void sgp_core_move_accounts(
     struct sgp_node *node, const struct sgp_topology *topology, const uint32_t *index)
 {
     double home = 0;
-    for (uint32_t i = node->account_count; i-- > 0;) {
+    for (uint32_t i = node->account_count;
+         i-- > 0;) { /* one SCALE at most for those without snapshot */
         struct sgp_core_account *entry = &node->accounts[i];
         if (!in_force(entry)) {
             entry->stager = index[entry->stager];
@@ -364,6 +405,10 @@ void sgp_core_move_accounts(
         }
         if (!is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
+        if (entry->slot != SGP_SLOT_NONE) {
+            sgp_core_take_home(node, i);
+            continue;
+        }
         home += entry->account.weight;
         sgp_core_drop_account(node, i);
     }

@@ -151,6 +151,9 @@ struct sgp_core_account {
     struct sgp_account account;
     uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
     double told;     /* staged alone: members, and no account */
+    uint32_t
+        slot; /* of the share's snapshot, or SGP_SLOT_NONE: it would come home by weight alone */
+    double fraction;
     struct sgp_search search;
 };
 
@@ -478,6 +481,7 @@ bool sgp_core_has_handed(const struct sgp_node *node, const struct sgp_core_link
 void sgp_core_hand_accounts(struct sgp_node *node);
 void sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
+bool sgp_core_let_go(struct sgp_node *node); /* of the snapshot of a debt; false: of none */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index);
 void sgp_core_take_home(struct sgp_node *node, uint32_t index);

@@ -200,11 +200,13 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
     return part < SGP_GIVE_LEAST ? 0 : part;
 }
 
-static uint32_t unused_snapshot(const struct sgp_node *node)
+static uint32_t unused_snapshot(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->snapshot_count; i++)
-        if (node->snapshot_users[i] == 0)
-            return i;
+    do {
+        for (uint32_t i = 0; i < node->snapshot_count; i++)
+            if (node->snapshot_users[i] == 0)
+                return i;
+    } while (sgp_core_let_go(node));
     return SGP_SLOT_NONE;
 }
 

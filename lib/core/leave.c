@@ -139,7 +139,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.weight = link->owed.share.weight;
     node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
     node->surplus = node->covered = 0; /* it went with the bequest, as did all that follows */
-    node->account_count = node->debt_count = 0;
+    while (node->account_count > 0)
+        sgp_core_drop_account(node, node->account_count - 1);
     for (uint32_t i = 0; i < node->out_count; i++) {
         struct sgp_owed *owed = &node->links[i].owed;
         if (!sgp_core_is_pledged(node, &node->links[i]))

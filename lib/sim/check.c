@@ -196,8 +196,8 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
     uint64_t number;
     double owed;
     (void)sgp_sim_link_account(host, link, &number, &owed);
-    if (number < link->said) /* nothing yet from this lineage of the source */
-        link->said = link->accepted = number;
+    if (number == 0 && link->said > 0) /* nothing yet from this lineage of the source */
+        link->said = link->accepted = 0;
     if (number == link->said)
         return;
     link->said = number;
@@ -425,13 +425,16 @@ void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64
 void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note)
 {
     struct sgp_sim *sim = host->sim;
-    const struct sgp_sim_link *out =
-        sgp_sim_link_of(host, host->file->hosts[note->link.peer], SGP_OUT);
-    const struct sgp_sim_link *in = &sim->links[out->other];
-    uint64_t number;
-    double owed, fraction = (double)(float)note->factor;
-    (void)sgp_sim_link_account(host, out, &number, &owed);
-    if (note->slot == SGP_SLOT_NONE || in->accepted >= number)
+    const struct sgp_inquire *share = &note->message.inquire;
+    double fraction = (double)(float)note->factor;
+    if (note->slot == SGP_SLOT_NONE)
+        return; /* it is kept */
+    struct sgp_account debt = {.number = share->number,
+        .source_lineage = share->source_lineage,
+        .target_lineage = share->target_lineage};
+    memcpy(debt.source, share->source, strlen(share->source) + 1);
+    memcpy(debt.target, share->target, strlen(share->target) + 1);
+    if (is_paid(sim, &debt))
         return;
     host->outstanding[note->slot] -= fraction;
     const float *snapshot = host->snapshots + note->slot * sim->options.dimension;

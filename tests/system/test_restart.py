@@ -170,7 +170,7 @@ class Restarts(FleetTest):
         f.nodes[0].get("/v1/pause", "POST")  # or it would train on at once
         os.rename(f.nodes[1].directory, f.nodes[1].directory + ".lost")  # and with it the share
         f.start([1])
-        f.wait_log(0, "event=share_returned")
+        f.wait_log(0, "event=settled peer=n1 ")  # the one that n1 was knows nothing of it
         found = fleet.read_model(f.nodes[0].get("/v1/model")[1])
         self.assertEqual(len(found), len(expected))
         for a, b in zip(sorted(found), sorted(expected)):
