@@ -87,13 +87,14 @@ const struct ctl_command ctl_leave_command = {.words = "leave",
     .synopsis = "[--timeout S]",
     .summary = "retire the node: hand its mass to a neighbour, end the daemon for good",
     .help =
-        "The node gathers a member's weight (30 s at most), ends its round, gives all its mass to an\n"
-        "out-neighbour that is up, and exits. Prints who has it (heir), how much it was (weight), and\n"
-        "how much more was owed to absent nodes, with whom the heir settles it (owed). The model stays\n"
-        "in the state directory; its ledger and checkpoints are renamed to *.left, so that a later start is\n"
-        "that of a new member. Without a neighbour that is up it waits, as `status` says, and\n"
-        "can be stopped. With --timeout the waiting ends with 5 after S seconds, and the order\n"
-        "stands. A node that is joining, finished or without out-neighbours refuses (1).\n"
+        "The node gathers a member's weight (30 s at most), ends its round, gives all its\n"
+        "mass to an out-neighbour that is up, and exits. Prints who has it (heir), how much it\n"
+        "was (weight), and how much more was owed to absent nodes, with whom the heir settles\n"
+        "it (owed). The model stays in the state directory; its ledger and checkpoints are\n"
+        "renamed to *.left, so that a later start is that of a new member. Without a neighbour\n"
+        "that is up it waits, as `status` says, and can be stopped. With --timeout the waiting\n"
+        "ends with 5 after S seconds, and the order stands. A node that is joining, finished\n"
+        "or without out-neighbours refuses (1).\n"
         "For root and the daemon's own user.\n",
     .run = leave};
 
