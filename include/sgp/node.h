@@ -191,6 +191,7 @@ enum sgp_note {
     SGP_NOTE_OUTDATED, /* peer: it has accepted more than the record of this node says was given; factor:
                           by so much may the total be off at most */
     SGP_NOTE_SETTLED, /* peer: weight `factor` that was in doubt; reason: accepted, or come home */
+    SGP_NOTE_COUNT,   /* one past the last */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */

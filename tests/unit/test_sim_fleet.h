@@ -31,7 +31,7 @@ struct fleet {
     float estimate[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
     uint32_t row_count;
     struct sgp_sim_row rows[FLEET_ROWS_MAX];
-    uint32_t notes[SGP_NOTE_OVERDUE + 1];
+    uint32_t notes[SGP_NOTE_COUNT];
     struct sgp_error error;
 };
 
