@@ -422,5 +422,5 @@ class Images(BadInput):
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and os.path.exists(sys.argv[1]):
-        fleet.SGPD = sys.argv.pop(1)
+        fleet.SGPD = os.path.abspath(sys.argv.pop(1))
     tap.run_cases(sys.argv[1:])

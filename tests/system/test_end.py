@@ -30,7 +30,7 @@ class Ends(FleetTest):
         f.start()
         f.wait_state("finished")
         self.assertGreater(self.distance(f), 1e-3, "else this shows nothing")
-        f.rewire(4, fleet.exponential(4))
+        f.rewire(range(4), fleet.exponential(4))
         self.reload(f)
         f.wait("one model", lambda: self.distance(f) < 1e-3)
         f.wait_state("finished")
