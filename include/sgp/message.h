@@ -49,6 +49,10 @@ struct sgp_fingerprint {
  * little: where a restart without a ledger has minted some, or a topology has shrunk. */
 #define SGP_WEIGHT_PER_NODE 4.0
 
+/* Of a link, and beyond what any comes to: numbers go on after these, and sums are exact below. */
+#define SGP_NUMBER_MAX (UINT64_C(1) << 62)
+#define SGP_PASSED_MAX 0x1p52
+
 /* A contiguous piece of the parameter vector. */
 struct sgp_slice {
     uint64_t first;
@@ -99,6 +103,12 @@ struct sgp_hello {
     uint64_t lineage;   /* of the source; a new one means that the source forgot its past */
     uint64_t parameters;
     struct sgp_fingerprint fingerprint;
+    /* How far this link is settled between these two lineages. A target whose ledger is older than this,
+     * because it was put back from a backup, learns here what it has lost. */
+    uint64_t target_lineage; /* to which the rest applies; 0: nothing is known */
+    uint64_t settled;        /* number of the last share that is not owed any more */
+    double settled_weight;   /* of all shares that the target has accepted up to there */
+    double owed_weight;      /* of the next one, if that is owed */
 };
 
 struct sgp_welcome {
@@ -106,6 +116,7 @@ struct sgp_welcome {
     uint64_t lineage;   /* of the target */
     uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
     struct sgp_fingerprint fingerprint;
+    double accepted_weight; /* of all shares up to `accepted` that it has accepted */
 };
 
 struct sgp_credit {

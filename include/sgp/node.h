@@ -19,7 +19,8 @@
  *
  * A node that is given a record (sgp/record.h) goes on where its process died: same lineage, weight and
  * round; what it owed is settled when the target greets. It catches up with the greatest round it
- * hears. If its parameters are not those of the record (`seeks`), it stays joining, and nobody waits
+ * hears. If the record is outdated (a backup), it learns so at the first greeting of each link, and
+ * corrects its weight. If its parameters are not those of the record (`seeks`), it stays joining, and nobody waits
  * for it, until an in-neighbour has handed it an estimate: ASK sets a buffer aside, ESTIMATE brings
  * the neighbour's x and w, ADOPT makes them x = w_own * x / w. When nobody can, it goes on with what
  * its performer had. A node without a past does the same if it finds its neighbours far ahead (more
@@ -156,7 +157,11 @@ enum sgp_note {
     SGP_NOTE_DRAINED,  /* after STOP: everything settled or the bound passed; the process may end.
                          After LEAVE: it has left (status.left, heir, weight_left) */
     SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
-    SGP_NOTE_DISSOLVED, /* of what was inherited, this node took `factor` off its weight */
+    SGP_NOTE_DISSOLVED, /* of its surplus, this node took `factor` off its weight */
+    SGP_NOTE_OUTDATED, /* peer: its record is older than what this one has seen; factor is the weight
+                           that has left over the link since (below 0: that has come) */
+    SGP_NOTE_CORRECTED, /* all have told what they have seen: the weight changes by `factor`, what is
+                           too much as a surplus that is dissolved */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
@@ -272,6 +277,7 @@ struct sgp_node_status {
     uint32_t heir; /* who has it; SGP_SLOT_NONE before it has left, or if a former process left */
     double weight_left; /* that was handed over */
     double surplus;     /* members whose mass it inherited and has not dissolved yet */
+    double unsettled;   /* weight too much, or below 0 too little, since its record was outdated */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;
@@ -296,9 +302,12 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     uint64_t shares_returned;       /* OUT: came back; IN: refused by us */
     double weight_owed;             /* OUT: given and not acknowledged */
     uint64_t last_number;           /* OUT: last given; IN: last accepted */
-    int last_error;                 /* code of the last DOWN, 0 if none */
-    enum sgp_reason last_reason;    /* of the last refusal, 0 if none */
-    bool mismatch;                  /* its topology digest, learning rate or batch differ */
+    double passed;    /* weight of all accepted shares between the present lineages of both ends */
+    uint64_t lineage; /* of the peer; 0: it has never greeted */
+    bool doubtful;    /* as on record: the peer has not greeted since, and may have seen more */
+    int last_error;   /* code of the last DOWN, 0 if none */
+    enum sgp_reason last_reason; /* of the last refusal, 0 if none */
+    bool mismatch;               /* its topology digest, learning rate or batch differ */
 };
 /* Links are numbered 0 .. count-1: out-links by peer, then in-links by peer. */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);

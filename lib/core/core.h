@@ -9,6 +9,7 @@
  *   leave.c   leaving for good, and inheriting
  *   share.c   credits, accepting, absorbing, sending, settling, returning
  *   record.c  what survives the process, and a node made from it
+ *   outdated.c what both ends of a link know, and a record that is older than that
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   pace.c    how fast the node is beside its neighbours
  *   round.c   the stages of a round, start, pause, end
@@ -63,6 +64,9 @@ struct sgp_core_link {
     int last_error;
     enum sgp_reason last_reason;
     uint64_t lineage; /* of the peer */
+    bool doubtful;  /* it is as on record: the peer has not greeted since, and may have seen more */
+    bool uncounted; /* `passed` says nothing yet */
+    double passed;  /* weight of all accepted shares of the present lineages of both ends */
     uint64_t shares_sent, shares_received, shares_returned;
 
     sgp_round pace_round; /* of the peer when its pace began to be measured */
@@ -85,8 +89,10 @@ struct sgp_core_link {
     /* IN */
     sgp_round promise; /* frozen while a payload is under way */
     uint64_t accepted; /* number of the last accepted share of `lineage` */
-    uint32_t slot;     /* granted, or being filled; NONE if neither */
-    bool filling;      /* `incoming` was announced and its payload is under way */
+    struct sgp_former former;
+    bool former_doubtful; /* as `doubtful`: that one has not greeted since */
+    uint32_t slot;        /* granted, or being filled; NONE if neither */
+    bool filling;         /* `incoming` was announced and its payload is under way */
     sgp_time filling_since;
     sgp_time payload_heard; /* when bytes of a payload came last, or it was announced */
     struct sgp_share incoming;
@@ -218,8 +224,9 @@ struct sgp_node {
     sgp_round pace_round; /* when its own pace began to be measured */
     sgp_time pace_since;
 
-    double weight;  /* w of z = x / w, at the end of the queue of jobs */
-    double surplus; /* members that left their mass to this node, not dissolved yet */
+    double weight;    /* w of z = x / w, at the end of the queue of jobs */
+    double surplus;   /* members that left their mass to this node, not dissolved yet */
+    double unsettled; /* what outdated links make too much of it; corrected once all have greeted */
     struct sgp_leaving leaving;
 
     uint32_t link_count, out_count;
@@ -319,6 +326,7 @@ void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struc
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
+void sgp_core_grow(struct sgp_node *node, double weight); /* at the node's own estimate */
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_grant(struct sgp_node *node);
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round);
@@ -359,6 +367,14 @@ void sgp_core_dissolve(struct sgp_node *node);
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record);
 bool sgp_core_living(const struct sgp_core_link *link); /* up, and past joining */
 void sgp_core_resume(struct sgp_node *node);
+
+/* outdated.c */
+bool sgp_core_can_have_passed(uint64_t number, double passed); /* over any link */
+void sgp_core_know_source(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
+void sgp_core_know_target(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome);
+void sgp_core_correct(struct sgp_node *node);
 
 /* estimate.c */
 void sgp_core_want(struct sgp_node *node);

@@ -92,6 +92,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .heir = node->leaving.left ? node->leaving.heir : SGP_SLOT_NONE,
         .weight_left = node->leaving.weight,
         .surplus = node->surplus,
+        .unsettled = node->unsettled,
         .waiting = SGP_WAITING_NOTHING,
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
@@ -134,6 +135,9 @@ void sgp_node_link_status(
         .last_error = link->last_error,
         .last_reason = link->last_reason,
         .mismatch = link->mismatch,
+        .passed = link->passed,
+        .lineage = link->lineage,
+        .doubtful = link->doubtful,
     };
     sgp_node_link_account(node, index, &ret_status->last_number, &ret_status->weight_owed);
 }

@@ -49,7 +49,7 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 
 static uint32_t effects_most(uint32_t links, uint32_t receives)
 {
-    return 16 + 8 * links + 2 * receives;
+    return 20 + 8 * links + 2 * receives;
 }
 
 /* The needs of the file's own edges. */

@@ -316,6 +316,10 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
         .lineage = node->config.lineage,
         .parameters = node->config.parameters,
         .fingerprint = node->config.fingerprint,
+        .target_lineage = link->uncounted ? 0 : link->lineage,
+        .settled = link->number - link->owed.exists,
+        .settled_weight = link->passed,
+        .owed_weight = link->owed.exists ? link->owed.share.weight : 0,
     };
 }
 
@@ -420,11 +424,11 @@ void sgp_core_hello(
         refuse(node, link, SGP_E_MODEL, SGP_REASON_SHAPE);
         return;
     }
-    if (link->lineage != hello->lineage) { /* it has forgotten its past; its numbers start again */
-        link->lineage = hello->lineage;
-        link->accepted = 0;
-        node->unrecorded = true;
+    if (!sgp_core_can_have_passed(hello->settled, hello->settled_weight + hello->owed_weight)) {
+        refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
     }
+    sgp_core_know_source(node, link, hello);
     greeted(node, link);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
     message->welcome = (struct sgp_welcome){
@@ -432,7 +436,9 @@ void sgp_core_hello(
         .lineage = node->config.lineage,
         .accepted = link->accepted,
         .fingerprint = node->config.fingerprint,
+        .accepted_weight = link->passed,
     };
+    sgp_core_correct(node);
 }
 
 void sgp_core_welcome(
@@ -444,11 +450,13 @@ void sgp_core_welcome(
     }
     if (!trains_the_same(node, link, &welcome->fingerprint))
         return;
-    bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
-    node->unrecorded = node->unrecorded || link->lineage != welcome->lineage;
-    link->lineage = welcome->lineage;
+    if (!sgp_core_can_have_passed(welcome->accepted, welcome->accepted_weight)) {
+        refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+        return;
+    }
     greeted(node, link);
-    sgp_core_settle(node, link, welcome->accepted, forgot);
+    sgp_core_know_target(node, link, welcome);
+    sgp_core_correct(node);
 }
 
 /* ---- time ---- */

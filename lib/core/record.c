@@ -13,6 +13,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->gave = node->gave;
     record->weight = node->weight + sgp_core_held(node);
     record->surplus = node->surplus;
+    record->unsettled = node->unsettled;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->link_count = node->link_count;
@@ -32,6 +33,9 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_kept = owes && link->owed.slot != SGP_SLOT_NONE,
             .owed_slot = owes ? link->owed.slot : SGP_SLOT_NONE,
             .owed_bequest = owes ? link->owed.share.bequest : 0,
+            .passed = link->passed,
+            .uncounted = link->uncounted,
+            .former = link->former,
         };
     }
 }
@@ -46,6 +50,15 @@ bool sgp_node_record_changed(const struct sgp_node *node)
 #define WEIGHT_MAX (SGP_WEIGHT_PER_NODE * SGP_NODES_MAX)
 #define MEMBERS_MAX ((double)SGP_NODES_MAX)
 
+static bool former_is_sound(const struct sgp_record_link *link)
+{
+    const struct sgp_former *former = &link->former;
+    bool none = former->number == 0 && former->passed == 0 && !former->uncounted;
+    bool some = !link->out && former->lineage != link->lineage && former->number > 0 &&
+                former->number <= SGP_NUMBER_MAX && former->passed >= 0 && isfinite(former->passed);
+    return former->lineage == 0 ? none : some;
+}
+
 static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
 {
     bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
@@ -54,7 +67,8 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
                 link->owed_bequest <= MEMBERS_MAX;
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
                    link->owed_bequest == 0;
-    return link->peer < node_count &&
+    return link->peer < node_count && link->number <= SGP_NUMBER_MAX && link->passed >= 0 &&
+           isfinite(link->passed) && former_is_sound(link) &&
            (link->owes ? link->out && link->number > 0 && owed : nothing);
 }
 
@@ -62,7 +76,7 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
         !(record->weight >= 0 && record->weight <= WEIGHT_MAX) ||
-        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) ||
+        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || !isfinite(record->unsettled) ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity)
         return false;
     for (uint32_t i = 0; i < record->link_count; i++) {
@@ -81,7 +95,12 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
     link->lineage = from->lineage;
     link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
+    link->doubtful = true;
+    link->passed = from->passed;
+    link->uncounted = from->uncounted;
     if (!from->out) {
+        link->former = from->former;
+        link->former_doubtful = from->former.lineage != 0;
         link->accepted = from->number;
         return;
     }
@@ -111,6 +130,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->gave = record->gave;
     node->weight = record->weight;
     node->surplus = record->surplus;
+    node->unsettled = record->unsettled;
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;
     for (uint32_t i = 0; i < record->link_count; i++)

@@ -257,6 +257,7 @@ static void begin(struct sgp_node *node)
 {
     if (sgp_core_leaves_now(node))
         return;
+    sgp_core_correct(node);
     sgp_core_dissolve(node);
     if (node->round >= sgp_core_last(node)) {
         sgp_core_enter(node, SGP_STAGE_END);

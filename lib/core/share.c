@@ -136,7 +136,7 @@ static bool share_is_sound(
                  share->slice.first <= node->config.parameters - share->slice.count &&
                  share->payload_bytes == (empty ? 0 : 4 * share->slice.count);
     return amount && slice && share->number > link->accepted && share->round >= 0 &&
-           share->round <= link->pulse.round;
+           share->number <= SGP_NUMBER_MAX && share->round <= link->pulse.round;
 }
 
 void sgp_core_share(
@@ -219,6 +219,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         link->slot = SGP_SLOT_NONE;
         link->accepted = link->incoming.number;
+        link->passed += link->incoming.weight;
         node->unrecorded = true;
         link->shares_received++;
         if (link->incoming.asks)
@@ -332,13 +333,14 @@ static void accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_bequest_accepted(node, link);
     if (link->owed.slot != SGP_SLOT_NONE)
         node->snapshot_users[link->owed.slot]--;
+    link->passed += link->owed.share.weight;
     link->owed.exists = false;
     node->unrecorded = true;
 }
 
-/* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
- * estimate: x follows w. With no weight left there is no estimate to follow. */
-static void grow(struct sgp_node *node, double weight)
+/* Weight without parameters: the mass of a share of a former process, whose snapshot is gone. It comes at
+ * the node's present estimate: x follows w. With no weight left there is no estimate to follow. */
+void sgp_core_grow(struct sgp_node *node, double weight)
 {
     if (node->weight > 0 && weight > 0) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
@@ -346,6 +348,7 @@ static void grow(struct sgp_node *node, double weight)
     } else if (weight > 0) {
         sgp_core_want(node);
     }
+    node->weight += weight;
 }
 
 /* The share comes home. Its snapshot stays in use until the RESTORE job is done with it. */
@@ -358,12 +361,12 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
         effect->slot = owed->slot;
         effect->factor = owed->share.fraction;
         effect->slice = owed->share.slice;
-    } else if (owed->lost) {
-        grow(node, owed->share.weight);
+        node->weight += owed->share.weight;
+    } else {
+        sgp_core_grow(node, owed->share.weight);
     }
     sgp_core_touch(node, link);
     node->unrecorded = true;
-    node->weight += owed->share.weight;
     link->owed.exists = false;
     link->shares_returned++;
     link->last_reason = reason;

@@ -85,6 +85,8 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_DRAINED] = "drained",
         [SGP_NOTE_INHERITED] = "inherited",
         [SGP_NOTE_DISSOLVED] = "dissolved",
+        [SGP_NOTE_OUTDATED] = "outdated",
+        [SGP_NOTE_CORRECTED] = "corrected",
     };
     return WORD(words, note);
 }

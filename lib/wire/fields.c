@@ -26,6 +26,10 @@
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_BOOL, PLACE(member), .later = true                        \
     }
+#define LATER_U64(label, member)                                                                   \
+    {                                                                                              \
+        .name = label, .kind = SGP_FIELD_U64, PLACE(member), .most = UINT64_MAX, .later = true     \
+    }
 #define LATER_REAL(label, member, high)                                                            \
     {                                                                                              \
         .name = label, .kind = SGP_FIELD_REAL, PLACE(member), .most = high, .later = true          \
@@ -72,6 +76,10 @@ static const struct sgp_field hello_fields[] = {
     U64("lineage", hello.lineage, 1, UINT64_MAX),
     U64("parameters", hello.parameters, 1, SGP_PARAMETERS_MAX),
     FINGERPRINT(hello.fingerprint),
+    LATER_U64("target_lineage", hello.target_lineage),
+    LATER_U64("settled", hello.settled),
+    LATER_REAL("settled_weight", hello.settled_weight, 0),
+    LATER_REAL("owed_weight", hello.owed_weight, 0),
 };
 
 static const struct sgp_field welcome_fields[] = {
@@ -79,6 +87,7 @@ static const struct sgp_field welcome_fields[] = {
     U64("lineage", welcome.lineage, 1, UINT64_MAX),
     U64("accepted", welcome.accepted, 0, UINT64_MAX),
     FINGERPRINT(welcome.fingerprint),
+    LATER_REAL("accepted_weight", welcome.accepted_weight, 0),
 };
 
 static const struct sgp_field credit_fields[] = {

@@ -321,5 +321,17 @@ Test(record, what_is_out_of_range_is_no_record)
     BAD(links[1].owes = true);
     BAD(links[1].owed_weight = 1);
     BAD(links[1].out = true);
+    BAD(links[0].number = UINT64_MAX);
+    BAD(links[0].passed = NAN);
+    BAD(links[1].passed = INFINITY);
+    BAD(links[1].passed = -1);
+    BAD(record.unsettled = NAN);
+    BAD(record.unsettled = -INFINITY);
+    BAD(links[1].former.number = 1);
+    BAD(links[1].former.lineage = 9);
+    BAD(links[1].former = ((struct sgp_former){.lineage = 11, .number = 1}));
+    BAD(links[1].former = ((struct sgp_former){.lineage = 9, .number = UINT64_MAX}));
+    BAD(links[1].former = ((struct sgp_former){.lineage = 9, .number = 1, .passed = NAN}));
+    BAD(links[0].former = ((struct sgp_former){.lineage = 9, .number = 1}));
 #undef BAD
 }

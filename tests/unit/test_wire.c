@@ -61,7 +61,11 @@ static struct sgp_message sample_greeting(int which)
                 .target = "n",
                 .lineage = UINT64_MAX,
                 .parameters = SGP_PARAMETERS_MAX,
-                .fingerprint = print}};
+                .fingerprint = print,
+                .target_lineage = UINT64_MAX,
+                .settled = UINT64_MAX,
+                .settled_weight = DBL_MAX,
+                .owed_weight = 0.25}};
     case 1:
         return (struct sgp_message){.type = SGP_HELLO,
             .pulse = quiet,
@@ -75,7 +79,8 @@ static struct sgp_message sample_greeting(int which)
             .welcome = {.target = NAME_63,
                 .lineage = UINT64_MAX,
                 .accepted = UINT64_MAX,
-                .fingerprint = print}};
+                .fingerprint = print,
+                .accepted_weight = DBL_MAX}};
     default:
         return (struct sgp_message){
             .type = SGP_WELCOME, .pulse = quiet, .welcome = {.target = "n1", .lineage = 1}};
@@ -238,6 +243,10 @@ Test(wire, values_survive_exactly)
     cr_assert(eq(u64, back.hello.fingerprint.scaling, UINT64_C(1) << 63));
     cr_assert(eq(dbl, back.hello.fingerprint.learning_rate, DBL_MAX));
     cr_assert(eq(u32, back.hello.fingerprint.batch, UINT32_MAX));
+    cr_assert(eq(u64, back.hello.target_lineage, UINT64_MAX));
+    cr_assert(eq(u64, back.hello.settled, UINT64_MAX));
+    cr_assert(eq(dbl, back.hello.settled_weight, DBL_MAX));
+    cr_assert(eq(dbl, back.hello.owed_weight, 0.25));
     cr_assert(eq(i64, back.pulse.next_round, SGP_ROUND_NONE));
     cr_assert(back.pulse.computing);
 
@@ -266,16 +275,25 @@ static const struct {
              .target = "n1",
              .lineage = 77,
              .parameters = 535818,
-             .fingerprint = GOLDEN_PRINT}},
-        "9d534750020001002d00000000000000000000000000000044f5b19c14a8a950"
-        "dc001202c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
-        "040105cb3fa999999999999a20"},
+             .fingerprint = GOLDEN_PRINT,
+             .target_lineage = 78,
+             .settled = 3,
+             .settled_weight = 1.5,
+             .owed_weight = 0.5}},
+        "9d5347500200010041000000000000000000000000000000c78a4281765dd081"
+        "dc001602c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
+        "040105cb3fa999999999999a204e03cb3ff8000000000000cb3fe00000000000"
+        "00"},
     {{.type = SGP_WELCOME,
          .pulse = QUIET,
-         .welcome = {.target = "n1", .lineage = 78, .accepted = 4, .fingerprint = GOLDEN_PRINT}},
-        "9d534750020002002600000000000000000000000000000013de9c94015bd912"
-        "dc001102c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
-        "999999999a20"},
+         .welcome = {.target = "n1",
+             .lineage = 78,
+             .accepted = 4,
+             .fingerprint = GOLDEN_PRINT,
+             .accepted_weight = 1.75}},
+        "9d534750020002002f000000000000000000000000000000720abd5b7c4d995a"
+        "dc001202c205060ac0a26e314e04cf00000100000000000203040105cb3fa999"
+        "999999999a20cb3ffc000000000000"},
     {{
          .type = SGP_BEAT,
          .pulse = QUIET,
@@ -555,6 +573,25 @@ Test(wire, a_share_of_an_older_peer_asks_for_nothing_and_leaves_nothing)
     body[0] = 0x9c;
     cr_assert(eq(int, decode_body(SGP_SHARE, body, count - 11, &back, &error), SGP_E_FRAME));
     cr_assert(eq(str, error.text, "share frame: the body is not an array of 13 to 64 fields"));
+}
+
+Test(wire, greetings_of_an_older_peer_say_nothing_of_what_has_passed)
+{
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    uint8_t *body = frame + SGP_WIRE_HEADER_BYTES;
+    struct sgp_message message = golden[0].message, back;
+    size_t count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
+    cr_assert(eq(u8, body[2], 22));
+    body[2] = 18;
+    cr_assert(zero(int, decode_body(SGP_HELLO, body, count - 20, &back, NULL)));
+    cr_assert(zero(u64, back.hello.target_lineage));
+    cr_assert(zero(u64, back.hello.settled));
+    cr_assert(eq(dbl, back.hello.settled_weight, 0));
+    message = golden[1].message;
+    count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
+    body[2] = 17;
+    cr_assert(zero(int, decode_body(SGP_WELCOME, body, count - 9, &back, NULL)));
+    cr_assert(eq(dbl, back.welcome.accepted_weight, 0));
 }
 
 static bool name_travels(const char *name)
