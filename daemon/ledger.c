@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define VERSION 2u
+#define VERSION 3u
+#define VERSION_FIRST 2u               /* that can be read */
 #define LINKS_MAX (2u * SGP_NODES_MAX) /* a file that claims more is damaged */
 #define PATH_BYTES 4096u
 
@@ -30,6 +32,10 @@ struct file_link {
     int64_t owed_round;
     double owed_fraction, owed_weight, owed_bequest;
     uint32_t out, owes;
+    /* from version 3 on */
+    double passed, former_passed;
+    uint64_t former_lineage, former_number;
+    uint32_t uncounted, former_uncounted;
 };
 
 struct file_slot {
@@ -40,35 +46,50 @@ struct file_slot {
     double weight, surplus, minted;
     uint32_t trained, gave, leaving, left;
     uint32_t link_count, reserved;
+    double unsettled; /* from version 3 on */
     struct file_link links[];
 };
 
-static size_t slot_size(uint32_t links)
+/* A version begins as the one before it: so much of a slot, and of a link, is of it. */
+struct extent {
+    size_t slot, link;
+};
+static const struct extent extents[] = {
+    {offsetof(struct file_slot, unsettled), offsetof(struct file_link, passed)},
+    {sizeof(struct file_slot), sizeof(struct file_link)},
+};
+
+static size_t slot_size(uint32_t version, uint32_t links)
 {
-    return sizeof(struct file_slot) + links * sizeof(struct file_link);
+    const struct extent *extent = &extents[version - VERSION_FIRST];
+    return extent->slot + links * extent->link;
 }
 
-static uint64_t checksum(const struct file_slot *slot)
+static uint64_t checksum(uint32_t version, const struct file_slot *slot)
 {
-    return XXH3_64bits(&slot->sequence, slot_size(slot->link_count) - sizeof slot->checksum);
+    return XXH3_64bits(
+        &slot->sequence, slot_size(version, slot->link_count) - sizeof slot->checksum);
 }
 
 /* ---- reading what an earlier process left ---- */
 
-static const struct file_slot *slot_in(const unsigned char *bytes, uint32_t capacity, size_t i)
+static const struct file_slot *slot_in(const unsigned char *bytes, size_t i)
 {
-    return (const void *)(bytes + sizeof(struct file_header) + i * slot_size(capacity));
+    const struct file_header *header = (const void *)bytes;
+    return (const void *)(bytes + sizeof *header +
+                          i * slot_size(header->version, header->link_capacity));
 }
 
 /* The whole slot of the greatest sequence, or NULL. */
-static const struct file_slot *latest(const unsigned char *bytes, uint32_t capacity)
+static const struct file_slot *latest(const unsigned char *bytes)
 {
+    const struct file_header *header = (const void *)bytes;
     const struct file_slot *best = NULL;
     for (size_t i = 0; i < 2; i++) {
-        const struct file_slot *slot = slot_in(bytes, capacity, i);
-        bool whole = slot->sequence > 0 && slot->link_count <= capacity && slot->trained <= 1 &&
-                     slot->gave <= 1 && slot->leaving <= 1 && slot->left <= 1 &&
-                     slot->checksum == checksum(slot);
+        const struct file_slot *slot = slot_in(bytes, i);
+        bool whole = slot->sequence > 0 && slot->link_count <= header->link_capacity &&
+                     slot->trained <= 1 && slot->gave <= 1 && slot->leaving <= 1 &&
+                     slot->left <= 1 && slot->checksum == checksum(header->version, slot);
         if (whole && (best == NULL || slot->sequence > best->sequence))
             best = slot;
     }
@@ -76,11 +97,11 @@ static const struct file_slot *latest(const unsigned char *bytes, uint32_t capac
 }
 
 /* Whether no commit was ever begun: the process ended before that, and owes nothing. */
-static bool is_blank(const unsigned char *bytes, uint32_t capacity)
+static bool is_blank(const unsigned char *bytes)
 {
     bool blank = true;
     for (size_t i = 0; i < 2; i++) {
-        const struct file_slot *slot = slot_in(bytes, capacity, i);
+        const struct file_slot *slot = slot_in(bytes, i);
         blank = blank && slot->checksum == 0 && slot->sequence == 0;
     }
     return blank;
@@ -98,8 +119,34 @@ static bool reserve(struct sgp_record *record, uint32_t links)
     return true;
 }
 
+/* Link i of a slot; nothing where its version has no field. */
+static struct file_link link_in(uint32_t version, const struct file_slot *slot, uint32_t i)
+{
+    const struct extent *extent = &extents[version - VERSION_FIRST];
+    struct file_link link = {.uncounted = version < 3};
+    memcpy(&link, (const char *)slot + extent->slot + i * extent->link, extent->link);
+    return link;
+}
+
+static struct sgp_record_link decode_link(const struct file_link *from, uint32_t peer)
+{
+    return (struct sgp_record_link){.peer = peer,
+        .out = from->out == 1,
+        .lineage = from->lineage,
+        .number = from->number,
+        .owes = from->owes == 1,
+        .owed_round = from->owed_round,
+        .owed_fraction = from->owed_fraction,
+        .owed_weight = from->owed_weight,
+        .owed_bequest = from->owed_bequest,
+        .passed = from->passed,
+        .uncounted = from->uncounted == 1 && from->number > 0,
+        .former = {from->former_lineage, from->former_number, from->former_passed,
+            from->former_uncounted == 1}};
+}
+
 /* Names to indices. What is owed to a node that is gone from the topology cannot be settled. */
-static void decode(struct ledger *ledger, const struct file_slot *slot)
+static void decode(struct ledger *ledger, uint32_t version, const struct file_slot *slot)
 {
     struct sgp_record *record = &ledger->record;
     record->lineage = slot->lineage;
@@ -110,24 +157,16 @@ static void decode(struct ledger *ledger, const struct file_slot *slot)
     record->surplus = slot->surplus;
     record->leaving = slot->leaving;
     record->left = slot->left;
+    record->unsettled = version < 3 ? 0 : slot->unsettled;
     record->link_count = 0;
     for (uint32_t i = 0; i < slot->link_count; i++) {
-        const struct file_link *from = &slot->links[i];
-        bool named = memchr(from->name, '\0', sizeof from->name) != NULL;
-        int64_t peer = named ? sgp_topology_find(ledger->topology, from->name) : -1;
-        if (peer < 0) {
-            ledger->orphaned += from->owes ? from->owed_weight : 0;
-            continue;
-        }
-        record->links[record->link_count++] = (struct sgp_record_link){.peer = (uint32_t)peer,
-            .out = from->out == 1,
-            .lineage = from->lineage,
-            .number = from->number,
-            .owes = from->owes == 1,
-            .owed_round = from->owed_round,
-            .owed_fraction = from->owed_fraction,
-            .owed_weight = from->owed_weight,
-            .owed_bequest = from->owed_bequest};
+        struct file_link from = link_in(version, slot, i);
+        bool named = memchr(from.name, '\0', sizeof from.name) != NULL;
+        int64_t peer = named ? sgp_topology_find(ledger->topology, from.name) : -1;
+        if (peer < 0)
+            ledger->orphaned += from.owes ? from.owed_weight : 0;
+        else
+            record->links[record->link_count++] = decode_link(&from, (uint32_t)peer);
     }
     record->weight += ledger->orphaned;
     ledger->sequence = slot->sequence;
@@ -148,8 +187,9 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
 {
     const struct file_header *header = (const void *)bytes;
     bool sound = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0 &&
-                 header->version == VERSION && header->link_capacity <= LINKS_MAX &&
-                 size == sizeof *header + 2 * slot_size(header->link_capacity) &&
+                 header->version >= VERSION_FIRST && header->version <= VERSION &&
+                 header->link_capacity <= LINKS_MAX &&
+                 size == sizeof *header + 2 * slot_size(header->version, header->link_capacity) &&
                  memchr(header->name, '\0', sizeof header->name) != NULL;
     if (!sound) {
         spoil(ledger, path, "not a ledger of this version, or cut off");
@@ -160,9 +200,9 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
             "%s: it is the ledger of node %s, and this is %s; give each node a state_directory of "
             "its own",
             path, header->name, name);
-    if (is_blank(bytes, header->link_capacity))
+    if (is_blank(bytes))
         return 0;
-    const struct file_slot *slot = latest(bytes, header->link_capacity);
+    const struct file_slot *slot = latest(bytes);
     if (slot == NULL) {
         spoil(ledger, path, "damaged (no part of it has a matching checksum)");
         return 0;
@@ -170,7 +210,7 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
     /* Edges that the topology has no more stay links: what is owed over them is settled. */
     if (!reserve(&ledger->record, ledger->record.link_capacity + slot->link_count))
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
-    decode(ledger, slot);
+    decode(ledger, header->version, slot);
     ledger->found = sgp_record_is_sound(&ledger->record, ledger->topology->node_count) &&
                     ledger->minted >= 0 && ledger->minted <= SGP_NODES_MAX;
     if (!ledger->found)
@@ -186,7 +226,7 @@ static int read_file(
         return 0;
     if (file == NULL)
         return sgp_fail(error, -errno, "%s: cannot be read: %s", path, strerror(errno));
-    size_t most = sizeof(struct file_header) + 2 * slot_size(LINKS_MAX) + 1;
+    size_t most = sizeof(struct file_header) + 2 * slot_size(VERSION, LINKS_MAX) + 1;
     long end = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
     size_t size = end > 0 && (size_t)end < most ? (size_t)end : 0;
     unsigned char *bytes = malloc(size + 1);
@@ -207,6 +247,26 @@ static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
     return (void *)(ledger->map + sizeof(struct file_header) + sequence % 2 * ledger->slot_bytes);
 }
 
+static void encode_link(
+    const struct ledger *ledger, const struct sgp_record_link *from, struct file_link *to)
+{
+    memcpy(to->name, ledger->topology->nodes[from->peer].name, sizeof to->name);
+    to->lineage = from->lineage;
+    to->number = from->number;
+    to->owed_round = from->owed_round;
+    to->owed_fraction = from->owed_fraction;
+    to->owed_weight = from->owed_weight;
+    to->owed_bequest = from->owed_bequest;
+    to->out = from->out;
+    to->owes = from->owes;
+    to->passed = from->passed;
+    to->uncounted = from->uncounted;
+    to->former_lineage = from->former.lineage;
+    to->former_number = from->former.number;
+    to->former_passed = from->former.passed;
+    to->former_uncounted = from->former.uncounted;
+}
+
 static void write_slot(struct ledger *ledger, uint64_t sequence)
 {
     const struct sgp_record *record = &ledger->record;
@@ -224,21 +284,11 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
     slot->gave = record->gave;
     slot->leaving = record->leaving;
     slot->left = record->left;
+    slot->unsettled = record->unsettled;
     slot->link_count = record->link_count;
-    for (uint32_t i = 0; i < record->link_count; i++) {
-        const struct sgp_record_link *from = &record->links[i];
-        struct file_link *to = &slot->links[i];
-        memcpy(to->name, ledger->topology->nodes[from->peer].name, sizeof to->name);
-        to->lineage = from->lineage;
-        to->number = from->number;
-        to->owed_round = from->owed_round;
-        to->owed_fraction = from->owed_fraction;
-        to->owed_weight = from->owed_weight;
-        to->owed_bequest = from->owed_bequest;
-        to->out = from->out;
-        to->owes = from->owes;
-    }
-    uint64_t sum = checksum(slot);
+    for (uint32_t i = 0; i < record->link_count; i++)
+        encode_link(ledger, &record->links[i], &slot->links[i]);
+    uint64_t sum = checksum(VERSION, slot);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;
     atomic_signal_fence(memory_order_seq_cst);
@@ -268,7 +318,7 @@ static int replace(struct ledger *ledger, struct sgp_error *error)
     int fd = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
         return sgp_fail(error, -errno, "%s: cannot be written: %s", temporary, strerror(errno));
-    ledger->slot_bytes = slot_size(ledger->record.link_capacity);
+    ledger->slot_bytes = slot_size(VERSION, ledger->record.link_capacity);
     ledger->map_bytes = sizeof(struct file_header) + 2 * ledger->slot_bytes;
     int code = map(ledger, fd);
     if (code == 0) {

@@ -6,7 +6,7 @@
  *
  * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
  * that the kernel keeps, so one of the two slots is always whole. At start the file is read and
- * written anew, sized for the topology of today. One that was never written is no loss; one that was
+ * written anew, sized for the topology of today, in the present version. One that was never written is no loss; one that was
  * damaged stays so until the first commit, should this start fail too.
  *
  * Fails: only at open. Thread: the loop thread. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static struct sgp_topology *topology;
 static struct sgp_node *node;
@@ -207,6 +208,111 @@ Test(ledger, a_surplus_and_a_bequest_survive)
     cr_assert(not(ledger.record.left));
     cr_assert(eq(dbl, ledger.record.links[0].owed_bequest, 2.25));
     ledger_close(&ledger);
+}
+
+/* What both ends of a link know, and what this node has too much. */
+Test(ledger, what_has_passed_and_former_lineages_survive)
+{
+    struct sgp_record_link links[4] = {
+        {.peer = 1, .out = true, .lineage = 5, .number = 3, .passed = 1.0 / 3},
+        {.peer = 2,
+            .lineage = 6,
+            .number = 4,
+            .uncounted = true,
+            .former = {.lineage = 8, .number = 9, .passed = 2.5, .uncounted = true}}};
+    const struct sgp_record record = {.lineage = 7,
+        .weight = 0.5,
+        .unsettled = -0.125,
+        .link_count = 2,
+        .link_capacity = 4,
+        .links = links};
+    sgp_node_destroy(node);
+    struct sgp_node_config config = {.topology = topology,
+        .method = sgp_method_find("sgp"),
+        .lineage = 7,
+        .parameters = 4,
+        .rounds = 100,
+        .local_steps = 1,
+        .record = &record};
+    cr_assert(zero(int, sgp_node_create(&config, &node)));
+    (void)commit_and_vanish();
+    struct ledger ledger = opened();
+    cr_assert(ledger.found);
+    cr_assert(eq(dbl, ledger.record.unsettled, -0.125));
+    const struct sgp_record_link *out = &ledger.record.links[0], *in = &ledger.record.links[3];
+    cr_assert(eq(dbl, out->passed, 1.0 / 3));
+    cr_assert(not(out->uncounted));
+    cr_assert(in->uncounted);
+    cr_assert(eq(u64, in->former.lineage, 8));
+    cr_assert(eq(u64, in->former.number, 9));
+    cr_assert(eq(dbl, in->former.passed, 2.5));
+    cr_assert(in->former.uncounted);
+    ledger_close(&ledger);
+}
+
+/* A ledger of version 2, with its slots and links as they were then. */
+struct old_link {
+    char name[SGP_NAME_BYTES];
+    uint64_t lineage, number;
+    int64_t owed_round;
+    double owed_fraction, owed_weight, owed_bequest;
+    uint32_t out, owes;
+};
+struct old_file {
+    char magic[8];
+    uint32_t version, link_capacity;
+    char name[SGP_NAME_BYTES];
+    struct {
+        uint64_t checksum, sequence, lineage;
+        int64_t round;
+        double weight, surplus, minted;
+        uint32_t trained, gave, leaving, left, link_count, reserved;
+        struct old_link links[2];
+    } slots[2];
+};
+
+Test(ledger, one_of_version_2_is_read_and_has_not_counted)
+{
+    struct old_file old = {.magic = {'S', 'G', 'P', 'L', 'E', 'D', 'G', 'R'},
+        .version = 2,
+        .link_capacity = 2,
+        .name = "n0"};
+    old.slots[1].sequence = 5;
+    old.slots[1].lineage = 7;
+    old.slots[1].round = 12;
+    old.slots[1].weight = 0.75;
+    old.slots[1].minted = 1;
+    old.slots[1].link_count = 2;
+    old.slots[1].links[0] = (struct old_link){.name = "n1",
+        .lineage = 5,
+        .number = 3,
+        .owed_round = 11,
+        .owed_fraction = 0.5,
+        .owed_weight = 0.25,
+        .out = 1,
+        .owes = 1};
+    old.slots[1].links[1] = (struct old_link){.name = "n2", .lineage = 6, .number = 4};
+    old.slots[1].checksum = XXH3_64bits(&old.slots[1].sequence, sizeof old.slots[1] - 8);
+    FILE *file = fopen(path, "wb");
+    cr_assert(file != NULL && fwrite(&old, sizeof old, 1, file) == 1 && fclose(file) == 0);
+    for (int i = 0; i < 2; i++) { /* the second time it is of the present version */
+        struct ledger ledger = opened();
+        cr_assert(ledger.found, "%s", ledger.reason.text);
+        cr_assert(eq(u64, ledger.sequence, 5));
+        cr_assert(eq(i64, ledger.record.round, 12));
+        cr_assert(eq(dbl, ledger.record.weight, 0.75));
+        cr_assert(eq(dbl, ledger.record.unsettled, 0));
+        cr_assert(eq(dbl, ledger.minted, 1));
+        cr_assert(eq(u32, ledger.record.link_count, 2));
+        const struct sgp_record_link *links = ledger.record.links;
+        cr_assert(links[0].out && links[0].owes && links[0].peer == 1 && links[0].uncounted);
+        cr_assert(eq(dbl, links[0].owed_weight, 0.25));
+        cr_assert(eq(dbl, links[0].passed, 0));
+        cr_assert(links[1].out == false && links[1].peer == 2 && links[1].uncounted);
+        cr_assert(eq(u64, links[1].number, 4));
+        cr_assert(zero(u64, links[1].former.lineage));
+        ledger_close(&ledger);
+    }
 }
 
 Test(ledger, a_torn_slot_leaves_the_one_before)
