@@ -15,9 +15,10 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 /* The order in which a person reads them; what a later daemon adds comes behind. */
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "samples",
-    "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus", "disagreement",
-    "starving", "hears_nobody", "unheard", "jumps", "last_error", "uptime_seconds", "algorithm",
-    "parameters", "memory_bytes", "topology", "incarnation", "version", "protocol", "schema"};
+    "samples_per_second", "weight", "weight_in_flight", "weight_minted", "surplus",
+    "weight_unsettled", "disagreement", "starving", "hears_nobody", "unheard", "jumps",
+    "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "topology",
+    "incarnation", "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -58,6 +59,10 @@ static json_t *degraded(const json_t *status, const json_t *peers)
         add(reasons, "the node is %s", state);
     if (json_is_true(json_object_get(status, "starving")))
         add(reasons, "its weight is so low that it gives less than the file says");
+    double unsettled = json_number_value(json_object_get(status, "weight_unsettled"));
+    if (unsettled > 0 || unsettled < 0)
+        add(reasons, "its ledger was outdated: weight %g too %s is not settled yet",
+            unsettled > 0 ? unsettled : -unsettled, unsettled > 0 ? "much" : "little");
     if (json_is_true(json_object_get(status, "hears_nobody")))
         add(reasons, "it hears nobody any more, and learns from its own rows alone");
     const json_t *waiting = json_object_get(status, "waiting");

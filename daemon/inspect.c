@@ -65,6 +65,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .memory_bytes = daemon->prepared->memory_bytes,
         .weight_minted = daemon->ledger.minted,
         .surplus = status.surplus,
+        .weight_unsettled = status.unsettled,
         .jumps = status.jumps,
         .starving = status.starving,
         .hears_nobody = inspect_hears_nobody(daemon),

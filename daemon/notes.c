@@ -3,6 +3,7 @@
 #include "daemon.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,6 +91,7 @@ static enum sgp_level level_of(const struct sgp_effect *note)
     case SGP_NOTE_DRAINED:
     case SGP_NOTE_INHERITED:
     case SGP_NOTE_DISSOLVED:
+    case SGP_NOTE_CORRECTED:
         return SGP_LEVEL_INFO;
     default:
         return SGP_LEVEL_WARNING;
@@ -141,6 +143,30 @@ static void log_bequest(struct daemon *daemon, const struct sgp_effect *note)
         status.surplus);
 }
 
+/* The ledger is older than what a neighbour has seen. */
+static void log_outdated(struct daemon *daemon, const struct sgp_effect *note)
+{
+    const char *name = name_of(daemon, note->link.peer);
+    sgp_log(&daemon->log->sink, level_of(note),
+        "event=outdated peer=%s direction=%s weight=%.17g text=\"this ledger is older than what %s "
+        "has seen: so much weight has %s since; what that makes in all is corrected once every "
+        "neighbour has greeted\"",
+        name, direction_name(note->link.direction), fabs(note->factor), name,
+        note->factor > 0 ? "left" : "come");
+}
+
+static void log_corrected(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    sgp_log(&daemon->log->sink, level_of(note),
+        "event=corrected amount=%.17g weight=%.17g surplus=%.17g text=\"by what its neighbours "
+        "have "
+        "seen since its ledger was saved%s\"",
+        note->factor, status.weight, status.surplus,
+        note->factor < 0 ? "; it is dissolved as a surplus" : "");
+}
+
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
  * saved its model before it gave all away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
@@ -179,6 +205,10 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
     daemon->weight = note->weight;
     if (note->note == SGP_NOTE_INHERITED || note->note == SGP_NOTE_DISSOLVED)
         log_bequest(daemon, note);
+    else if (note->note == SGP_NOTE_OUTDATED)
+        log_outdated(daemon, note);
+    else if (note->note == SGP_NOTE_CORRECTED)
+        log_corrected(daemon, note);
     else if (about_peer)
         log_about_peer(daemon, note);
     else

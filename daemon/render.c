@@ -75,15 +75,17 @@ static json_t *render_waiting(const struct view_status *status)
 
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
 {
-    json_t *figures = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "epoch", real_or_null(status->epoch), "epochs", real_or_null(status->epochs),
-        "samples_per_second", real_or_null(status->samples_per_second), "loss",
-        real_or_null(status->loss), "test_loss", real_or_null(status->test_loss), "test_accuracy",
-        real_or_null(status->test_accuracy), "learning_rate", real_or_null(status->learning_rate),
-        "weight", real_or_null(status->weight), "weight_in_flight",
-        real_or_null(status->weight_in_flight), "disagreement", real_or_null(status->disagreement),
-        "weight_minted", real_or_null(status->weight_minted), "surplus",
-        real_or_null(status->surplus), "uptime_seconds", real_or_null(status->uptime_seconds));
+    json_t *figures = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch",
+        real_or_null(status->epoch), "epochs", real_or_null(status->epochs), "samples_per_second",
+        real_or_null(status->samples_per_second), "loss", real_or_null(status->loss), "test_loss",
+        real_or_null(status->test_loss), "test_accuracy", real_or_null(status->test_accuracy),
+        "learning_rate", real_or_null(status->learning_rate), "weight",
+        real_or_null(status->weight), "weight_in_flight", real_or_null(status->weight_in_flight),
+        "disagreement", real_or_null(status->disagreement), "weight_minted",
+        real_or_null(status->weight_minted), "surplus", real_or_null(status->surplus),
+        "weight_unsettled", real_or_null(status->weight_unsettled), "uptime_seconds",
+        real_or_null(status->uptime_seconds));
     json_t *place = json_pack("{s:o, s:o, s:I, s:I, s:I}", "file", foreign(status->topology_file),
         "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);

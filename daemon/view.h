@@ -33,7 +33,8 @@ struct view_status {
     double weight_in_flight;
     double disagreement; /* largest |z_received - z| / |z| in the latest cycle */
     double weight_minted;
-    double surplus; /* members whose mass it inherited and has not dissolved yet */
+    double surplus;          /* members whose mass it inherited and has not dissolved yet */
+    double weight_unsettled; /* too much, or below 0 too little, since its ledger was outdated */
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */

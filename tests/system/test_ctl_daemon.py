@@ -29,7 +29,8 @@ STATUS = {
                  "phases": 1},
     "waiting": None, "last_error": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
     "loss": 0.1, "test_loss": None, "test_accuracy": 0.875, "learning_rate": 0.05, "weight": 1.0,
-    "weight_in_flight": 0.0, "disagreement": 0.001, "weight_minted": 0.0, "surplus": 0.0, "uptime_seconds": 3.5}
+    "weight_in_flight": 0.0, "disagreement": 0.001, "weight_minted": 0.0, "surplus": 0.0,
+    "weight_unsettled": 0.0, "uptime_seconds": 3.5}
 
 PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": "up",
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,

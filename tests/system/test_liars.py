@@ -189,6 +189,17 @@ class Source(Trio):
         self.assertEqual(self.neighbour(lineage=78).receive(peer.WELCOME)[1][2], 0)
         self.assert_goes_on(total=2.5)
 
+    def test_another_lineage_does_not_make_it_forget_the_former(self):
+        """Who greets in the name of a source that is away: what that one gave is not taken for lost."""
+        n2, round_ = self.credited()
+        self.good_share(n2, round_)
+        n2.close() # without having heard, say, of the acknowledgement
+        for lineage in (78, 79, 80):
+            self.assertEqual(self.neighbour(lineage=lineage).receive(peer.WELCOME)[1][2], 0)
+        self.assertEqual(self.neighbour().receive(peer.WELCOME)[1][2], 1)
+        self.promised = True
+        self.assert_goes_on(total=2.5)
+
     def test_a_pulse_that_cannot_be(self):
         for name, value, text in (("ends", 1 << 47, REASONS[20]),
                                   ("round", 1 << 40, REASONS[3]), # beyond its own end

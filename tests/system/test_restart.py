@@ -5,6 +5,7 @@ to the number of nodes, however often and whenever nodes were killed.
 """
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -249,6 +250,49 @@ class Restarts(FleetTest):
         self.all_train(f)
         self.pause(f)
         self.assertLessEqual(abs(self.weights(f) - 2), 1e-9)
+
+    def restored(self, f, nodes):
+        """These nodes are killed and come back with ledgers of a hundred rounds before; the fleet trains on."""
+        for node in nodes:
+            shutil.copy(os.path.join(node.directory, "ledger"), node.directory + ".backup")
+        f.wait_round(0, f.nodes[0].status()["round"] + 100)
+        for node in nodes:
+            node.end(signal.SIGKILL)
+            shutil.copy(node.directory + ".backup", os.path.join(node.directory, "ledger"))
+        for node in nodes:
+            node.start()
+        self.all_train(f)
+        f.wait("surpluses to be dissolved", lambda: all(
+            s and s["surplus"] == 0 for s in [node.status() for node in f.nodes]))
+        told = [len(node.log()) for node in f.nodes]
+        f.wait_round(0, f.nodes[0].status()["round"] + 100)
+        for node, length in zip(f.nodes, told): # it is not found out again and again
+            self.assertNotIn("event=down", node.log()[length:])
+        self.pause(f)
+        self.assertEqual([n.status()["weight_minted"] for n in f.nodes], [0] * f.n)
+        unsettled = [n.status().get("weight_unsettled", 0) for n in f.nodes]
+        self.assertLessEqual(abs(self.weights(f) - sum(unsettled) - f.n), 1e-9)
+        return unsettled
+
+    def test_a_ledger_put_back_from_a_backup_is_told_and_corrected(self):
+        f = self.fleet(3, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        self.assertEqual(self.restored(f, [f.nodes[1]]), [0] * 3)
+        self.assertRegex(f.nodes[1].log(), "warning node=n1 event=outdated peer=n[02] direction=(in|out) "
+                         "weight=-?[0-9.e-]+ text=\"this ledger is older than what n[02] has seen")
+        for other in (0, 2):
+            self.assertNotIn("event=outdated", f.nodes[other].log())
+
+    def test_ledgers_put_back_at_both_ends_of_a_link_are_told(self):
+        """Of what passed between the two neither knows: what one has too much the other misses."""
+        f = self.fleet(4, options=OPTIONS)
+        f.start()
+        self.all_train(f)
+        unsettled = self.restored(f, f.nodes[1:3])
+        self.assertEqual((unsettled[0], unsettled[3]), (0, 0))
+        for index in (1, 2):
+            self.assertIn("event=outdated", f.nodes[index].log())
 
     def test_the_ledger_of_another_node_is_refused(self):
         f = self.fleet(2, options=OPTIONS, own={1: {"node.state_directory": "n0"}})
