@@ -72,6 +72,22 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
             sim->host_count, total, how);
 }
 
+/* By which the ends of a link differ in what has passed, because one of them came back with an outdated
+ * record: weight that is there twice, or below 0 nowhere, until they greet. */
+static double untold(
+    const struct sgp_sim *sim, const struct sgp_sim_host *source, const struct sgp_sim_link *out)
+{
+    const struct sgp_sim_host *target = &sim->hosts[out->peer];
+    struct sgp_peer_status here, there;
+    if ((!source->doubtful && !target->doubtful) || !sgp_sim_link_status(source, out, &here) ||
+        !sgp_sim_link_status(target, &sim->links[out->other], &there) ||
+        (!here.doubtful && !there.doubtful))
+        return 0;
+    double given = here.lineage == target->lineage ? here.passed : 0;
+    double taken = there.lineage == source->lineage ? there.passed : 0;
+    return taken - given - out->weight_unseen;
+}
+
 /* Weight that the target of a link has accepted while the source still owes it. */
 static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out)
 {
@@ -81,6 +97,39 @@ static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sg
     double unseen = sim->links[out->other].accepted < number ? 0 : owed;
     sgp_sim_add(&sim->weight_unseen, unseen - out->weight_unseen);
     out->weight_unseen = unseen;
+    double differs = untold(sim, source, out);
+    sgp_sim_add(&sim->weight_untold, differs - out->weight_untold);
+    out->weight_untold = differs;
+}
+
+/* Of a share's mass that its target has accepted, and lost: part of it is owed again, or not any more. */
+static void owe(struct sgp_sim *sim, struct sgp_sim_link *out, bool again)
+{
+    struct sgp_sim_host *source = &sim->hosts[sim->links[out->other].peer];
+    out->again = false;
+    if (source->dead || source->life != out->life)
+        return; /* its snapshot died with it */
+    struct sgp_peer_status status;
+    (void)sgp_sim_link_status(source, out, &status);
+    out->again = again;
+    out->returned = status.shares_returned;
+    double fraction = again ? out->fraction : -out->fraction;
+    source->outstanding[out->snapshot] += fraction;
+    const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] += fraction * (double)snapshot[c];
+}
+
+/* A source may yet read of an acceptance that its target has forgotten meanwhile. */
+static void see_late_acknowledgement(
+    struct sgp_sim *sim, const struct sgp_sim_host *source, struct sgp_sim_link *out)
+{
+    struct sgp_peer_status status;
+    if (!out->again || !sgp_sim_link_status(source, out, &status) || status.weight_owed > 0)
+        return;
+    out->again = false;
+    if (status.shares_returned == out->returned)
+        owe(sim, out, false);
 }
 
 /* The target has accepted a share: it must be the one announced last, and none before it. From now
@@ -99,6 +148,7 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
             (unsigned long long)share->number);
     in->accepted = number;
     struct sgp_sim_link *out = &sim->links[in->other];
+    out->again = false;
     out->snapshot = connection->snapshot;
     out->fraction = (double)(float)share->fraction;
     out->life = source->life;
@@ -124,22 +174,43 @@ static struct sgp_sim_link *find_link(
                       : sgp_sim_link_of(host, host->file->hosts[event->peer], event->direction);
 }
 
-static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_link *event)
+static bool is_greeting(const struct sgp_event *event)
 {
-    struct sgp_sim_link *link = find_link(sim, host, event);
-    if (event->direction == SGP_OUT) {
-        see_link(sim, host, link);
-        return;
+    return event->type == SGP_EVENT_MESSAGE &&
+           (event->message->type == SGP_HELLO || event->message->type == SGP_WELCOME);
+}
+
+static bool is_doubtful(const struct sgp_sim_host *host)
+{
+    for (uint32_t i = 0; i < sgp_node_link_count(host->node); i++) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(host->node, i, &status);
+        if (status.doubtful)
+            return true;
     }
-    uint64_t number;
-    double owed;
-    (void)sgp_sim_link_account(host, link, &number, &owed);
-    if (number == 0) /* nothing yet from this lineage of the source */
-        link->accepted = 0;
-    if (number == link->accepted)
-        return;
-    accept(sim, host, link, number, event->connection);
-    see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
+    return false;
+}
+
+static void check_link(
+    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_event *event)
+{
+    struct sgp_sim_link *link = find_link(sim, host, &event->link);
+    if (event->link.direction == SGP_OUT) {
+        see_link(sim, host, link);
+        see_late_acknowledgement(sim, host, link);
+    } else {
+        uint64_t number;
+        double owed;
+        (void)sgp_sim_link_account(host, link, &number, &owed);
+        if (number != link->accepted && !is_greeting(event))
+            accept(sim, host, link, number, event->link.connection);
+        else if (number == link->accepted && !is_greeting(event))
+            return;
+        link->accepted = number; /* a greeting: of this lineage, or what an old record had lost */
+        see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
+    }
+    if (host->doubtful && is_greeting(event))
+        host->doubtful = is_doubtful(host);
 }
 
 void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
@@ -147,17 +218,16 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
 {
     sgp_sim_add(&sim->weight, status->weight - host->weight);
     sgp_sim_add(&sim->weight_in_flight, status->weight_in_flight - host->weight_in_flight);
+    sgp_sim_add(&sim->weight_unsettled, status->unsettled - host->weight_unsettled);
     host->weight = status->weight;
     host->weight_in_flight = status->weight_in_flight;
+    host->weight_unsettled = status->unsettled;
     if (event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD)
-        check_link(sim, host, &event->link);
+        check_link(sim, host, event);
     if (!(status->weight >= 0 && status->weight_in_flight >= 0))
         sgp_sim_fail(sim, SGP_E_STATE, "%s has weight %.17g and %.17g in flight",
             sgp_sim_name(sim, host->index), status->weight, status->weight_in_flight);
-    check_total(sim,
-        sgp_sim_total(&sim->weight) + sgp_sim_total(&sim->weight_in_flight) -
-            sgp_sim_total(&sim->weight_unseen),
-        "running sum");
+    check_total(sim, sgp_sim_weight_known(sim), "running sum");
 }
 
 /* ---- after every job ---- */
@@ -188,6 +258,14 @@ void sgp_sim_check_job(
 }
 
 /* ---- everything again ---- */
+
+static double count_untold(const struct sgp_sim *sim, const struct sgp_sim_host *source)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < source->out_count; i++)
+        sum += untold(sim, source, &sim->links[source->link_first + i]);
+    return sum;
+}
 
 static double count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source)
 {
@@ -259,6 +337,7 @@ void sgp_sim_check_all(struct sgp_sim *sim)
         sgp_node_status(sim->hosts[i].node, &status);
         sgp_sim_add(&total, status.weight);
         sgp_sim_add(&total, count_in_flight(sim, &sim->hosts[i]));
+        sgp_sim_add(&total, -status.unsettled - count_untold(sim, &sim->hosts[i]));
         if (!sim->overflown && !sim->hosts[i].dead)
             count_host(sim, &sim->hosts[i]);
     }
@@ -284,38 +363,53 @@ void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host)
         sim->moved[c] += (double)sim->after[c];
 }
 
-/* A source still owes what the late process had accepted, and will take it back. */
-static void owe_again(struct sgp_sim *sim, struct sgp_sim_link *in)
+/* Of this source the new process has accepted no more than up to `number`. What it still owes beyond that,
+ * it owes again, though the late process had accepted it. */
+static void owe_again(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_t number)
 {
     struct sgp_sim_link *out = &sim->links[in->other];
     struct sgp_sim_host *source = &sim->hosts[in->peer];
-    in->accepted = 0;
-    if (out->weight_unseen <= 0)
-        return;
-    sgp_sim_add(&sim->weight_unseen, -out->weight_unseen);
-    out->weight_unseen = 0;
-    if (source->dead || source->life != out->life)
-        return; /* its snapshot died with it */
-    source->outstanding[out->snapshot] += out->fraction;
-    const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;
-    for (uint64_t c = 0; c < sim->options.dimension; c++)
-        sim->moved[c] += out->fraction * (double)snapshot[c];
+    bool accepted = out->weight_unseen > 0;
+    in->accepted = number;
+    see_link(sim, source, out);
+    if (accepted && out->weight_unseen <= 0)
+        owe(sim, out, true);
+}
+
+/* What the new process says of itself and its links takes the place of what the late one did. */
+static void see_again(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    sgp_sim_add(&sim->weight, status.weight - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, status.weight_in_flight - host->weight_in_flight);
+    sgp_sim_add(&sim->weight_unsettled, status.unsettled - host->weight_unsettled);
+    host->weight = status.weight;
+    host->weight_in_flight = status.weight_in_flight;
+    host->weight_unsettled = status.unsettled;
+    for (uint32_t i = 0; i < host->link_count; i++) {
+        struct sgp_sim_link *link = &sim->links[host->link_first + i];
+        uint64_t number;
+        double owed;
+        (void)sgp_sim_link_account(host, link, &number, &owed);
+        if (i < host->out_count)
+            see_link(sim, host, link);
+        else
+            owe_again(sim, link, number);
+    }
 }
 
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
-    for (uint32_t i = 0; i < host->link_count; i++) {
-        struct sgp_sim_link *link = &sim->links[host->link_first + i];
-        if (i >= host->out_count) {
-            owe_again(sim, link);
-            continue;
-        }
-        sgp_sim_add(&sim->weight_unseen, -link->weight_unseen);
-        link->weight_unseen = 0;
-    }
-    sgp_sim_add(&sim->weight, 1 - host->weight);
-    sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
-    host->weight = 1;
-    host->weight_in_flight = 0;
-    sim->expected = sgp_sim_weight(sim);
+    see_again(sim, host);
+    sim->lossy = true;
+    sim->expected = sgp_sim_weight_known(sim);
+}
+
+void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double surplus)
+{
+    see_again(sim, host);
+    sim->expected += host->record.surplus - surplus; /* what was dissolved since is there again */
+    if (sim->lossy)
+        sim->expected = sgp_sim_weight_known(sim);
 }

@@ -5,6 +5,7 @@
  * those with which it begins anew, or that it adopts, are added. */
 #include "sim/world.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,40 @@ static void resume(const struct sgp_sim_host *host, struct sgp_trainer *trainer,
         trainer->methods->adopt(trainer, checkpoint->x, 1 / checkpoint->weight);
 }
 
+/* ---- backups ---- */
+
+void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    const struct sgp_sim_host *host = &sim->hosts[crash->node];
+    struct sgp_sim_backup *backup = &sim->backups[crash - sim->options.crashes];
+    struct sgp_record_link *links = calloc(host->record.link_count + 1u, sizeof *links);
+    if (!links) {
+        sgp_sim_fail(sim, -ENOMEM, "out of memory");
+        return;
+    }
+    if (host->record.link_count > 0)
+        memcpy(links, host->record.links, host->record.link_count * sizeof *links);
+    backup->record = host->record;
+    backup->record.links = links;
+    backup->file = host->file;
+}
+
+/* The saved record in the place of the last one. Returns whether there was one of this life. */
+static bool put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *backup)
+{
+    struct sgp_record *record = &host->record, last = *record;
+    if (!backup->record.links || backup->record.lineage == 0 ||
+        backup->record.lineage != last.lineage || last.left)
+        return false;
+    *record = backup->record;
+    record->links = last.links;
+    record->link_capacity = last.link_capacity;
+    if (record->link_count > 0)
+        memcpy(record->links, backup->record.links, record->link_count * sizeof *record->links);
+    sgp_sim_translate(record, backup->file, host->file);
+    return true;
+}
+
 /* ---- death and birth ---- */
 
 void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
@@ -100,6 +135,8 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     struct sgp_trainer *trainer;
     struct sgp_node_config config;
     bool forgets = crash->forgets || host->record.lineage == 0; /* it had not begun: no record */
+    double surplus = host->record.surplus;
+    bool restores = put_back(host, &sim->backups[crash - sim->options.crashes]);
     sgp_sim_take_file(host);
     sgp_sim_node_config(sim, host, &config);
     if (forgets)
@@ -108,7 +145,7 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         config.record = &host->record;
     for (uint32_t i = 0; i < host->record.link_count; i++)
         host->record.links[i].owed_kept = false; /* snapshots died with the process */
-    bool exact = !forgets && is_exact(host);
+    bool exact = !forgets && !restores && is_exact(host);
     if (forgets)
         host->checkpoint.written = false;
     config.seeks = !exact;
@@ -126,14 +163,18 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     }
     resume(host, trainer, exact);
     sim->summary.exact += exact;
+    sim->summary.restored += restores;
     sgp_node_destroy(host->node);
     host->trainer->methods->destroy(host->trainer);
     host->node = host->driver.node = node;
     host->trainer = trainer;
     host->lineage = config.lineage;
     host->dead = false;
+    host->doubtful = !forgets;
     if (forgets)
         sgp_sim_check_forget(sim, host);
+    else if (restores)
+        sgp_sim_check_restore(sim, host, surplus);
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);

@@ -41,6 +41,12 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_DISSOLVED:
         sim->expected -= effect->factor;
         break;
+    case SGP_NOTE_CORRECTED: /* what is too much is a surplus now */
+        sim->expected -= fmin(effect->factor, 0);
+        break;
+    case SGP_NOTE_INHERITED:
+        sim->lossy = true;
+        break;
     case SGP_NOTE_DRAINED:
         host->drained = true;
         if (sim->options.checkpoint_ns > 0)

@@ -217,28 +217,43 @@ int sgp_sim_create_links(struct sgp_sim *sim)
     return status;
 }
 
+/* The core's index of an edge, or its count of links. */
+static uint32_t find_link(const struct sgp_sim_host *host, const struct sgp_sim_link *link)
+{
+    uint32_t index = (uint32_t)(link - host->sim->links) - host->link_first;
+    if (host->sim->file_count == 1) /* then they are the core's, in its order */
+        return index;
+    enum sgp_direction direction = index < host->out_count ? SGP_OUT : SGP_IN;
+    uint32_t peer = host->file->nodes[link->peer], count = sgp_node_link_count(host->node);
+    for (uint32_t i = 0; i < count && peer != SGP_SLOT_NONE; i++) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(host->node, i, &status);
+        if (status.peer == peer && status.direction == direction)
+            return i;
+    }
+    return count;
+}
+
 bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
     uint64_t *ret_last_number, double *ret_weight_owed)
 {
-    uint32_t index = (uint32_t)(link - host->sim->links) - host->link_first;
-    if (host->sim->file_count == 1) { /* then they are the core's, in its order */
-        sgp_node_link_account(host->node, index, ret_last_number, ret_weight_owed);
-        return true;
-    }
-    enum sgp_direction direction = index < host->out_count ? SGP_OUT : SGP_IN;
-    uint32_t peer = host->file->nodes[link->peer];
-    for (uint32_t i = 0; i < sgp_node_link_count(host->node) && peer != SGP_SLOT_NONE; i++) {
-        struct sgp_peer_status status;
-        sgp_node_link_status(host->node, i, &status);
-        if (status.peer != peer || status.direction != direction)
-            continue;
-        *ret_last_number = status.last_number;
-        *ret_weight_owed = status.weight_owed;
-        return true;
-    }
+    uint32_t index = find_link(host, link);
     *ret_last_number = 0;
     *ret_weight_owed = 0;
-    return false;
+    if (index == sgp_node_link_count(host->node))
+        return false;
+    sgp_node_link_account(host->node, index, ret_last_number, ret_weight_owed);
+    return true;
+}
+
+bool sgp_sim_link_status(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
+    struct sgp_peer_status *ret_status)
+{
+    uint32_t index = find_link(host, link);
+    if (index == sgp_node_link_count(host->node))
+        return false;
+    sgp_node_link_status(host->node, index, ret_status);
+    return true;
 }
 
 /* ---- another file ---- */
@@ -358,23 +373,27 @@ void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload)
             sgp_strerror(status));
 }
 
-/* As daemon/ledger.c does, by names. */
-void sgp_sim_take_file(struct sgp_sim_host *host)
+void sgp_sim_translate(
+    struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to)
 {
-    const struct sgp_sim_file *next = host->file_next;
-    struct sgp_record *record = &host->record;
     uint32_t kept = 0;
-    if (!next)
-        return;
     for (uint32_t i = 0; i < record->link_count; i++) {
         struct sgp_record_link link = record->links[i];
-        link.peer = next->nodes[host->file->hosts[link.peer]];
+        link.peer = to->nodes[from->hosts[link.peer]];
         if (link.peer != SGP_SLOT_NONE)
             record->links[kept++] = link;
         else
             record->weight += link.owed_weight;
     }
     record->link_count = kept;
+}
+
+void sgp_sim_take_file(struct sgp_sim_host *host)
+{
+    const struct sgp_sim_file *next = host->file_next;
+    if (!next)
+        return;
+    sgp_sim_translate(&host->record, host->file, next);
     host->file = next;
     host->file_next = NULL;
     host->weight_least = next->weight_least[next->nodes[host->index]];

@@ -25,6 +25,12 @@ double sgp_sim_weight(const struct sgp_sim *sim)
            sgp_sim_total(&sim->weight_unseen);
 }
 
+double sgp_sim_weight_known(const struct sgp_sim *sim)
+{
+    return sgp_sim_weight(sim) - sgp_sim_total(&sim->weight_unsettled) -
+           sgp_sim_total(&sim->weight_untold);
+}
+
 void sgp_sim_fail(struct sgp_sim *sim, int code, const char *format, ...)
 {
     char text[SGP_TEXT_BYTES];
@@ -213,6 +219,8 @@ static void step(struct sgp_sim *sim)
         sgp_sim_half_open(sim, &sim->options.half_opens[index]);
     else if (kind == SGP_SIM_CRASH)
         sgp_sim_die(sim, &sim->options.crashes[index]);
+    else if (kind == SGP_SIM_SAVE)
+        sgp_sim_save(sim, &sim->options.crashes[index]);
     else if (kind == SGP_SIM_RELOAD)
         sgp_sim_reload(sim, &sim->options.reloads[index]);
     else if (kind == SGP_SIM_REBIRTH)
@@ -359,6 +367,7 @@ void sgp_sim_summary(const struct sgp_sim *sim, struct sgp_sim_summary *ret_summ
     ret_summary->weight = sgp_sim_weight(sim);
     ret_summary->weight_in_flight =
         sgp_sim_total(&sim->weight_in_flight) - sgp_sim_total(&sim->weight_unseen);
+    ret_summary->weight_unsettled = sgp_sim_total(&sim->weight_unsettled);
     ret_summary->disagreement = sgp_sim_rows_disagreement(sim);
     ret_summary->digest = sim->digest;
     for (uint32_t i = 0; i < sim->host_count; i++) {

@@ -32,6 +32,7 @@ enum sgp_sim_kind {
     SGP_SIM_GONE,       /* host */
     SGP_SIM_CRASH,      /* crash */
     SGP_SIM_REBIRTH,    /* crash */
+    SGP_SIM_SAVE,       /* crash; its record is saved */
     SGP_SIM_RELOAD,     /* reload of the options */
     SGP_SIM_CHECKPOINT, /* host */
     SGP_SIM_LEAP,       /* host; its clock has leapt: what it waited for may be due */
@@ -138,8 +139,9 @@ struct sgp_sim_host {
     sgp_time clock; /* as its process has last seen it */
     sgp_round left; /* one past the last round that it completed */
 
-    double weight, weight_in_flight; /* as last seen */
-    double guard;                    /* the least weight at which it may ever train */
+    bool doubtful; /* its record may be outdated: a link of it has not greeted since */
+    double weight, weight_in_flight, weight_unsettled; /* as last seen */
+    double guard; /* the least weight at which it may ever train */
 };
 
 /* One end of a directed edge of any file. */
@@ -148,9 +150,12 @@ struct sgp_sim_link {
     uint32_t other;       /* the same edge at the peer, an index of sim->links */
     uint64_t accepted;    /* IN: number of the last accepted share */
     double weight_unseen; /* OUT: accepted by the target while the source still owes it */
+    double weight_untold; /* OUT: by which the ends differ, and will know at the next greeting */
     uint32_t snapshot;    /* OUT: of the share accepted last, */
     double fraction;      /* its fraction, */
     uint8_t life;         /* and the source's life */
+    bool again;        /* OUT: that share is owed again: the target has lost it with its record */
+    uint64_t returned; /* OUT: how many shares had come back then */
 };
 
 /* ---- the network ---- */
@@ -198,6 +203,11 @@ struct sgp_sim_sum { /* Neumaier's compensated sum */
     double value, rest;
 };
 
+struct sgp_sim_backup {       /* a record of an earlier moment */
+    struct sgp_record record; /* lineage 0: none; owns its links */
+    const struct sgp_sim_file *file;
+};
+
 struct sgp_sim_tally { /* a round that is not complete everywhere */
     uint32_t nodes;
     double weight_least;
@@ -231,8 +241,10 @@ struct sgp_sim {
     uint8_t *frame;            /* scratch of the wire */
     float *lent;               /* a vector to exchange with trainers that absorb */
 
-    struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
-    double expected;  /* the total weight: the number of nodes, but for what was forgotten */
+    struct sgp_sim_sum weight, weight_in_flight, weight_unseen, weight_unsettled, weight_untold;
+    double expected; /* the total weight: the number of nodes, but for what was forgotten */
+    bool lossy; /* somebody has forgotten or left: what a record of before knows of it is gone */
+    struct sgp_sim_backup *backups; /* by crash */
     double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
     double *rounding; /* per coordinate: what rounding has added */
     double *count;    /* scratch of the full count */
@@ -259,6 +271,8 @@ void sgp_sim_push(
 /* Hand an event to a host's core, then check, then see to its next tick. */
 void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event);
 double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in flight */
+/* The same without what is, or can be, known to be too much: that must not change. */
+double sgp_sim_weight_known(const struct sgp_sim *sim);
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 
 /* weather.c */
@@ -334,6 +348,9 @@ const struct sgp_sim_file *sgp_sim_first_file(
 int sgp_sim_create_links(struct sgp_sim *sim); /* 0 or -ENOMEM */
 void sgp_sim_schedule_reloads(struct sgp_sim *sim);
 void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload);
+/* Turn the peers of a record from one file to another, as daemon/ledger.c does by names. */
+void sgp_sim_translate(
+    struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to);
 /* The process of a host that begins anew reads the file that is there now: its record with that. */
 void sgp_sim_take_file(struct sgp_sim_host *host);
 /* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
@@ -343,8 +360,12 @@ int sgp_sim_make_room(
  * of none. */
 bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
     uint64_t *ret_last_number, double *ret_weight_owed);
+/* All of it; false if it knows of none. */
+bool sgp_sim_link_status(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
+    struct sgp_peer_status *ret_status);
 
 /* crash.c */
+void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 void sgp_sim_commit(void *context, const struct sgp_node *node);
 void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
 void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
@@ -377,6 +398,8 @@ void sgp_sim_check_all(struct sgp_sim *sim);
 /* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
 void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* A host is reborn with a record of an earlier moment: what its neighbours have seen since, they know. */
+void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double surplus);
 /* A host is reborn without its record: its weight is gone, it has 1, and who owed it still does. */
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
 

@@ -81,6 +81,75 @@ Test(crash, ten_campaigns_that_forget_change_the_weight_by_that_alone)
     }
 }
 
+/* Each with the record of an earlier moment of its life: what the neighbours have seen since is told by
+ * them, and in the end nothing is lost or made. Of what passed between two such nodes neither knows; what
+ * one has too much then, and another misses, they tell. */
+Test(crash, thirty_campaigns_with_records_from_backups_end_with_all_weight)
+{
+    uint64_t restored = 0;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct sgp_sim_crash crashes[CRASHES_MAX];
+        struct fleet *fleet = crashing_fleet(seed, crashes, false);
+        for (uint32_t i = 0; i < fleet->options.crash_count; i++)
+            crashes[i].saved = crashes[i].at > 1 ? 1 + crashes[i].at / (2 + i) : 0;
+        bool alone = seed % 2 == 0;
+        for (uint32_t i = 0; i < fleet->options.crash_count && alone; i++)
+            crashes[i].node = crashes[0].node;
+        run_to_the_end(fleet, seed);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        double nodes = fleet->topology->node_count;
+        double weight = summary.weight - summary.weight_unsettled;
+        cr_assert(le(dbl, fabs(weight - nodes), 1e-9), "seed %llu: %.17g of %g",
+            (unsigned long long)seed, weight, nodes);
+        cr_assert(le(dbl, fabs(summary.weight_unsettled), alone ? 1e-12 : nodes * nodes),
+            "seed %llu: %g", (unsigned long long)seed, summary.weight_unsettled);
+        cr_assert(eq(u32, summary.finished, fleet->topology->node_count));
+        cr_assert(lt(dbl, summary.disagreement, 0.1), "seed %llu: %g", (unsigned long long)seed,
+            summary.disagreement);
+        restored += summary.restored;
+        fleet_destroy(fleet);
+    }
+    cr_assert(gt(u64, restored, 70));
+}
+
+static uint32_t found_out;
+static sgp_time corrected_at;
+
+static void look_at_n1(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    (void)context;
+    found_out += node == 1 && note->note == SGP_NOTE_OUTDATED;
+    if (node == 1 && note->note == SGP_NOTE_CORRECTED)
+        corrected_at = now;
+}
+
+/* Nobody waits for a node whose neighbours know more than it: it is found out when it greets, once. */
+Test(crash, an_old_record_is_found_out_once_on_each_link)
+{
+    struct fleet *fleet = fleet_generate("ring", 5, 0);
+    struct sgp_sim_crash crash = {1, 4 * SGP_SECOND, 5 * SGP_SECOND, false, SGP_SECOND};
+    fleet->options.rounds = 1000;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet->options.note = look_at_n1;
+    fleet_open(fleet);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, 6 * SGP_SECOND, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u32, found_out, 2), "%u", found_out);
+    cr_assert(gt(i64, corrected_at, crash.back));
+    cr_assert(le(dbl, fabs(fleet_summary(fleet).weight - 5), 1e-11), "%.17g",
+        fleet_summary(fleet).weight);
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 1), &status);
+    cr_assert(gt(i64, status.round, 200), "it is in round %lld", (long long)status.round);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u32, found_out, 2));
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 5));
+    fleet_destroy(fleet);
+}
+
 Test(crash, all_at_once_go_on_together)
 {
     struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
