@@ -73,6 +73,34 @@ static void look_at_rosters(void *context, const struct sgp_sim_row *row)
             campaign->misfiled = i;
 }
 
+/* All weight, but for what somebody forgot. Of what passed between two outdated nodes neither knows: then
+ * the difference is told, and may stay. */
+static int judge_weight(
+    const struct campaign *campaign, const struct sgp_sim_summary *summary, struct sgp_error *error)
+{
+    const struct sgp_sim_options *options = &campaign->options;
+    const struct sgp_sim_crash *outdated = NULL;
+    bool alone = true;
+    for (uint32_t i = 0; i < options->crash_count; i++) {
+        const struct sgp_sim_crash *crash = &options->crashes[i];
+        if (crash->forgets)
+            return 0;
+        if (crash->saved == 0)
+            continue;
+        alone = alone && (!outdated || outdated->node == crash->node);
+        outdated = crash;
+    }
+    double slack = SGP_SIM_MASS_SLACK * (double)campaign->topology->node_count;
+    double unsettled = summary->weight_unsettled, weight = summary->weight - unsettled;
+    if (alone && fabs(unsettled) > slack)
+        return sgp_fail(
+            error, SGP_E_STATE, "weight %.17g is known to be too much in the end", unsettled);
+    if (fabs(weight - (double)campaign->topology->node_count) > slack)
+        return sgp_fail(error, SGP_E_STATE,
+            "the weight is %.17g in the end, without what is known to be too much", weight);
+    return 0;
+}
+
 static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
@@ -90,6 +118,9 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (fabs(summary->weight_in_flight) > SGP_SIM_MASS_SLACK)
         return sgp_fail(
             error, SGP_E_STATE, "weight %.17g is owed in the end", summary->weight_in_flight);
+    status = campaign->recovers ? judge_weight(campaign, summary, error) : 0;
+    if (status < 0)
+        return status;
     if (campaign->recovers && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
         return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",
             summary->disagreement, CAMPAIGN_DISAGREEMENT_MAX);

@@ -63,6 +63,15 @@ static void owe_nothing(void *context, const struct sgp_node *node)
     }
 }
 
+/* The record says nothing of what has passed, as if nothing had. */
+static void count_nothing(void *context, const struct sgp_node *node)
+{
+    struct sgp_sim_host *host = context;
+    real->commit(context, node);
+    for (uint32_t i = 0; i < host->record.link_count; i++)
+        host->record.links[i].passed = 0;
+}
+
 /* After a restart nothing is written down any more: the next one spends the same record again. */
 static void commit_once(void *context, const struct sgp_node *node)
 {
@@ -98,6 +107,7 @@ PUT(put_absorb, absorb, absorb_twice)
 PUT(put_acknowledge, receive, acknowledge_early)
 PUT(put_leak, send, leak_credit)
 PUT(put_owe, commit, owe_nothing)
+PUT(put_count, commit, count_nothing)
 PUT(put_commit, commit, commit_once)
 
 /* The configuration says that no weight is too small. */
@@ -115,6 +125,7 @@ struct campaign_plant campaign_plants[] = {
     {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge},
     {"credit-leaked", "a credit is granted and never told", put_leak},
     {"not-returned", "what a killed node owed does not come home", put_owe},
+    {"not-counted", "a killed node has no count of what passed over its links", put_count},
     {"spent-twice", "a second restart begins from the record of the first", put_commit},
     {"unguarded", "nothing keeps a weight from shrinking", put_unguarded},
     {NULL, NULL, NULL},
