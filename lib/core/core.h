@@ -224,8 +224,9 @@ struct sgp_node {
     sgp_round pace_round; /* when its own pace began to be measured */
     sgp_time pace_since;
 
-    double weight;    /* w of z = x / w, at the end of the queue of jobs */
-    double surplus;   /* members that left their mass to this node, not dissolved yet */
+    double weight;           /* w of z = x / w, at the end of the queue of jobs */
+    double surplus;          /* members that left their mass to this node, not dissolved yet */
+    double weight_on_record; /* when it was made from that, with what it owed */
     double unsettled; /* what outdated links make too much of it; corrected once all have greeted */
     struct sgp_leaving leaving;
 

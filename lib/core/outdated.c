@@ -124,13 +124,16 @@ static bool is_in_doubt(const struct sgp_node *node)
     return false;
 }
 
-/* Then and now the node had at least nothing and at most what the fleet has. A difference beyond that is
- * not its own: of what passed between two outdated nodes neither knows, so one misses what the other has
- * too much; or a link on which much has passed is gone from the file. It is told. */
+/* When this process began, the node had at least nothing, and at most what the fleet has; a former process
+ * of it may have given a little that it had not. A difference beyond that is not its own: of what passed
+ * between two outdated nodes neither knows, so one misses what the other has too much; or a link on which
+ * much has passed is gone from the file. It is told. */
 static bool is_possible(const struct sgp_node *node)
 {
-    double most = (double)node->config.topology->node_count;
-    return fabs(node->unsettled) <= fmin(most, (double)SGP_NODES_MAX - 1 - node->surplus);
+    double weight = node->weight_on_record - node->unsettled;
+    double most = (double)node->config.topology->node_count + node->surplus;
+    return weight >= -1 && weight <= most &&
+           node->surplus + node->unsettled <= (double)SGP_NODES_MAX - 1;
 }
 
 void sgp_core_correct(struct sgp_node *node)

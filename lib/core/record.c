@@ -133,8 +133,11 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->unsettled = record->unsettled;
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;
-    for (uint32_t i = 0; i < record->link_count; i++)
+    node->weight_on_record = record->weight;
+    for (uint32_t i = 0; i < record->link_count; i++) {
         restore_link(node, &record->links[i]);
+        node->weight_on_record += record->links[i].owed_weight;
+    }
 }
 
 /* ---- the first round of a restored node ---- */

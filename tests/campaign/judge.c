@@ -91,7 +91,13 @@ static int judge_weight(
         outdated = crash;
     }
     double slack = SGP_SIM_MASS_SLACK * (double)campaign->topology->node_count;
-    double unsettled = summary->weight_unsettled, weight = summary->weight - unsettled;
+    double unsettled = summary->weight_unsettled, surplus = 0;
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(campaign->sim, i), &status);
+        surplus += status.surplus;
+    }
+    double weight = summary->weight - unsettled - (alone ? 0 : surplus);
     if (alone && fabs(unsettled) > slack)
         return sgp_fail(
             error, SGP_E_STATE, "weight %.17g is known to be too much in the end", unsettled);
