@@ -205,6 +205,7 @@ struct sgp_leaving {
     bool sent;             /* the bequest has left, so its heir may have accepted it */
     bool left;             /* it was accepted; on record */
     bool stopped;          /* the process shall end before that is known */
+    sgp_time gather_from;  /* then its sources know that it does */
     sgp_time gather_until; /* until then it keeps what it has, and waits for more */
     uint32_t heir;         /* SGP_SLOT_NONE: none is up */
     sgp_round round;       /* of the bequest */
@@ -456,6 +457,8 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
 
 /* leave.c */
 void sgp_core_leave(struct sgp_node *node);
+/* From now on; after `notice` its sources know of it, and one to whom they promise nothing gets nothing. */
+void sgp_core_gather(struct sgp_node *node, sgp_time notice);
 bool sgp_core_leaves_now(struct sgp_node *node);     /* true: its state has changed */
 bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
 bool sgp_core_has_gone(const struct sgp_node *node); /* takes no mass any more */

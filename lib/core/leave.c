@@ -47,8 +47,14 @@ void sgp_core_leave(struct sgp_node *node)
     if (sgp_node_leave_obstacle(node) != NULL)
         return;
     node->leaving.wanted = true;
-    node->leaving.gather_until = node->now + SGP_SILENCE_MAX_NS;
+    sgp_core_gather(node, 0);
     node->unrecorded = true;
+}
+
+void sgp_core_gather(struct sgp_node *node, sgp_time notice)
+{
+    node->leaving.gather_from = node->now + notice;
+    node->leaving.gather_until = node->now + SGP_SILENCE_MAX_NS;
 }
 
 /* Whether anybody who lives has promised this node a share. */
@@ -70,8 +76,10 @@ bool sgp_core_gathers(const struct sgp_node *node)
 static bool has_gathered(const struct sgp_node *node)
 {
     double weight = node->weight + sgp_core_held(node);
-    bool over = node->paused || node->state == SGP_NODE_JOINING || node->stage == SGP_STAGE_END ||
-                node->now >= node->leaving.gather_until || !is_given_to(node);
+    bool in_vain = node->now >= node->leaving.gather_from && !is_given_to(node);
+    bool over =
+        node->paused || node->stage == SGP_STAGE_END ||
+        (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
     return weight >= 1 + node->covered || (over && weight > 0);
 }
 
@@ -213,7 +221,8 @@ static sgp_time next_given_up(const struct sgp_node *node)
 sgp_time sgp_core_leave_deadline(const struct sgp_node *node)
 {
     if (sgp_core_gathers(node) && node->leaving.gather_until > node->now)
-        return node->leaving.gather_until;
+        return node->leaving.gather_from > node->now ? node->leaving.gather_from
+                                                     : node->leaving.gather_until;
     if (sgp_core_has_gone(node) && !node->leaving.left && !node->drained)
         return next_given_up(node);
     if (!node->leaving.left || node->drained)

@@ -386,6 +386,8 @@ static void join(struct sgp_node *node)
         take_round(node, 0);
     sgp_core_become(node, steps_are_done(node) ? SGP_NODE_SETTLING : SGP_NODE_TRAINING);
     sgp_core_pace_begin(node);
+    if (node->leaving.wanted)
+        sgp_core_gather(node, SGP_SILENCE_MIN_NS);
     if (node->gave && !node->trained)
         after_giving(node);
     else if (node->gave)

@@ -142,3 +142,42 @@ Test(gather, what_was_never_covered_is_not_bequeathed)
     cr_assert(eq(dbl, bequest->bequest, 1.25));
     close_desk(&desk);
 }
+
+/* Its process is killed meanwhile: the next one joins, and goes on gathering. */
+Test(gather, a_leaver_that_is_killed_gathers_on)
+{
+    struct desk desk;
+    struct sgp_record record;
+    want_to_leave_with(&desk, 0.125, 1);
+    record_of(&desk, &record);
+    cr_assert(record.leaving);
+    struct sgp_node_config config = config_of(desk.topology);
+    config.record = &record;
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(&config, &again)));
+    sgp_node_destroy(desk.node);
+    desk.node = again;
+    post_type(&desk, SGP_EVENT_START);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
+    for (uint32_t i = 1; i < 3; i++) {
+        greet_out(&desk, i, pulse_at(1, SGP_ROUND_NONE), 80 + i, 1);
+        greet_in(&desk, i, pulse_at(1, 1), 80 + i);
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    for (uint32_t i = 1; i < 3; i++) {
+        struct sgp_message message = share_of(2, 1, 2);
+        message.share.weight = 0.125;
+        say(&desk, i, SGP_IN, message);
+        deliver(&desk, i, 0);
+    }
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    grant(&desk, 1, 1);
+    grant(&desk, 2, 1);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    acknowledge(&desk, 1, 2, SGP_REASON_NONE);
+    acknowledge(&desk, 2, 2, SGP_REASON_NONE);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_DRAINING));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
