@@ -61,9 +61,9 @@ struct file_estate {
     struct file_account accounts[SGP_ACCOUNTS_MAX];
 };
 
-/* Behind the estate, one a link: of the source's process before. */
-struct file_former {
-    uint64_t lineage, number;
+/* Behind the estate, one a link: what version 2 did not say of it. */
+struct file_more {
+    uint64_t acknowledged, former_lineage, former_number;
 };
 
 static size_t links_size(uint32_t links)
@@ -73,7 +73,7 @@ static size_t links_size(uint32_t links)
 
 static size_t slot_size(uint32_t links, uint32_t version)
 {
-    size_t more = sizeof(struct file_estate) + links * sizeof(struct file_former);
+    size_t more = sizeof(struct file_estate) + links * sizeof(struct file_more);
     return links_size(links) + (version > VERSION_LEAST ? more : 0);
 }
 
@@ -82,7 +82,7 @@ static struct file_estate *estate_of(const struct file_slot *slot, uint32_t capa
     return (void *)((uintptr_t)slot + links_size(capacity));
 }
 
-static struct file_former *formers_of(const struct file_slot *slot, uint32_t capacity)
+static struct file_more *more_of(const struct file_slot *slot, uint32_t capacity)
 {
     return (void *)(estate_of(slot, capacity) + 1);
 }
@@ -98,8 +98,8 @@ static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32
         return ~slot->checksum; /* matches nothing */
     bytes = offsetof(struct file_estate, accounts) + estate->count * sizeof(struct file_account);
     sum = XXH3_64bits_withSeed(estate, bytes, sum);
-    bytes = slot->link_count * sizeof(struct file_former);
-    return XXH3_64bits_withSeed(formers_of(slot, capacity), bytes, sum);
+    bytes = slot->link_count * sizeof(struct file_more);
+    return XXH3_64bits_withSeed(more_of(slot, capacity), bytes, sum);
 }
 
 /* ---- reading what an earlier process left ---- */
@@ -194,12 +194,12 @@ static void decode(
     record->leaving = slot->leaving;
     record->left = slot->left;
     record->link_count = 0;
-    bool knows_formers = header->version > VERSION_LEAST;
+    bool knows_more = header->version > VERSION_LEAST;
     for (uint32_t i = 0; i < slot->link_count; i++) {
         const struct file_link *from = &slot->links[i];
-        struct file_former former = {.lineage = 0};
-        if (knows_formers)
-            former = formers_of(slot, header->link_capacity)[i];
+        struct file_more more = {.acknowledged = 0};
+        if (knows_more)
+            more = more_of(slot, header->link_capacity)[i];
         bool named = memchr(from->name, '\0', sizeof from->name) != NULL;
         int64_t peer = named ? sgp_topology_find(ledger->topology, from->name) : -1;
         if (peer < 0) {
@@ -210,8 +210,9 @@ static void decode(
             .out = from->out == 1,
             .lineage = from->lineage,
             .number = from->number,
-            .former_lineage = former.lineage,
-            .former_number = former.number,
+            .acknowledged = more.acknowledged,
+            .former_lineage = more.former_lineage,
+            .former_number = more.former_number,
             .owes = from->owes == 1,
             .owed_round = from->owed_round,
             .owed_fraction = from->owed_fraction,
@@ -369,8 +370,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
         to->owed_bequest = from->owed_bequest;
         to->out = from->out;
         to->owes = from->owes;
-        formers_of(slot, capacity)[i] =
-            (struct file_former){from->former_lineage, from->former_number};
+        more_of(slot, capacity)[i] =
+            (struct file_more){from->acknowledged, from->former_lineage, from->former_number};
     }
     encode_estate(record, estate_of(slot, capacity));
     uint64_t sum = checksum(slot, capacity, VERSION);

@@ -106,6 +106,8 @@ struct sgp_hello {
     uint64_t lineage;   /* of the source; a new one means that the source forgot its past */
     uint64_t parameters;
     struct sgp_fingerprint fingerprint;
+    uint64_t target_lineage; /* as the source knows it; 0: it does not */
+    uint64_t acknowledged;   /* number of the last share that this target acknowledged, or 0 */
 };
 
 struct sgp_welcome {

@@ -84,8 +84,10 @@ struct sgp_core_link {
     sgp_time longest[2]; /* longest silence of the present and the previous window of 32 */
     uint32_t intervals;  /* in the present window */
     bool absent;
-    bool trained; /* it was seen training, or far behind: if it joins, nobody waits for it */
-    bool retired; /* no edge of the file any more */
+    bool trained;  /* it was seen training, or far behind: if it joins, nobody waits for it */
+    bool retired;  /* no edge of the file any more */
+    bool met;      /* it has greeted since this process knows the link */
+    bool recorded; /* the link was on record */
     struct sgp_pulse pulse; /* the latest; state 0 before the first */
     struct sgp_beat ended;  /* what the latest beat said */
     bool ended_told;        /* ours said on this connection that we are through with our rounds */
@@ -111,8 +113,7 @@ struct sgp_core_link {
     sgp_round plan_from;
     sgp_round announced;        /* the promise last stated */
     uint64_t number;            /* of the last share given */
-    bool met;                   /* it has greeted us since this process knows the link */
-    bool recorded;              /* the link was on record */
+    uint64_t acknowledged;      /* of the last that the peer says it accepted; 0: none yet */
     uint32_t left_out;          /* turns in a row without a share, for want of a credit */
     bool answer_due;            /* the peer gave us a share that asks for one of ours */
     bool declined;              /* on this connection the peer would not have our bequest */
@@ -420,11 +421,11 @@ void sgp_core_credit(
 void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack);
 /* outdated.c */
 #define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
-/* The source greets under this lineage. */
-void sgp_core_know_source(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage);
-/* The target has accepted so many; `forgot`: of another lineage. False: it cannot have. Before settling. */
-bool sgp_core_know_target(
-    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
+/* The source greets. */
+void sgp_core_know_source(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
+/* The target has accepted so many. False: it cannot have. Before settling. */
+bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted);
 
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);

@@ -348,6 +348,8 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
         .lineage = node->config.lineage,
         .parameters = node->config.parameters,
         .fingerprint = node->config.fingerprint,
+        .target_lineage = link->lineage,
+        .acknowledged = link->acknowledged,
     };
 }
 
@@ -474,7 +476,7 @@ void sgp_core_hello(
         refuse(node, link, SGP_E_MODEL, SGP_REASON_SHAPE);
         return;
     }
-    sgp_core_know_source(node, link, hello->lineage);
+    sgp_core_know_source(node, link, hello);
     greeted(node, link);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
     message->welcome = (struct sgp_welcome){
@@ -495,7 +497,7 @@ void sgp_core_welcome(
     if (!trains_the_same(node, link, &welcome->fingerprint))
         return;
     bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
-    if (!sgp_core_know_target(node, link, welcome->accepted, forgot)) {
+    if (!sgp_core_know_target(node, link, welcome->accepted)) {
         refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
         return;
     }

@@ -4,18 +4,26 @@
  * accepted from the former lineage is kept until another one has taken its place for good: only that
  * tells, should it greet again, what has come from it and what has not.
  *
- * A target that has accepted more than this node's record says was given is a certain sign that the record
- * is older than what the neighbours have seen: a ledger that was put back from a backup. Numbers are
- * taken from there, so that the links go on. How much weight passed since is not known; that the total
- * may be off, and by how much at most, is told. */
+ * A target that has accepted more than this node's record says was given, or a source that knows of more
+ * acknowledged shares than it says was accepted, is a certain sign that the record is older than what the
+ * neighbours have seen: a ledger that was put back from a backup. Numbers are taken from there, so that
+ * the links go on. How much weight passed since is not known; that the total may be off, and by how much
+ * at most, is told. */
 #include "core/core.h"
 
 #include <math.h>
 
-void sgp_core_know_source(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
+static void find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->lineage == lineage)
-        return;
+    node->unknown = fmax(node->unknown, node->members_most);
+    node->unrecorded = true;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
+    note->link.direction = link->direction;
+    note->factor = node->unknown;
+}
+
+static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
+{
     uint64_t present = link->lineage, accepted = link->accepted;
     bool returns = link->former_lineage == lineage;
     link->lineage = lineage;
@@ -28,23 +36,32 @@ void sgp_core_know_source(struct sgp_node *node, struct sgp_core_link *link, uin
     node->unrecorded = true;
 }
 
-bool sgp_core_know_target(
-    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
+void sgp_core_know_source(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {
     bool first = !link->met;
     link->met = true;
-    if (forgot || accepted <= link->number)
-        return true;
-    if (!first || accepted > SGP_NUMBER_MAX)
+    bool same = link->lineage == hello->lineage,
+         ours = hello->target_lineage == node->config.lineage;
+    if (!same)
+        change_lineage(node, link, hello->lineage);
+    if (first && link->recorded && same && ours && hello->acknowledged > link->accepted)
+        find_outdated(node, link); /* what has passed never comes again */
+}
+
+bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)
+{
+    bool first = !link->met;
+    link->met = true;
+    bool beyond = accepted > link->number;
+    if (beyond && (!first || accepted > SGP_NUMBER_MAX))
         return false;
-    bool recorded = link->recorded;
+    link->acknowledged = accepted;
+    if (!beyond)
+        return true;
     link->number = accepted; /* what was owed under a lesser number is settled by it */
     node->unrecorded = true;
-    if (!recorded) /* an edge that was gone from the file, and is back */
-        return true;
-    node->unknown = fmax(node->unknown, node->members_most);
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
-    note->link.direction = link->direction;
-    note->factor = node->unknown;
+    if (link->recorded) /* else an edge that was gone from the file, and is back */
+        find_outdated(node, link);
     return true;
 }

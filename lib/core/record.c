@@ -38,6 +38,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .out = out,
             .lineage = link->lineage,
             .number = out ? link->number : link->accepted,
+            .acknowledged = link->acknowledged,
             .former_lineage = out ? 0 : link->former_lineage,
             .former_number = out ? 0 : link->former_accepted,
             .owes = owes,
@@ -115,6 +116,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
     link->lineage = from->lineage;
+    link->recorded = true;
     link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
     if (!from->out) {
         link->accepted = from->number;
@@ -123,7 +125,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
         return;
     }
     link->number = from->number;
-    link->recorded = true;
+    link->acknowledged = from->acknowledged;
     link->owed = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,

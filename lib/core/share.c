@@ -358,6 +358,7 @@ void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link
         sgp_core_bequest_accepted(node, link);
     if (link->owed.slot != SGP_SLOT_NONE)
         node->snapshot_users[link->owed.slot]--;
+    link->acknowledged = link->owed.share.number;
     link->owed.exists = false;
     node->unrecorded = true;
 }

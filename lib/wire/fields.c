@@ -86,6 +86,8 @@ static const struct sgp_field hello_fields[] = {
     U64("lineage", hello.lineage, 1, UINT64_MAX),
     U64("parameters", hello.parameters, 1, SGP_PARAMETERS_MAX),
     FINGERPRINT(hello.fingerprint),
+    LATER_U64("target_lineage", hello.target_lineage),
+    LATER_U64("acknowledged", hello.acknowledged),
 };
 
 static const struct sgp_field welcome_fields[] = {

@@ -99,6 +99,66 @@ Test(outdated, numbers_are_taken_from_a_target_that_has_seen_more)
     close_desk(&desk);
 }
 
+/* n1 greets as one that knows of so many acknowledged shares, of this lineage of n0. */
+static void greet_acknowledged(struct desk *desk, uint64_t target_lineage, uint64_t number)
+{
+    come_up(desk, 1, SGP_IN);
+    say(desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_HELLO,
+            .pulse = pulse_at(20, 20),
+            .hello = {.source = "n1",
+                .target = "n0",
+                .lineage = 88,
+                .parameters = PARAMETERS,
+                .fingerprint = desk->peers,
+                .target_lineage = target_lineage,
+                .acknowledged = number}});
+}
+
+Test(outdated, a_source_knows_of_more_acknowledged_shares_than_the_record)
+{
+    static const struct {
+        uint64_t lineage, number;
+        bool outdated;
+    } cases[] = {{77, 3, false}, {77, 4, true}, {0, 0, false}, {76, 9, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        open_restored(&desk);
+        greet_acknowledged(&desk, cases[i].lineage, cases[i].number);
+        cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
+        cr_assert(
+            eq(int, find_note(&desk, SGP_NOTE_OUTDATED) != NULL, cases[i].outdated), "%zu", i);
+        cr_assert(eq(dbl, status_of(&desk).unknown, cases[i].outdated ? 2 : 0), "%zu", i);
+        close_desk(&desk);
+    }
+}
+
+/* What the target acknowledges is told at the next greeting, also by the next process. */
+Test(outdated, a_source_tells_what_was_acknowledged)
+{
+    struct desk desk;
+    open_restored(&desk);
+    greet_out(&desk, 1, pulse_at(5, SGP_ROUND_NONE), 88, 3);
+    struct sgp_record_link links[2];
+    struct sgp_record record = {.links = links, .link_capacity = 2};
+    sgp_node_record(desk.node, &record);
+    cr_assert(eq(u64, links[0].acknowledged, 3));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+    struct sgp_node_config config = config_of(desk.topology);
+    config.record = &record;
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(&config, &again)));
+    sgp_node_destroy(desk.node);
+    desk.node = again;
+    post_type(&desk, SGP_EVENT_START);
+    come_up(&desk, 1, SGP_OUT);
+    const struct sgp_effect *hello = find_sent(&desk, SGP_HELLO, 1);
+    cr_assert_not_null(hello);
+    cr_assert(eq(u64, hello->message.hello.target_lineage, 88));
+    cr_assert(eq(u64, hello->message.hello.acknowledged, 3));
+    close_desk(&desk);
+}
+
 Test(outdated, a_record_that_is_right_is_not_called_outdated)
 {
     struct desk desk;

@@ -62,7 +62,9 @@ static struct sgp_message sample_greeting(int which)
                 .target = "n",
                 .lineage = UINT64_MAX,
                 .parameters = SGP_PARAMETERS_MAX,
-                .fingerprint = print}};
+                .fingerprint = print,
+                .target_lineage = UINT64_MAX,
+                .acknowledged = UINT64_MAX - 1}};
     case 1:
         return (struct sgp_message){.type = SGP_HELLO,
             .pulse = quiet,
@@ -261,6 +263,8 @@ Test(wire, values_survive_exactly)
     cr_assert(eq(str, (char *)back.hello.target, "n"));
     cr_assert(eq(u64, back.hello.lineage, UINT64_MAX));
     cr_assert(eq(u64, back.hello.parameters, SGP_PARAMETERS_MAX));
+    cr_assert(eq(u64, back.hello.target_lineage, UINT64_MAX));
+    cr_assert(eq(u64, back.hello.acknowledged, UINT64_MAX - 1));
     cr_assert(eq(u64, back.hello.fingerprint.shape, UINT64_MAX));
     cr_assert(eq(u64, back.hello.fingerprint.scaling, UINT64_C(1) << 63));
     cr_assert(eq(dbl, back.hello.fingerprint.learning_rate, DBL_MAX));
@@ -293,10 +297,12 @@ static const struct {
              .target = "n1",
              .lineage = 77,
              .parameters = 535818,
-             .fingerprint = GOLDEN_PRINT}},
-        "9d534750020001002e000000000000000000000000000000ea5f8e4c3c1a57f3"
-        "dc001302c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
-        "040105cb3fa999999999999a2006"},
+             .fingerprint = GOLDEN_PRINT,
+             .target_lineage = 78,
+             .acknowledged = 3}},
+        "9d5347500200010030000000000000000000000000000000909fb193063f011a"
+        "dc001502c205060ac0a26e30a26e314dce00082d0acf00000100000000000203"
+        "040105cb3fa999999999999a20064e03"},
     {{.type = SGP_WELCOME,
          .pulse = QUIET,
          .welcome = {.target = "n1", .lineage = 78, .accepted = 4, .fingerprint = GOLDEN_PRINT}},
@@ -613,23 +619,28 @@ Test(wire, a_share_of_an_older_peer_asks_for_nothing_and_leaves_nothing)
     cr_assert(eq(str, error.text, "share frame: the body is not an array of 13 to 64 fields"));
 }
 
-/* Of the first peers of version 2: the last field but one is the last. */
-Test(wire, a_greeting_of_an_older_peer_says_nothing_of_its_data)
+/* Of the first peers of version 2: what their greetings did not have is nothing. */
+Test(wire, a_greeting_of_an_older_peer_says_nothing_of_what_came_later)
 {
     for (int which = 0; which < 4; which++) {
         uint8_t frame[SGP_WIRE_FRAME_MAX];
         struct sgp_message message = sample(which), back;
+        bool hello = which < 2;
         struct sgp_fingerprint *own =
-            which < 2 ? &message.hello.fingerprint : &message.welcome.fingerprint;
-        own->data = 5; /* one byte */
+            hello ? &message.hello.fingerprint : &message.welcome.fingerprint;
+        own->data = 5; /* one byte each */
+        if (hello)
+            message.hello.target_lineage = message.hello.acknowledged = 6;
+        uint8_t later = hello ? 3 : 1;
         size_t count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
         uint8_t *body = frame + SGP_WIRE_HEADER_BYTES;
         cr_assert(eq(u8, body[0], 0xdc), "an array of 16 fields and more");
         cr_assert(zero(int, decode_body(message.type, body, count, &back, NULL)));
-        cr_assert(eq(u64, (which < 2 ? back.hello.fingerprint : back.welcome.fingerprint).data, 5));
-        body[2]--;
-        cr_assert(zero(int, decode_body(message.type, body, count - 1, &back, NULL)));
-        cr_assert(eq(u64, (which < 2 ? back.hello.fingerprint : back.welcome.fingerprint).data, 0));
+        cr_assert(eq(u64, (hello ? back.hello.fingerprint : back.welcome.fingerprint).data, 5));
+        body[2] -= later;
+        cr_assert(zero(int, decode_body(message.type, body, count - later, &back, NULL)));
+        cr_assert(eq(u64, (hello ? back.hello.fingerprint : back.welcome.fingerprint).data, 0));
+        cr_assert(eq(u64, hello ? back.hello.target_lineage + back.hello.acknowledged : 0, 0));
     }
 }
 
