@@ -139,21 +139,22 @@ static json_t *summary_json(struct simulation *simulation, const struct sgp_sim 
     char digest[17];
     sgp_sim_summary(sim, &s);
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, s.digest);
-    json_t *faults = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "connections",
-        (json_int_t)s.connections, "resets", (json_int_t)s.resets, "absences",
+    json_t *faults = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+        "connections", (json_int_t)s.connections, "resets", (json_int_t)s.resets, "absences",
         (json_int_t)s.absences, "jumps", (json_int_t)s.jumps, "shares_empty",
         (json_int_t)s.shares_empty, "shares_refused", (json_int_t)s.shares_refused, "diverged",
         (json_int_t)s.diverged, "half_opened", (json_int_t)s.half_opened, "crashes",
-        (json_int_t)s.crashes, "adopted", (json_int_t)s.adopted);
-    json_t *json =
-        json_pack("{s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:o, s:o}", "nodes",
-            (json_int_t)simulation->topology->node_count, "finished", (json_int_t)s.finished,
-            "seed", (json_int_t)simulation->options.seed, "time_seconds", seconds(s.time), "events",
-            (json_int_t)s.events, "messages", (json_int_t)s.messages, "bytes", (json_int_t)s.bytes,
-            "shares", (json_int_t)s.shares, "total_weight", s.weight, "weight_in_flight",
-            s.weight_in_flight, "weight_least", ctl_json_real(s.weight_least), "mass_error",
-            s.mass_error, "disagreement", ctl_json_real(s.disagreement), "error",
-            ctl_json_real(error_of(simulation, sim, s.time)));
+        (json_int_t)s.crashes, "restored", (json_int_t)s.restored, "adopted",
+        (json_int_t)s.adopted);
+    json_t *json = json_pack(
+        "{s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:o, s:o}", "nodes",
+        (json_int_t)simulation->topology->node_count, "finished", (json_int_t)s.finished, "seed",
+        (json_int_t)simulation->options.seed, "time_seconds", seconds(s.time), "events",
+        (json_int_t)s.events, "messages", (json_int_t)s.messages, "bytes", (json_int_t)s.bytes,
+        "shares", (json_int_t)s.shares, "total_weight", s.weight, "weight_in_flight",
+        s.weight_in_flight, "weight_unknown", s.weight_unknown, "weight_least",
+        ctl_json_real(s.weight_least), "mass_error", s.mass_error, "disagreement",
+        ctl_json_real(s.disagreement), "error", ctl_json_real(error_of(simulation, sim, s.time)));
     if (json && faults)
         (void)json_object_update(json, faults);
     json_decref(faults);
@@ -318,8 +319,10 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "(100)\n"
         "  --checkpoint T        write the parameters down at this pace, for those who crash\n"
         "  --absent NODE:FROM:TO a node is stopped in this span; without :TO it is gone for good\n"
-        "  --crash NODE:FROM:TO[:forgets]    killed, and started again from its ledger, or "
-        "without\n"
+        "  --crash NODE:FROM:TO[:forgets|:SAVED] killed, and started again from its ledger, "
+        "without "
+        "it,\n"
+        "                        or from the one that was saved at that time\n"
         "  --clock NODE:AT:LEAP  its clock leaps ahead; a negative LEAP stands still for so long\n"
         "  --cut NODE,...:FROM:TO[:out|:in]  nothing passes between these nodes and the others\n"
         "  --clog SOURCE,TARGET:FROM:TO      what one sends the other is held, in order\n"

@@ -196,8 +196,11 @@ static int read_crash(const struct reader *reader)
     struct sgp_sim_crash *crash = &reader->faults->crashes[reader->index];
     crash->forgets = is_word(reader, 3, "forgets");
     if (reader->part_count < 3 || reader->part_count > 4 ||
-        (reader->part_count == 4 && !crash->forgets) ||
         !read_span(reader, &crash->at, &crash->back))
+        return MISREAD;
+    bool saved = reader->part_count == 4 && !crash->forgets;
+    if (saved &&
+        (!read_time(reader, 3, &crash->saved) || crash->saved == 0 || crash->saved >= crash->at))
         return MISREAD;
     return (int)read_node(reader, &crash->node);
 }
@@ -232,7 +235,8 @@ static const struct {
         "NODE:FROM:TO with times such as 1.5s and FROM before TO"},
     [CTL_HALF_OPEN] = {"--half-open", read_half_open, "LOSER,KEEPER:AT with a time such as 1.5s"},
     [CTL_CRASH] = {"--crash", read_crash,
-        "NODE:FROM:TO or NODE:FROM:TO:forgets with times such as 1.5s and FROM before TO"},
+        "NODE:FROM:TO or NODE:FROM:TO:forgets or NODE:FROM:TO:SAVED with times such as 1.5s, SAVED "
+        "before FROM before TO"},
     [CTL_CLOCK] = {"--clock", read_clock,
         "NODE:AT:LEAP with times such as 1.5s; a LEAP of -1.5s stands still for so long"},
 };

@@ -95,13 +95,16 @@ struct sgp_sim_clock {
 
 /* A process that is killed at `at` and started again at `back`. All that it leaves is its record
  * (sgp/record.h) and its checkpoint, if the options have it write any; and if it `forgets`, not even
- * that, as when it dies before it has begun: then it begins anew with weight 1. A node that has drained
+ * that, as when it dies before it has begun: then it begins anew with weight 1. If it was `saved`, the
+ * record of that moment is put back in the place of the last, as from a backup; unless it had none then,
+ * has forgotten that life, or has left. A node that has drained
  * is started again too; one whose machine is stopped at `back` once that goes on, and never if it is gone. */
 struct sgp_sim_crash {
     uint32_t node;
     sgp_time at;
     sgp_time back;
     bool forgets;
+    sgp_time saved; /* 0: never; else before `at` */
 };
 
 /* A topology file for a node, in force from `at` on. The first of a node's is the one that it starts with,
@@ -141,6 +144,7 @@ struct sgp_sim_summary {
     uint64_t resets;         /* connections broken by `loss` */
     uint64_t half_opened;    /* connections of which one end was lost */
     uint64_t crashes;
+    uint64_t restored;       /* crashes after which the record of an earlier moment was put back */
     uint64_t exact;          /* crashes after which a checkpoint was as good as new */
     uint64_t adopted;        /* estimates taken from a neighbour, after a crash or by one that is
                                 new to a running fleet */
@@ -152,7 +156,8 @@ struct sgp_sim_summary {
     double weight_in_flight; /* given and not accepted */
     double weight_least;     /* least w at which any node trained */
     double mass_error;       /* greatest distance of the total weight from the number of nodes, as
-                                changed by those that forgot */
+                                changed by those that forgot, or were put back */
+    double weight_unknown;   /* by which it may be off at most, as nodes that were put back say */
     double disagreement;     /* as in a row, of all nodes now that run: not of those that are gone,
                                 killed, drained or diverged. It and sgp_sim_estimate are exact only
                                 while no job is queued, as at the end */

@@ -140,8 +140,8 @@ static void hand_over(struct sgp_sim *sim, struct sgp_sim_host *source, uint32_t
     see_links(sim, source);
 }
 
-/* The target has accepted a share: it must be the one announced last, and none before it. From now
- * on its mass is in the target's buffer. */
+/* The target has accepted a share: it must be the one announced last, and beyond what its process had
+ * accepted. From now on its mass is in the target's buffer. */
 static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_sim_link *in,
     uint64_t number, uint64_t id)
 {
@@ -149,12 +149,12 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
     const struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, id);
     sgp_assert(connection);
     const struct sgp_share *share = &connection->share;
-    if (number <= in->accepted || number != share->number)
+    if (number <= in->said || number != share->number)
         sgp_sim_fail(sim, SGP_E_STATE, "%s accepts share %llu of %s after %llu; %llu was announced",
             sgp_sim_name(sim, target->index), (unsigned long long)number,
-            sgp_sim_name(sim, source->index), (unsigned long long)in->accepted,
+            sgp_sim_name(sim, source->index), (unsigned long long)in->said,
             (unsigned long long)share->number);
-    in->accepted = number;
+    in->accepted = in->said = number;
     in->holder = target->index;
     struct sgp_sim_link *out = &sim->links[in->other];
     out->snapshot = connection->snapshot;
@@ -200,7 +200,6 @@ static void check_link(struct sgp_sim *sim, struct sgp_sim_host *host, const str
         link->said = link->accepted = 0;
     if (number == link->said)
         return;
-    link->said = number;
     accept(sim, host, link, number, event->connection);
     see_link(sim, &sim->hosts[link->peer], &sim->links[link->other]);
 }
@@ -351,22 +350,23 @@ void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host)
         sim->moved[c] += (double)sim->after[c];
 }
 
-/* A source still owes what the late process had accepted, and will take it back. */
-static void owe_again(struct sgp_sim *sim, struct sgp_sim_link *in)
+/* The next process of the target has accepted so many, whatever the late one had: what is beyond is still
+ * owed, if its source does not know, and will be taken back or sent again. */
+static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_t accepted)
 {
     struct sgp_sim_link *out = &sim->links[in->other];
     struct sgp_sim_host *source = &sim->hosts[in->peer];
-    in->accepted = in->former = 0;
-    if (out->weight_unseen <= 0)
-        return;
-    sgp_sim_add(&sim->weight_unseen, -out->weight_unseen);
-    out->weight_unseen = 0;
-    if (source->dead || source->life != out->life)
-        return; /* its snapshot died with it */
-    source->outstanding[out->snapshot] += out->fraction;
+    bool was_unseen = out->weight_unseen > 0;
+    in->accepted = accepted;
+    see_link(sim, source, out);
+    bool is_unseen = out->weight_unseen > 0;
+    if (was_unseen == is_unseen || source->dead || source->life != out->life)
+        return; /* or its snapshot died with it */
+    double fraction = is_unseen ? -out->fraction : out->fraction;
+    source->outstanding[out->snapshot] += fraction;
     const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;
     for (uint64_t c = 0; c < sim->options.dimension; c++)
-        sim->moved[c] += out->fraction * (double)snapshot[c];
+        sim->moved[c] += fraction * (double)snapshot[c];
 }
 
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
@@ -376,8 +376,10 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
         for (uint32_t j = target->out_count; j < target->link_count; j++) {
             struct sgp_sim_link *in = &sim->links[target->link_first + j];
             in->before = in->before_holder == host->index ? 0 : in->before;
-            if (in->holder == host->index)
-                owe_again(sim, in);
+            if (in->holder == host->index) {
+                accept_instead(sim, in, 0);
+                in->former = 0;
+            }
         }
     }
     for (uint32_t i = 0; i < host->link_count; i++) {
@@ -394,6 +396,44 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
     sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
     host->weight = 1;
     host->weight_in_flight = 0;
+    sim->expected = sgp_sim_weight(sim);
+}
+
+/* The number of the last share that the record of a target says it accepted from this lineage. */
+static uint64_t accepted_on_record(
+    const struct sgp_sim_host *host, uint32_t source, uint64_t lineage)
+{
+    uint32_t peer = host->file->nodes[source];
+    for (uint32_t i = 0; i < host->record.link_count; i++) {
+        const struct sgp_record_link *link = &host->record.links[i];
+        if (link->peer != peer || link->out)
+            continue;
+        return link->lineage == lineage          ? link->number
+               : link->former_lineage == lineage ? link->former_number
+                                                 : 0;
+    }
+    return 0;
+}
+
+void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered)
+{
+    double owed;
+    for (uint32_t i = host->out_count; i < host->link_count; i++) {
+        struct sgp_sim_link *in = &sim->links[host->link_first + i];
+        uint64_t lineage = sim->hosts[in->peer].lineage;
+        accept_instead(sim, in, accepted_on_record(host, in->peer, lineage));
+        in->former = accepted_on_record(host, in->peer, in->former_lineage);
+        (void)sgp_sim_link_account(host, in, &in->said, &owed);
+    }
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    sgp_sim_add(&sim->weight, status.weight - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, status.weight_in_flight - host->weight_in_flight);
+    host->weight = status.weight;
+    host->weight_in_flight = status.weight_in_flight;
+    see_links(sim, host);
+    see_debts(sim);
+    sim->bequeathed += host->record.covered - covered;
     sim->expected = sgp_sim_weight(sim);
 }
 

@@ -5,6 +5,7 @@
  * those with which it begins anew, or that it adopts, are added. */
 #include "sim/world.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,50 @@ static void resume(const struct sgp_sim_host *host, struct sgp_trainer *trainer,
         trainer->methods->adopt(trainer, checkpoint->x, 1 / checkpoint->weight);
 }
 
+/* ---- backups ---- */
+
+static void *copy_of(const void *items, size_t count, size_t bytes)
+{
+    void *copy = calloc(count + 1u, bytes);
+    if (copy && count > 0)
+        memcpy(copy, items, count * bytes);
+    return copy;
+}
+
+void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    const struct sgp_sim_host *host = &sim->hosts[crash->node];
+    struct sgp_sim_backup *backup = &sim->backups[crash - sim->options.crashes];
+    const struct sgp_record *record = &host->record;
+    backup->record = *record;
+    backup->record.links = copy_of(record->links, record->link_count, sizeof *record->links);
+    backup->record.accounts =
+        copy_of(record->accounts, record->account_count, sizeof *record->accounts);
+    backup->file = host->file;
+    if (!backup->record.links || !backup->record.accounts)
+        sgp_sim_fail(sim, -ENOMEM, "out of memory");
+}
+
+/* The saved record in the place of the last one. Returns whether there was one of this life. */
+static bool put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *backup)
+{
+    struct sgp_record *record = &host->record, last = *record;
+    const struct sgp_record *saved = &backup->record;
+    if (saved->lineage == 0 || saved->lineage != last.lineage || host->handed)
+        return false;
+    *record = *saved;
+    record->links = last.links;
+    record->link_capacity = last.link_capacity;
+    record->accounts = last.accounts;
+    record->account_capacity = last.account_capacity;
+    if (saved->link_count > 0)
+        memcpy(record->links, saved->links, saved->link_count * sizeof *saved->links);
+    if (saved->account_count > 0)
+        memcpy(record->accounts, saved->accounts, saved->account_count * sizeof *saved->accounts);
+    sgp_sim_translate(record, backup->file, host->file);
+    return true;
+}
+
 /* ---- death and birth ---- */
 
 void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
@@ -103,6 +148,9 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     bool rejoins = host->record.left; /* its ledger was put aside */
     bool forgets = !rejoins && (crash->forgets || host->record.lineage == 0); /* or had not begun */
     uint64_t former_lineage = host->lineage;
+    double covered = host->record.covered;
+    bool restores =
+        !rejoins && !forgets && put_back(host, &sim->backups[crash - sim->options.crashes]);
     sgp_sim_take_file(host);
     sgp_sim_node_config(sim, host, &config);
     if (forgets || rejoins)
@@ -111,7 +159,7 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         config.record = &host->record;
     for (uint32_t i = 0; i < host->record.link_count; i++)
         host->record.links[i].owed_kept = false; /* snapshots died with the process */
-    bool exact = !forgets && !rejoins && is_exact(host);
+    bool exact = !forgets && !rejoins && !restores && is_exact(host);
     if (forgets || rejoins)
         host->checkpoint.written = false;
     config.seeks = !exact && !rejoins;
@@ -129,6 +177,7 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     }
     resume(host, trainer, exact);
     sim->summary.exact += exact;
+    sim->summary.restored += restores;
     sgp_node_destroy(host->node);
     host->trainer->methods->destroy(host->trainer);
     host->node = host->driver.node = node;
@@ -139,6 +188,8 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         sgp_sim_check_forget(sim, host);
     if (rejoins)
         sgp_sim_check_rejoin(sim, host, former_lineage);
+    if (restores)
+        sgp_sim_check_restore(sim, host, covered);
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);

@@ -359,17 +359,13 @@ void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload)
             sgp_strerror(status));
 }
 
-/* As daemon/ledger.c does, by names. */
-void sgp_sim_take_file(struct sgp_sim_host *host)
+void sgp_sim_translate(
+    struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to)
 {
-    const struct sgp_sim_file *next = host->file_next;
-    struct sgp_record *record = &host->record;
     uint32_t kept = 0;
-    if (!next)
-        return;
     for (uint32_t i = 0; i < record->link_count; i++) {
         struct sgp_record_link link = record->links[i];
-        link.peer = next->nodes[host->file->hosts[link.peer]];
+        link.peer = to->nodes[from->hosts[link.peer]];
         if (link.peer != SGP_SLOT_NONE)
             record->links[kept++] = link;
         else
@@ -380,12 +376,20 @@ void sgp_sim_take_file(struct sgp_sim_host *host)
     for (uint32_t i = 0; i < record->account_count; i++) {
         const struct sgp_account *account = &record->accounts[i];
         bool struck = account->kind == SGP_ACCOUNT_DEBT &&
-                      sgp_topology_find(next->topology, account->target) < 0;
+                      sgp_topology_find(to->topology, account->target) < 0;
         record->weight += struck ? account->weight : 0;
         if (!struck)
             record->accounts[kept++] = *account;
     }
     record->account_count = kept;
+}
+
+void sgp_sim_take_file(struct sgp_sim_host *host)
+{
+    const struct sgp_sim_file *next = host->file_next;
+    if (!next)
+        return;
+    sgp_sim_translate(&host->record, host->file, next);
     host->file = next;
     host->file_next = NULL;
     host->weight_least = next->weight_least[next->nodes[host->index]];

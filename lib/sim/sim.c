@@ -215,6 +215,8 @@ static void step(struct sgp_sim *sim)
         sgp_sim_half_open(sim, &sim->options.half_opens[index]);
     else if (kind == SGP_SIM_CRASH)
         sgp_sim_die(sim, &sim->options.crashes[index]);
+    else if (kind == SGP_SIM_SAVE)
+        sgp_sim_save(sim, &sim->options.crashes[index]);
     else if (kind == SGP_SIM_RELOAD)
         sgp_sim_reload(sim, &sim->options.reloads[index]);
     else if (kind == SGP_SIM_REBIRTH)
@@ -367,6 +369,7 @@ void sgp_sim_summary(const struct sgp_sim *sim, struct sgp_sim_summary *ret_summ
         const struct sgp_sim_host *host = &sim->hosts[i];
         struct sgp_node_status status;
         sgp_node_status(host->node, &status);
+        ret_summary->weight_unknown += status.unknown;
         ret_summary->finished += !host->gone && status.state == SGP_NODE_FINISHED;
         ret_summary->diverged += host->diverged;
         uint64_t digest = host->trainer->methods->digest(host->trainer);

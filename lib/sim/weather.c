@@ -142,6 +142,9 @@ int sgp_sim_schedule_faults(struct sgp_sim *sim)
                 sim, options->absences[i].from, SGP_SIM_GONE, 0, options->absences[i].node);
     for (uint32_t i = 0; i < options->crash_count; i++)
         sgp_sim_push(sim, options->crashes[i].at, SGP_SIM_CRASH, 0, i);
+    for (uint32_t i = 0; i < options->crash_count; i++)
+        if (options->crashes[i].saved > 0)
+            sgp_sim_push(sim, options->crashes[i].saved, SGP_SIM_SAVE, 0, i);
     for (uint32_t i = 0; i < options->half_open_count; i++)
         sgp_sim_push(sim, options->half_opens[i].at, SGP_SIM_HALF_OPEN, 0, i);
     for (uint32_t i = 0; i < options->clock_count; i++)

@@ -33,6 +33,7 @@ enum sgp_sim_kind {
     SGP_SIM_GONE,       /* host */
     SGP_SIM_CRASH,      /* crash */
     SGP_SIM_REBIRTH,    /* crash */
+    SGP_SIM_SAVE,       /* crash; its record is saved */
     SGP_SIM_RELOAD,     /* reload of the options */
     SGP_SIM_CHECKPOINT, /* host */
     SGP_SIM_LEAP,       /* host; its clock has leapt: what it waited for may be due */
@@ -217,6 +218,11 @@ struct sgp_sim_sum { /* Neumaier's compensated sum */
     double value, rest;
 };
 
+struct sgp_sim_backup {       /* a record of an earlier moment */
+    struct sgp_record record; /* lineage 0: none; owns its links and accounts */
+    const struct sgp_sim_file *file;
+};
+
 struct sgp_sim_tally { /* a round that is not complete everywhere */
     uint32_t nodes;
     double weight_least;
@@ -253,7 +259,8 @@ struct sgp_sim {
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
     double
         bequeathed; /* what heirs may yet take off their weight: of each bequest, what came with it */
-    double expected;  /* the total weight: the number of nodes, but for what was forgotten */
+    double expected; /* the total weight: the number of nodes, but for what was forgotten */
+    struct sgp_sim_backup *backups; /* by crash */
     double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
     double *rounding; /* per coordinate: what rounding has added */
     double *count;    /* scratch of the full count */
@@ -359,6 +366,9 @@ const struct sgp_sim_file *sgp_sim_first_file(
 int sgp_sim_create_links(struct sgp_sim *sim); /* 0 or -ENOMEM */
 void sgp_sim_schedule_reloads(struct sgp_sim *sim);
 void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload);
+/* Turn the peers of a record from one file to another, as daemon/ledger.c does by names. */
+void sgp_sim_translate(
+    struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to);
 /* The process of a host that begins anew reads the file that is there now: its record with that. */
 void sgp_sim_take_file(struct sgp_sim_host *host);
 /* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
@@ -370,6 +380,7 @@ bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_
     uint64_t *ret_last_number, double *ret_weight_owed);
 
 /* crash.c */
+void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
 void sgp_sim_commit(void *context, const struct sgp_node *node);
 void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
 void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
@@ -405,6 +416,8 @@ void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* A host that has left is reborn as a new member. */
 void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
+/* A host is reborn with the record of an earlier moment, put in the place of one that covered so much. */
+void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered);
 /* An heir takes off weight that was left to it. */
 void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight);
 /* The core of a host has let go of the snapshot of a share that is in doubt. */

@@ -43,6 +43,7 @@ struct campaign {
     struct sgp_sim_clock clocks[CAMPAIGN_FAULTS_MAX];
     struct campaign_command commands[2 * CAMPAIGN_FAULTS_MAX];
     uint32_t command_count;
+    uint32_t restores;            /* crashes after which an earlier record is put back */
     bool recovers;                /* trains for CAMPAIGN_RECOVERY_NS after the last fault */
     bool whole;                   /* nobody leaves for good, so that all must agree in the end */
     struct campaign_plant *plant; /* NULL: none */

@@ -365,6 +365,21 @@ static void draw_patience(struct campaign *campaign)
             (sgp_time)(spread(campaign, 0.1, 10) * (double)campaign->longest) + 1;
 }
 
+/* ---- backups ---- */
+
+/* The records of some crashes are put back from backups. Drawn last, so that all else stays as it was. */
+static void draw_backups(struct campaign *campaign)
+{
+    bool some = chance(campaign, 0.5);
+    for (uint32_t i = 0; i < campaign->options.crash_count && some; i++) {
+        struct sgp_sim_crash *crash = &campaign->crashes[i];
+        double part = sgp_random_double(&campaign->random);
+        if (!crash->forgets && chance(campaign, 0.6))
+            crash->saved = (sgp_time)(part * (double)crash->at);
+        campaign->restores += crash->saved > 0;
+    }
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -403,6 +418,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_links(campaign);
     draw_leaving(campaign);
     draw_patience(campaign);
+    draw_backups(campaign);
     return 0;
 }
 
@@ -416,12 +432,12 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
     const struct sgp_sim_options *o = &campaign->options;
     (void)snprintf(text, bytes,
         "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
-        "%u stragglers, %u absences, %u crashes, %u clocks, %u cuts, %u clogs, %u swizzles, "
-        "%u half-open, %u commands, patience %.3g s%s",
+        "%u stragglers, %u absences, %u crashes (%u with backups), %u clocks, %u cuts, %u clogs, "
+        "%u swizzles, %u half-open, %u commands, patience %.3g s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
         (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
-        o->absence_count, o->crash_count, o->clock_count, o->cut_count, o->clog_count,
-        o->swizzle_count, o->half_open_count, campaign->command_count,
+        o->absence_count, o->crash_count, campaign->restores, o->clock_count, o->cut_count,
+        o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
         (double)o->patience_ns * 1e-9,
         !campaign->whole      ? ", not whole in the end"
         : !campaign->recovers ? ", too short to recover"

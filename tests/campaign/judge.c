@@ -106,6 +106,37 @@ static void look_at_rosters(void *context, const struct sgp_sim_row *row)
             campaign->misfiled = i;
 }
 
+/* Whether it can be told: somebody who left took accounts along, and of what passed between two that were
+ * put back neither knows. */
+static bool is_weight_known(const struct campaign *campaign)
+{
+    const struct sgp_sim_options *options = &campaign->options;
+    const struct sgp_sim_crash *restored = NULL;
+    for (uint32_t i = 0; i < options->crash_count; i++) {
+        const struct sgp_sim_crash *crash = &options->crashes[i];
+        if (crash->forgets || (crash->saved > 0 && restored && restored->node != crash->node))
+            return false;
+        restored = crash->saved > 0 ? crash : restored;
+    }
+    for (uint32_t i = 0; i < campaign->command_count; i++)
+        if (campaign->commands[i].type == SGP_EVENT_LEAVE)
+            return false;
+    return true;
+}
+
+/* All weight is there; where a ledger was put back it is off by no more than its node says, each time. */
+static int judge_weight(
+    const struct campaign *campaign, const struct sgp_sim_summary *summary, struct sgp_error *error)
+{
+    double nodes = campaign->topology->node_count;
+    double told = summary->weight_unknown * (double)summary->restored;
+    if (is_weight_known(campaign) &&
+        !(fabs(summary->weight - nodes) <= SGP_SIM_MASS_SLACK * nodes + told))
+        return sgp_fail(error, SGP_E_STATE,
+            "the weight is %.17g in the end; known to be off: %.17g", summary->weight, told);
+    return 0;
+}
+
 static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
@@ -125,6 +156,9 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (fabs(summary->weight_in_flight) > SGP_SIM_MASS_SLACK)
         return sgp_fail(
             error, SGP_E_STATE, "weight %.17g is owed in the end", summary->weight_in_flight);
+    status = judge_weight(campaign, summary, error);
+    if (status < 0)
+        return status;
     bool agrees =
         campaign->recovers && campaign->options.patience_ns == 0; /* else some end apart */
     if (agrees && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))

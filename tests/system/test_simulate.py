@@ -99,6 +99,13 @@ def test_a_node_that_forgets_changes_the_total():
     assert summary["finished"] == 4 and summary["total_weight"] != 4, summary
 
 
+def test_a_ledger_from_a_backup_is_told():
+    _, summary = simulate("star", 4, "--rounds", 800, "--jitter", "0.5", "--crash", "n0:3s:4s:1500ms")
+    assert summary["restored"] == 1 and summary["finished"] == 4, summary
+    assert 0 < abs(summary["total_weight"] - 4) <= summary["weight_unknown"] == 4, summary
+    assert summary["mass_error"] < 1e-11, summary
+
+
 def test_a_machine_that_is_gone_for_good_is_left_behind():
     rounds, summary = simulate("complete", 4, "--rounds", 600, "--absent", "n3:1s")
     assert summary["finished"] == 3 and abs(summary["total_weight"] - 4) < 1e-12, summary

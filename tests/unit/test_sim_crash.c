@@ -81,6 +81,68 @@ Test(crash, ten_campaigns_that_forget_change_the_weight_by_that_alone)
     }
 }
 
+/* Each with the record of an earlier moment of its life: by so much as the total is off then, it stays off,
+ * and those that were put back say that it may be. */
+Test(crash, thirty_campaigns_with_records_from_backups_say_what_they_cannot_know)
+{
+    uint64_t restored = 0, off = 0;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct sgp_sim_crash crashes[CRASHES_MAX];
+        struct fleet *fleet = crashing_fleet(seed, crashes, false);
+        for (uint32_t i = 0; i < fleet->options.crash_count; i++)
+            crashes[i].saved = crashes[i].at > 1 ? 1 + crashes[i].at / (2 + i) : 0;
+        run_to_the_end(fleet, seed);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        double nodes = fleet->topology->node_count;
+        double most = summary.weight_unknown * (double)summary.restored + 1e-9;
+        cr_assert(le(dbl, fabs(summary.weight - nodes), most), "seed %llu: %.17g of %g",
+            (unsigned long long)seed, summary.weight, nodes);
+        cr_assert(eq(u32, summary.finished, fleet->topology->node_count));
+        cr_assert(lt(dbl, summary.disagreement, 0.1), "seed %llu: %g", (unsigned long long)seed,
+            summary.disagreement);
+        restored += summary.restored;
+        off += fabs(summary.weight - nodes) > 1e-9;
+        fleet_destroy(fleet);
+    }
+    cr_assert(gt(u64, restored, 70));
+    cr_assert(gt(u64, off, 20), "%llu: else it proves nothing", (unsigned long long)off);
+}
+
+static uint32_t found_out;
+
+static void look_at_n1(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    (void)context;
+    (void)now;
+    found_out += node == 1 && note->note == SGP_NOTE_OUTDATED;
+}
+
+/* Nobody waits for a node whose neighbours know more than it: it is found out when it greets, once, by
+ * either end of each link. */
+Test(crash, an_old_record_is_found_out_once_on_each_link)
+{
+    struct fleet *fleet = fleet_generate("ring", 5, 0);
+    struct sgp_sim_crash crash = {1, 4 * SGP_SECOND, 5 * SGP_SECOND, false, SGP_SECOND};
+    fleet->options.rounds = 1000;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet->options.note = look_at_n1;
+    fleet_open(fleet);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, 6 * SGP_SECOND, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u32, found_out, 2), "%u", found_out);
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 1), &status);
+    cr_assert(eq(dbl, status.unknown, 5));
+    cr_assert(gt(i64, status.round, 200), "it is in round %lld", (long long)status.round);
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u32, found_out, 2));
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 5));
+    fleet_destroy(fleet);
+}
+
 Test(crash, all_at_once_go_on_together)
 {
     struct fleet *fleet = fleet_generate("one-peer-exponential", 8, 0);
