@@ -112,9 +112,16 @@ static double unseen_debts(struct sgp_sim *sim, const struct sgp_sim_host *host)
     return unseen;
 }
 
-/* The debts of all hosts: those who hold any are few. */
-static void see_debts(struct sgp_sim *sim)
+/* The debts of all hosts, after something has happened to one: no other's come or go. Few hold any, and
+ * mostly nobody does. */
+static void see_debts(struct sgp_sim *sim, struct sgp_sim_host *changed)
 {
+    bool indebted = sgp_node_debt_count(changed->node) > 0 || changed->debts_unseen > 0;
+    if (indebted != changed->indebted)
+        sim->indebted += indebted ? 1u : UINT32_MAX; /* one more or one less */
+    changed->indebted = indebted;
+    if (sim->indebted == 0)
+        return;
     for (uint32_t i = 0; i < sim->host_count; i++) {
         struct sgp_sim_host *host = &sim->hosts[i];
         if (sgp_node_debt_count(host->node) == 0 && host->debts_unseen <= 0)
@@ -218,7 +225,7 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
         check_link(sim, host, &event->link);
     if (host->handed || settled)
         see_links(sim, host);
-    see_debts(sim);
+    see_debts(sim, host);
     if (!(status->weight >= 0 && status->weight_in_flight >= 0))
         sgp_sim_fail(sim, SGP_E_STATE, "%s has weight %.17g and %.17g in flight",
             sgp_sim_name(sim, host->index), status->weight, status->weight_in_flight);
@@ -391,7 +398,7 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
             sim->links[link->other].accepted = sim->links[link->other].former = 0;
     }
     host->handed = false;
-    see_debts(sim);
+    see_debts(sim, host);
     sgp_sim_add(&sim->weight, 1 - host->weight);
     sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
     host->weight = 1;
@@ -454,7 +461,7 @@ void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64
     }
     host->handed = false;
     see_links(sim, host);
-    see_debts(sim);
+    see_debts(sim, host);
     sgp_sim_add(&sim->weight, 1 - host->weight);
     sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
     host->weight = 1;

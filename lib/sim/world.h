@@ -153,6 +153,7 @@ struct sgp_sim_host {
 
     double weight, weight_in_flight; /* as last seen */
     double debts_unseen;             /* of its debts, those whose target had accepted them */
+    bool indebted;                   /* it has debts, or had when it was looked at last */
     bool handed;  /* its heir has accepted its bequest: what it still owes is the heir's */
     double guard; /* the least weight at which it may ever train */
 };
@@ -257,6 +258,7 @@ struct sgp_sim {
     float *lent;               /* a vector to exchange with trainers that absorb */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
+    uint32_t indebted; /* how many hosts are */
     double
         bequeathed; /* what heirs may yet take off their weight: of each bequest, what came with it */
     double expected; /* the total weight: the number of nodes, but for what was forgotten */
