@@ -50,8 +50,8 @@ static void run_to_the_end(struct fleet *fleet, uint64_t seed)
 
 Test(crash, twenty_campaigns_with_their_records_keep_all_weight)
 {
-    uint64_t adopted = 0, crashed = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    uint64_t adopted = 0, crashed = 0, seeds = fleet_many(20, 5);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_sim_crash crashes[CRASHES_MAX];
         struct fleet *fleet = crashing_fleet(seed, crashes, false);
         run_to_the_end(fleet, seed);
@@ -66,13 +66,13 @@ Test(crash, twenty_campaigns_with_their_records_keep_all_weight)
         crashed += summary.crashes;
         fleet_destroy(fleet);
     }
-    cr_assert(gt(u64, crashed, 70));
+    cr_assert(gt(u64, crashed, 7 * seeds / 2));
     cr_assert(gt(u64, adopted, crashed / 2));
 }
 
 Test(crash, ten_campaigns_that_forget_change_the_weight_by_that_alone)
 {
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(10, 3); seed++) {
         struct sgp_sim_crash crashes[CRASHES_MAX];
         struct fleet *fleet = crashing_fleet(seed, crashes, true);
         run_to_the_end(fleet, seed);

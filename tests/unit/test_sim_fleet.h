@@ -51,6 +51,13 @@ static __attribute__((unused)) int fleet_counting_trainer(
     return sgp_quadratic_create(1, &centre, &start, fleet->eta, ret_trainer);
 }
 
+/* How much of a campaign is run. A sanitizer makes a simulation several times as slow, and looks for
+ * something else: `few`, unless there is time (scripts/check --long). */
+static __attribute__((unused)) uint32_t fleet_many(uint32_t all, uint32_t few)
+{
+    return getenv("SGP_FEW") != NULL && getenv("SGP_LONG") == NULL ? few : all;
+}
+
 static void fleet_row(void *context, const struct sgp_sim_row *row)
 {
     struct fleet *fleet = context;

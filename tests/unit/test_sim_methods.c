@@ -259,7 +259,7 @@ static void campaign(const char *method, uint64_t seed)
 Test(methods, campaigns_of_resets_absences_crashes_and_cuts_lose_nothing)
 {
     for (size_t m = 0; m < METHOD_COUNT; m++)
-        for (uint64_t seed = 1; seed <= 25; seed++)
+        for (uint64_t seed = 1; seed <= fleet_many(25, 6); seed++)
             campaign(methods[m], seed);
 }
 
