@@ -4,7 +4,9 @@ A fleet lives in a temporary directory: a generated CSV file, a topology, one co
 Every wait is a poll with a bound; a test that waits in vain fails with the daemons' last lines.
 """
 import ctypes
+import functools
 import http.client
+import itertools
 import json
 import os
 import random
@@ -24,6 +26,7 @@ SGPD = os.environ.get("SGPD", "sgpd")
 LONG = os.environ.get("SGP_LONG") == "1"
 PATIENCE = 60.0  # seconds that any wait may take at most
 PR_SET_PDEATHSIG = 1
+BLOCK = 100  # ports, of which a program draws
 
 _libc = ctypes.CDLL(None)
 
@@ -44,15 +47,34 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+@functools.cache
+def own_ports():
+    """A block of ports that no other program of these tests draws from, in turn: whoever holds its first has it.
+    It is below those that the kernel gives to whoever asks for any."""
+    for first in range(12000, 32000, BLOCK):
+        claim = socket.socket()
+        try:
+            claim.bind(("127.0.0.1", first))
+        except OSError:
+            claim.close()
+            continue
+        return claim, itertools.cycle(range(first + 1, first + BLOCK))
+    raise AssertionError("no block of ports is free")
+
+
 def free_ports(count):
-    """Ports that nobody listens on; all are held until all are known."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    """Ports that nobody listens on."""
+    ports = []
+    for port in itertools.islice(own_ports()[1], BLOCK - 1):
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                ports.append(port)
+            except OSError:  # somebody else's
+                pass
+        if len(ports) == count:
+            return ports
+    raise AssertionError("no %d ports are free" % count)
 
 
 def write_rows(path, rows=400, features=6, seed=1):

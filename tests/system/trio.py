@@ -27,6 +27,7 @@ class Trio(FleetTest):
         self.fleet_.wait_round(0, 5)
         self.fleet_.wait_round(1, 5)
         self.fleet_.wait("a share each way", self.both_give)
+        self.n1_downs = self.downs_of_n1()
         self.promised = False
         self.parameters, self.fingerprint = peer.overhear(self.listener)
 
@@ -71,6 +72,21 @@ class Trio(FleetTest):
         n2.hello("n2", "n0", self.parameters, self.fingerprint)
         n2.receive(peer.WELCOME)
         return n2
+
+    # ---- somebody who greets n0 as n1, beside n1's own connection ----
+
+    def downs_of_n1(self):
+        return self.fleet_.nodes[1].log().count("event=down peer=n0 direction=out")
+
+    def assert_n1_stays(self):
+        """As when the test began: at first n1 may have dialled before n0 listened."""
+        self.assertEqual(self.downs_of_n1(), self.n1_downs)
+
+    def refused_as_n1(self, reason, **changes):
+        kinds, last = self.neighbour(source="n1", **changes).until_closed()
+        self.assertEqual((kinds, last[0]), ([peer.GOODBYE], reason))
+        self.assert_n1_stays()
+        self.assertEqual(self.node.log().count("event=up peer=n1 direction=in"), 1)
 
     # ---- what must hold whatever came ----
 
