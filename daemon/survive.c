@@ -9,6 +9,8 @@
  * thread, but for run_checkpoint. */
 #include "task.h"
 
+#include "sgp/restart.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,49 +44,23 @@ static void find_checkpoint(struct daemon *daemon, struct survive_found *found)
     }
 }
 
-static bool is_exact(const struct daemon *daemon, const struct survive_found *found)
+/* x to begin with; and a position in the data that suits the round, since schedules follow the position. */
+static void resume(
+    struct daemon *daemon, struct survive_found *found, const struct sgp_restart *restart)
 {
-    const struct ledger *ledger = &daemon->ledger;
-    const struct sgp_checkpoint *checkpoint = &found->checkpoint;
-    return found->memory != NULL && ledger->found && ledger->orphaned <= 0 &&
-           checkpoint->sequence == ledger->sequence &&
-           checkpoint->lineage == ledger->record.lineage &&
-           checkpoint->round == ledger->record.round &&
-           memcmp(&checkpoint->weight, &ledger->record.weight, sizeof(double)) == 0;
-}
-
-/* The estimate of a spent checkpoint, at weight 1; and a position in the data that suits the round,
- * since schedules follow the position. */
-static void resume_roughly(struct daemon *daemon, struct survive_found *found)
-{
-    const struct sgp_checkpoint *checkpoint = &found->checkpoint;
     struct sgp_learner_state state = {.steps = 0};
+    if (restart->exact) {
+        sgp_learner_resume(daemon->prepared->learner, &found->checkpoint.state);
+        return;
+    }
     if (found->memory != NULL)
-        state.steps = checkpoint->state.steps;
+        state.steps = found->checkpoint.state.steps;
     if (daemon->ledger.found)
         state.steps = (uint64_t)daemon->ledger.record.round * daemon->config->local_steps;
     for (uint64_t i = 0; found->memory != NULL && i < daemon->prepared->parameters; i++)
-        found->memory[i] = (float)((double)found->memory[i] / checkpoint->weight);
-    if (found->memory != NULL)
-        state.x = found->memory;
+        found->memory[i] = (float)((double)found->memory[i] * restart->scale);
+    state.x = found->memory;
     sgp_learner_resume(daemon->prepared->learner, &state);
-}
-
-/* Tell the core in which snapshot slots survive_restore will put what was owed at that moment. */
-static void plan_snapshots(struct daemon *daemon)
-{
-    const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
-    struct sgp_record *record = &daemon->ledger.record;
-    for (uint32_t j = 0; j < checkpoint->snapshot_count; j++) {
-        for (uint32_t i = 0; i < record->link_count; i++) {
-            struct sgp_record_link *link = &record->links[i];
-            bool its = link->owes && link->owed_round == checkpoint->snapshots[j].round &&
-                       link->owed_fraction > 0 && j < daemon->prepared->needs.snapshots;
-            link->owed_kept = link->owed_kept || its;
-            if (its)
-                link->owed_slot = j;
-        }
-    }
 }
 
 static void tell(const struct daemon *daemon, const struct survive_found *found)
@@ -132,22 +108,23 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
         return code;
     struct survive_found *found = &daemon->found;
     find_checkpoint(daemon, found);
-    found->exact = is_exact(daemon, found);
-    if (!found->exact && found->memory != NULL && !(found->checkpoint.weight > 0)) {
-        free(found->memory); /* mass without weight has no estimate */
+    const struct sgp_past past = {.record = ledger->found ? &ledger->record : NULL,
+        .sequence = ledger->sequence,
+        .altered = ledger->orphaned > 0,
+        .evident = ledger->damaged || found->any,
+        .moment = found->memory != NULL ? &found->checkpoint.moment : NULL};
+    struct sgp_restart restart;
+    sgp_restart(&past, config->seed, prepared->needs.snapshots, &restart);
+    found->exact = restart.exact;
+    if (!(restart.scale > 0)) {
+        free(found->memory);
         found->memory = NULL;
     }
-    if (!ledger->found && (ledger->damaged || found->any))
-        ledger->minted += 1;
-    config->record = ledger->found ? &ledger->record : NULL;
-    config->lineage = ledger->found ? ledger->record.lineage : config->seed;
-    config->seeks = !found->exact && (ledger->found || ledger->minted > 0);
-    if (found->exact) {
-        sgp_learner_resume(prepared->learner, &found->checkpoint.state);
-        plan_snapshots(daemon);
-    } else {
-        resume_roughly(daemon, found);
-    }
+    ledger->minted += restart.minted;
+    config->record = past.record;
+    config->lineage = restart.lineage;
+    config->seeks = restart.seeks;
+    resume(daemon, found, &restart);
     tell(daemon, found);
     return 0;
 }
@@ -155,9 +132,9 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
 void survive_restore(struct daemon *daemon)
 {
     const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
-    for (uint32_t j = 0; daemon->found.exact && j < checkpoint->snapshot_count; j++)
+    for (uint32_t j = 0; daemon->found.exact && j < checkpoint->moment.kept_count; j++)
         if (j < daemon->snapshots.count)
-            memcpy(*sgp_pool_place(&daemon->snapshots, j), checkpoint->snapshots[j].values,
+            memcpy(*sgp_pool_place(&daemon->snapshots, j), checkpoint->kept[j],
                 checkpoint->parameters * sizeof(float));
     free(daemon->found.memory);
     daemon->found.memory = NULL;
@@ -172,8 +149,8 @@ static void run_checkpoint(struct job *job)
     char path[PATH_BYTES];
     path_of(daemon, "", path);
     sgp_learner_state(daemon->prepared->learner, &task->checkpoint.state);
-    for (uint32_t j = 0; j < task->checkpoint.snapshot_count; j++)
-        task->checkpoint.snapshots[j].values = *task->kept[j];
+    for (uint32_t j = 0; j < task->checkpoint.moment.kept_count; j++)
+        task->checkpoint.kept[j] = *task->kept[j];
     task->code = sgp_checkpoint_write(path, &task->checkpoint, &task->error);
 }
 
@@ -188,28 +165,9 @@ static void done_checkpoint(struct job *job, bool cancelled)
         notes_error(daemon, "the checkpoint was not written: %s", task.error.text);
     else if (!cancelled)
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64,
-            task.checkpoint.round);
+            task.checkpoint.moment.round);
     if (!cancelled)
         daemon_settle(daemon);
-}
-
-/* What is owed, for a checkpoint that may be the last: while rounds are made, the ledger moves on at once and
- * the snapshots would be written for nothing. The slots stay as they are at this place of the queue. */
-static void keep_snapshots(const struct daemon *daemon, struct task *task)
-{
-    struct sgp_checkpoint *checkpoint = &task->checkpoint;
-    const struct sgp_record *record = &daemon->ledger.record;
-    for (uint32_t i = 0; i < record->link_count; i++) {
-        const struct sgp_record_link *link = &record->links[i];
-        bool fresh = link->owed_kept && checkpoint->snapshot_count < SGP_CHECKPOINT_SNAPSHOTS_MAX;
-        for (uint32_t j = 0; j < checkpoint->snapshot_count; j++)
-            fresh = fresh && checkpoint->snapshots[j].round != link->owed_round;
-        if (!fresh)
-            continue;
-        task->kept[checkpoint->snapshot_count] =
-            sgp_pool_place(&daemon->snapshots, link->owed_slot);
-        checkpoint->snapshots[checkpoint->snapshot_count++].round = link->owed_round;
-    }
 }
 
 int survive_checkpoint(struct daemon *daemon)
@@ -224,14 +182,13 @@ int survive_checkpoint(struct daemon *daemon)
     sgp_node_status(daemon->node, &status);
     if (daemon->unsaved && daemon->saves == 0 && status.state == SGP_NODE_FINISHED)
         chores_save(daemon, status.round, status.weight_estimate);
-    task->checkpoint = (struct sgp_checkpoint){.parameters = daemon->prepared->parameters,
-        .shape = daemon->prepared->fingerprint.shape,
-        .lineage = daemon->lineage,
-        .sequence = status.seeks ? 0 : daemon->ledger.sequence, /* a guess is never exact */
-        .round = status.round,
-        .weight = status.weight_estimate};
-    if (status.state != SGP_NODE_TRAINING && status.state != SGP_NODE_SETTLING)
-        keep_snapshots(daemon, task);
+    task->checkpoint = (struct sgp_checkpoint){
+        .parameters = daemon->prepared->parameters, .shape = daemon->prepared->fingerprint.shape};
+    struct sgp_moment *moment = &task->checkpoint.moment;
+    uint32_t slots[SGP_KEPT_MAX];
+    sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, moment, slots);
+    for (uint32_t j = 0; j < moment->kept_count; j++)
+        task->kept[j] = sgp_pool_place(&daemon->snapshots, slots[j]);
     daemon->checkpointing = true;
     daemon->saves++;
     worker_push(&daemon->worker, &task->job);

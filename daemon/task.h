@@ -41,7 +41,7 @@ struct task {
     uint64_t rows;
     struct save *save;
     struct sgp_checkpoint checkpoint;
-    float **kept[SGP_CHECKPOINT_SNAPSHOTS_MAX]; /* its snapshots */
+    float **kept[SGP_KEPT_MAX]; /* its snapshots */
     struct sgp_error error;
 };
 

@@ -13,24 +13,12 @@
 
 #include "sgp/learner.h"
 
-#define SGP_CHECKPOINT_SNAPSHOTS_MAX 4u
-
-/* The content of the shares that were given in a round and are owed still. */
-struct sgp_checkpoint_snapshot {
-    sgp_round round;
-    const float *values; /* `parameters` of them */
-};
-
 struct sgp_checkpoint {
     uint64_t parameters;
-    uint64_t shape;    /* digest of the model, sgp_model_shape_digest */
-    uint64_t lineage;  /* of the node */
-    uint64_t sequence; /* of the ledger that describes this very moment; see sgp_record */
-    sgp_round round;
-    double weight; /* w of x; > 0 or the estimate is unknown, finite */
+    uint64_t shape; /* digest of the model, sgp_model_shape_digest */
+    struct sgp_moment moment;
     struct sgp_learner_state state;
-    uint32_t snapshot_count; /* at most SGP_CHECKPOINT_SNAPSHOTS_MAX */
-    struct sgp_checkpoint_snapshot snapshots[SGP_CHECKPOINT_SNAPSHOTS_MAX];
+    const float *kept[SGP_KEPT_MAX]; /* `parameters` values each, moment.kept_count of them */
 };
 
 /* Write to PATH, for owner and group (0640) alone; what stood there becomes PATH.1. Returns 0, or -errno with *error. */

@@ -146,6 +146,7 @@ struct sgp_sim_summary {
     uint64_t crashes;
     uint64_t restored;       /* crashes after which the record of an earlier moment was put back */
     uint64_t exact;          /* crashes after which a checkpoint was as good as new */
+    uint64_t kept;           /* shares that could come home to the bit then */
     uint64_t adopted;        /* estimates taken from a neighbour, after a crash or by one that is
                                 new to a running fleet */
     uint64_t absences;       /* times that a node took a peer for absent */

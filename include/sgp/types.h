@@ -25,6 +25,20 @@ typedef int64_t sgp_round;
 #define SGP_ROUND_NONE ((sgp_round)-1)
 #define SGP_ROUND_MAX ((sgp_round)1 << 48)
 
+/* What a checkpoint says of the moment at which it was made (sgp/checkpoint.h keeps it, sgp/restart.h makes
+ * it and judges by it). */
+#define SGP_KEPT_MAX 4u /* snapshots beside a checkpoint */
+struct sgp_moment {
+    uint64_t lineage; /* of the node */
+    uint64_t
+        sequence; /* of the record, counted from 1; 0: the parameters are a guess, and no record's */
+    sgp_round round;
+    double weight; /* w of its x, finite, >= 0; without any there is no estimate */
+    uint32_t kept_count;
+    sgp_round
+        kept[SGP_KEPT_MAX]; /* of the shares whose content is kept: the rounds they were given in */
+};
+
 /* Limits. Each is refused, with its name, by the code that reads or allocates the thing. */
 #define SGP_NODES_MAX 65536u   /* nodes in a topology */
 #define SGP_PHASES_MAX 4096u   /* digraphs in a topology file */

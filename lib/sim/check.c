@@ -350,11 +350,41 @@ void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host)
         sim->moved[c] -= sim->count[c];
 }
 
+/* What it owes of snapshots that were kept. */
+static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    const struct sgp_record *record = &host->record;
+    for (uint32_t i = 0; i < record->link_count && record->lineage == host->lineage; i++) {
+        const struct sgp_record_link *link = &record->links[i];
+        if (!link->owed_kept)
+            continue;
+        const struct sgp_sim_link *out =
+            sgp_sim_link_of(host, host->file->hosts[link->peer], SGP_OUT);
+        if (sim->links[out->other].accepted >= link->number)
+            continue;
+        double fraction = (double)(float)link->owed_fraction;
+        const float *snapshot = host->snapshots + link->owed_slot * sim->options.dimension;
+        host->outstanding[link->owed_slot] += fraction;
+        for (uint64_t c = 0; c < sim->options.dimension; c++)
+            sim->moved[c] += fraction * (double)snapshot[c];
+        sim->summary.kept++;
+    }
+}
+
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         sim->moved[c] += (double)sim->after[c];
+    begin_kept(sim, host);
+}
+
+void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    if (memcmp(sim->after, host->checkpoint.x, sim->options.dimension * sizeof *sim->after) != 0)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s goes on from a checkpoint that is spent",
+            sgp_sim_name(sim, host->index));
 }
 
 /* The next process of the target has accepted so many, whatever the late one had: what is beyond is still
@@ -439,7 +469,7 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
     host->weight = status.weight;
     host->weight_in_flight = status.weight_in_flight;
     see_links(sim, host);
-    see_debts(sim);
+    see_debts(sim, host);
     sim->bequeathed += host->record.covered - covered;
     sim->expected = sgp_sim_weight(sim);
 }

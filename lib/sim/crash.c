@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 static void drop_jobs(struct sgp_sim_host *host)
 {
@@ -31,43 +32,33 @@ void sgp_sim_commit(void *context, const struct sgp_node *node)
 
 void sgp_sim_checkpoint(struct sgp_sim_host *host)
 {
-    struct sgp_node_status status;
-    sgp_node_status(host->node, &status);
-    sgp_sim_append(
-        host, (struct sgp_sim_job){.work = SGP_SIM_CHECKPOINTED,
-                  .round = status.round,
-                  .weight = status.weight_estimate,
-                  .sequence = status.seeks ? 0 : host->sequence}); /* no guess is exact */
+    struct sgp_sim_job job = {.work = SGP_SIM_CHECKPOINTED};
+    sgp_node_moment(host->node, &host->record, host->sequence, &job.moment, job.kept);
+    sgp_sim_append(host, job);
 }
 
 void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
+    uint64_t dimension = host->sim->options.dimension;
     host->trainer->methods->estimate(host->trainer, 1.0, checkpoint->x);
     checkpoint->written = true;
-    checkpoint->lineage = host->lineage;
-    checkpoint->sequence = job->sequence;
-    checkpoint->round = job->round;
-    checkpoint->weight = job->weight;
+    checkpoint->moment = job->moment;
+    for (uint32_t j = 0; j < job->moment.kept_count; j++)
+        memcpy(checkpoint->kept + j * dimension, host->snapshots + job->kept[j] * dimension,
+            dimension * sizeof *checkpoint->kept);
 }
 
-/* Whether it describes the same moment as the record, as in daemon/survive.c. */
-static bool is_exact(const struct sgp_sim_host *host)
+/* What was kept of it goes back to its slots. */
+static void restore_kept(struct sgp_sim_host *host)
 {
     const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
-    return checkpoint->written && checkpoint->sequence == host->sequence &&
-           checkpoint->lineage == host->record.lineage && checkpoint->round == host->record.round &&
-           checkpoint->weight == host->record.weight;
-}
-
-/* Parameters to begin anew with: those of the checkpoint, or its estimate at weight 1. */
-static void resume(const struct sgp_sim_host *host, struct sgp_trainer *trainer, bool exact)
-{
-    const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
-    if (exact)
-        trainer->methods->adopt(trainer, checkpoint->x, 1);
-    else if (checkpoint->written && checkpoint->weight > 0)
-        trainer->methods->adopt(trainer, checkpoint->x, 1 / checkpoint->weight);
+    size_t dimension = host->sim->options.dimension, bytes = dimension * sizeof *checkpoint->kept;
+    for (uint32_t j = 0; j < checkpoint->moment.kept_count && j < host->snapshot_count; j++) {
+        float *snapshot = host->snapshots + j * dimension;
+        memcpy(snapshot, checkpoint->kept + j * dimension, bytes);
+        host->digests[j] = XXH3_64bits(snapshot, bytes);
+    }
 }
 
 /* ---- backups ---- */
@@ -89,6 +80,7 @@ void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     backup->record.links = copy_of(record->links, record->link_count, sizeof *record->links);
     backup->record.accounts =
         copy_of(record->accounts, record->account_count, sizeof *record->accounts);
+    backup->sequence = host->sequence;
     backup->file = host->file;
     if (!backup->record.links || !backup->record.accounts)
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
@@ -111,6 +103,7 @@ static bool put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *bac
     if (saved->account_count > 0)
         memcpy(record->accounts, saved->accounts, saved->account_count * sizeof *saved->accounts);
     sgp_sim_translate(record, backup->file, host->file);
+    host->sequence = backup->sequence;
     return true;
 }
 
@@ -139,57 +132,96 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     sgp_sim_push(sim, crash->back, SGP_SIM_REBIRTH, 0, (uint32_t)(crash - sim->options.crashes));
 }
 
-int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+/* What a host begins anew with. */
+struct rebirth {
+    bool rejoins;  /* it had left: its ledger was put aside */
+    bool forgets;  /* its ledger is lost, or it had not begun */
+    bool restores; /* its ledger is from a backup */
+    uint64_t former_lineage;
+    double covered; /* as its last record said */
+    struct sgp_restart restart;
+};
+
+static void look_back(
+    struct sgp_sim *sim, const struct sgp_sim_crash *crash, struct rebirth *ret_rebirth)
 {
     struct sgp_sim_host *host = &sim->hosts[crash->node];
-    struct sgp_node *node;
-    struct sgp_trainer *trainer;
-    struct sgp_node_config config;
-    bool rejoins = host->record.left; /* its ledger was put aside */
-    bool forgets = !rejoins && (crash->forgets || host->record.lineage == 0); /* or had not begun */
-    uint64_t former_lineage = host->lineage;
-    double covered = host->record.covered;
-    bool restores =
-        !rejoins && !forgets && put_back(host, &sim->backups[crash - sim->options.crashes]);
+    bool rejoins = host->record.left;
+    bool forgets = !rejoins && (crash->forgets || host->record.lineage == 0);
+    *ret_rebirth = (struct rebirth){.rejoins = rejoins,
+        .forgets = forgets,
+        .former_lineage = host->lineage,
+        .covered = host->record.covered};
+    if (!rejoins && !forgets)
+        ret_rebirth->restores = put_back(host, &sim->backups[crash - sim->options.crashes]);
     sgp_sim_take_file(host);
-    sgp_sim_node_config(sim, host, &config);
-    if (forgets || rejoins)
-        config.lineage = sgp_random_next(&sim->random) | 1;
-    else
-        config.record = &host->record;
-    for (uint32_t i = 0; i < host->record.link_count; i++)
-        host->record.links[i].owed_kept = false; /* snapshots died with the process */
-    bool exact = !forgets && !rejoins && !restores && is_exact(host);
-    if (forgets || rejoins)
+    if (rejoins || forgets)
         host->checkpoint.written = false;
-    config.seeks = !exact && !rejoins;
-    int status = sgp_node_create(&config, &node);
+    struct sgp_past past = {.record = rejoins || forgets ? NULL : &host->record,
+        .sequence = host->sequence,
+        .evident = crash->forgets,
+        .moment = host->checkpoint.written ? &host->checkpoint.moment : NULL};
+    uint64_t fresh = past.record ? 0 : sgp_random_next(&sim->random) | 1;
+    sim->restart(&past, fresh, host->snapshot_count, &ret_rebirth->restart);
+}
+
+static void resume(
+    struct sgp_sim_host *host, const struct sgp_restart *restart, struct sgp_trainer *trainer)
+{
+    if (restart->scale > 0)
+        trainer->methods->adopt(trainer, host->checkpoint.x, restart->scale);
+    if (restart->exact)
+        restore_kept(host);
+}
+
+static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
+    const struct rebirth *rebirth, struct sgp_node **ret_node, struct sgp_trainer **ret_trainer)
+{
+    struct sgp_node_config config;
+    sgp_sim_node_config(sim, host, &config);
+    config.lineage = rebirth->restart.lineage;
+    config.record = rebirth->rejoins || rebirth->forgets ? NULL : &host->record;
+    config.seeks = rebirth->restart.seeks;
+    int status = sgp_node_create(&config, ret_node);
     if (status < 0)
         return status;
     struct sgp_node_needs needs;
-    sgp_node_counts(node, &needs);
+    sgp_node_counts(*ret_node, &needs);
     status = sgp_sim_make_room(sim, host, &needs);
     if (status == 0)
-        status = sim->options.trainer(sim->options.context, host->index, &trainer);
-    if (status < 0) {
-        sgp_node_destroy(node);
+        status = sim->options.trainer(sim->options.context, host->index, ret_trainer);
+    if (status < 0)
+        sgp_node_destroy(*ret_node);
+    return status;
+}
+
+int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    struct sgp_sim_host *host = &sim->hosts[crash->node];
+    struct rebirth rebirth;
+    struct sgp_node *node;
+    struct sgp_trainer *trainer;
+    look_back(sim, crash, &rebirth);
+    int status = create_again(sim, host, &rebirth, &node, &trainer);
+    if (status < 0)
         return status;
-    }
-    resume(host, trainer, exact);
-    sim->summary.exact += exact;
-    sim->summary.restored += restores;
+    if (rebirth.restart.exact && !rebirth.restores)
+        sgp_sim_check_exact(sim, host);
+    resume(host, &rebirth.restart, trainer);
+    sim->summary.exact += rebirth.restart.exact;
+    sim->summary.restored += rebirth.restores;
     sgp_node_destroy(host->node);
     host->trainer->methods->destroy(host->trainer);
     host->node = host->driver.node = node;
     host->trainer = trainer;
-    host->lineage = config.lineage;
+    host->lineage = rebirth.restart.lineage;
     host->dead = false;
-    if (forgets)
+    if (rebirth.forgets)
         sgp_sim_check_forget(sim, host);
-    if (rejoins)
-        sgp_sim_check_rejoin(sim, host, former_lineage);
-    if (restores)
-        sgp_sim_check_restore(sim, host, covered);
+    if (rebirth.rejoins)
+        sgp_sim_check_rejoin(sim, host, rebirth.former_lineage);
+    if (rebirth.restores)
+        sgp_sim_check_restore(sim, host, rebirth.covered);
     sgp_sim_check_begin(sim, host);
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);

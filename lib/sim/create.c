@@ -136,7 +136,9 @@ static int create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     if (needs.effects > sim->effects.capacity)
         sim->effects.capacity = needs.effects;
     if (sim->options.checkpoint_ns > 0)
-        host->checkpoint.x = calloc(dimension, sizeof *host->checkpoint.x);
+        host->checkpoint.x = calloc((1 + SGP_KEPT_MAX) * dimension, sizeof *host->checkpoint.x);
+    if (host->checkpoint.x)
+        host->checkpoint.kept = host->checkpoint.x + dimension;
     bool complete = host->snapshots && host->digests && host->outstanding && host->received &&
                     host->receives && host->record.links &&
                     (host->checkpoint.x || sim->options.checkpoint_ns == 0);
@@ -249,6 +251,7 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
         return sgp_fail(error, -ENOMEM, "out of memory");
     sim->topology = topology;
     sim->options = *options;
+    sim->restart = sgp_restart;
     sim->host_count = topology->node_count;
     sim->behind = topology->node_count;
     sim->done_at = SGP_TIME_NEVER;

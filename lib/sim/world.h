@@ -21,6 +21,7 @@
 #include "base/queue.h"
 #include "sgp/driver.h"
 #include "sgp/random.h"
+#include "sgp/restart.h"
 #include "sgp/sim.h"
 
 /* ---- entries of the queue: kind | detail << 8 | index << 16 ---- */
@@ -69,7 +70,8 @@ struct sgp_sim_job {
     double weight;
     double factor;
     struct sgp_slice slice;
-    uint64_t sequence; /* of the record, for a checkpoint */
+    struct sgp_moment moment;    /* of a checkpoint, */
+    uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
 };
 
 enum sgp_sim_receive_state {
@@ -87,11 +89,10 @@ struct sgp_sim_receive {
 /* ---- one machine ---- */
 
 struct sgp_sim_checkpoint {
-    float *x; /* `dimension` values; NULL: the options want none */
+    float *x;    /* `dimension` values; NULL: the options want none */
+    float *kept; /* SGP_KEPT_MAX x dimension, behind x */
     bool written;
-    uint64_t lineage, sequence;
-    sgp_round round;
-    double weight;
+    struct sgp_moment moment;
 };
 
 /* A topology file. Hosts are those of the first; another may call them by other indices. */
@@ -221,6 +222,7 @@ struct sgp_sim_sum { /* Neumaier's compensated sum */
 
 struct sgp_sim_backup {       /* a record of an earlier moment */
     struct sgp_record record; /* lineage 0: none; owns its links and accounts */
+    uint64_t sequence;
     const struct sgp_sim_file *file;
 };
 
@@ -263,6 +265,8 @@ struct sgp_sim {
         bequeathed; /* what heirs may yet take off their weight: of each bequest, what came with it */
     double expected; /* the total weight: the number of nodes, but for what was forgotten */
     struct sgp_sim_backup *backups; /* by crash */
+    /* sgp_restart, unless a bug is planted */
+    void (*restart)(const struct sgp_past *, uint64_t, uint32_t, struct sgp_restart *);
     double *moved;    /* per coordinate: sum of x at the start, and what was trained since */
     double *rounding; /* per coordinate: what rounding has added */
     double *count;    /* scratch of the full count */
@@ -416,6 +420,8 @@ void sgp_sim_check_all(struct sgp_sim *sim);
 /* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
 void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* The parameters of a checkpoint that is called exact are those with which the last process died. */
+void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* A host that has left is reborn as a new member. */
 void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
 /* A host is reborn with the record of an earlier moment, put in the place of one that covered so much. */

@@ -17,7 +17,7 @@ struct header {
     uint32_t has_velocity;
     uint64_t parameters, shape, lineage, sequence, round, steps;
     double weight;
-    uint64_t snapshot_count, snapshot_rounds[SGP_CHECKPOINT_SNAPSHOTS_MAX];
+    uint64_t snapshot_count, snapshot_rounds[SGP_KEPT_MAX];
     uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct header) == 128, "as sgp/checkpoint.h says");
@@ -60,26 +60,27 @@ int sgp_checkpoint_write(
     }
     (void)XXH3_64bits_reset(output.hash);
     const struct sgp_learner_state *state = &checkpoint->state;
+    const struct sgp_moment *moment = &checkpoint->moment;
     struct header header = {.version = VERSION,
         .has_velocity = state->velocity != NULL,
         .parameters = checkpoint->parameters,
         .shape = checkpoint->shape,
-        .lineage = checkpoint->lineage,
-        .sequence = checkpoint->sequence,
-        .round = (uint64_t)checkpoint->round,
+        .lineage = moment->lineage,
+        .sequence = moment->sequence,
+        .round = (uint64_t)moment->round,
         .steps = state->steps,
-        .weight = checkpoint->weight,
-        .snapshot_count = checkpoint->snapshot_count};
+        .weight = moment->weight,
+        .snapshot_count = moment->kept_count};
     memcpy(header.magic, magic, sizeof magic);
-    for (uint32_t i = 0; i < checkpoint->snapshot_count; i++)
-        header.snapshot_rounds[i] = (uint64_t)checkpoint->snapshots[i].round;
+    for (uint32_t i = 0; i < moment->kept_count; i++)
+        header.snapshot_rounds[i] = (uint64_t)moment->kept[i];
     size_t bytes = checkpoint->parameters * sizeof(float);
     put(&output, &header, sizeof header);
     put(&output, state->x, bytes);
     if (state->velocity)
         put(&output, state->velocity, bytes);
-    for (uint32_t i = 0; i < checkpoint->snapshot_count; i++)
-        put(&output, checkpoint->snapshots[i].values, bytes);
+    for (uint32_t i = 0; i < moment->kept_count; i++)
+        put(&output, checkpoint->kept[i], bytes);
     uint64_t digest = XXH3_64bits_digest(output.hash);
     sgp_atomic_write(&output.file, &digest, sizeof digest);
     (void)XXH3_freeState(output.hash);
@@ -101,8 +102,7 @@ static const char *wrong(const struct header *header, uint64_t parameters, uint6
     if (header->parameters != parameters || header->shape != shape)
         return "a checkpoint of another model";
     if (header->has_velocity > 1 || header->round >= (uint64_t)SGP_ROUND_MAX ||
-        !isfinite(header->weight) || header->weight < 0 ||
-        header->snapshot_count > SGP_CHECKPOINT_SNAPSHOTS_MAX)
+        !isfinite(header->weight) || header->weight < 0 || header->snapshot_count > SGP_KEPT_MAX)
         return "a value of the checkpoint is out of range";
     for (uint64_t i = 0; i < header->snapshot_count; i++)
         if (header->snapshot_rounds[i] >= (uint64_t)SGP_ROUND_MAX)
@@ -151,18 +151,18 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     }
     *ret_checkpoint = (struct sgp_checkpoint){.parameters = parameters,
         .shape = shape,
-        .lineage = header.lineage,
-        .sequence = header.sequence,
-        .round = (sgp_round)header.round,
-        .weight = header.weight,
+        .moment = {.lineage = header.lineage,
+            .sequence = header.sequence,
+            .round = (sgp_round)header.round,
+            .weight = header.weight,
+            .kept_count = (uint32_t)header.snapshot_count},
         .state = {.steps = header.steps,
             .x = vectors,
-            .velocity = header.has_velocity ? vectors + parameters : NULL},
-        .snapshot_count = (uint32_t)header.snapshot_count};
-    for (uint64_t i = 0; i < header.snapshot_count; i++)
-        ret_checkpoint->snapshots[i] =
-            (struct sgp_checkpoint_snapshot){.round = (sgp_round)header.snapshot_rounds[i],
-                .values = vectors + (first + i) * parameters};
+            .velocity = header.has_velocity ? vectors + parameters : NULL}};
+    for (uint64_t i = 0; i < header.snapshot_count; i++) {
+        ret_checkpoint->moment.kept[i] = (sgp_round)header.snapshot_rounds[i];
+        ret_checkpoint->kept[i] = vectors + (first + i) * parameters;
+    }
     *ret_memory = vectors;
     return 0;
 }

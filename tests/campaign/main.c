@@ -93,6 +93,7 @@ static bool run_seeds(const struct request *request, const struct sgp_method *me
         total.half_opened += summary.half_opened;
         total.crashes += summary.crashes;
         total.exact += summary.exact;
+        total.kept += summary.kept;
         total.restored += summary.restored;
         total.adopted += summary.adopted;
         total.absences += summary.absences;
@@ -100,13 +101,15 @@ static bool run_seeds(const struct request *request, const struct sgp_method *me
         if (summary.disagreement > total.disagreement)
             total.disagreement = summary.disagreement;
     }
-    (void)printf("# %llu events, %llu resets, %llu half-open, %llu crashes (%llu exact, %llu "
-                 "from backups, %llu adopted), %llu absences, %llu jumps; %.1f s\n",
+    (void)printf(
+        "# %llu events, %llu resets, %llu half-open, %llu crashes (%llu exact, %llu "
+        "shares kept, %llu from backups, %llu adopted), %llu absences, %llu jumps; %.1f s\n",
         (unsigned long long)total.events, (unsigned long long)total.resets,
         (unsigned long long)total.half_opened, (unsigned long long)total.crashes,
-        (unsigned long long)total.exact, (unsigned long long)total.restored,
-        (unsigned long long)total.adopted, (unsigned long long)total.absences,
-        (unsigned long long)total.jumps, (double)(clock() - begin) / CLOCKS_PER_SEC);
+        (unsigned long long)total.exact, (unsigned long long)total.kept,
+        (unsigned long long)total.restored, (unsigned long long)total.adopted,
+        (unsigned long long)total.absences, (unsigned long long)total.jumps,
+        (double)(clock() - begin) / CLOCKS_PER_SEC);
     (void)printf("%s - %s, %u nodes: %llu of %llu seeds hold\n", failed ? "not ok" : "ok",
         method->name, request->nodes, (unsigned long long)(request->seeds - failed),
         (unsigned long long)request->seeds);

@@ -83,6 +83,18 @@ static void commit_once(void *context, const struct sgp_node *node)
         real->commit(context, node);
 }
 
+/* Whatever checkpoint there is passes for one of the last moment. */
+static void call_it_exact(
+    const struct sgp_past *past, uint64_t fresh, uint32_t slots, struct sgp_restart *ret_restart)
+{
+    sgp_restart(past, fresh, slots, ret_restart);
+    if (past->record && past->moment) {
+        ret_restart->exact = true;
+        ret_restart->seeks = false;
+        ret_restart->scale = 1;
+    }
+}
+
 /* ---- putting them in ---- */
 
 static void put_verbs(struct sgp_sim *sim)
@@ -123,12 +135,19 @@ static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
     }
 }
 
+static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
+{
+    (void)plant;
+    sim->restart = call_it_exact;
+}
+
 struct campaign_plant campaign_plants[] = {
     {"absorbed-twice", "a share counts twice", put_absorb, false},
     {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false},
     {"credit-leaked", "a credit is granted and never told", put_leak, false},
     {"not-returned", "what a killed node owed does not come home", put_owe, false},
     {"spent-twice", "a second restart begins from the record of the first", put_commit, false},
+    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false},
     {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false},
     {"bequest-lies", "a hostile node calls shares bequests", put_lie, true},
     {NULL, NULL, NULL, false},

@@ -35,10 +35,7 @@ static void write_round(sgp_round round, const float *momentum)
     struct sgp_error error = {0};
     struct sgp_checkpoint checkpoint = {.parameters = 3,
         .shape = 99,
-        .lineage = 7,
-        .sequence = 1234,
-        .round = round,
-        .weight = 0.3,
+        .moment = {.lineage = 7, .sequence = 1234, .round = round, .weight = 0.3},
         .state = {.steps = 55, .x = x, .velocity = momentum}};
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
 }
@@ -62,10 +59,10 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
     struct sgp_checkpoint back;
     write_round(8, velocity);
     cr_assert(zero(int, read_back(path, &error, &back)), "%s", error.text);
-    cr_assert(eq(i64, back.round, 8));
-    cr_assert(eq(u64, back.sequence, 1234));
-    cr_assert(eq(u64, back.lineage, 7));
-    cr_assert(eq(dbl, back.weight, 0.3));
+    cr_assert(eq(i64, back.moment.round, 8));
+    cr_assert(eq(u64, back.moment.sequence, 1234));
+    cr_assert(eq(u64, back.moment.lineage, 7));
+    cr_assert(eq(dbl, back.moment.weight, 0.3));
     cr_assert(eq(u64, back.state.steps, 55));
     cr_assert(back.state.velocity != NULL);
     write_round(9, NULL);
@@ -80,16 +77,16 @@ Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
     struct sgp_checkpoint back, checkpoint = {.parameters = 3,
                                     .shape = 99,
                                     .state = {.x = x, .velocity = velocity},
-                                    .snapshot_count = 2,
-                                    .snapshots = {{41, snapshots[0]}, {0, snapshots[1]}}};
+                                    .moment = {.kept_count = 2, .kept = {41, 0}},
+                                    .kept = {snapshots[0], snapshots[1]}};
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
     float *memory;
     cr_assert(zero(int, sgp_checkpoint_read(path, 3, 99, &error, &back, &memory)));
-    cr_assert(eq(u32, back.snapshot_count, 2));
-    cr_assert(eq(i64, back.snapshots[0].round, 41));
-    cr_assert(eq(i64, back.snapshots[1].round, 0));
+    cr_assert(eq(u32, back.moment.kept_count, 2));
+    cr_assert(eq(i64, back.moment.kept[0], 41));
+    cr_assert(eq(i64, back.moment.kept[1], 0));
     for (int i = 0; i < 2; i++)
-        cr_assert(zero(int, memcmp(back.snapshots[i].values, snapshots[i], sizeof snapshots[i])));
+        cr_assert(zero(int, memcmp(back.kept[i], snapshots[i], sizeof snapshots[i])));
     cr_assert(zero(int, memcmp(back.state.velocity, velocity, sizeof velocity)));
     free(memory);
 }
@@ -125,9 +122,9 @@ Test(checkpoint, the_one_before_is_kept)
     write_round(9, velocity);
     write_round(10, velocity);
     cr_assert(zero(int, read_back(path, NULL, &back)));
-    cr_assert(eq(i64, back.round, 10));
+    cr_assert(eq(i64, back.moment.round, 10));
     cr_assert(zero(int, read_back(older, NULL, &back)));
-    cr_assert(eq(i64, back.round, 9));
+    cr_assert(eq(i64, back.moment.round, 9));
 }
 
 Test(checkpoint, every_flipped_byte_and_every_length_but_its_own_is_refused)

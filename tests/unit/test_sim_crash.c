@@ -241,6 +241,34 @@ Test(crash, a_signal_to_a_stopped_machine_is_not_for_the_next_process)
     }
 }
 
+/* n1 is killed in a pause, while n2 does not answer: its checkpoint is of that moment, and has what n2 is owed. */
+Test(crash, a_share_that_was_kept_comes_home_to_the_bit)
+{
+    struct fleet *fleet = fleet_generate("ring", 4, 0);
+    struct sgp_sim_absence absence = {2, 2 * SGP_SECOND, 9 * SGP_SECOND};
+    struct sgp_sim_crash crash = {1, 5 * SGP_SECOND, 6 * SGP_SECOND, false, 0};
+    fleet->eta = 0.05;
+    fleet->options.rounds = 2000;
+    fleet->options.checkpoint_ns = SGP_SECOND / 2;
+    fleet->options.absences = &absence;
+    fleet->options.absence_count = 1;
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    sgp_time pause = 2500 * SGP_MILLISECOND;
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, pause, 1, SGP_EVENT_PAUSE)));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, 8 * SGP_SECOND, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u64, fleet_summary(fleet).exact, 1));
+    cr_assert(eq(u64, fleet_summary(fleet).kept, 1));
+    cr_assert(gt(dbl, fleet->sim->hosts[1].outstanding[0], 0));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 4));
+    cr_assert(le(dbl, fabs(fleet_summary(fleet).weight - 4), 1e-12));
+    fleet_destroy(fleet);
+}
+
 Test(crash, nothing_begins_on_a_machine_that_is_gone_meanwhile)
 {
     struct fleet *fleet = fleet_generate("complete", 4, 0);

@@ -1,0 +1,73 @@
+/* What a process takes over from the one before it, and what it leaves to the next beside the record. */
+#include "sgp/restart.h"
+
+#include <string.h>
+
+static bool is_exact(const struct sgp_past *past)
+{
+    const struct sgp_moment *moment = past->moment;
+    const struct sgp_record *record = past->record;
+    return moment != NULL && record != NULL && !past->altered && moment->sequence > 0 &&
+           moment->sequence == past->sequence && moment->lineage == record->lineage &&
+           moment->round == record->round &&
+           memcmp(&moment->weight, &record->weight, sizeof(double)) == 0;
+}
+
+static void plan_kept(struct sgp_record *record, const struct sgp_moment *moment, uint32_t slots)
+{
+    for (uint32_t i = 0; i < record->link_count; i++) {
+        struct sgp_record_link *link = &record->links[i];
+        link->owed_kept = false;
+        for (uint32_t j = 0; moment != NULL && j < moment->kept_count && j < slots; j++) {
+            if (!link->owes || link->owed_round != moment->kept[j] || !(link->owed_fraction > 0))
+                continue;
+            link->owed_kept = true;
+            link->owed_slot = j;
+        }
+    }
+}
+
+void sgp_restart(
+    const struct sgp_past *past, uint64_t fresh, uint32_t slots, struct sgp_restart *ret_restart)
+{
+    const struct sgp_moment *moment = past->moment;
+    bool exact = is_exact(past);
+    *ret_restart = (struct sgp_restart){
+        .lineage = past->record != NULL ? past->record->lineage : fresh,
+        .exact = exact,
+        .minted = past->record == NULL && past->evident,
+        .seeks = !exact && (past->record != NULL || past->evident),
+    };
+    if (exact)
+        ret_restart->scale = 1;
+    else if (moment != NULL && moment->weight > 0)
+        ret_restart->scale = 1 / moment->weight;
+    if (past->record != NULL)
+        plan_kept(past->record, exact ? moment : NULL, slots);
+}
+
+static bool makes_rounds(enum sgp_node_state state)
+{
+    return state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
+}
+
+void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *record,
+    uint64_t sequence, struct sgp_moment *ret_moment, uint32_t ret_slots[SGP_KEPT_MAX])
+{
+    struct sgp_node_status status;
+    sgp_node_status(node, &status);
+    *ret_moment = (struct sgp_moment){.lineage = record->lineage,
+        .sequence = status.seeks ? 0 : sequence,
+        .round = status.round,
+        .weight = status.weight_estimate};
+    for (uint32_t i = 0; i < record->link_count && !makes_rounds(status.state); i++) {
+        const struct sgp_record_link *link = &record->links[i];
+        bool fresh = link->owed_kept && ret_moment->kept_count < SGP_KEPT_MAX;
+        for (uint32_t j = 0; j < ret_moment->kept_count; j++)
+            fresh = fresh && ret_moment->kept[j] != link->owed_round;
+        if (!fresh)
+            continue;
+        ret_slots[ret_moment->kept_count] = link->owed_slot;
+        ret_moment->kept[ret_moment->kept_count++] = link->owed_round;
+    }
+}
