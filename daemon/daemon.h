@@ -34,8 +34,6 @@
 #include "sgp/driver.h"
 
 #define DAEMON_CHORES_MAX 16u            /* jobs for onlookers at one time: -EBUSY beyond */
-#define DAEMON_OUTSIZED 0x1p20           /* times our largest parameter, at least 1: refused */
-#define DAEMON_LOOK_ROUNDS 32u           /* from one look for it to the next */
 #define DAEMON_WAIT_NS (3 * SGP_SECOND)  /* waiting for longer is said */
 #define DAEMON_LASTS_NS (2 * SGP_SECOND) /* an end that lasts so long is one */
 
@@ -92,7 +90,7 @@ struct daemon {
     sgp_round own_round;
     double own_weight;
     uint64_t published; /* rounds, since the start */
-    double own_largest; /* magnitude in our estimate, DAEMON_LOOK_ROUNDS old at most; 0: none yet */
+    double own_largest; /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
 
     struct edge *edges; /* in the order of sgp_node_link_status */
     struct edge gone;   /* whose peer the topology does not name any more: connections that close */

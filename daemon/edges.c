@@ -5,8 +5,9 @@
  * Thread: the loop thread. */
 #include "daemon.h"
 
+#include "sgp/payload.h"
+
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,17 +165,11 @@ static void on_message(struct link *link, const struct sgp_message *message)
         (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = message});
 }
 
-/* A payload that is whole may still be nonsense: values that no training like ours comes to. */
-static int judge(const struct daemon *daemon, const struct link *link, int code)
-{
-    double theirs = (double)link->largest / link->unit;
-    double bound = DAEMON_OUTSIZED * fmax(1, daemon->own_largest);
-    return code == 0 && link->largest > 0 && !(theirs <= bound) ? SGP_E_OUTSIZED : code;
-}
-
 static void on_payload(struct link *link, int code)
 {
-    code = judge(link->context, link, code);
+    const struct daemon *daemon = link->context;
+    if (code == 0)
+        code = sgp_payload_judge(link->largest, link->unit, daemon->own_largest);
     daemon_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link->id, .code = code});
 }

@@ -6,6 +6,7 @@
 #include "task.h"
 
 #include "sgp/kernels.h"
+#include "sgp/payload.h"
 
 static struct task *must_take(
     struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
@@ -106,7 +107,7 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
 }
 
 /* x becomes the snapshot. Now and then its largest magnitude is looked for, which others' shares are judged
- * by: a bound so wide (DAEMON_OUTSIZED) that no honest model outgrows it between two looks. */
+ * by (sgp/payload.h). */
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
@@ -132,7 +133,7 @@ static void verb_publish(void *context, sgp_round round, uint32_t snapshot, doub
         daemon->own_slot = snapshot;
         daemon->own_round = round;
         daemon->own_weight = daemon->weight;
-        task->looks = daemon->published++ % DAEMON_LOOK_ROUNDS == 0;
+        task->looks = daemon->published++ % SGP_LOOK_ROUNDS == 0;
     } else if (daemon->own_slot == snapshot) {
         daemon->own_slot = SGP_SLOT_NONE;
     }

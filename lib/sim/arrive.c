@@ -2,10 +2,10 @@
 #include "sim/world.h"
 
 #include "sgp/kernels.h"
+#include "sgp/payload.h"
 #include "sgp/wire.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -191,7 +191,7 @@ static void arrive(struct sgp_sim *sim, struct sgp_sim_connection *connection, u
     free(flight);
 }
 
-/* The payload is whole: copy it to where the core wanted it, and judge it as the daemon does. */
+/* The payload is whole: copy it to where the core wanted it, and judge it. */
 static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
@@ -213,8 +213,8 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
             (unsigned long long)share->number);
         return SGP_E_CHECKSUM;
     }
-    return isfinite(sgp_kernels_best()->largest(received, share->slice.count)) ? 0
-                                                                               : SGP_E_NOT_FINITE;
+    return sgp_payload_judge(sgp_kernels_best()->largest(received, share->slice.count),
+        share->weight / share->fraction, target->own_largest);
 }
 
 /* How much of a payload has come, at the pace at which it will have come whole. */

@@ -2,6 +2,9 @@
  * moving mass takes none, but keeps its place in the queue. */
 #include "sim/world.h"
 
+#include "sgp/kernels.h"
+#include "sgp/payload.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -58,6 +61,7 @@ void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps
             sgp_sim_name(sim, host->index), (long long)round, weight, host->guard);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
+    host->own_weight = weight;
     sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_TRAIN,
                              .round = round,
                              .weight = weight,
@@ -65,13 +69,17 @@ void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps
                              .factor = pace});
 }
 
+/* As the daemon does, it looks now and then for its largest magnitude, by which others' shares are judged. */
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(snapshot < host->snapshot_count);
-    sgp_sim_append(
-        host, (struct sgp_sim_job){
-                  .work = SGP_SIM_PUBLISH, .round = round, .slot = snapshot, .factor = keep});
+    bool looks = keep < 1 && host->published++ % SGP_LOOK_ROUNDS == 0;
+    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_PUBLISH,
+                             .round = round,
+                             .slot = snapshot,
+                             .weight = looks ? host->own_weight : 0,
+                             .factor = keep});
 }
 
 void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
@@ -146,6 +154,10 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
     size_t bytes = host->sim->options.dimension * sizeof *snapshot;
     host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
     memcpy(snapshot, host->lent, bytes);
+    if (job->weight > 0)
+        host->own_largest =
+            (double)sgp_kernels_best()->largest(snapshot, host->sim->options.dimension) /
+            job->weight;
     *outstanding = 1 - job->factor;
     host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
 }

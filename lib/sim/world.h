@@ -133,6 +133,9 @@ struct sgp_sim_host {
     float *received;     /* receive_count x dimension */
     struct sgp_sim_receive *receives;
 
+    double own_largest; /* magnitude in its estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
+    double own_weight;  /* w of x, when it trained last */
+    uint32_t published; /* how often */
     struct sgp_sim_job *job_first, *job_last;
     sgp_time tick_at;    /* of the one valid TICK in the queue; NEVER if none */
     uint32_t ticks_here; /* ticks in a row without time passing, */

@@ -27,7 +27,7 @@ ROOMS = {
 HEADER_ROOMS = {header: room for room, headers in {
     "lib/base": "types.h status.h random.h sink.h sketch.h trainer.h",
     "lib/topology": "topology.h dot.h generate.h analysis.h",
-    "lib/core": "message.h method.h node.h driver.h record.h restart.h",
+    "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
     "lib/wire": "wire.h",
     "lib/tensor": "buffer.h kernels.h",
     "lib/train": "checkpoint.h dataset.h learner.h model.h model_file.h optimizer.h quadratic.h schedule.h",
