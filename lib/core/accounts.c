@@ -194,7 +194,7 @@ static bool is_sound(const struct sgp_bequeath *bequeath)
                (weight && bequeath->weight <= 4.0 * SGP_NODES_MAX && bequeath->number > 0));
 }
 
-static void copy_name(char to[SGP_NAME_BYTES], const char *from)
+void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from)
 {
     for (size_t i = 0; i + 1 < SGP_NAME_BYTES && from[i] != '\0'; i++)
         to[i] = from[i];
@@ -220,8 +220,8 @@ void sgp_core_stage(
             .number = bequeath->number,
             .weight = debt ? bequeath->weight : 0,
         };
-        copy_name(entry->account.source, bequeath->source);
-        copy_name(entry->account.target, bequeath->target);
+        sgp_core_copy_name(entry->account.source, bequeath->source);
+        sgp_core_copy_name(entry->account.target, bequeath->target);
         entry->search.next = node->now;
     }
     struct sgp_message *message = sgp_core_send(node, link, SGP_ANSWER);
@@ -367,8 +367,8 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
         .target_lineage = link->lineage,
         .number = owed->share.number,
         .weight = owed->share.weight};
-    copy_name(entry->account.source, nodes[node->config.self].name);
-    copy_name(entry->account.target, nodes[link->peer].name);
+    sgp_core_copy_name(entry->account.source, nodes[node->config.self].name);
+    sgp_core_copy_name(entry->account.target, nodes[link->peer].name);
     entry->search.next = node->now;
     node->debt_count++;
     entry->slot = owed->slot;

@@ -63,7 +63,6 @@ struct sgp_search {
     uint64_t number; /* of the share; else it is another search */
     uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all others */
     uint32_t at;     /* the next node of the pass */
-    bool asked;      /* a question about it is under way */
     bool moved;      /* the target answered, as another than the one that was meant */
     bool silent;     /* somebody could not be asked */
     sgp_time begun, next, pace;
@@ -158,10 +157,11 @@ struct sgp_core_account {
     struct sgp_search search;
 };
 
-/* The one question under way; its subject is the debt or the link whose search says so. */
+/* The one question under way. Its answer is for the debt or the link to which just that share is still owed. */
 struct sgp_inquiry {
     bool asked;
-    uint32_t whom; /* SGP_SLOT_NONE: gone meanwhile */
+    struct sgp_account about; /* number 0: whatever is said is void */
+    uint32_t whom;            /* SGP_SLOT_NONE: gone meanwhile */
     sgp_time until, next;
 };
 
@@ -485,6 +485,7 @@ bool sgp_core_has_handed(const struct sgp_node *node, const struct sgp_core_link
 void sgp_core_hand_accounts(struct sgp_node *node);
 void sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
+void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from); /* into zeroes */
 bool sgp_core_let_go(struct sgp_node *node); /* of the snapshot of a debt; false: of none */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index);

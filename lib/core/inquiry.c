@@ -7,6 +7,8 @@
  * as another, and all could be asked, or after a long time all that could, there is nobody to know. */
 #include "core/core.h"
 
+#include <string.h>
+
 #define QUESTION_NS SGP_SECOND     /* from one question to the next */
 #define ANSWER_NS (3 * SGP_SECOND) /* till then it has come, or will not */
 #define SEARCH_NS (2 * SGP_SECOND) /* from one search to the next; doubles up to ... */
@@ -46,12 +48,54 @@ static sgp_time due_of_link(const struct sgp_node *node, const struct sgp_core_l
     return same && link->search.next > from ? link->search.next : from;
 }
 
+static struct sgp_inquire question_of_link(
+    const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_topology_node *nodes = node->config.topology->nodes;
+    return (struct sgp_inquire){.source = nodes[node->config.self].name,
+        .target = nodes[link->peer].name,
+        .source_lineage = node->config.lineage,
+        .target_lineage = link->disputed != 0 ? link->disputed : link->lineage,
+        .number = link->owed.share.number};
+}
+
+static struct sgp_inquire question_of_account(const struct sgp_account *account)
+{
+    return (struct sgp_inquire){.source = account->source,
+        .target = account->target,
+        .source_lineage = account->source_lineage,
+        .target_lineage = account->target_lineage,
+        .number = account->number};
+}
+
+/* Whether the question under way is this one. */
+static bool is_asked(const struct sgp_node *node, const struct sgp_inquire *question)
+{
+    const struct sgp_account *about = &node->inquiry.about;
+    return node->inquiry.asked && about->number == question->number &&
+           about->source_lineage == question->source_lineage &&
+           about->target_lineage == question->target_lineage &&
+           strcmp(about->source, question->source) == 0 &&
+           strcmp(about->target, question->target) == 0;
+}
+
+/* The target is there and may be given the share again: what was said before that is void. */
+static void forget_search(struct sgp_node *node, struct sgp_core_link *link)
+{
+    struct sgp_inquire question = question_of_link(node, link);
+    if (is_asked(node, &question))
+        node->inquiry.about.number = 0;
+    link->search.number = 0;
+}
+
 /* Since when those that are owed something cannot be reached. */
 static void watch_links(struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->links[i];
+        if (link->state == SGP_LINK_UP && link->disputed == 0)
+            forget_search(node, link);
         if (link->state == SGP_LINK_UP || !link->owed.exists)
             link->unreachable = SGP_TIME_NEVER;
         else if (link->unreachable == SGP_TIME_NEVER)
@@ -69,31 +113,18 @@ struct subject { /* of a question; account or link, whichever is not NULL */
 
 static void describe(struct sgp_node *node, struct subject *subject)
 {
-    const struct sgp_topology *topology = node->config.topology;
-    struct sgp_core_link *link = subject->link;
-    if (link != NULL) {
-        subject->search = &link->search;
-        subject->target = link->peer;
-        subject->question = (struct sgp_inquire){.source = topology->nodes[node->config.self].name,
-            .target = topology->nodes[link->peer].name,
-            .source_lineage = node->config.lineage,
-            .target_lineage = link->disputed != 0 ? link->disputed : link->lineage,
-            .number = link->owed.share.number};
-        if (link->search.number != link->owed.share.number)
-            link->search =
-                (struct sgp_search){.number = link->owed.share.number, .begun = node->now};
-        return;
+    if (subject->link != NULL) {
+        subject->search = &subject->link->search;
+        subject->target = subject->link->peer;
+        subject->question = question_of_link(node, subject->link);
+    } else {
+        subject->search = &subject->debt->search;
+        subject->target = sgp_topology_find(node->config.topology, subject->debt->account.target);
+        subject->question = question_of_account(&subject->debt->account);
     }
-    const struct sgp_account *account = &subject->debt->account;
-    subject->search = &subject->debt->search;
-    subject->target = sgp_topology_find(topology, account->target);
-    subject->question = (struct sgp_inquire){.source = account->source,
-        .target = account->target,
-        .source_lineage = account->source_lineage,
-        .target_lineage = account->target_lineage,
-        .number = account->number};
-    if (subject->search->number != account->number)
-        *subject->search = (struct sgp_search){.number = account->number, .begun = node->now};
+    uint64_t number = subject->question.number;
+    if (subject->search->number != number)
+        *subject->search = (struct sgp_search){.number = number, .begun = node->now};
 }
 
 /* The subject whose turn has come first; false if none is due. */
@@ -228,32 +259,41 @@ static void ask(struct sgp_node *node, const struct subject *subject)
         end_search(node, subject);
         return;
     }
+    const struct sgp_inquire *question = &subject->question;
     node->inquiry = (struct sgp_inquiry){.asked = true,
+        .about = {.source_lineage = question->source_lineage,
+            .target_lineage = question->target_lineage,
+            .number = question->number},
         .whom = whom,
         .until = node->now + ANSWER_NS,
         .next = node->now + QUESTION_NS};
-    subject->search->asked = true;
+    sgp_core_copy_name(node->inquiry.about.source, question->source);
+    sgp_core_copy_name(node->inquiry.about.target, question->target);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_INQUIRE);
     effect->link.peer = whom;
     effect->message.type = SGP_INQUIRE;
-    effect->message.inquire = subject->question;
+    effect->message.inquire = question_of_account(&node->inquiry.about);
 }
 
 /* What the question under way is about, if it is still in question. */
 static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
 {
     *ret_subject = (struct subject){.link = NULL};
-    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++)
-        if (is_debt(&node->accounts[i]) && node->accounts[i].search.asked)
+    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++) {
+        struct sgp_inquire question = question_of_account(&node->accounts[i].account);
+        if (is_debt(&node->accounts[i]) && is_asked(node, &question))
             ret_subject->debt = &node->accounts[i];
+    }
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->links[i].search.asked && is_unreachable(node, &node->links[i]))
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        struct sgp_inquire question = question_of_link(node, &node->links[i]);
+        if (is_unreachable(node, &node->links[i]) && is_asked(node, &question))
             *ret_subject = (struct subject){.link = &node->links[i]};
+    }
     if (ret_subject->link == NULL && ret_subject->debt == NULL)
         return false;
     describe(node, ret_subject);
-    return ret_subject->search->asked;
+    return true;
 }
 
 void sgp_core_answered(struct sgp_node *node, const struct sgp_message *message)
@@ -261,11 +301,10 @@ void sgp_core_answered(struct sgp_node *node, const struct sgp_message *message)
     struct subject subject;
     if (!node->inquiry.asked)
         return;
+    bool found = find_subject(node, &subject);
     node->inquiry.asked = false;
-    if (!find_subject(node, &subject))
-        return;
-    subject.search->asked = false;
-    take_answer(node, &subject, node->inquiry.whom, message != NULL ? &message->answer : NULL);
+    if (found)
+        take_answer(node, &subject, node->inquiry.whom, message != NULL ? &message->answer : NULL);
 }
 
 void sgp_core_inquire(struct sgp_node *node)

@@ -1,0 +1,103 @@
+/* Questions about what is owed to those who cannot be reached: which answer settles what. */
+#include "test_core_desk.h"
+
+/* n0 has given its share 1 to n1 and n2, both of which are gone before they acknowledged it; n2 first. */
+static void owe_both(struct desk *desk)
+{
+    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
+    const struct sgp_edge *edges[] = {both};
+    const uint32_t counts[] = {4};
+    struct sgp_topology *topology = topology_of(4, 1, edges, counts);
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    for (uint32_t i = 1; i < 3; i++) {
+        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
+        greet_in(desk, i, pulse_at(0, 0), 80 + i);
+    }
+    grant(desk, 1, 0);
+    grant(desk, 2, 0);
+    post_type(desk, SGP_EVENT_TRAINED);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    for (uint32_t i = 2; i > 0; i--) {
+        post(desk, (struct sgp_event){
+                       .type = SGP_EVENT_DOWN, .link = link_to(desk, i, SGP_OUT), .code = -1});
+        desk->now += SGP_SECOND;
+    }
+    cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
+}
+
+static void lose(struct desk *desk, uint32_t peer)
+{
+    post(desk, (struct sgp_event){
+                   .type = SGP_EVENT_DOWN, .link = link_to(desk, peer, SGP_OUT), .code = -1});
+}
+
+/* ... until n0 asks its next question; n1 and n2 say nothing. */
+static const struct sgp_inquire *next_question(struct desk *desk)
+{
+    const struct sgp_effect *question = NULL;
+    for (int i = 0; i < 1000 && question == NULL; i++) {
+        desk->now = sgp_node_deadline(desk->node);
+        post_type(desk, SGP_EVENT_TICK);
+        question = find(desk, SGP_EFFECT_INQUIRE);
+    }
+    cr_assert_not_null(question);
+    return &question->message.inquire;
+}
+
+static void answer(struct desk *desk, const struct sgp_answer *answer)
+{
+    struct sgp_message message = {.type = SGP_ANSWER};
+    if (answer != NULL)
+        message.answer = *answer;
+    post(desk,
+        (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = answer != NULL ? &message : NULL});
+}
+
+static bool owes(struct desk *desk, uint32_t peer)
+{
+    static struct sgp_record_link links[16];
+    static struct sgp_account accounts[SGP_ACCOUNTS_MAX];
+    struct sgp_record record = {.link_capacity = 16,
+        .links = links,
+        .account_capacity = SGP_ACCOUNTS_MAX,
+        .accounts = accounts};
+    sgp_node_record(desk->node, &record);
+    for (uint32_t i = 0; i < record.link_count; i++)
+        if (links[i].peer == peer && links[i].out)
+            return links[i].owes;
+    return false;
+}
+
+/* n2 was asked about, is there again, and is gone again. What is said of n1 then is of n1. */
+Test(inquiry, an_answer_settles_the_share_that_was_asked_about)
+{
+    struct desk desk;
+    owe_both(&desk);
+    cr_assert(eq(str, (char *)next_question(&desk)->target, (char *)"n2"));
+    greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
+    answer(&desk, NULL);
+    lose(&desk, 2);
+    cr_assert(eq(str, (char *)next_question(&desk)->target, (char *)"n1"));
+    answer(&desk, &(struct sgp_answer){.known = true, .lineage = 81, .number = 1});
+    cr_assert(not(owes(&desk, 1)));
+    cr_assert(owes(&desk, 2), "settled by what was said of n1");
+    close_desk(&desk);
+}
+
+/* n2 said that it had nothing; then it got the share, and was gone before it could say so. */
+Test(inquiry, what_was_said_before_the_target_was_there_again_is_void)
+{
+    struct desk desk;
+    owe_both(&desk);
+    cr_assert(eq(str, (char *)next_question(&desk)->target, (char *)"n2"));
+    greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
+    grant(&desk, 2, 0);
+    cr_assert_not_null(find_sent(&desk, SGP_SHARE, 2));
+    lose(&desk, 2);
+    answer(&desk, &(struct sgp_answer){.known = true, .lineage = 82, .number = 0});
+    cr_assert(owes(&desk, 2), "it may have accepted it since");
+    close_desk(&desk);
+}
