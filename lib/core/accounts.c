@@ -207,7 +207,8 @@ void sgp_core_stage(
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
         return;
     }
-    struct sgp_core_account *entry = add(node, link->peer);
+    /* What has gone answers for nobody: all that it had is its heir's. */
+    struct sgp_core_account *entry = sgp_core_has_gone(node) ? NULL : add(node, link->peer);
     if (entry != NULL) {
         bool told = bequeath->kind == SGP_BEQUEATH_TOLD;
         bool debt = bequeath->kind == SGP_BEQUEATH_DEBT;
@@ -257,63 +258,83 @@ void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
 
 /* ---- the one that leaves ---- */
 
-static void name_nodes(
-    const struct sgp_node *node, const struct sgp_core_link *link, struct sgp_bequeath *bequeath)
+static void take_account(const struct sgp_core_account *entry, struct sgp_bequeath *ret_item)
 {
-    const struct sgp_topology_node *nodes = node->config.topology->nodes;
-    bool out = link->direction == SGP_OUT;
-    bequeath->source = nodes[out ? node->config.self : link->peer].name;
-    bequeath->target = nodes[out ? link->peer : node->config.self].name;
-    bequeath->source_lineage = out ? node->config.lineage : link->lineage;
-    bequeath->target_lineage = out ? link->lineage : node->config.lineage;
-}
-
-/* What stands at place `at` of all that there may be to hand over; false if nothing does. */
-static bool take_item(const struct sgp_node *node, uint32_t at, struct sgp_bequeath *ret_item)
-{
-    *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED};
-    if (at < node->account_count) {
-        const struct sgp_account *account = &node->accounts[at].account;
-        *ret_item = (struct sgp_bequeath){
-            .kind = is_debt(&node->accounts[at]) ? SGP_BEQUEATH_DEBT : SGP_BEQUEATH_ACCEPTED,
+    const struct sgp_account *account = &entry->account;
+    *ret_item =
+        (struct sgp_bequeath){.kind = is_debt(entry) ? SGP_BEQUEATH_DEBT : SGP_BEQUEATH_ACCEPTED,
             .source = account->source,
             .target = account->target,
             .source_lineage = account->source_lineage,
             .target_lineage = account->target_lineage,
             .number = account->number,
             .weight = account->weight};
-        return in_force(&node->accounts[at]);
-    }
-    at -= node->account_count;
-    if (at == node->link_count) {
-        const char *name = node->config.topology->nodes[node->config.self].name;
-        *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_TOLD,
-            .source = name,
-            .target = name,
-            .source_lineage = node->config.lineage,
+}
+
+/* What there is to say of a link: what it is owed, or what was accepted of its source, or of the source's
+ * former lineage. False: nothing. */
+static bool take_link(const struct sgp_node *node, const struct sgp_core_link *link, bool former,
+    struct sgp_bequeath *ret_item)
+{
+    const struct sgp_topology_node *nodes = node->config.topology->nodes;
+    const char *self = nodes[node->config.self].name, *peer = nodes[link->peer].name;
+    if (link->direction == SGP_IN) {
+        *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
+            .source = peer,
+            .target = self,
+            .source_lineage = former ? link->former_lineage : link->lineage,
             .target_lineage = node->config.lineage,
-            .weight = node->surplus - node->covered};
-        return ret_item->weight > 0;
+            .number = former ? link->former_accepted : link->accepted};
+        return ret_item->source_lineage != 0;
     }
-    const struct sgp_core_link *link = &node->links[at];
-    name_nodes(node, link, ret_item);
-    ret_item->number = link->accepted;
-    if (link->direction == SGP_IN)
-        return link->lineage != 0;
-    ret_item->kind = SGP_BEQUEATH_DEBT;
-    ret_item->number = link->owed.share.number;
-    ret_item->weight = link->owed.share.weight;
-    return link->lineage != 0 && sgp_core_is_pledged(node, link);
+    *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
+        .source = self,
+        .target = peer,
+        .source_lineage = node->config.lineage,
+        .target_lineage = link->lineage,
+        .number = link->owed.share.number,
+        .weight = link->owed.share.weight};
+    return !former && link->lineage != 0 && sgp_core_is_pledged(node, link);
 }
 
-static uint32_t places(const struct sgp_node *node)
+static bool take_uncovered(const struct sgp_node *node, struct sgp_bequeath *ret_item)
 {
-    return node->account_count + node->link_count + 1;
+    const char *name = node->config.topology->nodes[node->config.self].name;
+    *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_TOLD,
+        .source = name,
+        .target = name,
+        .source_lineage = node->config.lineage,
+        .target_lineage = node->config.lineage,
+        .weight = node->surplus - node->covered};
+    return ret_item->weight > 0;
 }
 
-bool sgp_core_has_handed(const struct sgp_node *node, const struct sgp_core_link *heir)
+/* The first thing of which the heir was not told on this connection, and where to mark that it was; NULL:
+ * it knows all. Marks stay with their things wherever these move. */
+static uint64_t *next_item(
+    struct sgp_node *node, uint64_t connection, struct sgp_bequeath *ret_item)
 {
-    return heir->handed_at == places(node) && heir->staged == heir->handed;
+    for (uint32_t i = 0; i < node->account_count; i++) {
+        struct sgp_core_account *entry = &node->accounts[i];
+        if (entry->told_on == connection || !in_force(entry))
+            continue;
+        take_account(entry, ret_item);
+        return &entry->told_on;
+    }
+    for (uint32_t i = 0; i < 2 * node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i / 2];
+        uint64_t *mark = &link->told_on[i % 2];
+        if (*mark != connection && take_link(node, link, i % 2 == 1, ret_item))
+            return mark;
+    }
+    uint64_t *mark = &node->leaving.told_on;
+    return *mark != connection && take_uncovered(node, ret_item) ? mark : NULL;
+}
+
+bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir)
+{
+    struct sgp_bequeath item;
+    return heir->staged == heir->handed && next_item(node, heir->connection, &item) == NULL;
 }
 
 /* Tell the heir as much as may be under way. */
@@ -322,11 +343,11 @@ void sgp_core_hand_accounts(struct sgp_node *node)
     struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
     if (heir == NULL || heir->state != SGP_LINK_UP || heir->owed.sent || heir->disputed != 0)
         return;
-    for (; heir->handed_at < places(node) && heir->handed - heir->staged < WINDOW;
-         heir->handed_at++) {
-        struct sgp_bequeath item;
-        if (!take_item(node, heir->handed_at, &item))
-            continue;
+    struct sgp_bequeath item;
+    uint64_t *mark;
+    while (heir->handed - heir->staged < WINDOW &&
+           (mark = next_item(node, heir->connection, &item)) != NULL) {
+        *mark = heir->connection;
         heir->handed++;
         struct sgp_message *message = sgp_core_send(node, heir, SGP_BEQUEATH);
         message->bequeath = item;
@@ -350,17 +371,13 @@ void sgp_core_staged(
 
 /* ---- a target that came back as another ---- */
 
-/* What it was owed before may have been accepted, and left to an heir: others are asked, and the link is
- * free. False: there is no room, or nothing can have been accepted. */
-bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
+/* What the link owes becomes a debt, and the link is free. NULL: there is no room. */
+static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed;
-    if (!owed->exists || owed->publishing || !(owed->told || owed->lost) ||
-        !(owed->share.weight > 0))
-        return false;
     struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
     if (entry == NULL)
-        return false;
+        return NULL;
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
         .source_lineage = node->config.lineage,
@@ -370,14 +387,34 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_copy_name(entry->account.source, nodes[node->config.self].name);
     sgp_core_copy_name(entry->account.target, nodes[link->peer].name);
     entry->search.next = node->now;
+    entry->told_on = link->told_on[0];
     node->debt_count++;
     entry->slot = owed->slot;
     entry->fraction = owed->share.fraction;
-    note_dispute(node, entry, link->peer, SGP_SLOT_NONE);
     link->owed.exists = false;
     node->unrecorded = true;
     sgp_core_touch(node, link);
-    return true;
+    return entry;
+}
+
+/* What it was owed before may have been accepted, and left to an heir: others are asked. False: there is no
+ * room, or nothing can have been accepted. */
+bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_owed *owed = &link->owed;
+    if (!owed->exists || owed->publishing || !(owed->told || owed->lost) ||
+        !(owed->share.weight > 0))
+        return false;
+    const struct sgp_core_account *entry = keep(node, link);
+    if (entry != NULL)
+        note_dispute(node, entry, link->peer, SGP_SLOT_NONE);
+    return entry != NULL;
+}
+
+/* The heir may answer for it already. False: it does not, or there is no room. */
+bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link)
+{
+    return sgp_core_is_pledged(node, link) && link->lineage != 0 && keep(node, link) != NULL;
 }
 
 /* ---- another process, another file ---- */
@@ -391,11 +428,13 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
     }
 }
 
-/* Who is owed by a debt and is not named any more can never be asked: as with a link to it. */
+/* Who is owed by a debt and is not named any more can never be asked: as with a link to it. But one that the
+ * heir may have with a bequest stays until that is settled. */
 void sgp_core_move_accounts(
     struct sgp_node *node, const struct sgp_topology *topology, const uint32_t *index)
 {
     double home = 0;
+    bool frozen = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
     for (uint32_t i = node->account_count;
          i-- > 0;) { /* one SCALE at most for those without snapshot */
         struct sgp_core_account *entry = &node->accounts[i];
@@ -403,7 +442,7 @@ void sgp_core_move_accounts(
             entry->stager = index[entry->stager];
             continue;
         }
-        if (!is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
+        if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
         if (entry->slot != SGP_SLOT_NONE) {
             sgp_core_take_home(node, i);

@@ -110,19 +110,21 @@ struct sgp_core_link {
     sgp_round credit; /* the round of an unused credit, or NONE */
     sgp_round plan;   /* the next round with this edge, from `plan_from` on */
     sgp_round plan_from;
-    sgp_round announced;        /* the promise last stated */
-    uint64_t number;            /* of the last share given */
-    uint64_t acknowledged;      /* of the last that the peer says it accepted; 0: none yet */
-    uint32_t left_out;          /* turns in a row without a share, for want of a credit */
-    bool answer_due;            /* the peer gave us a share that asks for one of ours */
-    bool declined;              /* on this connection the peer would not have our bequest */
-    uint32_t handed, handed_at; /* accounts sent before our bequest, and where to go on */
+    sgp_round announced;   /* the promise last stated */
+    uint64_t number;       /* of the last share given */
+    uint64_t acknowledged; /* of the last that the peer says it accepted; 0: none yet */
+    uint32_t left_out;     /* turns in a row without a share, for want of a credit */
+    bool answer_due;       /* the peer gave us a share that asks for one of ours */
+    bool declined;         /* on this connection the peer would not have our bequest */
+    uint32_t handed;       /* accounts sent before our bequest */
     sgp_time unreachable; /* since when it has been so, while something is owed; NEVER: it is not */
     uint64_t disputed; /* the lineage to which our bequest was owed, if the peer has another now */
     struct sgp_search search;
     struct sgp_owed owed;
 
     uint32_t staged; /* accounts that came on this connection; OUT: that the peer says have come */
+    uint64_t told_on
+        [2]; /* the connection on which an heir was told of this link, and of its former lineage */
 
     /* IN */
     sgp_round promise;                        /* frozen while a payload is under way */
@@ -154,6 +156,7 @@ struct sgp_core_account {
     uint32_t
         slot; /* of the share's snapshot, or SGP_SLOT_NONE: it would come home by weight alone */
     double fraction;
+    uint64_t told_on; /* the connection on which an heir was told of it */
     struct sgp_search search;
 };
 
@@ -212,6 +215,7 @@ struct sgp_leaving {
     sgp_round round;       /* of the bequest */
     double weight;         /* that was handed over */
     double owed;           /* and, beside it, what absent ones were owed */
+    uint64_t told_on;      /* the connection on which an heir was told of what is not covered */
     sgp_time since;        /* it drains */
     sgp_time until;        /* what comes is answered till then at least */
     sgp_time patience;     /* once it has left: payloads under way are waited for till then */
@@ -471,6 +475,7 @@ void sgp_core_stay(struct sgp_node *node);
 void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
 sgp_time sgp_core_leave_deadline(const struct sgp_node *node);
 void sgp_core_hand_over(struct sgp_node *node);
+void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index); /* a reload: the bequest */
 void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_dissolve(struct sgp_node *node);
 
@@ -481,13 +486,14 @@ void sgp_core_stage(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath);
 void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link);
-bool sgp_core_has_handed(const struct sgp_node *node, const struct sgp_core_link *heir);
+bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir);
 void sgp_core_hand_accounts(struct sgp_node *node);
 void sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
 void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from); /* into zeroes */
 bool sgp_core_let_go(struct sgp_node *node); /* of the snapshot of a debt; false: of none */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
+bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link); /* its link goes */
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index);
 void sgp_core_take_home(struct sgp_node *node, uint32_t index);
 void sgp_core_move_accounts(struct sgp_node *node, const struct sgp_topology *topology,

@@ -279,7 +279,7 @@ static void ask(struct sgp_node *node, const struct subject *subject)
 static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
 {
     *ret_subject = (struct subject){.link = NULL};
-    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++) {
+    for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++) {
         struct sgp_inquire question = question_of_account(&node->accounts[i].account);
         if (is_debt(&node->accounts[i]) && is_asked(node, &question))
             ret_subject->debt = &node->accounts[i];

@@ -307,6 +307,19 @@ void sgp_core_hand_over(struct sgp_node *node)
             sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 
+/* The file changes: what is owed to those whom it does not name any more comes home. So a bequest that its heir
+ * cannot have accepted does first, and so does one whose heir is struck. */
+void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
+{
+    struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
+    bool may_have_it = heir != NULL && (heir->owed.told || heir->owed.lost);
+    if (heir == NULL || (may_have_it && index[heir->peer] != SGP_SLOT_NONE))
+        return;
+    sgp_core_take_back(node, heir, SGP_REASON_TOPOLOGY);
+    if (heir->connection != 0) /* it forgets what it was told */
+        sgp_core_hang_up(node, heir, SGP_E_CLOSED, SGP_REASON_LEAVING);
+}
+
 /* ---- the heir ---- */
 
 void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)

@@ -281,7 +281,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->owed.sent = false;
     link->ended_told = false;
     link->declined = false;
-    link->handed = link->handed_at = 0;
+    link->handed = 0;
     sgp_core_unstage(node, link);
     link->filling = false;
     sgp_core_unreserve(node, link);

@@ -97,7 +97,7 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
     if (link->connection != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
-    if (link->owed.exists)
+    if (link->owed.exists && !sgp_core_keep_pledged(node, link))
         sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
     if (link->direction == SGP_IN)
         sgp_core_absorb_from(node, link->peer);
@@ -107,6 +107,7 @@ static void settle_former(struct sgp_node *node, const struct sgp_reload *reload
 {
     const struct sgp_topology_node *former = node->config.topology->nodes;
     const struct sgp_topology_node *now = reload->change.topology->nodes;
+    sgp_core_reconsider(node, reload->index);
     for (uint32_t i = 0; i < node->link_count; i++) {
         struct sgp_core_link *link = &node->links[i];
         uint32_t peer = reload->index[link->peer];
