@@ -354,16 +354,19 @@ void sgp_core_hand_accounts(struct sgp_node *node)
     }
 }
 
-/* An heir without room gets nothing: its bequest has not been sent. */
+/* An heir without room gets nothing: its bequest has not been sent. It may say so once more for each
+ * account that was on its way. */
 void sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer)
 {
+    if (link->declined)
+        return;
     bool ours = sgp_core_bequest(node) == link && !link->owed.sent && link->staged < link->handed;
     if (!ours || (answer->known && answer->number != link->staged + 1)) {
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     } else if (answer->known) {
         link->staged++;
-    } else if (!link->declined) {
+    } else {
         link->declined = true;
         sgp_core_take_back(node, link, SGP_REASON_RANGE);
     }

@@ -214,6 +214,19 @@ Test(handover, a_reload_after_the_bequest_was_sent_takes_nothing_home)
 
 /* ---- what is told, and answered ---- */
 
+/* 16 accounts may be on their way to an heir that has no room for any. */
+Test(handover, an_heir_may_say_more_than_once_that_it_has_no_room)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    grant(&desk, 1, 0);
+    answer(&desk, 1, false, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE));
+    answer(&desk, 1, false, 0);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    close_desk(&desk);
+}
+
 /* n2 was another process when its first share was accepted: its heir, or its ledger, may ask about that. */
 Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
 {
