@@ -63,7 +63,7 @@ struct file_estate {
 
 /* Behind the estate, one a link: what version 2 did not say of it. */
 struct file_more {
-    uint64_t acknowledged, former_lineage, former_number;
+    uint64_t acknowledged, former_lineage, former_number, owed_lineage;
 };
 
 static size_t links_size(uint32_t links)
@@ -217,7 +217,8 @@ static void decode(
             .owed_round = from->owed_round,
             .owed_fraction = from->owed_fraction,
             .owed_weight = from->owed_weight,
-            .owed_bequest = from->owed_bequest};
+            .owed_bequest = from->owed_bequest,
+            .owed_lineage = more.owed_lineage};
     }
     record->weight += ledger->orphaned;
     ledger->sequence = slot->sequence;
@@ -370,8 +371,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
         to->owed_bequest = from->owed_bequest;
         to->out = from->out;
         to->owes = from->owes;
-        more_of(slot, capacity)[i] =
-            (struct file_more){from->acknowledged, from->former_lineage, from->former_number};
+        more_of(slot, capacity)[i] = (struct file_more){
+            from->acknowledged, from->former_lineage, from->former_number, from->owed_lineage};
     }
     encode_estate(record, estate_of(slot, capacity));
     uint64_t sum = checksum(slot, capacity, VERSION);

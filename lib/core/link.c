@@ -377,7 +377,7 @@ void sgp_core_goodbye(
         sgp_core_take_back(node, link, reason);
     /* Of one that left for good: all that it accepted was acknowledged before, or when it greeted. */
     bool greeted_before = link->direction == SGP_OUT && link->state == SGP_LINK_UP;
-    if (greeted_before && link->owed.exists && reason == SGP_REASON_LEFT)
+    if (greeted_before && link->owed.exists && link->disputed == 0 && reason == SGP_REASON_LEFT)
         sgp_core_take_back(node, link, reason);
     if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
         link->heard = SGP_TIME_NEVER;
@@ -496,17 +496,18 @@ void sgp_core_welcome(
     }
     if (!trains_the_same(node, link, &welcome->fingerprint))
         return;
-    bool forgot = link->lineage != 0 && link->lineage != welcome->lineage;
+    uint64_t owed_to = link->disputed != 0 ? link->disputed : link->lineage;
+    bool forgot = owed_to != 0 && owed_to != welcome->lineage;
     if (!sgp_core_know_target(node, link, welcome->accepted)) {
         refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
         return;
     }
     const struct sgp_owed *owed = &link->owed;
-    if (link->disputed == welcome->lineage)
+    if (!forgot)
         link->disputed = 0;
-    else if (forgot && owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
-        link->disputed = link->lineage;
-    else if (forgot)
+    else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
+        link->disputed = owed_to;
+    else
         (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->lineage != welcome->lineage;
     link->lineage = welcome->lineage;

@@ -48,6 +48,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_kept = owes && link->owed.slot != SGP_SLOT_NONE,
             .owed_slot = owes ? link->owed.slot : SGP_SLOT_NONE,
             .owed_bequest = owes ? link->owed.share.bequest : 0,
+            .owed_lineage = owes && link->disputed != 0 ? link->disputed : 0,
         };
     }
 }
@@ -67,9 +68,10 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
     bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
                 link->owed_fraction >= 0 && link->owed_fraction <= 1 && link->owed_weight >= 0 &&
                 link->owed_weight <= WEIGHT_MAX && link->owed_bequest >= 0 &&
-                link->owed_bequest <= MEMBERS_MAX;
+                link->owed_bequest <= MEMBERS_MAX &&
+                (link->owed_lineage == 0 || link->owed_bequest > 0);
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
-                   link->owed_bequest == 0;
+                   link->owed_bequest == 0 && link->owed_lineage == 0;
     return link->peer < node_count &&
            (link->owes ? link->out && link->number > 0 && owed : nothing);
 }
@@ -126,6 +128,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     }
     link->number = from->number;
     link->acknowledged = from->acknowledged;
+    link->disputed = from->owed_lineage;
     link->owed = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,

@@ -249,3 +249,89 @@ Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
     cr_assert(eq(u64, former->number, 5));
     close_desk(&desk);
 }
+
+/* ---- an heir that comes back as another ---- */
+
+/* The bequest was sent to n1 of lineage 81, who is gone, and greets as 91. */
+static void come_back_as_another(struct desk *desk)
+{
+    leave_in_round_one(desk);
+    hand_over_to(desk, 1);
+    lose(desk, 1, SGP_OUT);
+    greet_out(desk, 1, pulse_at(1, SGP_ROUND_NONE), 91, 0);
+    cr_assert(eq(dbl, status_of(desk).weight_in_flight, 1.5));
+}
+
+/* The lineage about which n0 asks next. */
+static uint64_t asked_about(struct desk *desk)
+{
+    const struct sgp_effect *question = find(desk, SGP_EFFECT_INQUIRE);
+    for (int i = 0; i < 100 && question == NULL; i++) {
+        sgp_time deadline = sgp_node_deadline(desk->node);
+        cr_assert(ne(i64, deadline, SGP_TIME_NEVER));
+        desk->now = deadline;
+        post_type(desk, SGP_EVENT_TICK);
+        question = find(desk, SGP_EFFECT_INQUIRE);
+    }
+    cr_assert_not_null(question);
+    return question->message.inquire.target_lineage;
+}
+
+Test(handover, the_one_to_whom_the_bequest_was_sent_is_asked_about)
+{
+    struct desk desk;
+    come_back_as_another(&desk);
+    cr_assert(eq(u64, asked_about(&desk), 81));
+    lose(&desk, 1, SGP_OUT);
+    greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 92, 0);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER});
+    cr_assert(eq(u64, asked_about(&desk), 81), "91 never got it");
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5));
+    close_desk(&desk);
+}
+
+Test(handover, the_one_to_whom_the_bequest_was_sent_knows_best)
+{
+    for (uint64_t accepted = 1; accepted <= 2; accepted++) {
+        struct desk desk;
+        come_back_as_another(&desk);
+        lose(&desk, 1, SGP_OUT);
+        greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, accepted);
+        cr_assert(eq(int, status_of(&desk).left, accepted == 2));
+        cr_assert(zero(dbl, status_of(&desk).weight), "it has it, or is given it again");
+        close_desk(&desk);
+    }
+}
+
+Test(handover, what_another_accepted_is_not_known_by_its_leaving)
+{
+    struct desk desk;
+    struct sgp_pulse pulse = pulse_at(1, SGP_ROUND_NONE);
+    pulse.state = SGP_NODE_DRAINING;
+    come_back_as_another(&desk);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse,
+            .goodbye = {.reason = SGP_REASON_LEFT, .text = "left"}});
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5));
+    close_desk(&desk);
+}
+
+Test(handover, who_may_have_the_bequest_is_on_record)
+{
+    struct desk desk;
+    struct sgp_record record;
+    come_back_as_another(&desk);
+    record_of(&desk, &record);
+    struct sgp_node_config config = config_of(desk.topology);
+    config.record = &record;
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(&config, &again)));
+    sgp_node_destroy(desk.node);
+    desk.node = again;
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 91, 0);
+    cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5), "81 may have accepted it");
+    cr_assert(eq(u64, asked_about(&desk), 81));
+    close_desk(&desk);
+}

@@ -280,7 +280,8 @@ Test(ledger, a_surplus_and_a_bequest_survive)
         .owed_round = 5,
         .owed_fraction = 1,
         .owed_weight = 1.5,
-        .owed_bequest = 2.25}};
+        .owed_bequest = 2.25,
+        .owed_lineage = 33}};
     struct sgp_account accounts[2] = {{.kind = SGP_ACCOUNT_ACCEPTED,
                                           .source = "n2",
                                           .target = "gone",
@@ -327,6 +328,7 @@ Test(ledger, a_surplus_and_a_bequest_survive)
     cr_assert(ledger.record.leaving);
     cr_assert(not(ledger.record.left));
     cr_assert(eq(dbl, ledger.record.links[0].owed_bequest, 2.25));
+    cr_assert(eq(u64, ledger.record.links[0].owed_lineage, 33));
     ledger_close(&ledger);
 }
 
