@@ -212,6 +212,7 @@ struct sgp_leaving {
     sgp_time gather_from;  /* then its sources know that it does */
     sgp_time gather_until; /* until then it keeps what it has, and waits for more */
     uint32_t heir;         /* SGP_SLOT_NONE: none is up */
+    sgp_time heir_until;   /* then it gives way to another, unless the bequest was sent to it */
     sgp_round round;       /* of the bequest */
     double weight;         /* that was handed over */
     double owed;           /* and, beside it, what absent ones were owed */

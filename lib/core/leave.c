@@ -182,13 +182,20 @@ static bool is_quiet(const struct sgp_node *node)
     return node->now >= node->leaving.until;
 }
 
-/* When one that is owed something, and cannot be reached, has been silent for so long that the heir shall
- * see to it. */
+/* When the heir shall see to what one is owed: it cannot be reached, and has been silent for so long, or it is
+ * heard, and has not taken it in the time that it may take. */
 static sgp_time gives_up_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool out_of_reach = link->state != SGP_LINK_UP && !link->owed.publishing;
+    const struct sgp_owed *owed = &link->owed;
+    if (owed->publishing)
+        return SGP_TIME_NEVER;
+    if (link->state == SGP_LINK_UP) {
+        uint64_t bytes = owed->sent ? owed->share.payload_bytes : 0;
+        sgp_time seconds = (sgp_time)(bytes / SGP_PAYLOAD_LEAST);
+        return node->leaving.since + SGP_SILENCE_MAX_NS + seconds * SGP_SECOND;
+    }
     sgp_time heard = link->heard != SGP_TIME_NEVER ? link->heard : node->leaving.since;
-    return out_of_reach ? heard + sgp_core_silence(link) : SGP_TIME_NEVER;
+    return heard + sgp_core_silence(link);
 }
 
 bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -205,10 +212,12 @@ static bool awaits_any(const struct sgp_node *node)
     return false;
 }
 
-/* The next time that one is given up. */
+/* The next time that one is given up, or the heir gives way. */
 static sgp_time next_given_up(const struct sgp_node *node)
 {
-    sgp_time first = SGP_TIME_NEVER;
+    bool waits = node->leaving.heir != SGP_SLOT_NONE && !node->leaving.sent;
+    sgp_time first =
+        waits && node->leaving.heir_until > node->now ? node->leaving.heir_until : SGP_TIME_NEVER;
     for (uint32_t i = 0; i < node->out_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
         sgp_time at = link->owed.exists ? gives_up_at(node, link) : SGP_TIME_NEVER;
@@ -236,21 +245,46 @@ static bool may_inherit(const struct sgp_core_link *link)
     return sgp_core_living(link) && !link->retired && !link->declined;
 }
 
-/* The present heir, if it still is one, else the first that can be. Its promise is the round that it
- * is in, so that its buffer is not put off. */
+/* One that was given up itself is not asked for more. */
+static bool is_free(const struct sgp_core_link *link)
+{
+    return may_inherit(link) && (!link->owed.exists || link->owed.share.bequest > 0);
+}
+
+/* Who takes the place of the present heir: the next that can, in turn, or NULL. */
+static struct sgp_core_link *other_heir(const struct sgp_node *node)
+{
+    struct sgp_core_link *first = NULL, *next = NULL;
+    for (uint32_t i = node->out_count; i-- > 0;) {
+        struct sgp_core_link *link = &node->links[i];
+        if (!is_free(link) || link->peer == node->leaving.heir)
+            continue;
+        first = link;
+        next = link->peer > node->leaving.heir ? link : next;
+    }
+    return next != NULL ? next : first;
+}
+
+/* It had its time, and there is another. */
+static bool gives_way(const struct sgp_node *node)
+{
+    return node->now >= node->leaving.heir_until && other_heir(node) != NULL;
+}
+
+/* The present heir, if it still is one and does not give way, else the first that can be. Its promise is the
+ * round that it is in, so that its buffer is not put off. */
 static struct sgp_core_link *choose_heir(struct sgp_node *node)
 {
-    struct sgp_core_link *heir = NULL;
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        struct sgp_core_link *link = &node->links[i];
-        bool present = link->peer == node->leaving.heir;
-        if (may_inherit(link) && (heir == NULL || present))
-            heir = link;
-    }
+    uint32_t present = node->leaving.heir;
+    struct sgp_core_link *heir =
+        present != SGP_SLOT_NONE ? sgp_core_find(node, present, SGP_OUT) : NULL;
+    if (heir == NULL || !is_free(heir) || gives_way(node))
+        heir = other_heir(node);
     uint32_t peer = heir != NULL ? heir->peer : SGP_SLOT_NONE;
-    if (peer == node->leaving.heir)
+    if (peer == present)
         return heir;
     node->leaving.heir = peer;
+    node->leaving.heir_until = node->now + SGP_SILENCE_MAX_NS;
     node->stage_since = node->now;
     if (heir != NULL)
         node->leaving.round = heir->pulse.round < node->round ? heir->pulse.round : node->round;
@@ -267,16 +301,21 @@ static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_l
     if (!owed->exists || owed->publishing || owed->lost || link->disputed != 0)
         return false;
     if (owed->share.bequest > 0)
-        return (is_not_there || !node->leaving.sent) && !may_inherit(link);
+        return !may_inherit(link) ? is_not_there || !node->leaving.sent
+                                  : !owed->told && gives_way(node);
     return is_not_there && link->pulse.state == SGP_NODE_DRAINING;
 }
 
 static void take_back_in_vain(struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
-        if (!is_owed_in_vain(node, &node->links[i]))
+        struct sgp_core_link *link = &node->links[i];
+        if (!is_owed_in_vain(node, link))
             continue;
-        sgp_core_take_back(node, &node->links[i], SGP_REASON_LEAVING);
+        bool passed_over = link->owed.share.bequest > 0 && may_inherit(link);
+        sgp_core_take_back(node, link, SGP_REASON_LEAVING);
+        if (passed_over) /* it forgets what it was told */
+            sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
         node->again = true;
     }
 }
@@ -302,6 +341,7 @@ void sgp_core_hand_over(struct sgp_node *node)
     if (!sgp_core_give_all(node, heir, node->leaving.round))
         return;
     sgp_core_enter(node, SGP_STAGE_PUBLISHING);
+    node->leaving.heir_until = node->now + SGP_SILENCE_MAX_NS;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (node->links[i].connection != 0 && sgp_core_is_pledged(node, &node->links[i]))
             sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);

@@ -452,3 +452,107 @@ Test(leave, a_leaver_does_not_look_for_an_estimate_for_ever)
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5));
     close_desk(&desk);
 }
+
+/* ---- those that are heard, and do nothing ---- */
+
+static void beat_of_both(struct desk *desk)
+{
+    for (uint32_t i = 1; i < 3; i++) {
+        say(desk, i, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+        say(desk, i, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, SGP_ROUND_NONE)});
+    }
+}
+
+/* n1 and n2 beat, and nothing else, until n0 waits for `peer`, or for a minute. */
+static void beat_until(struct desk *desk, enum sgp_waiting waiting, uint32_t peer)
+{
+    sgp_time until = desk->now + 2 * SGP_SILENCE_MAX_NS;
+    struct sgp_node_status status = status_of(desk);
+    while ((status.waiting != waiting || status.waiting_peer != peer) && desk->now < until) {
+        sgp_time deadline = sgp_node_deadline(desk->node);
+        desk->now = deadline < desk->now + SGP_SECOND ? deadline : desk->now + SGP_SECOND;
+        beat_of_both(desk);
+        status = status_of(desk);
+    }
+    cr_assert(eq(int, status.waiting, waiting));
+    cr_assert(eq(u32, status.waiting_peer, peer));
+}
+
+/* n2 takes its share, and says nothing of it: its link is ended, and the heir sees to it. */
+Test(leave, one_that_never_acknowledges_does_not_hold_it)
+{
+    struct desk desk;
+    open_three(&desk);
+    grant(&desk, 1, 0);
+    grant(&desk, 2, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    post_type(&desk, SGP_EVENT_PAUSE);
+    post_type(&desk, SGP_EVENT_LEAVE);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
+    beat_until(&desk, SGP_WAITING_CREDIT, 1);
+    grant(&desk, 1, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert(end != NULL && end->link.peer == 2 && end->link.direction == SGP_OUT);
+    (void)stage(&desk, 1);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert_not_null(bequest_to(&desk, 1));
+    acknowledge(&desk, 1, 2, SGP_REASON_NONE);
+    cr_assert(status_of(&desk).left);
+    cr_assert(eq(dbl, status_of(&desk).weight_owed, 0.25));
+    close_desk(&desk);
+}
+
+/* ... and n2 is not its heir while it owes it that. */
+Test(leave, one_that_never_acknowledges_is_no_heir)
+{
+    struct desk desk;
+    open_three(&desk);
+    grant(&desk, 1, 0);
+    grant(&desk, 2, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    post_type(&desk, SGP_EVENT_PAUSE);
+    post_type(&desk, SGP_EVENT_LEAVE);
+    beat_until(&desk, SGP_WAITING_HEIR, 1);
+    acknowledge(&desk, 2, 1, SGP_REASON_NONE);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_CREDIT));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
+    close_desk(&desk);
+}
+
+Test(leave, heirs_that_grant_nothing_take_turns)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
+    beat_until(&desk, SGP_WAITING_CREDIT, 2);
+    beat_until(&desk, SGP_WAITING_CREDIT, 1);
+    grant(&desk, 1, 1);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
+    close_desk(&desk);
+}
+
+/* It gets its mass back, and n1 forgets with its connection what it was told. */
+Test(leave, an_heir_that_answers_nothing_is_passed_over)
+{
+    struct desk desk;
+    leave_in_round_one(&desk);
+    grant(&desk, 1, 0);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert_null(bequest_to(&desk, 1));
+    for (int i = 0; i < 60 && status_of(&desk).weight < 1.5; i++) {
+        desk.now += SGP_SECOND;
+        beat_of_both(&desk);
+    }
+    cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
+    struct sgp_peer_status link;
+    sgp_node_link_status(desk.node, 0, &link);
+    cr_assert(eq(u32, link.peer, 1));
+    cr_assert(ne(int, link.state, SGP_LINK_UP));
+    close_desk(&desk);
+}
