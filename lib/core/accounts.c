@@ -12,7 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-#define WINDOW 16u /* accounts on their way to an heir */
+#define WINDOW 16u                             /* accounts on their way to an heir */
+#define INHERITED_MAX (SGP_ACCOUNTS_MAX - 64u) /* the rest is for disputes */
+#define OLD_MAX 64u                            /* that give way to one bequest */
 
 /* ---- the table ---- */
 
@@ -63,8 +65,10 @@ void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
     if (entry->slot != SGP_SLOT_NONE)
         node->snapshot_users[entry->slot]--;
     node->debt_count -= in_force(entry) && is_debt(entry);
+    node->staged_count -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
-    *entry = node->accounts[--node->account_count];
+    node->account_count--; /* the others keep their order: the oldest come first */
+    memmove(entry, entry + 1, (node->account_count - index) * sizeof(*entry));
 }
 
 /* A debt that its target has not accepted: to the bit if its snapshot is there, which stays in use until the
@@ -116,20 +120,49 @@ bool sgp_core_let_go(struct sgp_node *node)
     return false;
 }
 
-/* One more entry, all zero, or NULL. What speaks of nodes that no file names any more gives way. */
+/* ---- room ---- */
+
+static uint32_t count_in_force(const struct sgp_node *node)
+{
+    return node->account_count - node->staged_count;
+}
+
+/* What the file does not name any more is hardly asked about. */
+static bool may_give_way(const struct sgp_node *node, const struct sgp_core_account *entry)
+{
+    return in_force(entry) && !is_debt(entry) &&
+           (sgp_topology_find(node->config.topology, entry->account.source) < 0 ||
+               sgp_topology_find(node->config.topology, entry->account.target) < 0);
+}
+
+/* Whether so many accounts of one bequest can be in force: with what is kept free for disputes, and in the place
+ * of a few old ones. Words alone drive nothing out: these give way when the bequest has come. */
+static bool has_room(const struct sgp_node *node, uint32_t count)
+{
+    uint32_t old = 0, total = count_in_force(node) + count;
+    for (uint32_t i = 0; total > INHERITED_MAX + old && old < OLD_MAX && i < node->account_count;
+         i++)
+        old += may_give_way(node, &node->accounts[i]);
+    return total <= INHERITED_MAX + old;
+}
+
+/* The oldest that may give way do, until `count` more have room among `most`. */
+static void make_room(struct sgp_node *node, uint32_t count, uint32_t most)
+{
+    for (uint32_t i = 0; i < node->account_count && count_in_force(node) + count > most;)
+        if (may_give_way(node, &node->accounts[i]))
+            sgp_core_drop_account(node, i);
+        else
+            i++;
+}
+
+/* One more entry, all zero; there is room. */
 static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
 {
-    for (uint32_t i = node->account_count; node->account_count == SGP_ACCOUNTS_MAX && i-- > 0;) {
-        const struct sgp_core_account *entry = &node->accounts[i];
-        bool named = sgp_topology_find(node->config.topology, entry->account.source) >= 0 &&
-                     sgp_topology_find(node->config.topology, entry->account.target) >= 0;
-        if (in_force(entry) && !is_debt(entry) && !named)
-            sgp_core_drop_account(node, i);
-    }
-    if (node->account_count == SGP_ACCOUNTS_MAX)
-        return NULL;
+    sgp_assert(node->account_count < SGP_CORE_ACCOUNTS_MAX);
     struct sgp_core_account *entry = &node->accounts[node->account_count++];
     *entry = (struct sgp_core_account){.stager = stager, .slot = SGP_SLOT_NONE};
+    node->staged_count += !in_force(entry);
     return entry;
 }
 
@@ -200,6 +233,20 @@ void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from)
         to[i] = from[i];
 }
 
+/* Nobody takes more than half of the places that are left for what is staged. One that has gone answers for
+ * nobody: all that it had is its heir's. */
+static bool may_stage(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return !sgp_core_has_gone(node) &&
+           link->staged + 1 <= SGP_CORE_STAGED_MAX - node->staged_count &&
+           has_room(node, link->staged + 1);
+}
+
+bool sgp_core_has_places(struct sgp_node *node, uint32_t stager)
+{
+    return has_room(node, sgp_core_find(node, stager, SGP_IN)->staged);
+}
+
 void sgp_core_stage(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath)
 {
@@ -207,8 +254,7 @@ void sgp_core_stage(
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
         return;
     }
-    /* What has gone answers for nobody: all that it had is its heir's. */
-    struct sgp_core_account *entry = sgp_core_has_gone(node) ? NULL : add(node, link->peer);
+    struct sgp_core_account *entry = may_stage(node, link) ? add(node, link->peer) : NULL;
     if (entry != NULL) {
         bool told = bequeath->kind == SGP_BEQUEATH_TOLD;
         bool debt = bequeath->kind == SGP_BEQUEATH_DEBT;
@@ -241,6 +287,7 @@ void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
 /* The bequest is accepted, and so is all that was to come before it. */
 void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
 {
+    make_room(node, link->staged, INHERITED_MAX);
     for (uint32_t i = node->account_count; link->staged > 0 && i-- > 0;) {
         struct sgp_core_account *entry = &node->accounts[i];
         if (entry->stager != link->peer)
@@ -251,6 +298,7 @@ void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
             continue;
         }
         entry->stager = SGP_SLOT_NONE;
+        node->staged_count--;
         node->debt_count += is_debt(entry);
     }
     link->staged = 0;
@@ -378,9 +426,10 @@ void sgp_core_staged(
 static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed;
-    struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
-    if (entry == NULL)
+    make_room(node, 1, SGP_ACCOUNTS_MAX);
+    if (count_in_force(node) == SGP_ACCOUNTS_MAX)
         return NULL;
+    struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
         .source_lineage = node->config.lineage,

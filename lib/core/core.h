@@ -149,6 +149,9 @@ struct sgp_gift {
     double bequest;
 };
 
+#define SGP_CORE_STAGED_MAX (2 * SGP_ACCOUNTS_MAX) /* by all neighbours together */
+#define SGP_CORE_ACCOUNTS_MAX (SGP_ACCOUNTS_MAX + SGP_CORE_STAGED_MAX)
+
 struct sgp_core_account {
     struct sgp_account account;
     uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
@@ -320,8 +323,9 @@ struct sgp_node {
     uint32_t snapshot_count, receive_count;
     uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
-    uint32_t account_count, debt_count;
-    struct sgp_core_account *accounts; /* SGP_ACCOUNTS_MAX */
+    uint32_t account_count;            /* in force and staged; the oldest first */
+    uint32_t staged_count, debt_count; /* of these; debts in force */
+    struct sgp_core_account *accounts; /* SGP_CORE_ACCOUNTS_MAX */
     struct sgp_inquiry inquiry;
     uint32_t gift_count;
     struct sgp_gift *gifts; /* of this turn */
@@ -485,6 +489,7 @@ double sgp_core_debts(const struct sgp_node *node); /* in force */
 double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager);
 void sgp_core_stage(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath);
+bool sgp_core_has_places(struct sgp_node *node, uint32_t stager); /* for all that it staged */
 void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir);

@@ -58,7 +58,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     struct sgp_node *node = calloc(1, sizeof(*node));
     if (node == NULL)
         return -ENOMEM;
-    node->accounts = calloc(SGP_ACCOUNTS_MAX, sizeof(*node->accounts));
+    node->accounts = calloc(SGP_CORE_ACCOUNTS_MAX, sizeof(*node->accounts));
     int code = node->accounts != NULL ? lay_out(node, config) : -ENOMEM;
     if (code < 0) {
         sgp_node_destroy(node);

@@ -190,16 +190,18 @@ void sgp_core_share(
 
 /* Every share may be sound and their sum absurd: what this node gives would be refused elsewhere, and in
  * the end its record at its next start. */
-static bool has_room(const struct sgp_node *node, uint32_t peer, const struct sgp_share *share)
+static bool has_room(struct sgp_node *node, uint32_t peer, const struct sgp_share *share)
 {
     double own = node->weight + sgp_core_held(node) + sgp_core_owed(node);
+    if (share->bequest > 0 && !sgp_core_has_places(node, peer))
+        return false;
     if (share->bequest > 0)
         own += sgp_core_staged_debts(node, peer);
     return share->weight == 0 || own + share->weight <= sgp_core_weight_most(node);
 }
 
 static enum sgp_reason judge(
-    const struct sgp_node *node, uint32_t peer, const struct sgp_share *share, int code)
+    struct sgp_node *node, uint32_t peer, const struct sgp_share *share, int code)
 {
     if (code != 0)
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;

@@ -21,10 +21,15 @@ static void open_three(struct desk *desk)
     cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
 }
 
+static void tell_as(struct desk *desk, uint32_t leaver, struct sgp_bequeath item)
+{
+    say(desk, leaver, SGP_IN,
+        (struct sgp_message){.type = SGP_BEQUEATH, .pulse = pulse_at(0, 0), .bequeath = item});
+}
+
 static void tell(struct desk *desk, struct sgp_bequeath item)
 {
-    say(desk, 1, SGP_IN,
-        (struct sgp_message){.type = SGP_BEQUEATH, .pulse = pulse_at(0, 0), .bequeath = item});
+    tell_as(desk, 1, item);
 }
 
 /* n1 accepted numbers up to 7 of n3, and owes n2 its share 4 of weight 0.25. */
@@ -49,15 +54,20 @@ static void tell_both(struct desk *desk)
     cr_assert(eq(u64, answer->message.answer.number, 2));
 }
 
-static void bequeath(struct desk *desk)
+static void bequeath_as(struct desk *desk, uint32_t leaver)
 {
     struct sgp_message message = share_of(1, 0, SGP_ROUND_NONE);
     message.share.fraction = message.share.weight = message.share.bequest = 1;
-    say(desk, 1, SGP_IN, message);
-    deliver(desk, 1, 0);
+    say(desk, leaver, SGP_IN, message);
+    deliver(desk, leaver, 0);
     const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
     if (absorb != NULL)
         post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+}
+
+static void bequeath(struct desk *desk)
+{
+    bequeath_as(desk, 1);
 }
 
 static bool knows(const struct desk *desk, uint64_t *ret_number)
@@ -130,21 +140,97 @@ Test(accounts, they_survive_the_process)
     close_desk(&desk);
 }
 
+/* `leaver` tells of `count` processes of `source`, until there is no room; returns for how many there was. */
+static uint32_t fill_as(struct desk *desk, uint32_t leaver, const char *source, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        tell_as(desk, leaver,
+            (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
+                .source = source,
+                .target = "n1",
+                .source_lineage = i + 1,
+                .target_lineage = 81,
+                .number = 7});
+        if (!find_sent(desk, SGP_ANSWER, leaver)->message.answer.known)
+            return i;
+    }
+    return count;
+}
+
+static bool knows_of(const struct desk *desk, const char *source, uint64_t lineage)
+{
+    const struct sgp_inquire question = {.source = source,
+        .target = "n1",
+        .source_lineage = lineage,
+        .target_lineage = 81,
+        .number = 7};
+    struct sgp_answer answer;
+    cr_assert(sgp_node_answer(desk->node, &question, &answer));
+    return answer.known;
+}
+
 /* The table is bounded: the leaver is told, before it gives anything. */
 Test(accounts, an_heir_without_room_says_so)
 {
     struct desk desk;
     open_three(&desk);
-    for (uint64_t i = 1; i <= SGP_ACCOUNTS_MAX + 1; i++) {
-        tell(&desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
-                        .source = "n3",
-                        .target = "n1",
-                        .source_lineage = i,
-                        .target_lineage = 81,
-                        .number = 7});
-        const struct sgp_answer *answer = &find_sent(&desk, SGP_ANSWER, 1)->message.answer;
-        cr_assert(eq(int, answer->known, i <= SGP_ACCOUNTS_MAX));
-    }
+    cr_assert(eq(u32, fill_as(&desk, 1, "n3", 1000), SGP_ACCOUNTS_MAX - 64), "64 are kept free");
+    cr_assert(eq(u32, fill_as(&desk, 1, "n3", 1), 0));
+    close_desk(&desk);
+}
+
+/* Words alone drive nothing out, though no file names its source any more. */
+Test(accounts, what_is_staged_takes_the_place_of_none_in_force)
+{
+    struct desk desk;
+    open_three(&desk);
+    (void)fill_as(&desk, 1, "gone", 1);
+    bequeath(&desk);
+    cr_assert(knows_of(&desk, "gone", 1));
+    (void)fill_as(&desk, 2, "n3", 1000);
+    cr_assert(knows_of(&desk, "gone", 1));
+    close_desk(&desk);
+}
+
+Test(accounts, one_who_stages_without_end_leaves_room_for_another)
+{
+    struct desk desk;
+    open_three(&desk);
+    (void)fill_as(&desk, 2, "n3", 1000);
+    cr_assert(ge(u32, fill_as(&desk, 1, "n3", 1000), 100));
+    bequeath(&desk);
+    cr_assert(knows_of(&desk, "n3", 100));
+    close_desk(&desk);
+}
+
+/* Each alone would find room: the second is refused, and takes another heir. */
+Test(accounts, two_bequests_that_have_no_room_together_are_not_both_accepted)
+{
+    struct desk desk;
+    open_three(&desk);
+    cr_assert(eq(u32, fill_as(&desk, 1, "n3", 400), 400));
+    cr_assert(eq(u32, fill_as(&desk, 2, "n3", 300), 300));
+    bequeath_as(&desk, 1);
+    post_type(&desk, SGP_EVENT_TICK);
+    bequeath_as(&desk, 2);
+    cr_assert(eq(dbl, status_of(&desk).surplus, 1));
+    cr_assert(knows_of(&desk, "n3", 400));
+    close_desk(&desk);
+}
+
+/* The oldest of which the file names not both give way, 64 at most at a time. */
+Test(accounts, an_heir_that_is_full_takes_a_bequest_in_the_place_of_old_ones)
+{
+    struct desk desk;
+    open_three(&desk);
+    cr_assert(eq(u32, fill_as(&desk, 1, "gone", 448), 448));
+    bequeath_as(&desk, 1);
+    cr_assert(eq(u32, fill_as(&desk, 2, "n3", 100), 64));
+    bequeath_as(&desk, 2);
+    cr_assert(eq(dbl, status_of(&desk).surplus, 2));
+    cr_assert(not(knows_of(&desk, "gone", 64)));
+    cr_assert(knows_of(&desk, "gone", 65));
+    cr_assert(knows_of(&desk, "n3", 64));
     close_desk(&desk);
 }
 
@@ -309,6 +395,19 @@ Test(accounts, a_target_that_comes_back_as_another_does_not_double_what_it_was_o
     answer(&desk, (struct sgp_answer){.known = true, .number = 1});
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
     cr_assert(eq(dbl, status_of(&desk).weight, weight));
+    close_desk(&desk);
+}
+
+/* However much others stage. */
+Test(accounts, a_dispute_finds_room)
+{
+    struct desk desk;
+    owe_one_that_is_gone(&desk);
+    (void)fill_as(&desk, 2, "n3", 1000);
+    double weight = status_of(&desk).weight;
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 91, 0);
+    cr_assert(eq(dbl, status_of(&desk).weight, weight));
+    cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
     close_desk(&desk);
 }
 
