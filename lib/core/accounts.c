@@ -494,6 +494,7 @@ void sgp_core_move_accounts(
             entry->stager = index[entry->stager];
             continue;
         }
+        entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
         if (entry->slot != SGP_SLOT_NONE) {

@@ -129,6 +129,7 @@ static void move_link(struct sgp_node *node, const struct sgp_core_link *from, u
     link->peer = peer;
     link->retired = retired;
     link->plan = link->plan_from = SGP_ROUND_NONE;
+    link->search.number = 0; /* among other nodes now */
     if (link->slot != SGP_SLOT_NONE)
         node->receives[link->slot].peer = peer;
 }

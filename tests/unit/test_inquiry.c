@@ -1,13 +1,18 @@
 /* Questions about what is owed to those who cannot be reached: which answer settles what. */
 #include "test_core_desk.h"
 
-/* n0 has given its share 1 to n1 and n2, both of which are gone before they acknowledged it; n2 first. */
-static void owe_both(struct desk *desk)
+static struct sgp_topology *four(void)
 {
     static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
     const struct sgp_edge *edges[] = {both};
     const uint32_t counts[] = {4};
-    struct sgp_topology *topology = topology_of(4, 1, edges, counts);
+    return topology_of(4, 1, edges, counts);
+}
+
+/* n0 has given its share 1 to n1 and n2, both of which are gone before they acknowledged it; n2 first. */
+static void owe_both(struct desk *desk)
+{
+    struct sgp_topology *topology = four();
     struct sgp_node_config config = config_of(topology);
     config.weight_least = 1;
     open_desk(desk, topology, config);
@@ -35,7 +40,7 @@ static void lose(struct desk *desk, uint32_t peer)
 }
 
 /* ... until n0 asks its next question; n1 and n2 say nothing. */
-static const struct sgp_inquire *next_question(struct desk *desk)
+static const struct sgp_effect *next_asked(struct desk *desk)
 {
     const struct sgp_effect *question = NULL;
     for (int i = 0; i < 1000 && question == NULL; i++) {
@@ -44,7 +49,12 @@ static const struct sgp_inquire *next_question(struct desk *desk)
         question = find(desk, SGP_EFFECT_INQUIRE);
     }
     cr_assert_not_null(question);
-    return &question->message.inquire;
+    return question;
+}
+
+static const struct sgp_inquire *next_question(struct desk *desk)
+{
+    return &next_asked(desk)->message.inquire;
 }
 
 static void answer(struct desk *desk, const struct sgp_answer *answer)
@@ -100,4 +110,50 @@ Test(inquiry, what_was_said_before_the_target_was_there_again_is_void)
     answer(&desk, &(struct sgp_answer){.known = true, .lineage = 82, .number = 0});
     cr_assert(owes(&desk, 2), "it may have accepted it since");
     close_desk(&desk);
+}
+
+/* ---- another file ---- */
+
+static void reload(struct desk *desk)
+{
+    struct sgp_topology *topology = four();
+    const struct sgp_node_change change = {.topology = topology, .weight_least = 1};
+    struct sgp_node_needs needs;
+    struct sgp_reload *plan;
+    cr_assert(zero(int, sgp_reload_prepare(desk->node, &change, &needs, &plan)));
+    sgp_node_reload(desk->node, desk->now, plan, &desk->effects);
+    sgp_topology_destroy(desk->topology);
+    desk->topology = topology;
+}
+
+/* Whom n0 asks next about what it owes to n2. */
+static uint32_t asked_of_n2(struct desk *desk)
+{
+    const struct sgp_effect *asked = find(desk, SGP_EFFECT_INQUIRE);
+    if (asked == NULL)
+        asked = next_asked(desk);
+    while (strcmp(asked->message.inquire.target, "n2") != 0) {
+        answer(desk, NULL);
+        asked = next_asked(desk);
+    }
+    return asked->link.peer;
+}
+
+/* Its nodes may stand elsewhere: whoever was passed already may not have been asked. */
+Test(inquiry, a_reload_begins_every_search_again)
+{
+    for (int disputed = 0; disputed < 2; disputed++) {
+        struct desk desk;
+        owe_both(&desk);
+        if (disputed)
+            greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 92, 0);
+        cr_assert(eq(u32, asked_of_n2(&desk), 2));
+        answer(&desk, &(struct sgp_answer){.lineage = 92});
+        cr_assert(eq(u32, asked_of_n2(&desk), 1));
+        reload(&desk);
+        answer(&desk, NULL);
+        cr_assert(eq(u32, asked_of_n2(&desk), 2), "disputed: %d", disputed);
+        cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
+        close_desk(&desk);
+    }
 }
