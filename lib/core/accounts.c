@@ -90,6 +90,13 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
     node->weight += weight;
 }
 
+/* The file's own string, which outlives the account, if it has the name: it has where there was a link. */
+static const char *lasting(const struct sgp_node *node, const char *name)
+{
+    int64_t index = sgp_topology_find(node->config.topology, name);
+    return index >= 0 ? node->config.topology->nodes[index].name : name;
+}
+
 static void note_dispute(
     struct sgp_node *node, const struct sgp_core_account *entry, uint32_t peer, uint32_t slot)
 {
@@ -97,8 +104,8 @@ static void note_dispute(
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISPUTED, peer);
     note->slot = slot;
     note->factor = entry->fraction;
-    note->message.inquire = (struct sgp_inquire){.source = account->source,
-        .target = account->target,
+    note->message.inquire = (struct sgp_inquire){.source = lasting(node, account->source),
+        .target = lasting(node, account->target),
         .source_lineage = account->source_lineage,
         .target_lineage = account->target_lineage,
         .number = account->number};

@@ -93,9 +93,11 @@ static void see_links(struct sgp_sim *sim, struct sgp_sim_host *source)
 /* Whether the target of a debt has accepted the share. */
 static bool is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
 {
-    uint32_t source = (uint32_t)sgp_topology_find(sim->topology, debt->source);
-    uint32_t target = (uint32_t)sgp_topology_find(sim->topology, debt->target);
-    const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], source, SGP_IN);
+    int64_t source = sgp_topology_find(sim->topology, debt->source);
+    int64_t target = sgp_topology_find(sim->topology, debt->target);
+    if (source < 0 || target < 0)
+        return false;
+    const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
     bool present = debt->target_lineage == sim->hosts[target].lineage;
     if (debt->source_lineage == sim->hosts[source].lineage)
         return (present ? in->accepted : in->before) >= debt->number;

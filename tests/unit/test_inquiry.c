@@ -112,6 +112,19 @@ Test(inquiry, what_was_said_before_the_target_was_there_again_is_void)
     close_desk(&desk);
 }
 
+/* What a note says must outlive the debt, which may be settled in the same step. */
+Test(inquiry, a_dispute_is_told_in_the_names_of_the_file)
+{
+    struct desk desk;
+    owe_both(&desk);
+    greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 92, 0);
+    const struct sgp_effect *note = find_note(&desk, SGP_NOTE_DISPUTED);
+    cr_assert_not_null(note);
+    cr_assert(eq(ptr, (void *)note->message.inquire.source, desk.topology->nodes[0].name));
+    cr_assert(eq(ptr, (void *)note->message.inquire.target, desk.topology->nodes[2].name));
+    close_desk(&desk);
+}
+
 /* ---- another file ---- */
 
 static void reload(struct desk *desk)
