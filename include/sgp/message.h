@@ -123,7 +123,9 @@ struct sgp_beat {
         mixes;  /* somebody found that estimates differ at the end: mix until this label, one past
                         (max-gossip); 0: nobody did */
     bool ended; /* the sender is through with its rounds; `sketch` is that of its estimate, */
-    bool empty; /* but it has no weight, and so no estimate: the sketch says nothing */
+    bool
+        empty; /* but it has no estimate, for want of weight, or none that a sketch can tell: then the
+                   sketch says nothing, and is 0 */
     struct sgp_sketch sketch;
 };
 

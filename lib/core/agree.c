@@ -37,10 +37,10 @@ void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch)
     if (ending->spoiled) /* by a job behind it */
         return;
     ending->fresh = true;
-    ending->sketch = *sketch;
     ending->empty = false;
     for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++)
         ending->empty = ending->empty || !isfinite(sketch->values[k]);
+    ending->sketch = ending->empty ? (struct sgp_sketch){.values = {0}} : *sketch;
     ending->judges = true;
     node->changed = true;
 }

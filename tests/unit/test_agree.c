@@ -2,6 +2,7 @@
 #include "test_core_desk.h"
 
 #include "core/core.h"
+#include "sgp/wire.h"
 
 /* Through with all rounds, and so is n1, whose shares were absorbed; the SKETCH job is asked for. */
 static void come_to_the_end(struct desk *desk, uint32_t final_cycles)
@@ -54,6 +55,24 @@ Test(agree, it_finishes_when_its_neighbour_is_there_too_with_the_same_estimate)
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
     cr_assert(eq(u32, status_of(&desk).disagrees, 0));
     close_desk(&desk);
+}
+
+/* Parameters that have run away, though the loss was still a number when they did. */
+Test(agree, an_estimate_beyond_all_numbers_is_none_and_can_be_said)
+{
+    static const float beyond[] = {INFINITY, NAN};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        struct desk desk;
+        come_to_the_end(&desk, 0);
+        sketched(&desk, beyond[i]);
+        const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+        cr_assert_not_null(beat);
+        cr_assert(beat->message.beat.ended && beat->message.beat.empty);
+        uint8_t frame[SGP_WIRE_FRAME_MAX];
+        size_t bytes;
+        cr_assert(zero(int, sgp_wire_encode(&beat->message, frame, sizeof frame, &bytes)));
+        close_desk(&desk);
+    }
 }
 
 Test(agree, it_mixes_twice_as_long_each_time_while_they_differ)
