@@ -38,41 +38,56 @@ static bool is_overdue(const struct view_peer *peer)
     return peer->overdue;
 }
 
-/* The names of the neighbours of which this holds, each once. */
-static json_t *names_of(const struct view_actions *actions, bool (*holds)(const struct view_peer *))
+static bool disagrees(const struct view_peer *peer)
 {
-    json_t *names = json_object(), *array = json_array(), *value;
-    uint32_t count = actions->peer_count(actions->context);
-    for (uint32_t i = 0; i < count; i++) {
-        struct view_peer peer = {0};
-        actions->peer(actions->context, i, &peer);
-        if (holds(&peer))
-            (void)json_object_set_new(names, peer.name, json_null());
-    }
-    const char *name;
-    json_object_foreach(names, name, value)(void) json_array_append_new(array, json_string(name));
-    json_decref(names);
-    return array;
+    return peer->disagrees;
 }
 
-/* The neighbours that have ended with another model, each once, though it may be seen on two links. */
-static json_t *disagreeing(const struct view_actions *actions)
+static json_t *name_of(const struct view_peer *peer)
 {
-    json_t *list = json_array();
+    return json_string(peer->name);
+}
+
+static json_t *distance_of(const struct view_peer *peer)
+{
+    return json_pack("{s:s, s:f, s:f}", "peer", peer->name, "distance", peer->distance, "relative",
+        peer->distance_relative);
+}
+
+/* What status says of neighbours: of whom it holds, each once, though it may be seen on two links. */
+static const struct remark {
+    const char *field;
+    bool (*holds)(const struct view_peer *peer);
+    json_t *(*describe)(const struct view_peer *peer);
+} remarks[] = {
+    {"unheard", is_unheard, name_of},
+    {"mismatch", differs, name_of},
+    {"disagrees", disagrees, distance_of},
+    {"slow", is_slow, name_of},
+    {"overdue", is_overdue, name_of},
+};
+#define REMARKS (sizeof remarks / sizeof *remarks)
+
+static void remark_on_peers(const struct view_actions *actions, json_t *root)
+{
+    json_t *by_name[REMARKS], *entry;
+    const char *name;
+    for (size_t k = 0; k < REMARKS; k++)
+        by_name[k] = json_object();
     uint32_t count = actions->peer_count(actions->context);
     for (uint32_t i = 0; i < count; i++) {
         struct view_peer peer = {0};
-        bool told = false;
         actions->peer(actions->context, i, &peer);
-        for (size_t k = 0; k < json_array_size(list); k++)
-            told =
-                told || strcmp(json_string_value(json_object_get(json_array_get(list, k), "peer")),
-                            peer.name) == 0;
-        if (peer.disagrees && !told)
-            json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "peer", peer.name, "distance",
-                                            peer.distance, "relative", peer.distance_relative));
+        for (size_t k = 0; k < REMARKS; k++)
+            if (remarks[k].holds(&peer))
+                (void)json_object_set_new(by_name[k], peer.name, remarks[k].describe(&peer));
     }
-    return list;
+    for (size_t k = 0; k < REMARKS; k++) {
+        json_t *list = json_array();
+        json_object_foreach(by_name[k], name, entry)(void) json_array_append(list, entry);
+        (void)json_object_set_new(root, remarks[k].field, list);
+        json_decref(by_name[k]);
+    }
 }
 
 static void serve_status(struct request *request)
@@ -80,11 +95,7 @@ static void serve_status(struct request *request)
     const struct view_actions *actions = &request->control->actions;
     struct view_status status = ask_status(request->control);
     json_t *root = render_status(&status, actions->topology(actions->context));
-    (void)json_object_set_new(root, "unheard", names_of(actions, is_unheard));
-    (void)json_object_set_new(root, "mismatch", names_of(actions, differs));
-    (void)json_object_set_new(root, "disagrees", disagreeing(actions));
-    (void)json_object_set_new(root, "slow", names_of(actions, is_slow));
-    (void)json_object_set_new(root, "overdue", names_of(actions, is_overdue));
+    remark_on_peers(actions, root);
     http_answer_json(request, root);
 }
 

@@ -92,9 +92,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
 {
     struct daemon *daemon = context;
     struct sgp_peer_status peer;
-    struct sgp_node_status status;
     sgp_node_link_status(daemon->node, index, &peer);
-    sgp_node_status(daemon->node, &status);
     const struct edge *edge = &daemon->edges[index];
     const struct link *present = edges_present(edge);
     const struct sgp_topology_node *node = &daemon->prepared->topology->nodes[peer.peer];
@@ -109,7 +107,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .unheard = inspect_unheard(&peer),
         .absent_after_seconds = (double)peer.silence_bound / (double)SGP_SECOND,
         .round = peer.round,
-        .lag_rounds = status.round - peer.round,
+        .lag_rounds = sgp_node_round(daemon->node) - peer.round,
         .last_heard_seconds =
             peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, daemon_now()),
         .rtt_ms = present != NULL ? link_rtt_ms(present) : NAN,

@@ -312,14 +312,17 @@ struct sgp_node_status {
         weight_owed; /* beside it: owed to nodes that were absent; the heir settles it with them */
     double
         weight_debts; /* of weight_in_flight: inherited, or in doubt since a peer came back as another */
-    double surplus;     /* members whose mass it inherited and has not dissolved yet */
-    double unknown;     /* by which the total may be off at most: its record was outdated */
-    uint32_t disagrees; /* neighbours whose estimates differ from this node's at the end of both */
+    double surplus; /* members whose mass it inherited and has not dissolved yet */
+    double unknown; /* by which the total may be off at most: its record was outdated */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;
 };
 SGP_API void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_status);
+/* Of these `round` alone, for one who asks link by link. */
+SGP_API sgp_round sgp_node_round(const struct sgp_node *node);
+/* Links to neighbours whose estimates differ from this node's at the end of both. Looks at all. */
+SGP_API uint32_t sgp_node_disagreeing(const struct sgp_node *node);
 
 enum sgp_link_state { SGP_LINK_DOWN = 1, SGP_LINK_CONNECTING, SGP_LINK_UP };
 

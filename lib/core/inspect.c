@@ -110,11 +110,22 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
     };
-    for (uint32_t i = 0; i < node->link_count; i++)
-        status.disagrees += sgp_core_disagrees(node, &node->links[i]);
     if (!node->paused || node->leaving.wanted)
         fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
     *ret_status = status;
+}
+
+sgp_round sgp_node_round(const struct sgp_node *node)
+{
+    return node->round;
+}
+
+uint32_t sgp_node_disagreeing(const struct sgp_node *node)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->link_count; i++)
+        count += sgp_core_disagrees(node, &node->links[i]);
+    return count;
 }
 
 uint32_t sgp_node_link_count(const struct sgp_node *node)
@@ -151,10 +162,10 @@ void sgp_node_link_status(
         .shares_returned = link->shares_returned,
         .last_error = link->last_error,
         .last_reason = link->last_reason,
-        .disagrees = sgp_core_disagrees(node, link),
         .mismatch = link->mismatch || link->other_data,
     };
     ret_status->distance = sgp_core_distance(node, link, &ret_status->distance_relative);
+    ret_status->disagrees = ret_status->distance_relative > SGP_AGREED;
     sgp_node_link_account(node, index, &ret_status->last_number, &ret_status->weight_owed);
 }
 

@@ -58,7 +58,8 @@ static int judge_agreement(
         const struct sgp_node *node = sgp_sim_node(sim, i);
         struct sgp_node_status status;
         sgp_node_status(node, &status);
-        if (status.state != SGP_NODE_FINISHED || status.disagrees > 0 || !(status.weight > 0))
+        if (status.state != SGP_NODE_FINISHED || sgp_node_disagreeing(node) > 0 ||
+            !(status.weight > 0))
             continue;
         for (uint32_t k = 0; k < sgp_node_link_count(node); k++) {
             struct sgp_peer_status peer;
@@ -66,7 +67,8 @@ static int judge_agreement(
             float own[CAMPAIGN_DIMENSION], other[CAMPAIGN_DIMENSION];
             sgp_node_link_status(node, k, &peer);
             sgp_node_status(sgp_sim_node(sim, peer.peer), &theirs);
-            if (peer.state != SGP_LINK_UP || theirs.disagrees > 0 ||
+            if (peer.state != SGP_LINK_UP ||
+                sgp_node_disagreeing(sgp_sim_node(sim, peer.peer)) > 0 ||
                 theirs.state != SGP_NODE_FINISHED || !(theirs.weight > 0))
                 continue;
             sgp_sim_estimate(sim, i, own);

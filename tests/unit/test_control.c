@@ -60,6 +60,19 @@ Test(control, status_has_every_field)
     finish(f);
 }
 
+Test(control, status_looks_at_each_link_once)
+{
+    struct fixture *f = start();
+    json_t *status = get(f, "/v1/status");
+    cr_assert(eq(u32, f->fake.looks, 2));
+    const json_t *disagrees = json_object_get(status, "disagrees");
+    cr_assert(eq(sz, json_array_size(disagrees), 1), "once, not for each link");
+    expect_text(json_array_get(disagrees, 0), "peer", "n1");
+    expect_number(json_array_get(disagrees, 0), "distance", 0.5);
+    json_decref(status);
+    finish(f);
+}
+
 Test(control, peers_have_every_field)
 {
     static const char *const fields[] = {"name", "address", "direction", "state", "round",

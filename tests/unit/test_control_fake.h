@@ -48,6 +48,7 @@ struct fake {
     int order_code;
     enum sgp_node_state state;
     unsigned orders;
+    unsigned looks; /* at peers */
 };
 
 struct fixture {
@@ -102,7 +103,7 @@ static uint32_t fake_peer_count(void *context)
 
 static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
 {
-    (void)context;
+    ((struct fake *)context)->looks++;
     *peer = (struct view_peer){.name = "n1",
         .address = "127.0.0.1:7312",
         .direction = index == 0 ? SGP_OUT : SGP_IN,
@@ -112,6 +113,9 @@ static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
         .lag_rounds = 1,
         .unheard = index == 1,
         .mismatch = true,
+        .disagrees = true,
+        .distance = 0.5,
+        .distance_relative = 0.25,
         .previous_error = "connection refused",
         .slow = true,
         .absent_after_seconds = 3,
