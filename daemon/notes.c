@@ -275,8 +275,12 @@ static void log_bequest(struct daemon *daemon, const struct sgp_effect *note)
 /* How far neighbours are apart at the end, and what follows: mixing until that round, or nothing more. */
 static void log_agreement(struct daemon *daemon, const struct sgp_effect *note)
 {
+    const char *name = sgp_note_name(note->note);
+    struct edge *edge = edges_find(daemon, note->link.peer, note->link.direction);
+    if (edge != NULL && !is_due(daemon, edge, level_of(note), name))
+        return;
     sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s distance=%.6g until=%" PRId64,
-        sgp_note_name(note->note), name_of(daemon, note->link.peer), note->factor, note->round);
+        name, name_of(daemon, note->link.peer), note->factor, note->round);
 }
 
 static void log_outdated(struct daemon *daemon, const struct sgp_effect *note)

@@ -10,6 +10,7 @@
 #include "core/core.h"
 
 #include <math.h>
+#include <string.h>
 
 #define ASKS_MAX 16u       /* doublings */
 #define PATIENCE_CYCLES 64 /* of mixing at a time: from then on each time must halve the distance */
@@ -70,6 +71,12 @@ void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link)
         node->ending.asked = 0;
 }
 
+static bool says_the_same(const struct sgp_beat *a, const struct sgp_beat *b)
+{
+    return a->ended == b->ended && a->empty == b->empty &&
+           memcmp(&a->sketch, &b->sketch, sizeof a->sketch) == 0;
+}
+
 void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat)
 {
     sgp_round most = 2 * SGP_MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
@@ -83,10 +90,11 @@ void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const stru
     }
     enum sgp_direction back = link->direction == SGP_IN ? SGP_OUT : SGP_IN;
     struct sgp_core_link *other = sgp_core_find(node, link->peer, back);
+    if (!says_the_same(&link->ended, beat))
+        node->ending.judges = true;
     link->ended = *beat;
     if (other != NULL) /* it speaks of itself, not of a link */
         other->ended = *beat;
-    node->ending.judges = true;
 }
 
 /* ---- how far they are apart ---- */

@@ -94,6 +94,7 @@ class Peer:
         self.round = 0
         self.next_round = None
         self.ends = 10 ** 6
+        self.stop = None
         self.heard = None # the pulse of the other side
 
     def close(self):
@@ -106,7 +107,7 @@ class Peer:
             raise Closed() from error
 
     def send(self, kind, *fields):
-        pulse = [self.state, self.computing, self.round, self.next_round, self.ends, None]
+        pulse = [self.state, self.computing, self.round, self.next_round, self.ends, self.stop]
         self.send_bytes(frame(kind, pack(pulse + list(fields))))
 
     def chunk(self, payload, announced=None):

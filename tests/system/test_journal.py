@@ -4,6 +4,7 @@ import os
 import re
 
 import fleet
+import peer
 from fleet import FleetTest, Node
 from trio import Trio
 
@@ -82,6 +83,18 @@ class Lines(Trio):
             self.node.log().count("event=refused peer=n2 direction=in") + sum(
                 map(int, re.findall(r"event=link_lines peer=n2 direction=in dropped=(\d+)", self.node.log())))))
         self.assert_goes_on()
+
+    def test_a_neighbour_that_ends_with_ever_other_models_is_told_of_so_often(self):
+        n2 = self.retire()
+        n2.stop = self.node.status()["round"] + 20
+        n2.send(peer.BEAT, 0, True, False, *[1.0] * 16)
+        self.fleet_.wait_log(0, "event=disagrees peer=n2")
+        self.fleet_.wait_state("finished", [0, 1])
+        for k in range(60):
+            n2.send(peer.BEAT, 0, True, False, *[float(2 + k)] * 16)
+        self.fleet_.wait_log(0, "event=link_lines peer=n2 direction=in dropped=")
+        self.assertLess(self.node.log().count("event=disagrees peer=n2"), 40)
+        self.assert_alive(self.fleet_, [0, 1])
 
 
 if __name__ == "__main__":

@@ -126,6 +126,47 @@ Test(agree, mixing_is_bounded_and_then_it_says_with_whom_it_disagrees)
     close_desk(&desk);
 }
 
+/* It may not mix on, and its neighbour says the same twice a second. */
+Test(agree, what_is_said_again_is_not_judged_again)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    sketched(&desk, 2);
+    say_end(&desk, SGP_NODE_FINISHED, 2.5f, 0);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    say_end(&desk, SGP_NODE_FINISHED, 2.5f, 0);
+    cr_assert_null(find_note(&desk, SGP_NOTE_DISAGREES));
+    say_end(&desk, SGP_NODE_FINISHED, 3, 0);
+    cr_assert_null(find_note(&desk, SGP_NOTE_DISAGREES), "it speaks of itself, not of a link");
+    say_end(&desk, SGP_NODE_FINISHED, 2, 0);
+    cr_assert(eq(u32, sgp_node_disagreeing(desk.node), 0));
+    close_desk(&desk);
+}
+
+/* Nobody gives to it, so its sketch stays as it is: at the end of each mixing it compares again. */
+Test(agree, mixing_that_changes_nothing_comes_to_an_end)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 1);
+    struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
+    pulse.stop = 0;
+    pulse.state = SGP_NODE_PAUSED;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    struct sgp_message far = {
+        .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(3)}};
+    say(&desk, 1, SGP_IN, far);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    for (int i = 0; i < 1000 && find(&desk, SGP_EFFECT_SKETCH) == NULL; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    sketched(&desk, 2);
+    for (int i = 0; i < 1000 && status_of(&desk).state != SGP_NODE_FINISHED; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(i64, status_of(&desk).last_round, 1 + 1 + 2 + 4 + 8 + 16 + 32));
+    close_desk(&desk);
+}
+
 /* Each half of a fleet that was cut has ended by itself. */
 Test(agree, one_that_has_finished_mixes_again_with_a_half_that_comes_back)
 {
