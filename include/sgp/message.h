@@ -134,7 +134,9 @@ struct sgp_credit {
 };
 
 struct sgp_share {
-    uint64_t number; /* 1, 2, ... within (source lineage, target) */
+    uint64_t
+        number; /* 1, 2, ... within (source lineage, target); 2^62 at most, and no more than 2^40
+                        beyond the last that was accepted */
     sgp_round round;
     double fraction; /* of the source's mass; 0 = an empty share, only so that nobody waits */
     double weight;   /* fraction * source's w: enters the target's w exactly */
@@ -187,7 +189,7 @@ struct sgp_inquire {
 /* To INQUIRE; and to BEQUEATH: whether there was room, and how many have come on this connection. */
 struct sgp_answer {
     bool known;       /* false: somebody else may know */
-    uint64_t lineage; /* of the answerer, if it bears the target's name; else 0 */
+    uint64_t lineage; /* of the target as it was asked about, if that is the answerer; else 0 */
     uint64_t number;  /* the last that was accepted */
 };
 

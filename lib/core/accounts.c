@@ -200,8 +200,9 @@ bool sgp_node_answer(
 {
     const char *name = node->config.topology->nodes[node->config.self].name;
     bool self = strcmp(name, question->target) == 0, open = false;
-    *ret_answer = (struct sgp_answer){.lineage = self ? node->config.lineage : 0};
+    *ret_answer = (struct sgp_answer){.known = false};
     if (self && question->target_lineage == node->config.lineage) {
+        ret_answer->lineage = node->config.lineage; /* which strangers need not learn */
         ret_answer->known = sgp_node_accepted(node, question->source, question->source_lineage,
             question->number, &open, &ret_answer->number);
         return !open;

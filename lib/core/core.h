@@ -430,6 +430,8 @@ void sgp_core_credit(
 void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack);
 /* outdated.c */
 #define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
+/* The number after the last accepted, and so many that came home: one a millisecond for 34 years. */
+#define SGP_NUMBER_GAP_MAX ((uint64_t)1 << 40)
 /* The source greets. */
 void sgp_core_know_source(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);

@@ -146,6 +146,13 @@ static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share
     return amount && (beside || share->bequest <= 0);
 }
 
+/* A source counts what it gives on this link, also what came home again. */
+static bool number_is_sound(const struct sgp_core_link *link, uint64_t number)
+{
+    return number > link->accepted && number <= SGP_NUMBER_MAX &&
+           number - link->accepted <= SGP_NUMBER_GAP_MAX;
+}
+
 static bool share_is_sound(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -157,7 +164,7 @@ static bool share_is_sound(
     bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
                  share->slice.first <= node->config.parameters - share->slice.count &&
                  share->payload_bytes == (empty ? 0 : 4 * share->slice.count);
-    return amount && slice && share->number > link->accepted && share->round >= 0 &&
+    return amount && slice && number_is_sound(link, share->number) && share->round >= 0 &&
            share->round <= link->pulse.round;
 }
 

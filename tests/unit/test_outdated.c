@@ -181,3 +181,33 @@ Test(outdated, a_target_cannot_have_accepted_what_was_not_given_on_a_link_that_g
     cr_assert(eq(dbl, status_of(&desk).unknown, 0));
     close_desk(&desk);
 }
+
+/* A stranger gives in n1's name: numbers that n1 never comes to would shut it out for good. */
+Test(outdated, a_number_far_beyond_what_was_accepted_is_out_of_range)
+{
+    static const struct {
+        uint64_t number;
+        bool sound;
+    } cases[] = {
+        {UINT64_MAX, false},
+        {(uint64_t)1 << 63, false},
+        {((uint64_t)1 << 62) + 1, false},
+        {1 + ((uint64_t)1 << 40) + 1, false},
+        {1 + ((uint64_t)1 << 40), true}, /* so many came home one after the other */
+        {2, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        open_pair(&desk);
+        give_first(&desk);
+        say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+        deliver(&desk, 1, 0);
+        post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED});
+        say(&desk, 1, SGP_IN, share_of(cases[i].number, 1, 2));
+        const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+        cr_assert(eq(int, end == NULL, cases[i].sound), "%zu", i);
+        if (end != NULL)
+            cr_assert(eq(int, end->reason, SGP_REASON_RANGE), "%zu", i);
+        close_desk(&desk);
+    }
+}
