@@ -43,7 +43,8 @@ struct sgp_owed {
     bool sent;       /* on the present connection */
     bool told;       /* on any: it may have been accepted */
     bool publishing; /* its snapshot is still being made */
-    sgp_time since;  /* it was given */
+    sgp_time since;  /* it was sent, */
+    sgp_time spent;  /* and so long it was under way on connections before */
     bool lost;       /* of a former process: it is not sent again, only settled or taken back */
     uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
     struct sgp_share share;
@@ -101,7 +102,9 @@ struct sgp_core_link {
     sgp_time pace_since;
     sgp_time round_since; /* the peer's round and state have been the same */
     sgp_time longest_round;
-    bool overdue; /* it has been in its round for longer than this node waits */
+    sgp_round furthest;      /* round of the peer that led to what it is waited for, */
+    sgp_time furthest_since; /* and since when */
+    bool overdue;            /* that is longer ago than this node waits */
 
     bool barren; /* IN: its estimate was refused */
     bool asks;   /* OUT: the peer wants our estimate */

@@ -217,7 +217,6 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
     gift->link->owed = (struct sgp_owed){
         .exists = true,
         .publishing = slot != SGP_SLOT_NONE,
-        .since = node->now,
         .slot = slot,
         .share =
             {

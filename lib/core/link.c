@@ -278,6 +278,8 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->state = SGP_LINK_DOWN;
     link->since = node->now;
     link->credit = SGP_ROUND_NONE;
+    if (link->owed.sent)
+        link->owed.spent += node->now - link->owed.since;
     link->owed.sent = false;
     link->ended_told = false;
     link->declined = false;

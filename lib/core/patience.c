@@ -3,10 +3,10 @@
  * Silence is judged elsewhere (link.c). Here are those that speak and do not get on: a payload of which
  * a few bytes come now and then, or which is never acknowledged, and a round that never ends. A payload
  * has a least rate, whatever its size, and whoever fell below it, as source or as target, is not waited for
- * until a payload has come whole. How long a
- * round may take nobody can know; one that takes far longer than the neighbour's own longest is said, and
- * whoever configures a bound does not wait beyond it until the next round. Not to be waited for is all
- * that happens: the link stays, mass goes over it both ways as it can, and none is made or lost. */
+ * until a payload has come whole. How long a round may take nobody can know; one that takes far longer
+ * than the neighbour's own longest is said, and whoever configures a bound does not wait beyond it until
+ * the next round that leads to what is waited for. Not to be waited for is all that happens: the link
+ * stays, mass goes over it both ways as it can, and none is made or lost. */
 #include "core/core.h"
 
 #define SGP_SLOW_FACTOR 8 /* times its own longest round */
@@ -51,14 +51,15 @@ void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link
     note->link.direction = link->direction;
 }
 
-/* At that rate the whole of what is owed has come to its target, who acknowledges it at once. */
+/* At that rate the whole of what is owed has come to its target, who acknowledges it at once. One that is
+ * not there is absent, and no judge is needed; but whoever comes and goes has no more time in all. */
 sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed;
-    if (!owed->exists || owed->lost || link->trickles)
+    if (!owed->exists || !owed->sent || link->state != SGP_LINK_UP || link->trickles)
         return SGP_TIME_NEVER;
     sgp_time seconds = (sgp_time)(owed->share.payload_bytes / SGP_PAYLOAD_LEAST);
-    return owed->since + SGP_SILENCE_MAX_NS + seconds * SGP_SECOND;
+    return owed->since - owed->spent + SGP_SILENCE_MAX_NS + seconds * SGP_SECOND;
 }
 
 /* ---- rounds ---- */
@@ -68,11 +69,43 @@ static bool takes_rounds(enum sgp_node_state state)
     return state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
 }
 
+/* Whether the peer has passed the round of what this node waits for, and has not given it: a share that it
+ * promised, or a credit. Further rounds lead nowhere then. */
+static bool withholds(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
+{
+    if (sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING)
+        return false;
+    if (link->direction == SGP_IN)
+        return pulse->next_round != SGP_ROUND_NONE && pulse->round > pulse->next_round;
+    bool given = link->credit != SGP_ROUND_NONE || link->owed.exists;
+    return link->announced != SGP_ROUND_NONE && pulse->round > link->announced && !given;
+}
+
+/* Whether a pulse is progress, and no mere other word: the peer comes, round by round, to where it is waited
+ * for. One that is not waited for yet begins, and one that is further behind than chance makes it takes
+ * the others' round, and does not count up to it. */
+static bool gets_on(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
+{
+    const struct sgp_pulse *last = &link->pulse;
+    bool begins = !sgp_core_peer_active(link) ||
+                  (last->state == SGP_NODE_JOINING && pulse->state != SGP_NODE_JOINING);
+    bool near =
+        sgp_core_at_own_pace(node) || pulse->round + sgp_core_far_ahead(node) >= node->round;
+    return begins || (pulse->round > link->furthest && near && !withholds(node, link, pulse));
+}
+
 /* A pulse comes after link->pulse. What is not a round of training says nothing of how long these take. */
 void sgp_core_round_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     const struct sgp_pulse *last = &link->pulse;
+    if (gets_on(node, link, pulse)) {
+        link->furthest = pulse->round;
+        link->furthest_since = node->now;
+        link->overdue = false;
+    }
     if (pulse->round == last->round && pulse->state == last->state)
         return;
     if (pulse->round > last->round && last->state == SGP_NODE_TRAINING) {
@@ -80,7 +113,6 @@ void sgp_core_round_hear(
         link->longest_round = each > link->longest_round ? each : link->longest_round;
     }
     link->round_since = node->now;
-    link->overdue = false;
 }
 
 bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -98,7 +130,7 @@ sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_
     bool judged = node->config.patience > 0 && !link->overdue && link->state == SGP_LINK_UP &&
                   sgp_core_peer_active(link) && takes_rounds(sgp_core_state(node));
     sgp_time patience = node->config.patience * (link->pulse.computing ? 1 : 2);
-    return judged ? link->round_since + patience : SGP_TIME_NEVER;
+    return judged ? link->furthest_since + patience : SGP_TIME_NEVER;
 }
 
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)

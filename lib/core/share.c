@@ -239,7 +239,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         return;
     }
     link->filling = false;
-    link->trickles = false;
+    link->trickles = link->trickles && link->incoming.payload_bytes == 0;
     node->thin = 2 * (node->now - link->filling_since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->receives[link->slot];
     enum sgp_reason reason = judge(node, link->peer, &link->incoming, code);
@@ -343,6 +343,7 @@ void sgp_core_send_owed(struct sgp_node *node)
         if (!ready || (bequest && !sgp_core_has_handed(node, link)))
             continue;
         link->owed.sent = link->owed.told = true;
+        link->owed.since = node->now;
         node->leaving.sent = node->leaving.sent || bequest;
         link->credit = SGP_ROUND_NONE;
         struct sgp_message *message = sgp_core_send(node, link, SGP_SHARE);
