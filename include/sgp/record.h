@@ -23,7 +23,7 @@ struct sgp_record_link { /* one directed edge, in or out */
     uint64_t lineage;    /* of the peer; 0: never greeted */
     uint64_t number;     /* OUT: of the last share given; IN: of the last accepted, of `lineage` */
     uint64_t acknowledged;   /* OUT: of the last share that the peer says it accepted; or 0 */
-    uint64_t former_lineage; /* IN: of the process of the source before; 0: none */
+    uint64_t former_lineage; /* IN: of the last other that brought weight; 0: none */
     uint64_t former_number;  /* IN: of the last accepted of that */
     bool owes;               /* OUT: the share of that number is not acknowledged */
     sgp_round owed_round;

@@ -130,9 +130,10 @@ struct sgp_core_link {
         [2]; /* the connection on which an heir was told of this link, and of its former lineage */
 
     /* IN */
-    sgp_round promise;                        /* frozen while a payload is under way */
-    uint64_t accepted;                        /* number of the last accepted share of `lineage` */
-    uint64_t former_lineage, former_accepted; /* the same of the source's process before */
+    sgp_round promise; /* frozen while a payload is under way */
+    uint64_t accepted; /* number of the last accepted share of `lineage` */
+    bool brought;      /* any of these had weight; true if that is not known */
+    uint64_t former_lineage, former_accepted; /* the same of the last other one that brought any */
     uint32_t slot;                            /* granted, or being filled; NONE if neither */
     bool filling; /* `incoming` was announced and its payload is under way */
     sgp_time filling_since;

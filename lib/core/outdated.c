@@ -1,7 +1,7 @@
 /* What the two ends of a link remember of each other, and where one of them remembers less.
  *
  * A source that greets under another lineage has forgotten its past, or somebody greets in its name. What was
- * accepted from the former lineage is kept until another one has taken its place for good: only that
+ * accepted from the former lineage is kept until another one has brought weight and gone too: only that
  * tells, should it greet again, what has come from it and what has not.
  *
  * A target that has accepted more than this node's record says was given, or a source that knows of more
@@ -22,16 +22,18 @@ static void find_outdated(struct sgp_node *node, struct sgp_core_link *link)
     note->factor = node->unknown;
 }
 
+/* A lineage that has brought no weight is not worth another's place: what was accepted from it may be
+ * accepted again. Whoever does bring some in a neighbour's name needs no share of another to come twice. */
 static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
 {
     uint64_t present = link->lineage, accepted = link->accepted;
-    bool returns = link->former_lineage == lineage;
+    bool brought = link->brought, returns = link->former_lineage == lineage;
     link->lineage = lineage;
     link->accepted = returns ? link->former_accepted : 0;
-    if (accepted > 0 ||
-        returns) { /* a lineage of which nothing came is not worth another's place */
-        link->former_lineage = accepted > 0 ? present : 0;
-        link->former_accepted = accepted;
+    link->brought = returns;
+    if (brought || returns) {
+        link->former_lineage = brought ? present : 0;
+        link->former_accepted = brought ? accepted : 0;
     }
     node->unrecorded = true;
 }

@@ -122,6 +122,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
     if (!from->out) {
         link->accepted = from->number;
+        link->brought = from->number > 0;
         link->former_lineage = from->former_lineage;
         link->former_accepted = from->former_number;
         return;

@@ -252,6 +252,7 @@ void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int cod
         receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         link->slot = SGP_SLOT_NONE;
         link->accepted = link->incoming.number;
+        link->brought = link->brought || link->incoming.weight > 0;
         node->unrecorded = true;
         link->shares_received++;
         if (link->incoming.asks)

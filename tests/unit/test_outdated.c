@@ -32,6 +32,27 @@ Test(outdated, a_greeting_under_another_lineage_does_not_make_it_forget)
     close_desk(&desk);
 }
 
+/* ... even if one of them gives, as long as it gives nothing. */
+Test(outdated, empty_shares_under_another_lineage_do_not_make_it_forget)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED});
+    say_hello(&desk, 500);
+    struct sgp_message empty = share_of(1, 1, 1);
+    empty.share.fraction = empty.share.weight = 0;
+    empty.share.payload_bytes = 0;
+    say(&desk, 1, SGP_IN, empty);
+    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_NONE));
+    say_hello(&desk, 501);
+    say_hello(&desk, 88);
+    cr_assert(eq(u64, told_accepted(&desk), 1), "its share has come already");
+    close_desk(&desk);
+}
+
 Test(outdated, a_lineage_that_was_left_counts_again_after_a_restart)
 {
     struct sgp_record_link links[2] = {{.peer = 1, .out = true, .lineage = 99, .number = 3},
