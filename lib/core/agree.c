@@ -71,6 +71,13 @@ void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link)
         node->ending.asked = 0;
 }
 
+/* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
+ * more mixing, and mix for longer, than this one would, and is no liar. */
+sgp_round sgp_core_mixing_end(const struct sgp_node *node)
+{
+    return node->ends + 2 * SGP_MIXING_CYCLES_MAX * node->config.topology->rounds_per_cycle;
+}
+
 static bool says_the_same(const struct sgp_beat *a, const struct sgp_beat *b)
 {
     return a->ended == b->ended && a->empty == b->empty &&
@@ -79,13 +86,13 @@ static bool says_the_same(const struct sgp_beat *a, const struct sgp_beat *b)
 
 void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat)
 {
-    sgp_round most = 2 * SGP_MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
-    if (beat->mixes < 0 || beat->mixes > link->pulse.ends + most) {
+    if (beat->mixes < 0 || beat->mixes > link->pulse.ends + SGP_MIXING_ROUNDS_MAX) {
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
         return;
     }
-    if (beat->mixes > node->ending.mixes) {
-        node->ending.mixes = beat->mixes;
+    sgp_round most = sgp_core_mixing_end(node), mixes = beat->mixes < most ? beat->mixes : most;
+    if (mixes > node->ending.mixes) {
+        node->ending.mixes = mixes;
         node->unrecorded = true;
     }
     enum sgp_direction back = link->direction == SGP_IN ? SGP_OUT : SGP_IN;

@@ -545,6 +545,10 @@ double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate
 
 /* agree.c */
 #define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that anybody knows of */
+/* Whatever the file: of the longest cycle, after final_cycles as many again. */
+#define SGP_MIXING_ROUNDS_MAX                                                                      \
+    ((sgp_round)2 * SGP_MIXING_CYCLES_MAX * SGP_PHASES_MAX * SGP_PHASE_ROUNDS_MAX)
+sgp_round sgp_core_mixing_end(const struct sgp_node *node); /* by its own file; not beyond that */
 bool sgp_core_agrees(struct sgp_node *node); /* at its last round; true: it may finish, or has */
 bool sgp_core_says_ended(const struct sgp_node *node);
 void sgp_core_spoil_sketch(struct sgp_node *node); /* a job changes the estimate */

@@ -107,12 +107,10 @@ static bool ends_are_credible(const struct sgp_node *node, const struct sgp_puls
     return pulse->ends / ENDS_FACTOR <= own;
 }
 
-static bool pulse_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
+static bool pulse_is_sound(const struct sgp_pulse *pulse)
 {
-    sgp_round mixing =
-        2 * SGP_MIXING_CYCLES_MAX * (sgp_round)node->config.topology->rounds_per_cycle;
     return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
-           pulse->round <= pulse->ends + mixing && pulse->stop >= SGP_ROUND_NONE &&
+           pulse->round <= pulse->ends + SGP_MIXING_ROUNDS_MAX && pulse->stop >= SGP_ROUND_NONE &&
            pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
 }
 
@@ -137,7 +135,7 @@ static void believe(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
-    if (pulse != NULL && !pulse_is_sound(node, pulse)) {
+    if (pulse != NULL && !pulse_is_sound(pulse)) {
         sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
         return;
     }
@@ -455,7 +453,7 @@ enum sgp_reason sgp_core_judge(
     const char *name = node->config.topology->nodes[node->config.self].name;
     if (strcmp(hello->target, name) != 0)
         return SGP_REASON_UNKNOWN;
-    if (!pulse_is_sound(node, pulse))
+    if (!pulse_is_sound(pulse))
         return SGP_REASON_RANGE;
     if (!ends_are_credible(node, pulse))
         return SGP_REASON_ROUNDS;

@@ -182,10 +182,13 @@ bool sgp_core_living(const struct sgp_core_link *link)
  * are worth keeping in step for a cycle; then a neighbour's are better. */
 void sgp_core_resume(struct sgp_node *node)
 {
-    sgp_round furthest = node->round;
-    for (uint32_t i = 0; i < node->link_count; i++)
-        if (sgp_core_living(&node->links[i]) && node->links[i].pulse.round > furthest)
-            furthest = node->links[i].pulse.round;
+    sgp_round furthest = node->round, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        if (sgp_core_living(link) && round > furthest)
+            furthest = round;
+    }
     node->restored = false;
     node->unrecorded = true;
     if (furthest == node->round)

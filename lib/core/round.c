@@ -25,15 +25,17 @@ sgp_round sgp_core_far_ahead(const struct sgp_node *node)
 }
 
 /* The greatest round of those present, at least `furthest`; that of one who has finished counts: who
- * comes back after the end finds it there. */
+ * comes back after the end finds it there. Nobody takes this node beyond all mixing. */
 static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 {
+    sgp_round most = sgp_core_mixing_end(node);
     for (uint32_t i = 0; i < node->link_count; i++) {
         const struct sgp_core_link *link = &node->links[i];
         bool present = link->state == SGP_LINK_UP &&
                        (sgp_core_peer_active(link) || link->pulse.state == SGP_NODE_FINISHED);
-        if (present && link->pulse.round > furthest)
-            furthest = link->pulse.round;
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        if (present && round > furthest)
+            furthest = round;
     }
     return furthest;
 }

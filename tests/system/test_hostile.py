@@ -194,7 +194,7 @@ class Impostors(Trio):
         self.assert_goes_on()
 
     def test_a_greeting_with_a_pulse_that_cannot_be_cuts_no_live_link(self):
-        for ends, round_, reason in ((1 << 47, 0, 20), (10 ** 6, 1 << 40, 3)):
+        for ends, round_, reason in ((1 << 47, 0, 20), (10 ** 6, 1 << 47, 3)):
             stranger = self.connect()
             stranger.ends, stranger.round = ends, round_
             stranger.hello("n1", "n0", self.parameters, self.fingerprint)

@@ -194,7 +194,7 @@ class Source(Trio):
 
     def test_a_pulse_that_cannot_be(self):
         for name, value, text in (("ends", 1 << 47, REASONS[20]),
-                                  ("round", 1 << 40, REASONS[3]), # beyond its own end
+                                  ("round", 1 << 47, REASONS[3]), # beyond its own end
                                   ("state", 9, "beat frame: field 'state' is of another type or out of "
                                    "range"),
                                   ("round", 1 << 49, "beat frame: field 'round' is of another type or "

@@ -216,18 +216,40 @@ Test(agree, a_share_that_comes_late_takes_back_what_was_said)
     close_desk(&desk);
 }
 
-/* A hostile neighbour asks for mixing without end: that ends the connection. */
-Test(agree, a_last_round_beyond_all_mixing_is_out_of_range)
+/* A hostile neighbour asks for mixing without end, and an honest one whose file has a longer cycle for more
+ * than this node's file allows: it gets as much as that. */
+Test(agree, a_last_round_beyond_all_mixing_is_cut_and_not_refused)
 {
     struct desk desk;
     open_pair(&desk);
-    say(&desk, 1, SGP_IN,
-        (struct sgp_message){
-            .type = SGP_BEAT, .pulse = pulse_at(0, 0), .beat = {.mixes = 100 + 2001}});
-    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
-    cr_assert_not_null(end);
-    cr_assert(eq(int, end->reason, SGP_REASON_RANGE));
-    cr_assert(eq(i64, status_of(&desk).last_round, 102));
+    struct sgp_message beat = {
+        .type = SGP_BEAT, .pulse = pulse_at(0, 0), .beat = {.mixes = 100 + 8000}};
+    say(&desk, 1, SGP_IN, beat);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    cr_assert(eq(i64, status_of(&desk).last_round, 100 + 2000));
+    beat.pulse = pulse_at(100 + 7000, 100 + 7000);
+    beat.pulse.state = SGP_NODE_SETTLING;
+    say(&desk, 1, SGP_IN, beat);
+    cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
+    cr_assert(eq(i64, status_of(&desk).last_round, 100 + 2000));
+    close_desk(&desk);
+}
+
+/* It goes to where the fleet is, and not beyond where its own mixing may end. */
+Test(agree, no_neighbour_takes_it_beyond_all_mixing)
+{
+    struct desk desk;
+    open_pair(&desk);
+    struct sgp_pulse pulse = pulse_at(100 + 8000, 100 + 8000);
+    pulse.state = SGP_NODE_SETTLING;
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    for (int i = 0; i < 10 && status_of(&desk).jumps == 0; i++)
+        post_type(&desk, find(&desk, SGP_EFFECT_PUBLISH) ? SGP_EVENT_PUBLISHED : SGP_EVENT_TICK);
+    cr_assert(eq(u64, status_of(&desk).jumps, 1));
+    cr_assert(eq(i64, status_of(&desk).round, 100 + 2000));
     close_desk(&desk);
 }
 

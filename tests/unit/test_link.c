@@ -113,7 +113,7 @@ Test(link, a_greeting_with_any_fault_touches_no_connection_that_stands)
         if (fault >= 2 && fault < 6)
             *fields[fault - 2] ^= 1;
         hello.pulse.ends = fault == 6 ? (sgp_round)1 << 47 : hello.pulse.ends;
-        hello.pulse.round = fault == 7 ? (sgp_round)1 << 40 : hello.pulse.round;
+        hello.pulse.round = fault == 7 ? (sgp_round)1 << 47 : hello.pulse.round;
         come_up(&desk, 1, SGP_IN);
         cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
         say(&desk, 1, SGP_IN, hello);
