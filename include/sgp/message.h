@@ -169,6 +169,7 @@ enum sgp_bequeath_kind {
     SGP_BEQUEATH_ACCEPTED = 1, /* target accepted nothing of source beyond `number` */
     SGP_BEQUEATH_DEBT, /* source may or may not have given `weight` to target in share `number` */
     SGP_BEQUEATH_TOLD, /* `weight` members of whom the leaver was told, and whose mass never came */
+    SGP_BEQUEATH_UNKNOWN, /* by `weight` the total may be off: the leaver had an outdated record */
 };
 
 struct sgp_bequeath {

@@ -228,7 +228,7 @@ static bool is_sound(const struct sgp_bequeath *bequeath)
 {
     bool lineages = bequeath->source_lineage != 0 && bequeath->target_lineage != 0;
     bool weight = isfinite(bequeath->weight) && bequeath->weight >= 0;
-    if (bequeath->kind == SGP_BEQUEATH_TOLD)
+    if (bequeath->kind == SGP_BEQUEATH_TOLD || bequeath->kind == SGP_BEQUEATH_UNKNOWN)
         return weight && bequeath->weight <= SGP_NODES_MAX;
     return lineages &&
            (bequeath->kind == SGP_BEQUEATH_ACCEPTED ||
@@ -264,10 +264,10 @@ void sgp_core_stage(
     }
     struct sgp_core_account *entry = may_stage(node, link) ? add(node, link->peer) : NULL;
     if (entry != NULL) {
-        bool told = bequeath->kind == SGP_BEQUEATH_TOLD;
         bool debt = bequeath->kind == SGP_BEQUEATH_DEBT;
         link->staged++;
-        entry->told = told ? bequeath->weight : 0;
+        entry->told = bequeath->kind == SGP_BEQUEATH_TOLD ? bequeath->weight : 0;
+        entry->unknown = bequeath->kind == SGP_BEQUEATH_UNKNOWN ? bequeath->weight : 0;
         entry->account = (struct sgp_account){
             .kind = debt ? SGP_ACCOUNT_DEBT : SGP_ACCOUNT_ACCEPTED,
             .source_lineage = bequeath->source_lineage,
@@ -300,8 +300,9 @@ void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
         struct sgp_core_account *entry = &node->accounts[i];
         if (entry->stager != link->peer)
             continue;
-        if (entry->told > 0) {
+        if (entry->told > 0 || entry->unknown > 0) {
             node->surplus = fmin(node->surplus + entry->told, (double)SGP_NODES_MAX - 1);
+            node->unknown = fmin(node->unknown + entry->unknown, (double)SGP_NODES_MAX);
             sgp_core_drop_account(node, i);
             continue;
         }
@@ -353,15 +354,18 @@ static bool take_link(const struct sgp_node *node, const struct sgp_core_link *l
     return !former && link->lineage != 0 && sgp_core_is_pledged(node, link);
 }
 
-static bool take_uncovered(const struct sgp_node *node, struct sgp_bequeath *ret_item)
+/* What is no account: members whose mass never came, or how much is not known. */
+static bool take_rest(
+    const struct sgp_node *node, enum sgp_bequeath_kind kind, struct sgp_bequeath *ret_item)
 {
+    bool told = kind == SGP_BEQUEATH_TOLD;
     const char *name = node->config.topology->nodes[node->config.self].name;
-    *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_TOLD,
+    *ret_item = (struct sgp_bequeath){.kind = kind,
         .source = name,
         .target = name,
         .source_lineage = node->config.lineage,
         .target_lineage = node->config.lineage,
-        .weight = node->surplus - node->covered};
+        .weight = told ? node->surplus - node->covered : node->unknown};
     return ret_item->weight > 0;
 }
 
@@ -383,8 +387,13 @@ static uint64_t *next_item(
         if (*mark != connection && take_link(node, link, i % 2 == 1, ret_item))
             return mark;
     }
-    uint64_t *mark = &node->leaving.told_on;
-    return *mark != connection && take_uncovered(node, ret_item) ? mark : NULL;
+    static const enum sgp_bequeath_kind rest[] = {SGP_BEQUEATH_TOLD, SGP_BEQUEATH_UNKNOWN};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t *mark = &node->leaving.told_on[i];
+        if (*mark != connection && take_rest(node, rest[i], ret_item))
+            return mark;
+    }
+    return NULL;
 }
 
 bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir)

@@ -159,7 +159,8 @@ struct sgp_gift {
 struct sgp_core_account {
     struct sgp_account account;
     uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
-    double told;     /* staged alone: members, and no account */
+    double told;     /* staged alone: members, and no account; */
+    double unknown;  /* the same: by how much the total may be off */
     uint32_t
         slot; /* of the share's snapshot, or SGP_SLOT_NONE: it would come home by weight alone */
     double fraction;
@@ -223,10 +224,11 @@ struct sgp_leaving {
     sgp_round round;       /* of the bequest */
     double weight;         /* that was handed over */
     double owed;           /* and, beside it, what absent ones were owed */
-    uint64_t told_on;      /* the connection on which an heir was told of what is not covered */
-    sgp_time since;        /* it drains */
-    sgp_time until;        /* what comes is answered till then at least */
-    sgp_time patience;     /* once it has left: payloads under way are waited for till then */
+    uint64_t
+        told_on[2]; /* the connection on which an heir was told of what is not covered, not known */
+    sgp_time since; /* it drains */
+    sgp_time until; /* what comes is answered till then at least */
+    sgp_time patience; /* once it has left: payloads under way are waited for till then */
 };
 
 /* The end of this node's rounds. */

@@ -146,7 +146,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed.share.weight;
     node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
-    node->surplus = node->covered = 0; /* it went with the bequest, as did all that follows */
+    node->surplus = node->covered = node->unknown =
+        0; /* it went with the bequest, as did all that follows */
     while (node->account_count > 0)
         sgp_core_drop_account(node, node->account_count - 1);
     for (uint32_t i = 0; i < node->out_count; i++) {

@@ -163,7 +163,7 @@ static const struct sgp_field bequeath_fields[] = {
         .kind = SGP_FIELD_U32,
         PLACE(bequeath.kind),
         .least = SGP_BEQUEATH_ACCEPTED,
-        .most = SGP_BEQUEATH_TOLD,
+        .most = SGP_BEQUEATH_UNKNOWN,
     },
     TEXT("source", bequeath.source, source, 1),
     U64("source_lineage", bequeath.source_lineage, 1, UINT64_MAX),

@@ -143,6 +143,62 @@ Test(gather, what_was_never_covered_is_not_bequeathed)
     close_desk(&desk);
 }
 
+/* What it cannot know, its heir can not either. */
+Test(gather, what_is_not_known_is_told_to_the_heir)
+{
+    struct desk desk;
+    struct sgp_record record;
+    open_three(&desk);
+    record_of(&desk, &record);
+    record.unknown = 3;
+    struct sgp_node_config config = config_of(desk.topology);
+    config.record = &record;
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(&config, &again)));
+    sgp_node_destroy(desk.node);
+    desk.node = again;
+    post_type(&desk, SGP_EVENT_START);
+    for (uint32_t i = 1; i < 3; i++) {
+        greet_out(&desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
+        greet_in(&desk, i, pulse_at(0, 0), 80 + i);
+    }
+    post_type(&desk, SGP_EVENT_PAUSE);
+    post_type(&desk, SGP_EVENT_LEAVE);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_DRAINING));
+    grant(&desk, 1, 0);
+    const struct sgp_effect *told = NULL;
+    for (uint32_t i = 0; i < desk.effects.count; i++)
+        if (desk.items[i].message.bequeath.kind == SGP_BEQUEATH_UNKNOWN)
+            told = &desk.items[i];
+    cr_assert_not_null(told);
+    cr_assert(eq(dbl, told->message.bequeath.weight, 3));
+    close_desk(&desk);
+}
+
+Test(gather, an_heir_tells_what_its_leaver_did_not_know)
+{
+    struct desk desk;
+    open_three(&desk);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_BEQUEATH,
+            .pulse = pulse_at(0, 0),
+            .bequeath = {.kind = SGP_BEQUEATH_UNKNOWN,
+                .source = "n1",
+                .target = "n1",
+                .source_lineage = 81,
+                .target_lineage = 81,
+                .weight = 3}});
+    cr_assert(eq(dbl, status_of(&desk).unknown, 0), "the bequest may go to another yet");
+    struct sgp_message message = share_of(1, 0, SGP_ROUND_NONE);
+    message.share.fraction = message.share.bequest = 1;
+    message.share.weight = 1;
+    say(&desk, 1, SGP_IN, message);
+    deliver(&desk, 1, 0);
+    cr_assert(eq(dbl, status_of(&desk).unknown, 3));
+    close_desk(&desk);
+}
+
 /* Its process is killed meanwhile: the next one joins, and goes on gathering. */
 Test(gather, a_leaver_that_is_killed_gathers_on)
 {
