@@ -266,10 +266,10 @@ SGP_API int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_nod
 SGP_API void sgp_reload_cancel(struct sgp_reload *reload); /* NULL is fine */
 
 /* Do it, and end `reload`. The effects speak of peers by their FORMER indices: a peer that the new file
- * does not name is hung up on, what it is owed taken back, what it gave absorbed; one with another
- * address is hung up on. Dials under way are void: the performer forgets them, and peers are dialled
- * anew. Whatever else the performer keeps by peer or by link it carries over to the new indices when
- * the effects are performed, and posts a TICK. */
+ * does not name is hung up on, what it is owed taken back (or a debt, if an heir may have it already),
+ * what it gave absorbed; one with another address is hung up on. Dials under way are void: the performer
+ * forgets them, and peers are dialled anew. Whatever else the performer keeps by peer or by link it
+ * carries over to the new indices when the effects are performed, and posts a TICK. */
 SGP_API void sgp_node_reload(
     struct sgp_node *node, sgp_time now, struct sgp_reload *reload, struct sgp_effects *effects);
 
