@@ -188,10 +188,10 @@ enum sgp_note {
     SGP_NOTE_DISPUTED, /* peer: it came back as another, and may have accepted the share that it was
                            owed before: others are asked. A second time, with slot and factor: its
                            snapshot was let go of, and its fraction; message.inquire: which share */
-    SGP_NOTE_OUTDATED, /* peer: it has accepted more than the record of this node says was given; factor:
-                          by so much may the total be off at most */
-    SGP_NOTE_SETTLED, /* peer: weight `factor` that was in doubt; reason: accepted, or come home */
-    SGP_NOTE_COUNT,   /* one past the last */
+    SGP_NOTE_OUTDATED, /* peer: it has seen more than the record of this node says; once a process;
+                          factor: by so much may the total be off at most, with what was before */
+    SGP_NOTE_SETTLED,  /* peer: weight `factor` that was in doubt; reason: accepted, or come home */
+    SGP_NOTE_COUNT,    /* one past the last */
 };
 
 /* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
@@ -313,7 +313,7 @@ struct sgp_node_status {
     double
         weight_debts; /* of weight_in_flight: inherited, or in doubt since a peer came back as another */
     double surplus; /* members whose mass it inherited and has not dissolved yet */
-    double unknown; /* by which the total may be off at most: its record was outdated */
+    double unknown; /* by which the total may be off at most: its record was outdated; adds up */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;

@@ -66,9 +66,11 @@ struct sgp_record {
     sgp_round
         mixes; /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */
     double covered; /* of these, those whose mass has come; <= surplus */
-    double unknown; /* by which the total may be off at most, since a former record was outdated */
-    bool leaving;   /* it is about to leave for good */
-    bool left;      /* and has handed everything over */
+    double
+        unknown;  /* by which the total may be off at most, since former records were outdated: the
+                       sum of the members at each time */
+    bool leaving; /* it is about to leave for good */
+    bool left;    /* and has handed everything over */
     uint32_t link_count;
     uint32_t link_capacity;
     struct sgp_record_link *links; /* caller's memory */

@@ -317,7 +317,8 @@ struct sgp_node {
 
     double weight;       /* w of z = x / w, at the end of the queue of jobs */
     double surplus;      /* members that left their mass to this node, not dissolved yet */
-    double unknown;      /* by which the total may be off at most, since the record was outdated */
+    double unknown;      /* by which the total may be off at most, since records were outdated */
+    bool outdated;       /* that of this process was */
     double covered;      /* of these, those whose mass has come: it may be dissolved */
     double members_most; /* the most that a file of this node has named */
     struct sgp_leaving leaving;

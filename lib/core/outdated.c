@@ -8,14 +8,16 @@
  * acknowledged shares than it says was accepted, is a certain sign that the record is older than what the
  * neighbours have seen: a ledger that was put back from a backup. Numbers are taken from there, so that
  * the links go on. How much weight passed since is not known; that the total may be off, and by how much
- * at most, is told. */
+ * at most, is told: the members' weight for each record that was put back. */
 #include "core/core.h"
 
-#include <math.h>
-
+/* Found out on one link, it is known: a record that was put back is one event, however many see it. */
 static void find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
-    node->unknown = fmax(node->unknown, node->members_most);
+    if (node->outdated)
+        return;
+    node->outdated = true;
+    node->unknown += node->members_most;
     node->unrecorded = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
     note->link.direction = link->direction;

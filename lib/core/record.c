@@ -94,7 +94,7 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
         !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < 0 ||
         record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
         record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
-        !(record->unknown >= 0 && record->unknown <= MEMBERS_MAX) ||
+        !(record->unknown >= 0 && isfinite(record->unknown)) ||
         !(record->covered >= 0 && record->covered <= record->surplus) ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity ||
         record->account_count > record->account_capacity ||

@@ -136,6 +136,33 @@ static void greet_acknowledged(struct desk *desk, uint64_t target_lineage, uint6
                 .acknowledged = number}});
 }
 
+/* Each restore may have lost or made as much, whoever finds it out first, and once. */
+Test(outdated, what_is_unknown_adds_up_once_a_process)
+{
+    struct desk desk;
+    open_restored(&desk);
+    for (int process = 1; process <= 3; process++) {
+        greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 12 + (uint64_t)process);
+        cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
+        cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_OUTDATED)->factor, 2 * process));
+        greet_acknowledged(&desk, 77, 9 + (uint64_t)process);
+        cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED), "one restore, seen by two links");
+        cr_assert(eq(dbl, status_of(&desk).unknown, 2 * process));
+        struct sgp_record_link links[2];
+        struct sgp_record record = {.links = links, .link_capacity = 2};
+        sgp_node_record(desk.node, &record);
+        cr_assert(sgp_record_is_sound(&record, 2));
+        struct sgp_node_config config = config_of(desk.topology);
+        config.record = &record;
+        struct sgp_node *again;
+        cr_assert(zero(int, sgp_node_create(&config, &again)));
+        sgp_node_destroy(desk.node);
+        desk.node = again;
+        post_type(&desk, SGP_EVENT_START);
+    }
+    close_desk(&desk);
+}
+
 Test(outdated, a_source_knows_of_more_acknowledged_shares_than_the_record)
 {
     static const struct {
