@@ -155,7 +155,7 @@ static void print_differing(const struct ctl *ctl, const json_t *status)
     if (json_array_size(names) == 0)
         return;
     ctl_cell(ctl, "mismatch", names, text);
-    (void)printf("note: topology, learning rate or batch differ from those of %s\n", text);
+    (void)printf("note: topology, learning rate, batch or data differ from those of %s\n", text);
 }
 
 static void print_reasons(const json_t *reasons)

@@ -79,7 +79,7 @@ def test_status_check_says_why_a_node_is_degraded():
 def test_settings_that_differ_are_a_note():
     answers = {"GET /v1/status": {**STATUS, "mismatch": ["n1", "n4"]}, "GET /v1/peers": [PEER]}
     lines = ask(answers, "status", "--check")[0].splitlines()
-    assert lines[-1] == "note: topology, learning rate or batch differ from those of n1,n4", lines
+    assert lines[-1] == "note: topology, learning rate, batch or data differ from those of n1,n4", lines
     assert "mismatch n1,n4" in ask(answers, "status")[0].splitlines()
 
 
