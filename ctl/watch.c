@@ -13,7 +13,7 @@ static const char *const figures[] = {"name", "state", "waiting", "round", "roun
     "progress", "left_seconds", "loss", "test_loss", "test_accuracy", "weight", "weight_in_flight",
     "disagreement", "samples_per_second", "last_error"};
 
-/* How far it was at the first look, to tell how long it will take. */
+/* How far it was at the first look that knew, to tell how long it will take. */
 struct pace {
     bool began;
     double seconds; /* on the monotonic clock */
@@ -34,21 +34,24 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- progress ---- */
 
-/* From 0 to 1: of this node's epochs, or of the fleet's rounds where the end is given in those. */
+/* From 0 to 1: of this node's epochs, or of the fleet's rounds where the end is given in those. NaN: not known. */
 static double progress_of(const json_t *status)
 {
     double epochs = real_of(status, "epochs");
     double part = epochs > 0 ? real_of(status, "epoch") / epochs
                              : real_of(status, "round") / real_of(status, "rounds");
-    return strcmp(text_of(status, "state"), "finished") == 0 ? 1 : fmin(part, 1);
+    return strcmp(text_of(status, "state"), "finished") == 0 || part > 1 ? 1 : part;
 }
 
-/* Seconds until training ends at the pace since the first look; NaN if that is not known. */
-static double left(struct pace *pace, double progress)
+/* Seconds until training ends at the pace since the first look; NaN if that is not known. A daemon that was
+ * started again has not come far before its first round: it does not know how far it is. */
+static double left(struct pace *pace, const json_t *status, double progress)
 {
     struct timespec time;
     (void)clock_gettime(CLOCK_MONOTONIC, &time);
     double now = (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    if (!pace->began && !(real_of(status, "samples") > 0))
+        return (double)NAN;
     if (!pace->began)
         *pace = (struct pace){.began = true, .seconds = now, .progress = progress};
     double gained = progress - pace->progress;
@@ -175,12 +178,11 @@ static void print_lines(
     json_decref(few);
 }
 
-static enum ctl_exit show(struct ctl *ctl, struct pace *pace)
+static enum ctl_exit show(struct ctl *ctl, struct pace *pace, bool first)
 {
     const struct ctl_request ask_status = {.method = "GET", .path = "/v1/status"};
     const struct ctl_request ask_peers = {.method = "GET", .path = "/v1/peers"};
     json_t *status, *peers;
-    bool first = !pace->began;
     enum ctl_exit code = ctl_ask_json(ctl, &ask_status, &status);
     if (code != CTL_DONE)
         return code;
@@ -191,7 +193,7 @@ static enum ctl_exit show(struct ctl *ctl, struct pace *pace)
     }
     if (ctl->json)
         return ctl_print_json(json_pack("{s:o, s:o}", "status", status, "peers", peers));
-    double progress = progress_of(status), rest = left(pace, progress);
+    double progress = progress_of(status), rest = left(pace, status, progress);
     if (ctl->terminal) {
         (void)fputs("\x1b[H\x1b[J", stdout); /* home and clear: the same place, without a flash */
         print_node(ctl, status, progress);
@@ -225,7 +227,7 @@ static enum ctl_exit watch(struct ctl *ctl, int argc, char **argv)
                 .tv_sec = (time_t)whole, .tv_nsec = (long)((interval - whole) * 1e9)};
             (void)nanosleep(&pause, NULL);
         }
-        status = show(ctl, &pace);
+        status = show(ctl, &pace, i == 0);
         if (fflush(stdout) != 0) /* whoever read it has gone */
             break;
     }

@@ -191,4 +191,22 @@ def test_watch_has_progress_for_scripts():
     assert "progress 0.25" in lines and "left_seconds -" in lines, lines
 
 
+def test_watch_takes_no_restart_for_progress():
+    """A daemon that is started again has no epoch before its first round."""
+    answers = {"GET /v1/status": rounds({"state": "joining", "epoch": 0.0, "epochs": 2.0, "samples": 0},
+                                        {"epoch": 1.5, "epochs": 2.0}, {"epoch": 1.6, "epochs": 2.0}),
+               "GET /v1/peers": [PEER]}
+    lines = ask(answers, "watch", "--count", "3", "--interval", "0.1")[0].splitlines()
+    left = [line for line in lines if line.startswith("left_seconds ")]
+    assert left[:2] == ["left_seconds -"] * 2 and float(left[2].split()[1]) > 0, left
+
+
+def test_watch_says_that_it_does_not_know_the_progress():
+    status = {**STATUS, "epochs": None, "rounds": None}
+    answers = {"GET /v1/status": status, "GET /v1/peers": [PEER]}
+    assert "progress -" in ask(answers, "watch", "--count", "1")[0].splitlines()
+    look = terminal(answers, "watch", "--count", "1", NO_COLOR="1").split("\x1b[H\x1b[J")[1]
+    assert look.splitlines()[1].split()[-1] == "-", look
+
+
 tap.run(dict(vars()))
