@@ -4,7 +4,8 @@
  *   layout.c  which links and how many buffers under a topology
  *   reload.c  another topology, in the middle of everything
  *   roster.c  which links have something to do, so that nobody looks at all of them
- *   link.c    dialling, greeting, liveness, pulses
+ *   link.c    dialling, liveness, pulses
+ *   greet.c   who is at the other end, and whether it trains the same
  *   aside.c   a connection that comes while another of its source stands
  *   gift.c    to whom this turn's mass goes, and how much
  *   leave.c   leaving for good, and inheriting
@@ -404,11 +405,24 @@ void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
 void sgp_core_hang_up(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
+/* Have nothing to do with a peer, which then counts as never heard. */
+void sgp_core_refuse(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
+void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_up(struct sgp_node *node, const struct sgp_link *id);
 void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_goodbye(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye);
+void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */
+void sgp_core_announce(struct sgp_node *node); /* beats and changed promises */
+sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link);
+
+/* greet.c */
+/* What is wrong with a pulse: NONE, RANGE or ROUNDS. */
+enum sgp_reason sgp_core_judge_pulse(const struct sgp_node *node, const struct sgp_pulse *pulse);
 /* What is wrong with a greeting; NONE: nothing. */
 enum sgp_reason sgp_core_judge(
     const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
@@ -416,11 +430,6 @@ void sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
 void sgp_core_welcome(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome);
-void sgp_core_goodbye(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye);
-void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */
-void sgp_core_announce(struct sgp_node *node); /* beats and changed promises */
-sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link);
 
 /* aside.c */
 void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event); /* of no link's own */

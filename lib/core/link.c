@@ -1,14 +1,10 @@
-/* Links: dialling, greeting, hearing, falling silent, saying where we stand.
+/* Links: dialling, hearing, falling silent, saying where we stand.
  *
  * A link is one directed edge with at most one connection. What is heard on it is judged on it
  * alone: a peer that can reach us may still be out of our reach. */
 #include "core/core.h"
 
-#include <string.h>
-
 #define INTERVALS_PER_WINDOW 32
-#define ENDS_FACTOR 64 /* a peer that claims more than so many times our rounds is not believed */
-#define ENDS_FLOOR ((sgp_round)1024)
 
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
@@ -90,7 +86,7 @@ static void note_interval(struct sgp_core_link *link, sgp_time now)
 }
 
 /* Have nothing to do with a peer: the peer counts as never heard, so nobody waits for it. */
-static void refuse(
+void sgp_core_refuse(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
 {
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
@@ -101,22 +97,9 @@ static void refuse(
     sgp_core_hang_up(node, link, code, reason);
 }
 
-static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
-{
-    sgp_round own = node->config.rounds > ENDS_FLOOR ? node->config.rounds : ENDS_FLOOR;
-    return pulse->ends / ENDS_FACTOR <= own;
-}
-
-static bool pulse_is_sound(const struct sgp_pulse *pulse)
-{
-    return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
-           pulse->round <= pulse->ends + SGP_MIXING_ROUNDS_MAX && pulse->stop >= SGP_ROUND_NONE &&
-           pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
-}
-
 /* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
  * ours. */
-static void believe(struct sgp_node *node, struct sgp_core_link *link)
+void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;
     if (pulse->round > node->heard)
@@ -135,12 +118,13 @@ static void believe(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
-    if (pulse != NULL && !pulse_is_sound(pulse)) {
-        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
+    enum sgp_reason reason = pulse != NULL ? sgp_core_judge_pulse(node, pulse) : SGP_REASON_NONE;
+    if (reason == SGP_REASON_RANGE) {
+        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, reason);
         return;
     }
-    if (pulse != NULL && !ends_are_credible(node, pulse)) {
-        refuse(node, link, SGP_E_MODEL, SGP_REASON_ROUNDS);
+    if (reason != SGP_REASON_NONE) {
+        sgp_core_refuse(node, link, SGP_E_MODEL, reason);
         return;
     }
     note_interval(link, node->now);
@@ -155,7 +139,7 @@ void sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link, const stru
     sgp_core_round_hear(node, link, pulse);
     link->pulse = *pulse;
     if (link->state == SGP_LINK_UP)
-        believe(node, link);
+        sgp_core_believe(node, link);
 }
 
 /* Whether a credit for promise `old` holds for promise `new`. A changed plan makes it void on both
@@ -389,131 +373,6 @@ void sgp_core_goodbye(
         link->heard = SGP_TIME_NEVER;
     sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
     link->last_reason = reason;
-}
-
-/* ---- greeting ---- */
-
-static enum sgp_reason compare(
-    const struct sgp_fingerprint *own, const struct sgp_fingerprint *other)
-{
-    if (own->shape != other->shape)
-        return SGP_REASON_SHAPE;
-    if (own->loss != other->loss)
-        return SGP_REASON_LOSS;
-    if (own->classes != other->classes)
-        return SGP_REASON_CLASSES;
-    if (own->scaling != other->scaling)
-        return SGP_REASON_SCALING;
-    if (own->method != other->method)
-        return SGP_REASON_METHOD;
-    return SGP_REASON_NONE;
-}
-
-/* Refuse a peer that trains another model; warn of what merely differs. */
-static bool trains_the_same(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
-{
-    const struct sgp_fingerprint *own = &node->config.fingerprint;
-    enum sgp_reason reason = compare(own, other);
-    if (reason != SGP_REASON_NONE) {
-        refuse(node, link, SGP_E_MODEL, reason);
-        return false;
-    }
-    bool differs = own->topology != other->topology || own->batch != other->batch ||
-                   memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0;
-    if (differs && !link->mismatch) {
-        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
-        note->link.direction = link->direction;
-    }
-    link->mismatch = differs;
-    bool apart = own->data != 0 && other->data != 0 && own->data != other->data;
-    if (apart && !link->other_data) {
-        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);
-        note->link.direction = link->direction;
-    }
-    link->other_data = apart;
-    return true;
-}
-
-static void greeted(struct sgp_node *node, struct sgp_core_link *link)
-{
-    link->state = SGP_LINK_UP;
-    link->since = node->now;
-    link->backoff = SGP_DIAL_MIN_NS;
-    link->last_error = 0;
-    sgp_core_met(node, link);
-    believe(node, link);
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
-    note->link = (struct sgp_link){link->peer, link->direction, link->connection};
-}
-
-enum sgp_reason sgp_core_judge(
-    const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello)
-{
-    const char *name = node->config.topology->nodes[node->config.self].name;
-    if (strcmp(hello->target, name) != 0)
-        return SGP_REASON_UNKNOWN;
-    if (!pulse_is_sound(pulse))
-        return SGP_REASON_RANGE;
-    if (!ends_are_credible(node, pulse))
-        return SGP_REASON_ROUNDS;
-    enum sgp_reason reason = compare(&node->config.fingerprint, &hello->fingerprint);
-    bool differs = reason == SGP_REASON_NONE && hello->parameters != node->config.parameters;
-    return differs ? SGP_REASON_SHAPE : reason;
-}
-
-void sgp_core_hello(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
-{
-    const char *name = node->config.topology->nodes[node->config.self].name;
-    if (strcmp(hello->target, name) != 0) {
-        refuse(node, link, SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
-        return;
-    }
-    if (!trains_the_same(node, link, &hello->fingerprint))
-        return;
-    if (hello->parameters != node->config.parameters) {
-        refuse(node, link, SGP_E_MODEL, SGP_REASON_SHAPE);
-        return;
-    }
-    sgp_core_know_source(node, link, hello);
-    greeted(node, link);
-    struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
-    message->welcome = (struct sgp_welcome){
-        .target = name,
-        .lineage = node->config.lineage,
-        .accepted = link->accepted,
-        .fingerprint = node->config.fingerprint,
-    };
-}
-
-void sgp_core_welcome(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome)
-{
-    if (strcmp(welcome->target, node->config.topology->nodes[link->peer].name) != 0) {
-        refuse(node, link, SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
-        return;
-    }
-    if (!trains_the_same(node, link, &welcome->fingerprint))
-        return;
-    uint64_t owed_to = link->disputed != 0 ? link->disputed : link->lineage;
-    bool forgot = owed_to != 0 && owed_to != welcome->lineage;
-    if (!sgp_core_know_target(node, link, welcome->accepted)) {
-        refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
-        return;
-    }
-    const struct sgp_owed *owed = &link->owed;
-    if (!forgot)
-        link->disputed = 0;
-    else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
-        link->disputed = owed_to;
-    else
-        (void)sgp_core_dispute(node, link);
-    node->unrecorded = node->unrecorded || link->lineage != welcome->lineage;
-    link->lineage = welcome->lineage;
-    greeted(node, link);
-    if (link->disputed == 0)
-        sgp_core_settle(node, link, welcome->accepted, forgot);
 }
 
 /* ---- time ---- */
