@@ -58,6 +58,7 @@ class Chaos:
         self.starts, self.freed = {}, {}  # when a node was last started, and its disk freed
         self.complaints, self.exits = [], []
         self.refusal = ""  # of the latest reload
+        self.restored = 0  # ledgers that were put back
         self.over = False
         self.fleet = self.lines = None
         self.mounted = []
@@ -88,15 +89,18 @@ class Chaos:
             f.wait_round(node.index, 5)
 
     def close(self):
-        for node in self.fleet.nodes:
+        """Whatever of it is open."""
+        for node in self.fleet.nodes if self.fleet else []:
             if node.process is not None and node.process.poll() is None:
                 node.process.kill()
                 node.process.wait()
         for directory in self.mounted:
             sandbox.call("umount", directory)
         self.mounted = []
-        self.lines.close()
-        self.fleet.close()
+        for part in (self.lines, self.fleet):
+            if part:
+                part.close()
+        self.fleet = self.lines = None
 
     def pace(self):
         """Rounds a second of the slowest node, undisturbed."""
@@ -373,6 +377,7 @@ class Chaos:
         yield from self.end(node, second)
         for name in names:
             shutil.copy(os.path.join(kept, name), node.directory)
+        self.restored += 1
         self.bring_up(node)
 
     # ---- the run ----
@@ -471,6 +476,8 @@ class Chaos:
 
 def keep(chaos):
     """The fleet's files, after a failure."""
+    if chaos.fleet is None:
+        return "no place: there was no fleet"
     place = tempfile.mkdtemp(prefix="sgpd-chaos-%d-" % chaos.seed)
     shutil.copytree(chaos.fleet.directory, place, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("*.sock", "filler"))
@@ -498,14 +505,14 @@ def chosen(options, faults):
 def one_seed(options, seed, disks):
     """Run a seed; whether all is right at the end."""
     chaos = Chaos(options, seed, disks)
-    pace = chaos.pace()
-    rounds = max(200, int(pace * options.seconds))
-    print("# seed %d: %s, %d nodes, %d rounds, %d final cycles, about %g s" % (
-        seed, chaos.method, options.nodes, rounds, chaos_plan.final_cycles(seed), options.seconds), flush=True)
-    faults = chosen(options, chaos_plan.faults(
-        seed, FAULTS_PART * options.seconds, options.nodes, options.gap))
     right = False
     try:
+        pace = chaos.pace()
+        rounds = max(200, int(pace * options.seconds))
+        print("# seed %d: %s, %d nodes, %d rounds, %d final cycles, about %g s" % (
+            seed, chaos.method, options.nodes, rounds, chaos_plan.final_cycles(seed), options.seconds), flush=True)
+        faults = chosen(options, chaos_plan.faults(
+            seed, FAULTS_PART * options.seconds, options.nodes, options.gap))
         chaos.open(rounds)
         chaos.idle_descriptors = descriptors(chaos.fleet.nodes)
         chaos.run(rounds, faults, FAULTS_PART * options.seconds)
