@@ -97,7 +97,7 @@ void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const stru
     }
     enum sgp_direction back = link->direction == SGP_IN ? SGP_OUT : SGP_IN;
     struct sgp_core_link *other = sgp_core_find(node, link->peer, back);
-    if (!says_the_same(&link->ended, beat))
+    if (node->state != SGP_NODE_FINISHED || !says_the_same(&link->ended, beat))
         node->ending.judges = true;
     link->ended = *beat;
     if (other != NULL) /* it speaks of itself, not of a link */

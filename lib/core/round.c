@@ -164,7 +164,6 @@ static void come_to_end(struct sgp_node *node)
 {
     sgp_core_become(node, SGP_NODE_SETTLING);
     sgp_core_enter(node, SGP_STAGE_END);
-    node->ending.judges = true;
 }
 
 static void end(struct sgp_node *node)

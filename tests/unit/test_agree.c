@@ -143,7 +143,8 @@ Test(agree, what_is_said_again_is_not_judged_again)
     close_desk(&desk);
 }
 
-/* Nobody gives to it, so its sketch stays as it is: at the end of each mixing it compares again. */
+/* Nobody gives to it, so its sketch stays as it is: at the end of each mixing it compares again, and not
+ * before its neighbour has said something since. */
 Test(agree, mixing_that_changes_nothing_comes_to_an_end)
 {
     struct desk desk;
@@ -160,8 +161,12 @@ Test(agree, mixing_that_changes_nothing_comes_to_an_end)
     for (int i = 0; i < 1000 && find(&desk, SGP_EFFECT_SKETCH) == NULL; i++)
         post_type(&desk, SGP_EVENT_TICK);
     sketched(&desk, 2);
-    for (int i = 0; i < 1000 && status_of(&desk).state != SGP_NODE_FINISHED; i++)
+    for (int i = 0; i < 1000; i++)
         post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    cr_assert(eq(i64, status_of(&desk).last_round, 1 + 1));
+    for (int i = 0; i < 1000 && status_of(&desk).state != SGP_NODE_FINISHED; i++)
+        say(&desk, 1, SGP_IN, far);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
     cr_assert(eq(i64, status_of(&desk).last_round, 1 + 1 + 2 + 4 + 8 + 16 + 32));
     close_desk(&desk);
