@@ -70,16 +70,16 @@ static bool takes_rounds(enum sgp_node_state state)
 }
 
 /* Whether the peer has passed the round of what this node waits for, and has not given it: a share that it
- * promised, or a credit. Further rounds lead nowhere then. */
+ * promised, and has a credit for, or a credit. Further rounds lead nowhere then. */
 static bool withholds(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
-    if (sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING)
-        return false;
     if (link->direction == SGP_IN)
-        return pulse->next_round != SGP_ROUND_NONE && pulse->round > pulse->next_round;
+        return link->slot != SGP_SLOT_NONE && pulse->next_round != SGP_ROUND_NONE &&
+               pulse->round > pulse->next_round;
     bool given = link->credit != SGP_ROUND_NONE || link->owed.exists;
-    return link->announced != SGP_ROUND_NONE && pulse->round > link->announced && !given;
+    return !sgp_core_at_own_pace(node) && link->announced != SGP_ROUND_NONE &&
+           pulse->round > link->announced && !given;
 }
 
 /* Whether a pulse is progress, and no mere other word: the peer comes, round by round, to where it is waited
