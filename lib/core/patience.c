@@ -84,15 +84,16 @@ static bool withholds(
 
 /* Whether a pulse is progress, and no mere other word: the peer comes, round by round, to where it is waited
  * for. One that is not waited for yet begins, and one that is further behind than chance makes it takes
- * the others' round, and does not count up to it. */
+ * the others' round, or what was theirs when it heard, and does not count up to it. */
 static bool gets_on(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     const struct sgp_pulse *last = &link->pulse;
     bool begins = !sgp_core_peer_active(link) ||
                   (last->state == SGP_NODE_JOINING && pulse->state != SGP_NODE_JOINING);
-    bool near =
-        sgp_core_at_own_pace(node) || pulse->round + sgp_core_far_ahead(node) >= node->round;
+    sgp_round left = node->round - pulse->round;
+    bool near = sgp_core_at_own_pace(node) || left <= sgp_core_far_ahead(node) ||
+                left <= (node->round - link->furthest) / 2;
     return begins || (pulse->round > link->furthest && near && !withholds(node, link, pulse));
 }
 

@@ -82,6 +82,9 @@ class ComputesForEver(Trio):
         n2.chunk(payload)
         self.assertEqual(n2.receive(peer.ACK)[1], [1, 1])
         n2.round = round_ + 1
+        n2.send(peer.BEAT)  # as if it had not given what it promised
+        self.assertTrue(self.overdue("in"))
+        n2.round = n2.next_round = self.node.status()["round"] + 1  # where the fleet is
         n2.send(peer.BEAT)
         self.fleet_.wait("n2 to be waited for again", lambda: not self.overdue("in"))
         n2.close()
