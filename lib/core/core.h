@@ -13,6 +13,8 @@
  *   accounts.c what an heir answers for, and how it is handed over
  *   inquiry.c who is asked about what is owed to one that cannot be reached
  *   record.c  what survives the process, and a node made from it
+ *   restart.c what the next process relies on, of the record and of a checkpoint
+ *   payload.c which payloads are nonsense
  *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
  *   pace.c    how fast the node is beside its neighbours
  *   outdated.c what both ends of a link remember, and where one of them remembers less
