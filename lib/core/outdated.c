@@ -45,11 +45,10 @@ void sgp_core_know_source(
 {
     bool first = !link->met;
     link->met = true;
-    bool same = link->lineage == hello->lineage,
-         ours = hello->target_lineage == node->config.lineage;
-    if (!same)
+    if (link->lineage != hello->lineage)
         change_lineage(node, link, hello->lineage);
-    if (first && link->recorded && same && ours && hello->acknowledged > link->accepted)
+    bool ours = hello->target_lineage == node->config.lineage;
+    if (first && link->recorded && ours && hello->acknowledged > link->accepted)
         find_outdated(node, link); /* what has passed never comes again */
 }
 

@@ -228,6 +228,9 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     if (host->handed || settled)
         see_links(sim, host);
     see_debts(sim, host);
+    if (sim->bequeathed < -SGP_SIM_MASS_SLACK * (double)sim->host_count) /* what came now counts */
+        sgp_sim_fail(sim, SGP_E_STATE, "%s takes off weight %.17g that nobody has left to it",
+            sgp_sim_name(sim, host->index), -sim->bequeathed);
     if (!(status->weight >= 0 && status->weight_in_flight >= 0))
         sgp_sim_fail(sim, SGP_E_STATE, "%s has weight %.17g and %.17g in flight",
             sgp_sim_name(sim, host->index), status->weight, status->weight_in_flight);
@@ -523,10 +526,6 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *n
 
 void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight)
 {
-    struct sgp_sim *sim = host->sim;
-    sim->expected -= weight;
-    sim->bequeathed -= weight;
-    if (sim->bequeathed < -SGP_SIM_MASS_SLACK * (double)sim->host_count)
-        sgp_sim_fail(sim, SGP_E_STATE, "%s takes off weight %.17g that nobody has left to it",
-            sgp_sim_name(sim, host->index), -sim->bequeathed);
+    host->sim->expected -= weight;
+    host->sim->bequeathed -= weight;
 }

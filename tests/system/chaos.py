@@ -32,7 +32,8 @@ from lines import BACKWARD, FORWARD, Lines
 FAULTS_PART = 0.7  # of the time, after which no fault begins
 LAST_PART = 0.85  # of the rounds: when a node is there, faults end
 PACE_SECONDS = 4
-LEAVE_SECONDS = 40  # the longest silence that is not yet absence is 30 s
+LONGEST_CUT = chaos_plan.LONG_TIMES * chaos_plan.KINDS["cut"][2]
+LEAVE_SECONDS = 40 + LONGEST_CUT  # 30 s of silence are no absence yet; one that is cut off from all waits
 SETTLE_SECONDS = 20  # until neighbours of one that left owe it nothing
 FINISHED_SECONDS = 5  # that all stay finished
 STILL_SECONDS = 90  # without any change: nobody goes on any more

@@ -181,6 +181,25 @@ Test(outdated, a_source_knows_of_more_acknowledged_shares_than_the_record)
     }
 }
 
+/* The record is from before the two had met. */
+Test(outdated, a_source_that_is_not_on_record_has_been_acknowledged)
+{
+    static struct sgp_record_link links[2];
+    links[0] = (struct sgp_record_link){.peer = 1, .out = true};
+    links[1] = (struct sgp_record_link){.peer = 1};
+    struct sgp_record record = {
+        .lineage = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.record = &record;
+    struct desk desk;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_acknowledged(&desk, 77, 1);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
+    close_desk(&desk);
+}
+
 /* What the target acknowledges is told at the next greeting, also by the next process. */
 Test(outdated, a_source_tells_what_was_acknowledged)
 {
