@@ -72,13 +72,21 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
             sim->host_count, total, how);
 }
 
+/* The number of the last share that the process has accepted to which this one is owed. */
+static uint64_t accepted_of(
+    const struct sgp_sim *sim, const struct sgp_sim_link *out, uint64_t number)
+{
+    const struct sgp_sim_link *in = &sim->links[out->other];
+    return number > 0 && number == out->owed_before ? in->before : in->accepted;
+}
+
 /* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
 static void see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out)
 {
     uint64_t number;
     double owed;
     (void)sgp_sim_link_account(source, out, &number, &owed);
-    bool seen = sim->links[out->other].accepted < number && !source->handed;
+    bool seen = accepted_of(sim, out, number) < number && !source->handed;
     double unseen = seen ? 0 : owed;
     sgp_sim_add(&sim->weight_unseen, unseen - out->weight_unseen);
     out->weight_unseen = unseen;
@@ -278,7 +286,7 @@ static double count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source)
         sgp_node_link_status(source->node, i, &here);
         const struct sgp_sim_link *out =
             sgp_sim_link_of(source, source->file->hosts[here.peer], SGP_OUT);
-        if (sim->links[out->other].accepted < here.last_number && !source->handed)
+        if (accepted_of(sim, out, here.last_number) < here.last_number && !source->handed)
             sum += here.weight_owed;
     }
     struct sgp_node_status status;
@@ -457,9 +465,21 @@ static uint64_t accepted_on_record(
     return 0;
 }
 
+/* A target that has begun anew since the record was saved does not have what it is owed by it. */
+static void owe_before(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    for (uint32_t i = 0; i < host->record.link_count; i++) {
+        const struct sgp_record_link *link = &host->record.links[i];
+        uint32_t target = host->file->hosts[link->peer];
+        if (link->owes && link->lineage != sim->hosts[target].lineage)
+            sgp_sim_link_of(host, target, SGP_OUT)->owed_before = link->number;
+    }
+}
+
 void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered)
 {
     double owed;
+    owe_before(sim, host);
     for (uint32_t i = host->out_count; i < host->link_count; i++) {
         struct sgp_sim_link *in = &sim->links[host->link_first + i];
         uint64_t lineage = sim->hosts[in->peer].lineage;

@@ -171,10 +171,12 @@ struct sgp_sim_link {
     uint64_t former, former_lineage; /* IN: the same, of the source's lineage before */
     uint64_t before; /* IN: `accepted` when the target's process before the present one left */
     uint32_t holder, before_holder; /* IN: who has what was accepted: the target, or its heir */
-    double weight_unseen;           /* OUT: accepted by the target while the source still owes it */
-    uint32_t snapshot;              /* OUT: of the share accepted last, */
-    double fraction;                /* its fraction, */
-    uint8_t life;                   /* and the source's life */
+    uint64_t
+        owed_before; /* OUT: number of a share on record that is owed to the target's process before */
+    double weight_unseen; /* OUT: accepted by the target while the source still owes it */
+    uint32_t snapshot;    /* OUT: of the share accepted last, */
+    double fraction;      /* its fraction, */
+    uint8_t life;         /* and the source's life */
 };
 
 /* ---- the network ---- */
