@@ -214,7 +214,7 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         return SGP_E_CHECKSUM;
     }
     return sgp_payload_judge(sgp_kernels_best()->largest(received, share->slice.count),
-        share->weight / share->fraction, target->own_largest);
+        share->fraction > 0 ? share->weight / share->fraction : share->weight, target->own_largest);
 }
 
 /* How much of a payload has come, at the pace at which it will have come whole. */

@@ -128,8 +128,7 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
     if (message->type != SGP_ESTIMATE)
         return (struct sgp_share){.number = 0};
     return (struct sgp_share){.round = estimate->round,
-        .fraction = 1,
-        .weight = estimate->weight,
+        .weight = estimate->weight, /* and no fraction: it is no mass */
         .slice = {0, sim->options.dimension},
         .payload_bytes = estimate->payload_bytes};
 }
