@@ -256,10 +256,10 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     event.code = fill(sim, connection);
     connection->slot = SGP_SLOT_NONE;
     struct sgp_sim_receive *receive = &target->receives[slot];
-    uint64_t accepted = sim->links[connection->links[SGP_SIM_TARGET]].accepted;
+    uint64_t said = sim->links[connection->links[SGP_SIM_TARGET]].said;
     receive->state = SGP_SIM_RECEIVE_HELD;
     sgp_sim_post(sim, target, &event);
-    if (sim->links[connection->links[SGP_SIM_TARGET]].accepted == accepted &&
+    if (sim->links[connection->links[SGP_SIM_TARGET]].said == said &&
         receive->state == SGP_SIM_RECEIVE_HELD)
         receive->state = SGP_SIM_RECEIVE_FREE;
 }
