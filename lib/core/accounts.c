@@ -365,7 +365,7 @@ static bool take_rest(
         .target = name,
         .source_lineage = node->config.lineage,
         .target_lineage = node->config.lineage,
-        .weight = told ? node->surplus - node->covered : node->unknown};
+        .weight = told ? node->surplus - node->covered : fmin(node->unknown, SGP_NODES_MAX)};
     return ret_item->weight > 0;
 }
 

@@ -129,8 +129,8 @@ struct sgp_core_link {
     struct sgp_owed owed;
 
     uint32_t staged; /* accounts that came on this connection; OUT: that the peer says have come */
-    uint64_t told_on
-        [2]; /* the connection on which an heir was told of this link, and of its former lineage */
+    uint64_t
+        told_on[2]; /* connections on which an heir was told of it, and of its former lineage */
 
     /* IN */
     sgp_round promise; /* frozen while a payload is under way */
@@ -164,8 +164,7 @@ struct sgp_core_account {
     uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
     double told;     /* staged alone: members, and no account; */
     double unknown;  /* the same: by how much the total may be off */
-    uint32_t
-        slot; /* of the share's snapshot, or SGP_SLOT_NONE: it would come home by weight alone */
+    uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
     double fraction;
     uint64_t told_on; /* the connection on which an heir was told of it */
     struct sgp_search search;
