@@ -129,10 +129,7 @@ Test(accounts, they_survive_the_process)
     cr_assert(sgp_record_is_sound(&record, desk.topology->node_count));
     struct sgp_node_config config = config_of(desk.topology);
     config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
+    begin_again(&desk, &config);
     cr_assert(knows(&desk, &number));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
     accounts[0].kind = (enum sgp_account_kind)0;

@@ -93,6 +93,16 @@ static __attribute__((unused)) void open_desk(
     cr_assert(eq(int, sgp_node_create(&config, &desk->node), 0));
 }
 
+/* The node's process ends, and the next one begins with this. */
+static __attribute__((unused)) void begin_again(
+    struct desk *desk, const struct sgp_node_config *config)
+{
+    struct sgp_node *again;
+    cr_assert(zero(int, sgp_node_create(config, &again)));
+    sgp_node_destroy(desk->node);
+    desk->node = again;
+}
+
 static __attribute__((unused)) void close_desk(struct desk *desk)
 {
     sgp_node_destroy(desk->node);

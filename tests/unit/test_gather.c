@@ -153,10 +153,7 @@ Test(gather, what_is_not_known_is_told_to_the_heir)
     record.unknown = 3;
     struct sgp_node_config config = config_of(desk.topology);
     config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
+    begin_again(&desk, &config);
     post_type(&desk, SGP_EVENT_START);
     for (uint32_t i = 1; i < 3; i++) {
         greet_out(&desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
@@ -209,10 +206,7 @@ Test(gather, a_leaver_that_is_killed_gathers_on)
     cr_assert(record.leaving);
     struct sgp_node_config config = config_of(desk.topology);
     config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
+    begin_again(&desk, &config);
     post_type(&desk, SGP_EVENT_START);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
     for (uint32_t i = 1; i < 3; i++) {

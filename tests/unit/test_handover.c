@@ -325,10 +325,7 @@ Test(handover, who_may_have_the_bequest_is_on_record)
     record_of(&desk, &record);
     struct sgp_node_config config = config_of(desk.topology);
     config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
+    begin_again(&desk, &config);
     post_type(&desk, SGP_EVENT_START);
     greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 91, 0);
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5), "81 may have accepted it");

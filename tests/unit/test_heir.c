@@ -131,10 +131,7 @@ Test(heir, a_surplus_survives_the_process)
     cr_assert(eq(dbl, record.surplus, 1));
     struct sgp_node_config config = config_of(desk.topology);
     config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
+    begin_again(&desk, &config);
     cr_assert(eq(dbl, status_of(&desk).surplus, 1));
     cr_assert(eq(dbl, status_of(&desk).weight, 2.25));
     close_desk(&desk);

@@ -178,10 +178,7 @@ Test(leave, a_leaver_that_is_killed_goes_on_leaving)
         struct sgp_node_config config = config_of(desk.topology);
         config.record = &record;
         config.seeks = true;
-        struct sgp_node *again;
-        cr_assert(zero(int, sgp_node_create(&config, &again)));
-        sgp_node_destroy(desk.node);
-        desk.node = again;
+        begin_again(&desk, &config);
         post_type(&desk, SGP_EVENT_START);
         cr_assert(eq(int, status_of(&desk).state, SGP_NODE_DRAINING));
         greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, accepted);
@@ -400,10 +397,7 @@ static void kill_with_bequest(struct desk *desk)
     struct sgp_node_config config = config_of(desk->topology);
     config.record = &record;
     config.seeks = true;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk->node);
-    desk->node = again;
+    begin_again(desk, &config);
     post_type(desk, SGP_EVENT_START);
 }
 

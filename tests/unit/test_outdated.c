@@ -154,10 +154,7 @@ Test(outdated, what_is_unknown_adds_up_once_a_process)
         cr_assert(sgp_record_is_sound(&record, 2));
         struct sgp_node_config config = config_of(desk.topology);
         config.record = &record;
-        struct sgp_node *again;
-        cr_assert(zero(int, sgp_node_create(&config, &again)));
-        sgp_node_destroy(desk.node);
-        desk.node = again;
+        begin_again(&desk, &config);
         post_type(&desk, SGP_EVENT_START);
     }
     close_desk(&desk);
@@ -213,10 +210,7 @@ Test(outdated, a_source_tells_what_was_acknowledged)
     post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
     struct sgp_node_config config = config_of(desk.topology);
     config.record = &record;
-    struct sgp_node *again;
-    cr_assert(zero(int, sgp_node_create(&config, &again)));
-    sgp_node_destroy(desk.node);
-    desk.node = again;
+    begin_again(&desk, &config);
     post_type(&desk, SGP_EVENT_START);
     come_up(&desk, 1, SGP_OUT);
     const struct sgp_effect *hello = find_sent(&desk, SGP_HELLO, 1);
