@@ -28,15 +28,6 @@ static bool is_debt(const struct sgp_core_account *entry)
     return entry->account.kind == SGP_ACCOUNT_DEBT;
 }
 
-double sgp_core_debts(const struct sgp_node *node)
-{
-    double sum = 0;
-    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++)
-        if (in_force(&node->accounts[i]) && is_debt(&node->accounts[i]))
-            sum += node->accounts[i].account.weight;
-    return sum;
-}
-
 double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager)
 {
     double sum = 0;
@@ -255,13 +246,11 @@ bool sgp_core_has_places(struct sgp_node *node, uint32_t stager)
     return has_room(node, sgp_core_find(node, stager, SGP_IN)->staged);
 }
 
-void sgp_core_stage(
+struct sgp_verdict sgp_core_stage(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath)
 {
-    if (!is_sound(bequeath)) {
-        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
-        return;
-    }
+    if (!is_sound(bequeath))
+        return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     struct sgp_core_account *entry = may_stage(node, link) ? add(node, link->peer) : NULL;
     if (entry != NULL) {
         bool debt = bequeath->kind == SGP_BEQUEATH_DEBT;
@@ -281,6 +270,7 @@ void sgp_core_stage(
     }
     struct sgp_message *message = sgp_core_send(node, link, SGP_ANSWER);
     message->answer = (struct sgp_answer){.known = entry != NULL, .number = link->staged};
+    return sgp_fine();
 }
 
 /* The connection on which they came is gone: they will come again, or go to another. */
@@ -293,7 +283,7 @@ void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
 }
 
 /* The bequest is accepted, and so is all that was to come before it. */
-void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
+static void enforce(struct sgp_node *node, struct sgp_core_link *link)
 {
     make_room(node, link->staged, INHERITED_MAX);
     for (uint32_t i = node->account_count; link->staged > 0 && i-- > 0;) {
@@ -311,6 +301,17 @@ void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link)
         node->debt_count += is_debt(entry);
     }
     link->staged = 0;
+}
+
+void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_share *share = &link->incoming;
+    node->surplus = fmin(node->surplus + share->bequest, (double)SGP_NODES_MAX - 1);
+    node->covered = fmin(node->covered + fmin(share->bequest, share->weight), node->surplus);
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
+    note->link.direction = link->direction;
+    note->factor = link->incoming.weight;
+    enforce(node, link);
 }
 
 /* ---- the one that leaves ---- */
@@ -421,19 +422,42 @@ void sgp_core_hand_accounts(struct sgp_node *node)
 
 /* An heir without room gets nothing: its bequest has not been sent. It may say so once more for each
  * account that was on its way. */
-void sgp_core_staged(
+struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer)
 {
     if (link->declined)
-        return;
+        return sgp_fine();
     bool ours = sgp_core_bequest(node) == link && !link->owed.sent && link->staged < link->handed;
-    if (!ours || (answer->known && answer->number != link->staged + 1)) {
-        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
-    } else if (answer->known) {
+    if (!ours || (answer->known && answer->number != link->staged + 1))
+        return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
+    if (answer->known) {
         link->staged++;
     } else {
         link->declined = true;
         sgp_core_take_back(node, link, SGP_REASON_RANGE);
+    }
+    return sgp_fine();
+}
+
+void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link)
+{
+    node->leaving.left = true;
+    node->leaving.patience = node->now + SGP_DRAIN_NS;
+    node->leaving.heir = link->peer;
+    node->leaving.weight = link->owed.share.weight;
+    node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
+    node->surplus = node->covered = node->unknown =
+        0; /* it went with the bequest, as did all that follows */
+    while (node->account_count > 0)
+        sgp_core_drop_account(node, node->account_count - 1);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        struct sgp_owed *owed = &node->links[i].owed;
+        if (!sgp_core_is_pledged(node, &node->links[i]))
+            continue;
+        if (owed->slot != SGP_SLOT_NONE)
+            node->snapshot_users[owed->slot]--;
+        owed->exists = false;
+        sgp_core_touch(node, &node->links[i]);
     }
 }
 

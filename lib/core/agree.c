@@ -17,20 +17,6 @@
 
 /* ---- what is said ---- */
 
-bool sgp_core_says_ended(const struct sgp_node *node)
-{
-    return node->stage == SGP_STAGE_END && node->ending.fresh && node->round >= sgp_core_last(node);
-}
-
-void sgp_core_spoil_sketch(struct sgp_node *node)
-{
-    node->ending.spoiled = true;
-    if (!node->ending.fresh)
-        return;
-    node->ending.fresh = false;
-    node->changed = true; /* what was said is taken back */
-}
-
 void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch)
 {
     struct sgp_ending *ending = &node->ending;
@@ -71,25 +57,17 @@ void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link)
         node->ending.asked = 0;
 }
 
-/* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
- * more mixing, and mix for longer, than this one would, and is no liar. */
-sgp_round sgp_core_mixing_end(const struct sgp_node *node)
-{
-    return node->ends + 2 * SGP_MIXING_CYCLES_MAX * node->config.topology->rounds_per_cycle;
-}
-
 static bool says_the_same(const struct sgp_beat *a, const struct sgp_beat *b)
 {
     return a->ended == b->ended && a->empty == b->empty &&
            memcmp(&a->sketch, &b->sketch, sizeof a->sketch) == 0;
 }
 
-void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat)
+struct sgp_verdict sgp_core_beat(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat)
 {
-    if (beat->mixes < 0 || beat->mixes > link->pulse.ends + SGP_MIXING_ROUNDS_MAX) {
-        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
-        return;
-    }
+    if (beat->mixes < 0 || beat->mixes > link->pulse.ends + SGP_MIXING_ROUNDS_MAX)
+        return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     sgp_round most = sgp_core_mixing_end(node), mixes = beat->mixes < most ? beat->mixes : most;
     if (mixes > node->ending.mixes) {
         node->ending.mixes = mixes;
@@ -102,6 +80,7 @@ void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const stru
     link->ended = *beat;
     if (other != NULL) /* it speaks of itself, not of a link */
         other->ended = *beat;
+    return sgp_fine();
 }
 
 /* ---- how far they are apart ---- */

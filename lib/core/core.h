@@ -1,27 +1,50 @@
 /* The inside of the node: its structures, and what its files ask of each other.
  *
- *   node.c    create, step (an event to its handler), deadline
- *   layout.c  which links and how many buffers under a topology
- *   reload.c  another topology, in the middle of everything
- *   roster.c  which links have something to do, so that nobody looks at all of them
- *   link.c    dialling, liveness, pulses
- *   greet.c   who is at the other end, and whether it trains the same
- *   aside.c   a connection that comes while another of its source stands
- *   gift.c    to whom this turn's mass goes, and how much
- *   leave.c   leaving for good, and inheriting
- *   share.c   credits, accepting, absorbing, sending, settling, returning
+ * Its files stand on floors, the highest first. Each calls downward alone (tests/walls/walls.py):
+ *
+ *   node.c     create, step (an event to its handler), deadline
+ *   reload.c   another topology, in the middle of everything
+ *   inspect.c  what status shows
+ *
+ *   round.c    the stages of a round, start, pause, end
+ *   watch.c    who is silent, who is dialled, to whom a beat is due, and when
+ *
+ *   leave.c    leaving, for good or for now
+ *
+ *   aside.c    a connection that comes while another of its source stands
+ *
+ *   message.c  each message to its file
+ *   grant.c    who gets a receive buffer
+ *   seek.c     asking sources for their estimate
+ *
+ *   link.c     hearing a neighbour; connections that begin and end
+ *   greet.c    who is at the other end, and whether it trains the same
+ *   inquiry.c  who is asked about what is owed to one that cannot be reached
+ *   record.c   what survives the process, and a node made from it
+ *
+ *   share.c    accepting, sending, settling
+ *   gift.c     to whom this turn's mass goes, and how much
+ *   estimate.c estimates that come, and that are handed out
+ *
  *   accounts.c what an heir answers for, and how it is handed over
- *   inquiry.c who is asked about what is owed to one that cannot be reached
- *   record.c  what survives the process, and a node made from it
- *   restart.c what the next process relies on, of the record and of a checkpoint
- *   payload.c which payloads are nonsense
- *   estimate.c asking a neighbour for its estimate, and handing ours to one that asks
- *   pace.c    how fast the node is beside its neighbours
+ *
+ *   mass.c     what a node has and is owed, and what comes home
+ *
+ *   receive.c  receive buffers, and absorbing
+ *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
- *   agree.c   whether neighbours hold one model at the end
  *   patience.c how long one that is heard may keep the node waiting
- *   round.c   the stages of a round, start, pause, end
- *   inspect.c what status shows
+ *   pace.c     how fast the node is beside its neighbours
+ *
+ *   emit.c     effects, notes, messages, states
+ *   layout.c   which links and how many buffers under a topology
+ *
+ *   facts.c    what follows from how a node and its links stand
+ *
+ *   roster.c   which links have something to do, so that nobody looks at all of them
+ *   restart.c  what the next process relies on, of the record and of a checkpoint
+ *   payload.c  which payloads are nonsense
+ *   words.c, method.c  names, and the table of methods
  *
  * One invariant rules: `weight` + held + owed changes by nothing but what crosses a link. */
 #ifndef SGP_CORE_H
@@ -271,7 +294,7 @@ struct sgp_roster {
     uint32_t words;         /* of a set */
     uint32_t first_due;     /* the link on which something is due first */
     uint64_t *sets;         /* bit by link */
-    sgp_time *due;          /* by link: sgp_core_link_deadline */
+    sgp_time *due;          /* by link: when something is due on it */
     sgp_round *promised;    /* by link: IN: for later than the next round; else SGP_ROUND_MAX */
     uint32_t *peers;        /* by link */
     struct sgp_facts facts; /* as last noticed */
@@ -287,6 +310,28 @@ struct sgp_layout {
     struct sgp_receive *receives;
     struct sgp_gift *gifts; /* room for every out-link */
 };
+
+/* What a handler thinks of the sender of a message. The dispatcher carries it out (message.c). */
+struct sgp_verdict {
+    int code; /* SGP_E_*, with which its connection ends; 0: all is well */
+    enum sgp_reason reason;
+    bool refuses; /* nothing is to do with it at all */
+};
+
+static inline struct sgp_verdict sgp_fine(void)
+{
+    return (struct sgp_verdict){.code = 0};
+}
+
+static inline struct sgp_verdict sgp_hangs_up(int code, enum sgp_reason reason)
+{
+    return (struct sgp_verdict){.code = code, .reason = reason};
+}
+
+static inline struct sgp_verdict sgp_refuses(int code, enum sgp_reason reason)
+{
+    return (struct sgp_verdict){.code = code, .reason = reason, .refuses = true};
+}
 
 struct sgp_node {
     struct sgp_node_config config;
@@ -348,6 +393,69 @@ struct sgp_node {
     struct sgp_seeking seeking;
 };
 
+/* roster.c */
+int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count); /* 0 or -ENOMEM */
+void sgp_core_roster_finish(struct sgp_roster *roster);
+/* The first link from `from` on that is in the set, or link_count. What is touched on the way is seen. */
+uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from);
+void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_touch_all(struct sgp_node *node);
+void sgp_core_touch_due(struct sgp_node *node);     /* those on which something is due */
+sgp_time sgp_core_due(const struct sgp_node *node); /* the earliest of all links */
+
+/* facts.c: the node */
+enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
+bool sgp_core_state_is_active(enum sgp_node_state state);
+bool sgp_core_active(const struct sgp_node *node);      /* takes part in rounds, or is about to */
+bool sgp_core_at_own_pace(const struct sgp_node *node); /* never waits for a share */
+bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one for each in-link */
+sgp_round sgp_core_overlap(const struct sgp_node *node);    /* how old a promise may be, now */
+sgp_round sgp_core_train_end(const struct sgp_node *node);  /* the fleet's; one past */
+sgp_round sgp_core_last(const struct sgp_node *node);       /* one past the last round of mixing */
+#define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that anybody knows of */
+/* Whatever the file: of the longest cycle, after final_cycles as many again. */
+#define SGP_MIXING_ROUNDS_MAX                                                                      \
+    ((sgp_round)2 * SGP_MIXING_CYCLES_MAX * SGP_PHASES_MAX * SGP_PHASE_ROUNDS_MAX)
+sgp_round sgp_core_mixing_end(const struct sgp_node *node); /* by its own file; not beyond that */
+sgp_round sgp_core_far_ahead(const struct sgp_node *node);  /* rounds that cannot be chance */
+bool sgp_core_computes(const struct sgp_node *node);        /* a job of the round is under way */
+bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
+bool sgp_core_says_ended(const struct sgp_node *node);
+/* a link */
+struct sgp_core_link *sgp_core_find(
+    struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
+bool sgp_core_rejoining(const struct sgp_core_link *link);
+bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
+bool sgp_core_living(const struct sgp_core_link *link);      /* up, and past joining */
+sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
+bool sgp_core_is_late(const struct sgp_core_link *link);     /* heard, and not waited for */
+bool sgp_core_is_waited_for(const struct sgp_core_link *link);
+/* leaving for good */
+bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
+bool sgp_core_has_gone(const struct sgp_node *node); /* takes no mass any more */
+bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link);
+struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node);
+bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link);
+/* shares */
+bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
+bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new);
+sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
+bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
+bool sgp_core_is_kept(
+    struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
+const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
+void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
+
+/* emit.c */
+struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
+struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer);
+struct sgp_message *sgp_core_send(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
+void sgp_core_say_goodbye(
+    struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
+void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);
+void sgp_core_become(struct sgp_node *node, enum sgp_node_state state);
+
 /* layout.c */
 enum {                /* of a peer */
     SGP_MARK_OUT = 1, /* an edge of the file leads to it */
@@ -366,85 +474,24 @@ void sgp_core_layout_finish(struct sgp_layout *layout);
 void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_needs *ret_needs);
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
 
-/* roster.c */
-int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count); /* 0 or -ENOMEM */
-void sgp_core_roster_finish(struct sgp_roster *roster);
-/* The first link from `from` on that is in the set, or link_count. What is touched on the way is seen. */
-uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from);
-void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
-void sgp_core_touch_all(struct sgp_node *node);
-void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
-void sgp_core_touch_due(struct sgp_node *node);     /* those on which something is due */
-void sgp_core_file(struct sgp_node *node);          /* what was touched; the end of a step */
-sgp_time sgp_core_due(const struct sgp_node *node); /* the earliest of all links */
-/* Whether the roster is what looking at all links gives, between two steps. For tests. */
-bool sgp_core_is_filed(const struct sgp_node *node);
-
-/* node.c */
-struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
-struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer);
-enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
-bool sgp_core_active(const struct sgp_node *node); /* takes part in rounds, or is about to */
-sgp_round sgp_core_train_end(const struct sgp_node *node);  /* the fleet's; one past */
-bool sgp_core_at_own_pace(const struct sgp_node *node);     /* never waits for a share */
-bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one for each in-link */
-sgp_round sgp_core_overlap(const struct sgp_node *node);    /* how old a promise may be, now */
-sgp_round sgp_core_last(const struct sgp_node *node);       /* one past the last round of mixing */
-void sgp_core_message(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message);
-
-/* link.c */
-struct sgp_core_link *sgp_core_find(
-    struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
-bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
-bool sgp_core_rejoining(const struct sgp_core_link *link);
-sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
-sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
-struct sgp_message *sgp_core_send(
-    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
-void sgp_core_say_goodbye(
-    struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
-void sgp_core_hang_up(
-    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
-/* Have nothing to do with a peer, which then counts as never heard. */
-void sgp_core_refuse(
-    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
-void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_hear(
+/* pace.c */
+void sgp_core_pace_begin(struct sgp_node *node);
+void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
-void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_up(struct sgp_node *node, const struct sgp_link *id);
-void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code);
-void sgp_core_goodbye(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye);
-void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */
-void sgp_core_announce(struct sgp_node *node); /* beats and changed promises */
-sgp_time sgp_core_link_deadline(const struct sgp_node *node, const struct sgp_core_link *link);
+double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 
-/* greet.c */
-/* What is wrong with a pulse: NONE, RANGE or ROUNDS. */
-enum sgp_reason sgp_core_judge_pulse(const struct sgp_node *node, const struct sgp_pulse *pulse);
-/* What is wrong with a greeting; NONE: nothing. */
-enum sgp_reason sgp_core_judge(
-    const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
-void sgp_core_hello(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
-void sgp_core_welcome(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome);
+/* patience.c */
+void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_payload_came(struct sgp_node *node, struct sgp_core_link *link, uint64_t bytes);
+sgp_time sgp_core_payload_end(const struct sgp_core_link *link); /* unless more of it comes */
+void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_round_hear(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
+bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link);
+sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link);
+sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
+void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 
-/* aside.c */
-void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event); /* of no link's own */
-void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link);   /* if it is time */
-void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
-sgp_time sgp_core_aside_deadline(const struct sgp_core_link *link);
-
-/* share.c */
-void sgp_core_share(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share);
-void sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
-void sgp_core_credit(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit);
-void sgp_core_ack(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack);
 /* outdated.c */
 #define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
 /* The number after the last accepted, and so many that came home: one a millisecond for 34 years. */
@@ -455,66 +502,49 @@ void sgp_core_know_source(
 /* The target has accepted so many. False: it cannot have. Before settling. */
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted);
 
-void sgp_core_settle(
-    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
-void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
+/* receive.c */
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_grant(struct sgp_node *node);
+void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if one is free */
+void sgp_core_want(struct sgp_node *node);
+double sgp_core_held(const struct sgp_node *node);
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
-void sgp_core_send_owed(struct sgp_node *node);
-bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
-double sgp_core_owed(const struct sgp_node *node);
-void sgp_core_grow(struct sgp_node *node, double weight);
-void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link);
-double sgp_core_held(const struct sgp_node *node);
+
+/* agree.c */
+bool sgp_core_agrees(struct sgp_node *node); /* at its last round; true: it may finish, or has */
+void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch);
+void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link); /* both have greeted */
+struct sgp_verdict sgp_core_beat(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat);
+/* Whom the end waits for, or NULL. */
+const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
+/* |z - z'|, and that by the longer of the two; both NaN if not known. */
+double sgp_core_distance(
+    const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
+bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link);
+
+/* mass.c */
+bool sgp_core_is_debt(const struct sgp_core_account *entry); /* in force */
+double sgp_core_debts(const struct sgp_node *node);
+double sgp_core_owed(const struct sgp_node *node); /* these, and what links owe */
 double sgp_core_weight_most(
     const struct sgp_node *node); /* what any node can have, as far as known */
-
-/* gift.c */
-bool sgp_core_give(struct sgp_node *node); /* false: must wait */
-const struct sgp_core_link *sgp_core_cannot_give(
-    struct sgp_node *node, enum sgp_waiting *ret_waiting);
-bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
-void sgp_core_asked(struct sgp_node *node, uint32_t peer);
-bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
-bool sgp_core_is_kept(
-    struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
-void sgp_core_forget_answers(struct sgp_node *node);
-
-bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round);
-
-/* leave.c */
-void sgp_core_leave(struct sgp_node *node);
-/* From now on; after `notice` its sources know of it, and one to whom they promise nothing gets nothing. */
-void sgp_core_gather(struct sgp_node *node, sgp_time notice);
-bool sgp_core_leaves_now(struct sgp_node *node);     /* true: its state has changed */
-bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
-bool sgp_core_has_gone(const struct sgp_node *node); /* takes no mass any more */
-bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link);
-struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node);
-bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link);
-bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link);
-void sgp_core_stay(struct sgp_node *node);
-void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
-sgp_time sgp_core_leave_deadline(const struct sgp_node *node);
-void sgp_core_hand_over(struct sgp_node *node);
-void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index); /* a reload: the bequest */
-void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_dissolve(struct sgp_node *node);
+void sgp_core_grow(struct sgp_node *node, double weight);
+void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
 
 /* accounts.c */
-double sgp_core_debts(const struct sgp_node *node); /* in force */
 double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager);
-void sgp_core_stage(
+struct sgp_verdict sgp_core_stage(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_bequeath *bequeath);
 bool sgp_core_has_places(struct sgp_node *node, uint32_t stager); /* for all that it staged */
 void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_enforce(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir);
 void sgp_core_hand_accounts(struct sgp_node *node);
-void sgp_core_staged(
+struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
+void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from); /* into zeroes */
 bool sgp_core_let_go(struct sgp_node *node); /* of the snapshot of a debt; false: of none */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
@@ -528,6 +558,36 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
 bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t lineage,
     uint64_t number, bool *ret_open, uint64_t *ret_accepted);
 
+/* gift.c */
+bool sgp_core_give(struct sgp_node *node); /* false: must wait */
+const struct sgp_core_link *sgp_core_cannot_give(
+    struct sgp_node *node, enum sgp_waiting *ret_waiting);
+void sgp_core_forget_answers(struct sgp_node *node);
+bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round);
+
+/* share.c */
+struct sgp_verdict sgp_core_share(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share);
+struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_credit(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit);
+struct sgp_verdict sgp_core_ack(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack);
+void sgp_core_settle(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot);
+void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_send_owed(struct sgp_node *node);
+
+/* estimate.c */
+struct sgp_verdict sgp_core_estimate(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate);
+struct sgp_verdict sgp_core_estimate_payload(
+    struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask);
+void sgp_core_copied(struct sgp_node *node);
+void sgp_core_hand_out(struct sgp_node *node);
+void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
+
 /* inquiry.c */
 void sgp_core_inquire(struct sgp_node *node);
 void sgp_core_answered(struct sgp_node *node, const struct sgp_message *message);
@@ -535,58 +595,62 @@ sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node);
 
 /* record.c */
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record);
-bool sgp_core_living(const struct sgp_core_link *link); /* up, and past joining */
-void sgp_core_resume(struct sgp_node *node);
 
-/* estimate.c */
-void sgp_core_want(struct sgp_node *node);
+/* greet.c */
+/* What is wrong with a pulse: NONE, RANGE or ROUNDS. */
+enum sgp_reason sgp_core_judge_pulse(const struct sgp_node *node, const struct sgp_pulse *pulse);
+/* What is wrong with a greeting; NONE: nothing. */
+enum sgp_reason sgp_core_judge(
+    const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
+void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link);
+struct sgp_verdict sgp_core_hello(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
+struct sgp_verdict sgp_core_welcome(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome);
+
+/* link.c */
+struct sgp_verdict sgp_core_hear(struct sgp_node *node, struct sgp_core_link *link,
+    const struct sgp_pulse *pulse); /* NULL: part of a payload */
+void sgp_core_hang_up(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
+/* Have nothing to do with a peer, which then counts as never heard. */
+void sgp_core_refuse(
+    struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason);
+void sgp_core_up(struct sgp_node *node, const struct sgp_link *id);
+void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code);
+void sgp_core_goodbye(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye);
+
+/* message.c */
+void sgp_core_message(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message);
+void sgp_core_came(struct sgp_node *node, struct sgp_core_link *link, int code); /* a payload */
+
+/* grant.c */
+void sgp_core_grant(struct sgp_node *node);
+
+/* seek.c */
 bool sgp_core_seeks(struct sgp_node *node); /* true: do not start yet */
 void sgp_core_seek(struct sgp_node *node);
-void sgp_core_hand_out(struct sgp_node *node);
-void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask);
-void sgp_core_estimate(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate);
-void sgp_core_estimate_payload(struct sgp_node *node, struct sgp_core_link *link, int code);
-void sgp_core_copied(struct sgp_node *node);
-void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link);
 
-/* pace.c */
-void sgp_core_pace_begin(struct sgp_node *node);
-void sgp_core_pace_hear(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
-double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
+/* aside.c */
+void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event); /* of no link's own */
+void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link);   /* if it is time */
+void sgp_core_end_aside(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
+sgp_time sgp_core_aside_deadline(const struct sgp_core_link *link);
 
-/* agree.c */
-#define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that anybody knows of */
-/* Whatever the file: of the longest cycle, after final_cycles as many again. */
-#define SGP_MIXING_ROUNDS_MAX                                                                      \
-    ((sgp_round)2 * SGP_MIXING_CYCLES_MAX * SGP_PHASES_MAX * SGP_PHASE_ROUNDS_MAX)
-sgp_round sgp_core_mixing_end(const struct sgp_node *node); /* by its own file; not beyond that */
-bool sgp_core_agrees(struct sgp_node *node); /* at its last round; true: it may finish, or has */
-bool sgp_core_says_ended(const struct sgp_node *node);
-void sgp_core_spoil_sketch(struct sgp_node *node); /* a job changes the estimate */
-void sgp_core_sketched(struct sgp_node *node, const struct sgp_sketch *sketch);
-void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link); /* both have greeted */
-void sgp_core_beat(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat);
-/* Whom the end waits for, or NULL. */
-const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
-/* |z - z'|, and that by the longer of the two; both NaN if not known. */
-double sgp_core_distance(
-    const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
-bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link);
-/* patience.c */
-bool sgp_core_is_late(const struct sgp_core_link *link); /* heard, and not waited for */
-bool sgp_core_is_waited_for(const struct sgp_core_link *link);
-void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_payload_came(struct sgp_node *node, struct sgp_core_link *link, uint64_t bytes);
-sgp_time sgp_core_payload_end(const struct sgp_core_link *link); /* unless more of it comes */
-void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link);
-void sgp_core_round_hear(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
-bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link);
-sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link);
-sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
-void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
+/* leave.c */
+void sgp_core_leave(struct sgp_node *node);
+/* From now on; after `notice` its sources know of it, and one to whom they promise nothing gets nothing. */
+void sgp_core_gather(struct sgp_node *node, sgp_time notice);
+bool sgp_core_leaves_now(struct sgp_node *node); /* true: its state has changed */
+bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_stay(struct sgp_node *node);
+sgp_time sgp_core_leave_deadline(const struct sgp_node *node);
+void sgp_core_hand_over(struct sgp_node *node);
+void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index); /* a reload: the bequest */
+void sgp_core_dissolve(struct sgp_node *node);
+void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason); /* hang up, and be drained */
 
 /* round.c */
 void sgp_core_advance(struct sgp_node *node);
@@ -594,13 +658,14 @@ void sgp_core_trained(struct sgp_node *node, int code);
 void sgp_core_published(struct sgp_node *node);
 void sgp_core_enough(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
-bool sgp_core_computes(const struct sgp_node *node); /* a job of the round is under way */
 void sgp_core_drain(struct sgp_node *node);
-void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason); /* hang up, and be drained */
-void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);
-void sgp_core_become(struct sgp_node *node, enum sgp_node_state state);
-const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
-sgp_round sgp_core_far_ahead(const struct sgp_node *node); /* rounds that cannot be chance */
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
+
+/* watch.c */
+void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */
+void sgp_core_announce(struct sgp_node *node); /* beats and changed promises */
+void sgp_core_enrol(struct sgp_node *node);    /* what was touched; the end of a step */
+/* Whether the roster is what looking at all links gives, between two steps. For tests. */
+bool sgp_core_is_enrolled(const struct sgp_node *node);
 
 #endif

@@ -16,35 +16,6 @@
 
 /* ---- choosing and being asked ---- */
 
-bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
-{
-    bool early = node->stop != SGP_ROUND_NONE && round >= node->stop;
-    return node->config.method->whom == SGP_WHOM_ONE_BY_LOT && round < node->config.rounds &&
-           !early;
-}
-
-/* A share that asks was accepted. Without an edge back nobody can be answered. */
-void sgp_core_asked(struct sgp_node *node, uint32_t peer)
-{
-    struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
-    if (back == NULL)
-        return;
-    back->answer_due = true;
-    sgp_core_touch(node, back);
-}
-
-bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)
-{
-    const struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
-    return back != NULL && back->answer_due;
-}
-
-bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive)
-{
-    return receive->state == SGP_RECEIVE_HELD && receive->share.asks &&
-           sgp_core_answer_due(node, receive->peer);
-}
-
 /* Only a node that trains has turns in which it answers; nothing is kept waiting for another's. */
 void sgp_core_forget_answers(struct sgp_node *node)
 {

@@ -42,16 +42,11 @@ static enum sgp_reason compare(
     return SGP_REASON_NONE;
 }
 
-/* Refuse a peer that trains another model; warn of what merely differs. */
-static bool trains_the_same(
+/* Warn of what merely differs. */
+static void note_differences(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
 {
     const struct sgp_fingerprint *own = &node->config.fingerprint;
-    enum sgp_reason reason = compare(own, other);
-    if (reason != SGP_REASON_NONE) {
-        sgp_core_refuse(node, link, SGP_E_MODEL, reason);
-        return false;
-    }
     bool differs = own->topology != other->topology || own->batch != other->batch ||
                    memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0;
     if (differs && !link->mismatch) {
@@ -65,7 +60,25 @@ static bool trains_the_same(
         note->link.direction = link->direction;
     }
     link->other_data = apart;
-    return true;
+}
+
+/* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
+ * ours. */
+void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_pulse *pulse = &link->pulse;
+    if (pulse->round > node->heard)
+        node->heard = pulse->round;
+    bool late = node->round > pulse->round + sgp_core_far_ahead(node);
+    if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
+        link->trained = true;
+    if (pulse->ends > node->ends)
+        node->ends = pulse->ends;
+    if (pulse->stop != SGP_ROUND_NONE &&
+        (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop)) {
+        node->stop = pulse->stop;
+        node->unrecorded = true;
+    }
 }
 
 static void greeted(struct sgp_node *node, struct sgp_core_link *link)
@@ -93,20 +106,18 @@ enum sgp_reason sgp_core_judge(
     return differs ? SGP_REASON_SHAPE : reason;
 }
 
-void sgp_core_hello(
+struct sgp_verdict sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {
     const char *name = node->config.topology->nodes[node->config.self].name;
-    if (strcmp(hello->target, name) != 0) {
-        sgp_core_refuse(node, link, SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
-        return;
-    }
-    if (!trains_the_same(node, link, &hello->fingerprint))
-        return;
-    if (hello->parameters != node->config.parameters) {
-        sgp_core_refuse(node, link, SGP_E_MODEL, SGP_REASON_SHAPE);
-        return;
-    }
+    if (strcmp(hello->target, name) != 0)
+        return sgp_refuses(SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
+    enum sgp_reason reason = compare(&node->config.fingerprint, &hello->fingerprint);
+    if (reason != SGP_REASON_NONE)
+        return sgp_refuses(SGP_E_MODEL, reason);
+    note_differences(node, link, &hello->fingerprint);
+    if (hello->parameters != node->config.parameters)
+        return sgp_refuses(SGP_E_MODEL, SGP_REASON_SHAPE);
     sgp_core_know_source(node, link, hello);
     greeted(node, link);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
@@ -116,23 +127,22 @@ void sgp_core_hello(
         .accepted = link->accepted,
         .fingerprint = node->config.fingerprint,
     };
+    return sgp_fine();
 }
 
-void sgp_core_welcome(
+struct sgp_verdict sgp_core_welcome(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_welcome *welcome)
 {
-    if (strcmp(welcome->target, node->config.topology->nodes[link->peer].name) != 0) {
-        sgp_core_refuse(node, link, SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
-        return;
-    }
-    if (!trains_the_same(node, link, &welcome->fingerprint))
-        return;
+    if (strcmp(welcome->target, node->config.topology->nodes[link->peer].name) != 0)
+        return sgp_refuses(SGP_E_UNKNOWN_NODE, SGP_REASON_UNKNOWN);
+    enum sgp_reason reason = compare(&node->config.fingerprint, &welcome->fingerprint);
+    if (reason != SGP_REASON_NONE)
+        return sgp_refuses(SGP_E_MODEL, reason);
+    note_differences(node, link, &welcome->fingerprint);
     uint64_t owed_to = link->disputed != 0 ? link->disputed : link->lineage;
     bool forgot = owed_to != 0 && owed_to != welcome->lineage;
-    if (!sgp_core_know_target(node, link, welcome->accepted)) {
-        sgp_core_refuse(node, link, SGP_E_PROTOCOL, SGP_REASON_RANGE);
-        return;
-    }
+    if (!sgp_core_know_target(node, link, welcome->accepted))
+        return sgp_refuses(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     const struct sgp_owed *owed = &link->owed;
     if (!forgot)
         link->disputed = 0;
@@ -145,4 +155,5 @@ void sgp_core_welcome(
     greeted(node, link);
     if (link->disputed == 0)
         sgp_core_settle(node, link, welcome->accepted, forgot);
+    return sgp_fine();
 }

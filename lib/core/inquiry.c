@@ -25,11 +25,6 @@ static bool is_frozen(const struct sgp_node *node)
     return sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
 }
 
-static bool is_debt(const struct sgp_core_account *entry)
-{
-    return entry->stager == SGP_SLOT_NONE && entry->account.kind == SGP_ACCOUNT_DEBT;
-}
-
 static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!link->owed.exists || link->owed.publishing || link->lineage == 0 ||
@@ -134,7 +129,7 @@ static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
     *ret_subject = (struct subject){.link = NULL};
     for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++) {
         struct sgp_core_account *entry = &node->accounts[i];
-        if (!is_debt(entry) || entry->search.next >= first)
+        if (!sgp_core_is_debt(entry) || entry->search.next >= first)
             continue;
         first = entry->search.next;
         ret_subject->debt = entry;
@@ -281,7 +276,7 @@ static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
     *ret_subject = (struct subject){.link = NULL};
     for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++) {
         struct sgp_inquire question = question_of_account(&node->accounts[i].account);
-        if (is_debt(&node->accounts[i]) && is_asked(node, &question))
+        if (sgp_core_is_debt(&node->accounts[i]) && is_asked(node, &question))
             ret_subject->debt = &node->accounts[i];
     }
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
@@ -328,7 +323,7 @@ sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node)
     if (inquiry->asked)
         return inquiry->until;
     for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++)
-        if (is_debt(&node->accounts[i]) && node->accounts[i].search.next < first)
+        if (sgp_core_is_debt(&node->accounts[i]) && node->accounts[i].search.next < first)
             first = node->accounts[i].search.next;
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {

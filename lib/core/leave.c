@@ -66,11 +66,6 @@ static bool is_given_to(const struct sgp_node *node)
     return false;
 }
 
-bool sgp_core_gathers(const struct sgp_node *node)
-{
-    return node->leaving.wanted && node->state != SGP_NODE_DRAINING;
-}
-
 /* Whether it goes with what it has: with its due, or since more does not come. One that has nothing
  * waits for something. */
 static bool has_gathered(const struct sgp_node *node)
@@ -99,35 +94,6 @@ bool sgp_core_leaves_now(struct sgp_node *node)
     return true;
 }
 
-bool sgp_core_has_gone(const struct sgp_node *node)
-{
-    return node->leaving.wanted && node->state == SGP_NODE_DRAINING;
-}
-
-bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    return sgp_core_has_gone(node) && !node->leaving.left && node->leaving.heir == link->peer &&
-           link->direction == SGP_OUT && !link->owed.exists;
-}
-
-/* The link over which the bequest is owed, or NULL. */
-struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
-{
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->links[i].owed.exists && node->links[i].owed.share.bequest > 0)
-            return &node->links[i];
-    return NULL;
-}
-
-/* Whether what is owed over this link goes to the heir beside the bequest. Until that is settled the target
- * is not spoken to: the heir may answer for it already. */
-bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    return link->direction == SGP_OUT && link->owed.exists && link->owed.share.bequest <= 0 &&
-           sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
-}
-
 /* STOP while leaving: one who has handed nothing over yet stays a member; else the record says that it
  * leaves, and the next process sees to the end of it. */
 void sgp_core_stay(struct sgp_node *node)
@@ -137,28 +103,6 @@ void sgp_core_stay(struct sgp_node *node)
     else
         node->leaving.wanted = false;
     node->unrecorded = true;
-}
-
-void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link)
-{
-    node->leaving.left = true;
-    node->leaving.patience = node->now + SGP_DRAIN_NS;
-    node->leaving.heir = link->peer;
-    node->leaving.weight = link->owed.share.weight;
-    node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
-    node->surplus = node->covered = node->unknown =
-        0; /* it went with the bequest, as did all that follows */
-    while (node->account_count > 0)
-        sgp_core_drop_account(node, node->account_count - 1);
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        struct sgp_owed *owed = &node->links[i].owed;
-        if (!sgp_core_is_pledged(node, &node->links[i]))
-            continue;
-        if (owed->slot != SGP_SLOT_NONE)
-            node->snapshot_users[owed->slot]--;
-        owed->exists = false;
-        sgp_core_touch(node, &node->links[i]);
-    }
 }
 
 /* End the payloads that are still under way: they would be refused, and over a thin link, or from one
@@ -363,17 +307,6 @@ void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
 
 /* ---- the heir ---- */
 
-void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
-{
-    const struct sgp_share *share = &link->incoming;
-    node->surplus = fmin(node->surplus + share->bequest, (double)SGP_NODES_MAX - 1);
-    node->covered = fmin(node->covered + fmin(share->bequest, share->weight), node->surplus);
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
-    note->link.direction = link->direction;
-    note->factor = link->incoming.weight;
-    sgp_core_enforce(node, link);
-}
-
 void sgp_core_dissolve(struct sgp_node *node)
 {
     double spare = node->weight - SGP_STARVING * node->config.weight_least;
@@ -388,4 +321,15 @@ void sgp_core_dissolve(struct sgp_node *node)
     node->unrecorded = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
     note->factor = off;
+}
+
+void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
+{
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        if (node->links[i].connection != 0)
+            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, reason);
+        sgp_core_end_aside(node, &node->links[i], reason);
+    }
+    node->drained = true;
+    (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);
 }

@@ -86,7 +86,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->config.record = NULL; /* borrowed for the call */
     sgp_core_touch_all(node);
     sgp_core_notice(node);
-    sgp_core_file(node);
+    sgp_core_enrol(node);
     *ret_node = node;
     return 0;
 }
@@ -102,74 +102,6 @@ void sgp_node_destroy(struct sgp_node *node)
     free(node);
 }
 
-/* ---- small facts that several files ask ---- */
-
-struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type)
-{
-    struct sgp_effects *effects = node->effects;
-    sgp_assert(effects->count < effects->capacity);
-    struct sgp_effect *effect = &effects->items[effects->count++];
-    memset(effect, 0, sizeof(*effect));
-    if (type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
-        type == SGP_EFFECT_ADOPT)
-        sgp_core_spoil_sketch(node);
-    effect->type = type;
-    effect->slot = SGP_SLOT_NONE;
-    effect->round = node->round;
-    effect->weight = node->weight;
-    return effect;
-}
-
-struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer)
-{
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_NOTE);
-    effect->note = note;
-    effect->link.peer = peer;
-    return effect;
-}
-
-enum sgp_node_state sgp_core_state(const struct sgp_node *node)
-{
-    bool pausable = node->state != SGP_NODE_FINISHED && node->state != SGP_NODE_DRAINING;
-    return node->paused && pausable ? SGP_NODE_PAUSED : node->state;
-}
-
-bool sgp_core_active(const struct sgp_node *node)
-{
-    enum sgp_node_state state = sgp_core_state(node);
-    return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
-}
-
-bool sgp_core_at_own_pace(const struct sgp_node *node)
-{
-    return node->config.method->when == SGP_WHEN_NEVER;
-}
-
-bool sgp_core_has_own_buffers(const struct sgp_node *node)
-{
-    return node->config.method->when != SGP_WHEN_ALL_PROMISED;
-}
-
-/* Nothing overlaps once the steps are done: what is under way must arrive before the end. */
-sgp_round sgp_core_overlap(const struct sgp_node *node)
-{
-    bool overdue = node->config.method->when == SGP_WHEN_OVERDUE;
-    return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
-}
-
-sgp_round sgp_core_train_end(const struct sgp_node *node)
-{
-    bool early = node->stop != SGP_ROUND_NONE && node->stop < node->ends;
-    return early ? node->stop : node->ends;
-}
-
-sgp_round sgp_core_last(const struct sgp_node *node)
-{
-    sgp_round last = sgp_core_train_end(node) +
-                     (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
-    return node->ending.mixes > last ? node->ending.mixes : last;
-}
-
 /* ---- one step ---- */
 
 /* The link that an event speaks of, or NULL if it speaks of a connection already gone. */
@@ -180,66 +112,6 @@ static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_lin
         return NULL;
     sgp_core_touch(node, link);
     return link;
-}
-
-void sgp_core_message(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
-{
-    bool greeting = message->type == SGP_HELLO || message->type == SGP_WELCOME;
-    bool incoming = message->type == SGP_HELLO || message->type == SGP_SHARE ||
-                    message->type == SGP_ESTIMATE || message->type == SGP_BEQUEATH;
-    bool outgoing = message->type == SGP_WELCOME || message->type == SGP_CREDIT ||
-                    message->type == SGP_ACK || message->type == SGP_ASK ||
-                    message->type == SGP_ANSWER;
-    bool up = link->state == SGP_LINK_UP;
-    if ((incoming && link->direction != SGP_IN) || (outgoing && link->direction != SGP_OUT) ||
-        (message->type != SGP_GOODBYE && greeting == up) || message->type == SGP_INQUIRE) {
-        sgp_core_hang_up(node, link, SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
-        return;
-    }
-    uint64_t connection = link->connection;
-    sgp_core_hear(node, link, &message->pulse);
-    if (link->connection != connection) /* the pulse was out of range */
-        return;
-    if (message->type != SGP_SHARE) /* a share keeps the old promise until it is whole */
-        sgp_core_take_promise(node, link);
-    switch (message->type) {
-    case SGP_HELLO:
-        sgp_core_hello(node, link, &message->hello);
-        break;
-    case SGP_WELCOME:
-        sgp_core_welcome(node, link, &message->welcome);
-        break;
-    case SGP_BEAT:
-        sgp_core_beat(node, link, &message->beat);
-        break;
-    case SGP_CREDIT:
-        sgp_core_credit(node, link, &message->credit);
-        break;
-    case SGP_SHARE:
-        sgp_core_share(node, link, &message->share);
-        break;
-    case SGP_ACK:
-        sgp_core_ack(node, link, &message->ack);
-        break;
-    case SGP_GOODBYE:
-        sgp_core_goodbye(node, link, &message->goodbye);
-        break;
-    case SGP_ASK:
-        sgp_core_ask(node, link, &message->ask);
-        break;
-    case SGP_ESTIMATE:
-        sgp_core_estimate(node, link, &message->estimate);
-        break;
-    case SGP_BEQUEATH:
-        sgp_core_stage(node, link, &message->bequeath);
-        break;
-    case SGP_ANSWER:
-        sgp_core_staged(node, link, &message->answer);
-        break;
-    case SGP_INQUIRE: /* comes on a connection of its own */
-        break;
-    }
 }
 
 static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
@@ -255,14 +127,11 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
         sgp_core_down(node, link, event->code);
     else if (event->type == SGP_EVENT_MESSAGE)
         sgp_core_message(node, link, event->message);
-    else if (event->type == SGP_EVENT_PAYLOAD && node->seeking.filling &&
-             node->seeking.asked == link->peer)
-        sgp_core_estimate_payload(node, link, event->code);
     else if (event->type == SGP_EVENT_PAYLOAD)
-        sgp_core_payload(node, link, event->code);
+        sgp_core_came(node, link, event->code);
     else {
         sgp_core_payload_came(node, link, event->bytes);
-        sgp_core_hear(node, link, NULL);
+        (void)sgp_core_hear(node, link, NULL);
     }
 }
 
@@ -361,7 +230,7 @@ void sgp_node_step(
     sgp_core_grant(node);
     sgp_core_notice(node);
     sgp_core_announce(node);
-    sgp_core_file(node);
+    sgp_core_enrol(node);
     node->effects = NULL;
 }
 

@@ -11,16 +11,6 @@
 
 #define SGP_SLOW_FACTOR 8 /* times its own longest round */
 
-bool sgp_core_is_late(const struct sgp_core_link *link)
-{
-    return link->overdue || link->trickles;
-}
-
-bool sgp_core_is_waited_for(const struct sgp_core_link *link)
-{
-    return sgp_core_peer_active(link) && !sgp_core_is_late(link);
-}
-
 /* ---- payloads ---- */
 
 void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link)

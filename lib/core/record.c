@@ -168,34 +168,3 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         restore_link(node, &record->links[i]);
     sgp_core_restore_accounts(node, record);
 }
-
-/* ---- the first round of a restored node ---- */
-
-bool sgp_core_living(const struct sgp_core_link *link)
-{
-    enum sgp_node_state state = link->pulse.state;
-    return link->state == SGP_LINK_UP && !link->absent && state != SGP_NODE_JOINING &&
-           state != SGP_NODE_DRAINING;
-}
-
-/* Go on with the round on record, or with the fleet's if that is further. Parameters that are exact
- * are worth keeping in step for a cycle; then a neighbour's are better. */
-void sgp_core_resume(struct sgp_node *node)
-{
-    sgp_round furthest = node->round, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
-        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
-        if (sgp_core_living(link) && round > furthest)
-            furthest = round;
-    }
-    node->restored = false;
-    node->unrecorded = true;
-    if (furthest == node->round)
-        return;
-    node->round = furthest;
-    node->gave = node->trained = false;
-    sgp_core_notice(node);
-    node->jumps++;
-    (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
-}

@@ -189,6 +189,6 @@ void sgp_node_reload(
     node->unrecorded = true;
     sgp_core_touch_all(node);
     sgp_core_notice(node);
-    sgp_core_file(node);
+    sgp_core_enrol(node);
     sgp_reload_cancel(reload);
 }

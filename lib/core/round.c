@@ -1,28 +1,7 @@
 /* Rounds: the stages of one, from the first hello to the end. */
 #include "core/core.h"
 
-void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage)
-{
-    node->stage = stage;
-    node->stage_since = node->now;
-}
-
-void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
-{
-    if (node->state == state)
-        return;
-    node->state = state;
-    node->changed = true;
-    (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
-}
-
 /* ---- start ---- */
-
-sgp_round sgp_core_far_ahead(const struct sgp_node *node)
-{
-    const struct sgp_topology *topology = node->config.topology;
-    return (sgp_round)topology->node_count + topology->rounds_per_cycle;
-}
 
 /* The greatest round of those present, at least `furthest`; that of one who has finished counts: who
  * comes back after the end finds it there. Nobody takes this node beyond all mixing. */
@@ -185,11 +164,6 @@ static void end(struct sgp_node *node)
     node->again = true;
 }
 
-bool sgp_core_computes(const struct sgp_node *node)
-{
-    return node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
-}
-
 /* The last checkpoint has to wait for the job anyway, and describes what came of it. */
 static void drain(struct sgp_node *node)
 {
@@ -198,17 +172,6 @@ static void drain(struct sgp_node *node)
     if (!settled(node) && node->now < node->drain_until)
         return;
     sgp_core_depart(node, node->leaving.left ? SGP_REASON_LEFT : SGP_REASON_LEAVING);
-}
-
-void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
-{
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        if (node->links[i].connection != 0)
-            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, reason);
-        sgp_core_end_aside(node, &node->links[i], reason);
-    }
-    node->drained = true;
-    (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);
 }
 
 void sgp_core_drain(struct sgp_node *node)
@@ -244,26 +207,6 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 }
 
 /* ---- the stages ---- */
-
-/* Whom this round still waits for: present, and promised to give in this round or before, or so many
- * rounds before as may overlap. Once the steps are done, everybody is waited for. */
-const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
-{
-    bool training = node->state == SGP_NODE_TRAINING;
-    if (training && sgp_core_at_own_pace(node))
-        return NULL;
-    uint32_t spare = training ? node->config.backup_neighbours : 0;
-    sgp_round due = node->round - sgp_core_overlap(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->out_count); i < node->link_count;
-         i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
-        const struct sgp_core_link *link = &node->links[i];
-        bool awaited =
-            sgp_core_is_waited_for(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
-        if (awaited && spare-- == 0)
-            return link;
-    }
-    return NULL;
-}
 
 /* The round's steps, if this node still takes any and has weight to take them with. */
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
@@ -375,6 +318,28 @@ static bool comes_late(const struct sgp_node *node)
     return false;
 }
 
+/* Go on with the round on record, or with the fleet's if that is further. Parameters that are exact
+ * are worth keeping in step for a cycle; then a neighbour's are better. */
+static void resume(struct sgp_node *node)
+{
+    sgp_round furthest = node->round, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        if (sgp_core_living(link) && round > furthest)
+            furthest = round;
+    }
+    node->restored = false;
+    node->unrecorded = true;
+    if (furthest == node->round)
+        return;
+    node->round = furthest;
+    node->gave = node->trained = false;
+    sgp_core_notice(node);
+    node->jumps++;
+    (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
+}
+
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
@@ -383,7 +348,7 @@ static void join(struct sgp_node *node)
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
     if (node->restored)
-        sgp_core_resume(node);
+        resume(node);
     else
         take_round(node, 0);
     sgp_core_become(node, steps_are_done(node) ? SGP_NODE_SETTLING : SGP_NODE_TRAINING);

@@ -104,7 +104,7 @@ static void look_at_rosters(void *context, const struct sgp_sim_row *row)
     struct campaign *campaign = context;
     (void)row;
     for (uint32_t i = 0; i < campaign->topology->node_count; i++)
-        if (!sgp_core_is_filed(sgp_sim_node(campaign->sim, i)))
+        if (!sgp_core_is_enrolled(sgp_sim_node(campaign->sim, i)))
             campaign->misfiled = i;
 }
 

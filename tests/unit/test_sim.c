@@ -388,12 +388,12 @@ Test(checkers, a_link_that_is_not_looked_at_is_seen)
 {
     struct sgp_node *node;
     struct fleet *fleet = fleet_in_training(&node);
-    cr_assert(sgp_core_is_filed(node));
+    cr_assert(sgp_core_is_enrolled(node));
     node->links[0].asks = true;
-    cr_assert(not(sgp_core_is_filed(node)));
+    cr_assert(not(sgp_core_is_enrolled(node)));
     node->links[0].asks = false;
     node->links[0].said -= SGP_MILLISECOND; /* a beat is due sooner */
-    cr_assert(not(sgp_core_is_filed(node)));
+    cr_assert(not(sgp_core_is_enrolled(node)));
     fleet_destroy(fleet);
 }
 

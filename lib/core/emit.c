@@ -1,0 +1,105 @@
+/* Emitting: effects, notes, messages, and the states that others hear of. */
+#include "core/core.h"
+
+#include <string.h>
+
+/* A job changes the estimate. */
+static void spoil_sketch(struct sgp_node *node)
+{
+    node->ending.spoiled = true;
+    if (!node->ending.fresh)
+        return;
+    node->ending.fresh = false;
+    node->changed = true; /* what was said is taken back */
+}
+
+struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type)
+{
+    struct sgp_effects *effects = node->effects;
+    sgp_assert(effects->count < effects->capacity);
+    struct sgp_effect *effect = &effects->items[effects->count++];
+    memset(effect, 0, sizeof(*effect));
+    if (type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
+        type == SGP_EFFECT_ADOPT)
+        spoil_sketch(node);
+    effect->type = type;
+    effect->slot = SGP_SLOT_NONE;
+    effect->round = node->round;
+    effect->weight = node->weight;
+    return effect;
+}
+
+struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_NOTE);
+    effect->note = note;
+    effect->link.peer = peer;
+    return effect;
+}
+
+struct sgp_message *sgp_core_send(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SEND);
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->message.type = type;
+    effect->message.pulse = (struct sgp_pulse){
+        .state = sgp_core_state(node),
+        .computing = sgp_core_computes(node),
+        .round = node->round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = node->ends,
+        .stop = node->stop,
+    };
+    if (type == SGP_BEAT) {
+        link->ended_told = sgp_core_says_ended(node);
+        effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes};
+        if (link->ended_told)
+            effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes,
+                .ended = true,
+                .empty = node->ending.empty,
+                .sketch = node->ending.sketch};
+    }
+    if (link->direction == SGP_OUT) {
+        sgp_round promise = sgp_core_promise(node, link);
+        if (!sgp_core_credit_holds(node, link->announced, promise))
+            link->credit = SGP_ROUND_NONE;
+        link->announced = promise;
+        effect->message.pulse.next_round = promise;
+    }
+    link->said = node->now;
+    sgp_core_touch(node, link);
+    return &effect->message;
+}
+
+void sgp_core_say_goodbye(
+    struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_HANG_UP);
+    effect->link = *id;
+    effect->code = code;
+    effect->reason = reason;
+    effect->message.type = SGP_GOODBYE;
+    effect->message.pulse = (struct sgp_pulse){.state = sgp_core_state(node),
+        .round = node->round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = node->ends,
+        .stop = node->stop};
+    effect->message.goodbye =
+        (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
+}
+
+void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage)
+{
+    node->stage = stage;
+    node->stage_since = node->now;
+}
+
+void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
+{
+    if (node->state == state)
+        return;
+    node->state = state;
+    node->changed = true;
+    (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
+}

@@ -1,0 +1,302 @@
+/* Facts: what follows from how a node and its links stand. These questions change nothing; at the end, whom a
+ * changed answer concerns. */
+#include "core/core.h"
+
+/* ---- the node ---- */
+
+enum sgp_node_state sgp_core_state(const struct sgp_node *node)
+{
+    bool pausable = node->state != SGP_NODE_FINISHED && node->state != SGP_NODE_DRAINING;
+    return node->paused && pausable ? SGP_NODE_PAUSED : node->state;
+}
+
+bool sgp_core_state_is_active(enum sgp_node_state state)
+{
+    return state == SGP_NODE_JOINING || state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING;
+}
+
+bool sgp_core_active(const struct sgp_node *node)
+{
+    return sgp_core_state_is_active(sgp_core_state(node));
+}
+
+bool sgp_core_at_own_pace(const struct sgp_node *node)
+{
+    return node->config.method->when == SGP_WHEN_NEVER;
+}
+
+bool sgp_core_has_own_buffers(const struct sgp_node *node)
+{
+    return node->config.method->when != SGP_WHEN_ALL_PROMISED;
+}
+
+/* Nothing overlaps once the steps are done: what is under way must arrive before the end. */
+sgp_round sgp_core_overlap(const struct sgp_node *node)
+{
+    bool overdue = node->config.method->when == SGP_WHEN_OVERDUE;
+    return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
+}
+
+sgp_round sgp_core_train_end(const struct sgp_node *node)
+{
+    bool early = node->stop != SGP_ROUND_NONE && node->stop < node->ends;
+    return early ? node->stop : node->ends;
+}
+
+sgp_round sgp_core_last(const struct sgp_node *node)
+{
+    sgp_round last = sgp_core_train_end(node) +
+                     (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
+    return node->ending.mixes > last ? node->ending.mixes : last;
+}
+
+/* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
+ * more mixing, and mix for longer, than this one would, and is no liar. */
+sgp_round sgp_core_mixing_end(const struct sgp_node *node)
+{
+    return node->ends + 2 * SGP_MIXING_CYCLES_MAX * node->config.topology->rounds_per_cycle;
+}
+
+sgp_round sgp_core_far_ahead(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    return (sgp_round)topology->node_count + topology->rounds_per_cycle;
+}
+
+bool sgp_core_computes(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
+}
+
+bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
+{
+    bool early = node->stop != SGP_ROUND_NONE && round >= node->stop;
+    return node->config.method->whom == SGP_WHOM_ONE_BY_LOT && round < node->config.rounds &&
+           !early;
+}
+
+bool sgp_core_says_ended(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_END && node->ending.fresh && node->round >= sgp_core_last(node);
+}
+
+/* ---- a link ---- */
+
+struct sgp_core_link *sgp_core_find(
+    struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
+{
+    const uint32_t *peers = node->roster.peers;
+    uint32_t low = direction == SGP_OUT ? 0 : node->out_count;
+    uint32_t end = direction == SGP_OUT ? node->out_count : node->link_count;
+    uint32_t high = end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (peers[middle] < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < end && peers[low] == peer ? &node->links[low] : NULL;
+}
+
+/* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
+ * it catches up by itself, and the fleet does not stand still for it. */
+bool sgp_core_rejoining(const struct sgp_core_link *link)
+{
+    return link->pulse.state == SGP_NODE_JOINING && link->trained;
+}
+
+bool sgp_core_peer_active(const struct sgp_core_link *link)
+{
+    return link->heard != SGP_TIME_NEVER && !link->absent &&
+           sgp_core_state_is_active(link->pulse.state) && !sgp_core_rejoining(link);
+}
+
+bool sgp_core_living(const struct sgp_core_link *link)
+{
+    enum sgp_node_state state = link->pulse.state;
+    return link->state == SGP_LINK_UP && !link->absent && state != SGP_NODE_JOINING &&
+           state != SGP_NODE_DRAINING;
+}
+
+sgp_time sgp_core_silence(const struct sgp_core_link *link)
+{
+    sgp_time longest = link->longest[0] > link->longest[1] ? link->longest[0] : link->longest[1];
+    if (longest > SGP_SILENCE_MAX_NS / SGP_SILENCE_FACTOR)
+        return SGP_SILENCE_MAX_NS;
+    sgp_time bound = SGP_SILENCE_FACTOR * longest;
+    return bound > SGP_SILENCE_MIN_NS ? bound : SGP_SILENCE_MIN_NS;
+}
+
+bool sgp_core_is_late(const struct sgp_core_link *link)
+{
+    return link->overdue || link->trickles;
+}
+
+bool sgp_core_is_waited_for(const struct sgp_core_link *link)
+{
+    return sgp_core_peer_active(link) && !sgp_core_is_late(link);
+}
+
+/* ---- leaving for good ---- */
+
+bool sgp_core_gathers(const struct sgp_node *node)
+{
+    return node->leaving.wanted && node->state != SGP_NODE_DRAINING;
+}
+
+bool sgp_core_has_gone(const struct sgp_node *node)
+{
+    return node->leaving.wanted && node->state == SGP_NODE_DRAINING;
+}
+
+bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_has_gone(node) && !node->leaving.left && node->leaving.heir == link->peer &&
+           link->direction == SGP_OUT && !link->owed.exists;
+}
+
+/* The link over which the bequest is owed, or NULL. */
+struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
+        if (node->links[i].owed.exists && node->links[i].owed.share.bequest > 0)
+            return &node->links[i];
+    return NULL;
+}
+
+/* Whether what is owed over this link goes to the heir beside the bequest. Until that is settled the target
+ * is not spoken to: the heir may answer for it already. */
+bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->direction == SGP_OUT && link->owed.exists && link->owed.share.bequest <= 0 &&
+           sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
+}
+
+/* ---- shares ---- */
+
+/* Whether a credit of round `granted` covers a share of `round`. A node that has just jumped may still
+ * hold one of the round that it left; where every link has its own buffer, that does not matter. */
+bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round)
+{
+    return granted != SGP_ROUND_NONE && (sgp_core_has_own_buffers(node) || granted == round);
+}
+
+/* Whether a credit for promise `old` holds for promise `new`. A changed plan makes it void on both
+ * sides, so that buffers go out in round order. Where a share may be left out plans change all the
+ * time, and every link has a buffer of its own: there only the end of all promises makes it void. */
+bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new)
+{
+    return new == old || (sgp_core_has_own_buffers(node) && new != SGP_ROUND_NONE);
+}
+
+/* The next round in which we give on this link. A share that is owed and not sent comes first. One
+ * who chooses may choose this neighbour in its very next turn. */
+sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed.exists && !link->owed.sent)
+        return link->owed.share.round;
+    if (sgp_core_is_heir(node, link))
+        return node->leaving.round;
+    if (!sgp_core_active(node))
+        return SGP_ROUND_NONE;
+    sgp_round from = node->round + (node->gave ? 1 : 0);
+    if (sgp_core_chooses(node, from))
+        return link->retired ? SGP_ROUND_NONE : from;
+    bool still_next = link->plan_from != SGP_ROUND_NONE && from >= link->plan_from &&
+                      (link->plan == SGP_ROUND_NONE || from <= link->plan);
+    if (!still_next) {
+        link->plan =
+            sgp_topology_next_round(node->config.topology, node->config.self, link->peer, from);
+        link->plan_from = from;
+    }
+    return link->plan < sgp_core_last(node) ? link->plan : SGP_ROUND_NONE;
+}
+
+bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)
+{
+    const struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
+    return back != NULL && back->answer_due;
+}
+
+bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive)
+{
+    return receive->state == SGP_RECEIVE_HELD && receive->share.asks &&
+           sgp_core_answer_due(node, receive->peer);
+}
+
+/* Whom this round still waits for: present, and promised to give in this round or before, or so many
+ * rounds before as may overlap. Once the steps are done, everybody is waited for. */
+const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
+{
+    bool training = node->state == SGP_NODE_TRAINING;
+    if (training && sgp_core_at_own_pace(node))
+        return NULL;
+    uint32_t spare = training ? node->config.backup_neighbours : 0;
+    sgp_round due = node->round - sgp_core_overlap(node);
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->out_count); i < node->link_count;
+         i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
+        const struct sgp_core_link *link = &node->links[i];
+        bool awaited =
+            sgp_core_is_waited_for(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
+        if (awaited && spare-- == 0)
+            return link;
+    }
+    return NULL;
+}
+
+/* ---- whom a change concerns ---- */
+
+static struct sgp_facts facts_of(const struct sgp_node *node)
+{
+    sgp_round from = node->round + (node->gave ? 1 : 0);
+    return (struct sgp_facts){.state = sgp_core_state(node),
+        .drained = node->drained,
+        .leaving = node->leaving.wanted,
+        .left = node->leaving.left,
+        .pledges = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL,
+        .chooses = sgp_core_chooses(node, from),
+        .heir = node->leaving.heir,
+        .bequest_round = node->leaving.round,
+        .last = sgp_core_last(node),
+        .round = node->round,
+        .from = from};
+}
+
+/* The turn of round `passed` is over: to those who were in it another one is promised now. */
+static void touch_neighbours(struct sgp_node *node, sgp_round passed)
+{
+    uint32_t count;
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, passed);
+    const struct sgp_edge *edges = sgp_phase_out(phase, node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++)
+        sgp_core_touch(node, sgp_core_find(node, edges[e].target, SGP_OUT));
+}
+
+/* Whose share is near now, and was not before. */
+static void touch_promised(struct sgp_node *node)
+{
+    for (uint32_t i = node->out_count; i < node->link_count; i++)
+        if (node->roster.promised[i] <= node->round + 1)
+            sgp_core_touch(node, &node->links[i]);
+}
+
+/* A new round concerns the neighbours that it passes, anything else all links. */
+void sgp_core_notice(struct sgp_node *node)
+{
+    struct sgp_facts facts = facts_of(node), *former = &node->roster.facts;
+    bool all = facts.state != former->state || facts.drained != former->drained ||
+               facts.leaving != former->leaving || facts.left != former->left ||
+               facts.pledges != former->pledges || facts.chooses != former->chooses ||
+               facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
+               facts.last != former->last;
+    bool turned = facts.from != former->from;
+    if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
+        sgp_core_touch_all(node);
+    else if (turned)
+        touch_neighbours(node, former->from);
+    if (facts.round != former->round)
+        touch_promised(node);
+    node->roster.facts = facts;
+}

@@ -1,0 +1,104 @@
+/* Granting: who gets a receive buffer next, and a credit for it. */
+#include "core/core.h"
+
+static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
+{
+    uint32_t count = 0;
+    for (uint32_t i = node->receive_count; i-- > 0;) {
+        if (node->receives[i].state == SGP_RECEIVE_FREE) {
+            *ret_first = i;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* The last round for which credits are granted: the next one, so that nobody waits for a credit. But where
+ * shares take most of a round to come, one of the next round would take half of the wire from one of this round
+ * that is late, whose target would then be later still with its own, and so on: such a fleet stays out of
+ * step for ever, at half its speed. There the next round's credits wait for this round's shares. */
+static sgp_round horizon_of(const struct sgp_node *node)
+{
+    if (sgp_core_has_own_buffers(node))
+        return SGP_ROUND_MAX;
+    return node->thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
+}
+
+/* The order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those
+ * that nobody waits for come last. */
+static bool is_before(const struct sgp_core_link *a, const struct sgp_core_link *b)
+{
+    if (sgp_core_is_late(a) != sgp_core_is_late(b))
+        return sgp_core_is_late(b);
+    return a->promise != b->promise ? a->promise < b->promise : a < b;
+}
+
+/* The first in-link in order that has no buffer yet. One whose share is held until it has its
+ * answer keeps that buffer instead: so there are always enough for all. */
+static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
+{
+    struct sgp_core_link *first = NULL;
+    sgp_round horizon = horizon_of(node);
+    for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->out_count);
+         i < node->link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
+        struct sgp_core_link *link = &node->links[i];
+        bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
+                     link->promise != SGP_ROUND_NONE && link->promise <= horizon &&
+                     !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
+                     !sgp_core_answer_due(node, link->peer);
+        if (wants && (first == NULL || is_before(link, first)))
+            first = link;
+    }
+    return first;
+}
+
+/* All buffers are taken and `first` is due: take one back from the last in order behind it, if no
+ * other is about to become free. The source may have used its credit already, so the connection ends
+ * with it. Returns whether a buffer is free now. */
+static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *first)
+{
+    struct sgp_core_link *last = NULL;
+    for (uint32_t i = 0; i < node->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_ABSORBING)
+            return false;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        struct sgp_core_link *link = &node->links[i];
+        if (link->filling)
+            return false;
+        bool granted = link->slot != SGP_SLOT_NONE;
+        if (granted && (last == NULL || is_before(last, link)))
+            last = link;
+    }
+    bool behind = last != NULL && is_before(first, last);
+    if (behind)
+        sgp_core_hang_up(node, last, SGP_E_CREDIT, SGP_REASON_CREDIT);
+    return behind;
+}
+
+/* Buffers go out in order; the last free one never goes to a later round, nor to one that nobody waits
+ * for, and one that is not used yet gives way to a share that comes
+ * before it. So whoever is furthest behind is served everywhere, and nobody waits in a circle, even
+ * when many who were away come back at once. */
+void sgp_core_grant(struct sgp_node *node)
+{
+    struct sgp_core_link *link;
+    while (
+        !node->drained && !sgp_core_has_gone(node) && (link = first_without_buffer(node)) != NULL) {
+        uint32_t slot = SGP_SLOT_NONE;
+        uint32_t unused = count_free(node, &slot);
+        bool now_due = link->promise <= node->round && !sgp_core_is_late(link);
+        if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
+            sgp_core_absorb_until(node, SGP_ROUND_MAX);
+            if (take_back_credit(node, link))
+                continue;
+        }
+        if (unused == 0 || (unused == 1 && !now_due))
+            return;
+        link->slot = slot;
+        node->receives[slot].state = SGP_RECEIVE_GRANTED;
+        node->receives[slot].peer = link->peer;
+        node->receives[slot].share.round = link->promise;
+        struct sgp_message *message = sgp_core_send(node, link, SGP_CREDIT);
+        message->credit.round = link->promise;
+    }
+}

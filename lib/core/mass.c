@@ -1,0 +1,72 @@
+/* Mass: what a node has, what is owed by it, and what comes home. */
+#include "core/core.h"
+
+/* ---- sums ---- */
+
+bool sgp_core_is_debt(const struct sgp_core_account *entry)
+{
+    return entry->stager == SGP_SLOT_NONE && entry->account.kind == SGP_ACCOUNT_DEBT;
+}
+
+double sgp_core_debts(const struct sgp_node *node)
+{
+    double sum = 0;
+    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++)
+        if (sgp_core_is_debt(&node->accounts[i]))
+            sum += node->accounts[i].account.weight;
+    return sum;
+}
+
+double sgp_core_owed(const struct sgp_node *node)
+{
+    double owed = 0;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
+        if (node->links[i].owed.exists)
+            owed += node->links[i].owed.share.weight;
+    return owed + sgp_core_debts(node);
+}
+
+/* What of weight one node can have: that of all members that its files have named. Honest faults add
+ * little: a restart without a ledger mints some, and others may know of members that this one does not. */
+double sgp_core_weight_most(const struct sgp_node *node)
+{
+    return node->members_most + SGP_WEIGHT_SLACK;
+}
+
+/* ---- coming home ---- */
+
+/* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
+ * estimate: x follows w. With no weight left there is no estimate to follow. */
+void sgp_core_grow(struct sgp_node *node, double weight)
+{
+    if (node->weight > 0 && weight > 0) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+        effect->factor = (node->weight + weight) / node->weight;
+    } else if (weight > 0) {
+        sgp_core_want(node);
+    }
+}
+
+/* The share comes home. Its snapshot stays in use until the RESTORE job is done with it. */
+void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+{
+    const struct sgp_owed *owed = &link->owed;
+    if (owed->slot != SGP_SLOT_NONE) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+        effect->link.peer = link->peer;
+        effect->slot = owed->slot;
+        effect->factor = owed->share.fraction;
+        effect->slice = owed->share.slice;
+    } else if (owed->lost) {
+        sgp_core_grow(node, owed->share.weight);
+    }
+    sgp_core_touch(node, link);
+    node->unrecorded = true;
+    node->weight += owed->share.weight;
+    link->owed.exists = false;
+    link->shares_returned++;
+    link->last_reason = reason;
+    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
+    note->reason = reason;
+}

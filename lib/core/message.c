@@ -1,0 +1,80 @@
+/* Messages and payloads: each goes to the file that it concerns, and its verdict is carried out here. */
+#include "core/core.h"
+
+static void carry_out(struct sgp_node *node, struct sgp_core_link *link, struct sgp_verdict verdict)
+{
+    if (verdict.refuses)
+        sgp_core_refuse(node, link, verdict.code, verdict.reason);
+    else if (verdict.code != 0)
+        sgp_core_hang_up(node, link, verdict.code, verdict.reason);
+}
+
+/* Whether such a message may come over this link, as it is. */
+static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type type)
+{
+    bool greeting = type == SGP_HELLO || type == SGP_WELCOME;
+    bool incoming =
+        type == SGP_HELLO || type == SGP_SHARE || type == SGP_ESTIMATE || type == SGP_BEQUEATH;
+    bool outgoing = type == SGP_WELCOME || type == SGP_CREDIT || type == SGP_ACK ||
+                    type == SGP_ASK || type == SGP_ANSWER;
+    bool up = link->state == SGP_LINK_UP;
+    return !(incoming && link->direction != SGP_IN) && !(outgoing && link->direction != SGP_OUT) &&
+           (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE;
+}
+
+static struct sgp_verdict take(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
+{
+    switch (message->type) {
+    case SGP_HELLO:
+        return sgp_core_hello(node, link, &message->hello);
+    case SGP_WELCOME:
+        return sgp_core_welcome(node, link, &message->welcome);
+    case SGP_BEAT:
+        return sgp_core_beat(node, link, &message->beat);
+    case SGP_CREDIT:
+        sgp_core_credit(node, link, &message->credit);
+        break;
+    case SGP_SHARE:
+        return sgp_core_share(node, link, &message->share);
+    case SGP_ACK:
+        return sgp_core_ack(node, link, &message->ack);
+    case SGP_GOODBYE:
+        sgp_core_goodbye(node, link, &message->goodbye);
+        break;
+    case SGP_ASK:
+        sgp_core_ask(node, link, &message->ask);
+        break;
+    case SGP_ESTIMATE:
+        return sgp_core_estimate(node, link, &message->estimate);
+    case SGP_BEQUEATH:
+        return sgp_core_stage(node, link, &message->bequeath);
+    case SGP_ANSWER:
+        return sgp_core_staged(node, link, &message->answer);
+    case SGP_INQUIRE: /* comes on a connection of its own */
+        break;
+    }
+    return sgp_fine();
+}
+
+void sgp_core_message(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_message *message)
+{
+    struct sgp_verdict verdict = is_in_order(link, message->type)
+                                     ? sgp_core_hear(node, link, &message->pulse)
+                                     : sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
+    if (verdict.code == 0 &&
+        message->type != SGP_SHARE) /* which keeps the old promise until it is whole */
+        sgp_core_take_promise(node, link);
+    if (verdict.code == 0)
+        verdict = take(node, link, message);
+    carry_out(node, link, verdict);
+}
+
+void sgp_core_came(struct sgp_node *node, struct sgp_core_link *link, int code)
+{
+    bool estimate = node->seeking.filling && node->seeking.asked == link->peer;
+    carry_out(node, link,
+        estimate ? sgp_core_estimate_payload(node, link, code)
+                 : sgp_core_payload(node, link, code));
+}

@@ -1,0 +1,104 @@
+/* Receive buffers: granted to a source, set aside for an estimate, holding a share, being absorbed. */
+#include "core/core.h"
+
+/* ---- granted ---- */
+
+void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->slot == SGP_SLOT_NONE)
+        return;
+    sgp_assert(node->receives[link->slot].state == SGP_RECEIVE_GRANTED);
+    node->receives[link->slot].state = SGP_RECEIVE_FREE;
+    link->slot = SGP_SLOT_NONE;
+    sgp_core_touch(node, link);
+}
+
+/* Take the promise that the peer last stated; a void credit frees its buffer for whoever is first. */
+void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->direction != SGP_IN || link->filling)
+        return;
+    link->promise = link->pulse.next_round;
+    if (link->slot == SGP_SLOT_NONE)
+        return;
+    if (sgp_core_credit_holds(node, node->receives[link->slot].share.round, link->promise))
+        node->receives[link->slot].share.round = link->promise;
+    else
+        sgp_core_unreserve(node, link);
+}
+
+/* ---- set aside ---- */
+
+void sgp_core_set_aside(struct sgp_node *node)
+{
+    for (uint32_t i = node->receive_count; node->seeking.slot == SGP_SLOT_NONE && i-- > 0;) {
+        if (node->receives[i].state != SGP_RECEIVE_FREE)
+            continue;
+        node->receives[i].state = SGP_RECEIVE_GRANTED;
+        node->seeking.slot = i;
+    }
+}
+
+/* From now on the node's parameters are a guess; seek.c does the rest. An estimate that is asked
+ * for already serves. */
+void sgp_core_want(struct sgp_node *node)
+{
+    if (node->seeking.wants)
+        return;
+    node->seeking = (struct sgp_seeking){
+        .wants = true, .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    sgp_core_set_aside(node);
+}
+
+/* ---- held, and absorbed ---- */
+
+double sgp_core_held(const struct sgp_node *node)
+{
+    double held = 0;
+    for (uint32_t i = 0; i < node->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_HELD)
+            held += node->receives[i].share.weight;
+    return held;
+}
+
+/* Whether share `a` is absorbed before `b`: by round, then by source, so that a round repeats. */
+static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *b)
+{
+    return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
+}
+
+static void absorb(struct sgp_node *node, struct sgp_receive *receive)
+{
+    receive->state = SGP_RECEIVE_ABSORBING;
+    node->weight += receive->share.weight;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
+    effect->link.peer = receive->peer;
+    effect->slot = (uint32_t)(receive - node->receives);
+    effect->factor = receive->share.fraction;
+    effect->slice = receive->share.slice;
+    effect->round = receive->share.round;
+}
+
+void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
+{
+    for (uint32_t i = 0; i < node->receive_count; i++)
+        if (node->receives[i].state == SGP_RECEIVE_HELD && node->receives[i].peer == peer)
+            absorb(node, &node->receives[i]);
+}
+
+void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
+{
+    for (;;) {
+        struct sgp_receive *first = NULL;
+        for (uint32_t i = 0; i < node->receive_count; i++) {
+            struct sgp_receive *receive = &node->receives[i];
+            bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round;
+            if (due && !sgp_core_is_kept(node, receive) &&
+                (first == NULL || comes_before(receive, first)))
+                first = receive;
+        }
+        if (first == NULL)
+            return;
+        absorb(node, first);
+    }
+}

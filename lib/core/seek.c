@@ -1,0 +1,119 @@
+/* Seeking: a node whose parameters are a guess asks one source after the other for its estimate.
+ *
+ * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time. One that
+ * does not answer gives way to the next, and its connection ends with that, so that a late answer is never
+ * taken for one to a later question. */
+#include "core/core.h"
+
+#define TURNS_MAX 8 /* doublings of the time that a source has to answer: up to 43 minutes */
+
+static void stop_seeking(struct sgp_node *node)
+{
+    if (node->seeking.slot != SGP_SLOT_NONE)
+        node->receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
+    node->seeking.slot = SGP_SLOT_NONE;
+    node->seeking.wants = false;
+}
+
+/* One that drains may be about to leave for good, with this node for its only heir. */
+static bool drains(const struct sgp_core_link *link)
+{
+    return link->state == SGP_LINK_UP && !link->absent && link->pulse.state == SGP_NODE_DRAINING;
+}
+
+static struct sgp_core_link *next_of(
+    const struct sgp_node *node, bool (*serves)(const struct sgp_core_link *))
+{
+    uint32_t count = node->link_count - node->out_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t turn = (node->seeking.turn + i) % count;
+        struct sgp_core_link *link = &node->links[node->out_count + turn];
+        if (!link->barren && link->peer != node->seeking.asked && serves(link))
+            return link;
+    }
+    return NULL;
+}
+
+/* The next in turn that could be asked, and is not; or NULL. One that stays is better. */
+static struct sgp_core_link *next_source(const struct sgp_node *node)
+{
+    struct sgp_core_link *next = next_of(node, sgp_core_living);
+    return next != NULL ? next : next_of(node, drains);
+}
+
+/* One that was asked may be unable to answer, which it need not show (it was paused before its own
+ * parameters had come), or be busy with a job or with another's estimate. So if there is `other`, it is
+ * that one's turn; and each turn is twice as long as the one before, so that the slow ones come to
+ * answer too. What joins again or drains has nothing to hand out. */
+static void give_way(struct sgp_node *node, const struct sgp_core_link *other)
+{
+    if (node->seeking.asked == SGP_SLOT_NONE || node->seeking.filling)
+        return;
+    struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
+    bool late = other != NULL && node->now >= node->seeking.asked_until;
+    bool serves = sgp_core_living(link) || drains(link);
+    if (link->filling || (serves && !late)) /* a share comes first on its line */
+        return;
+    if (node->seeking.turns < TURNS_MAX)
+        node->seeking.turns++;
+    sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* nobody is asked now */
+}
+
+void sgp_core_seek(struct sgp_node *node)
+{
+    if (!node->seeking.wants || node->drained)
+        return;
+    sgp_core_set_aside(node);
+    struct sgp_core_link *next = next_source(node);
+    give_way(node, next);
+    bool free = node->seeking.asked == SGP_SLOT_NONE && node->seeking.slot != SGP_SLOT_NONE;
+    if (!free || next == NULL)
+        return;
+    node->seeking.asked = next->peer;
+    node->seeking.asked_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
+    node->seeking.turn = (uint32_t)(next - node->links) - node->out_count + 1;
+    sgp_core_send(node, next, SGP_ASK)->ask.wants = true;
+}
+
+/* A node without a past has nothing worth mixing into a fleet that has trained: as long as an
+ * in-neighbour may still come that could be asked, its patience does not begin to run. */
+static bool may_yet_ask(const struct sgp_node *node)
+{
+    bool may = false;
+    for (uint32_t i = node->out_count; i < node->link_count; i++) {
+        if (sgp_core_living(&node->links[i]))
+            return false;
+        may = may || !node->links[i].retired;
+    }
+    return may && !node->recorded && !node->config.seeks;
+}
+
+/* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
+ * unless the fleet is more than a cycle ahead. */
+bool sgp_core_seeks(struct sgp_node *node)
+{
+    bool all = true, living = false, ahead = false;
+    for (uint32_t i = 0; i < node->link_count; i++) {
+        const struct sgp_core_link *link = &node->links[i];
+        bool lives = sgp_core_living(link);
+        all = all && (link->heard != SGP_TIME_NEVER || link->retired);
+        living = living || lives;
+        ahead = ahead || (lives && link->pulse.round >
+                                       node->round + node->config.topology->rounds_per_cycle);
+    }
+    if (node->restored && ahead && !node->seeking.wants && node->seeking.until == SGP_TIME_NEVER) {
+        sgp_core_want(node);
+        node->again = true;
+    }
+    if (!node->seeking.wants)
+        return false;
+    if (node->seeking.until == SGP_TIME_NEVER && living && may_yet_ask(node))
+        return true;
+    if (node->seeking.until == SGP_TIME_NEVER)
+        node->seeking.until = node->now + SGP_SEEK_NS;
+    bool hopeless = (all && !living) || node->now >= node->seeking.until;
+    if (node->seeking.asked != SGP_SLOT_NONE || !hopeless)
+        return true;
+    stop_seeking(node);
+    return false;
+}
