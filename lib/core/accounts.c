@@ -31,42 +31,43 @@ static bool is_debt(const struct sgp_core_account *entry)
 double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < node->account_count; i++)
-        if (node->accounts[i].stager == stager && is_debt(&node->accounts[i]))
-            sum += node->accounts[i].account.weight;
+    for (uint32_t i = 0; i < node->accounts.count; i++)
+        if (node->accounts.entries[i].stager == stager && is_debt(&node->accounts.entries[i]))
+            sum += node->accounts.entries[i].account.weight;
     return sum;
 }
 
 uint32_t sgp_node_debt_count(const struct sgp_node *node)
 {
-    return node->debt_count;
+    return node->accounts.debts;
 }
 
 const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t index)
 {
-    for (uint32_t i = 0; i < node->account_count; i++)
-        if (in_force(&node->accounts[i]) && is_debt(&node->accounts[i]) && index-- == 0)
-            return &node->accounts[i].account;
+    for (uint32_t i = 0; i < node->accounts.count; i++)
+        if (in_force(&node->accounts.entries[i]) && is_debt(&node->accounts.entries[i]) &&
+            index-- == 0)
+            return &node->accounts.entries[i].account;
     sgp_assert_failed("there are so many debts", __FILE__, __LINE__);
 }
 
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
 {
-    struct sgp_core_account *entry = &node->accounts[index];
+    struct sgp_core_account *entry = &node->accounts.entries[index];
     if (entry->slot != SGP_SLOT_NONE)
-        node->snapshot_users[entry->slot]--;
-    node->debt_count -= in_force(entry) && is_debt(entry);
-    node->staged_count -= !in_force(entry);
+        node->layout.snapshot_users[entry->slot]--;
+    node->accounts.debts -= in_force(entry) && is_debt(entry);
+    node->accounts.staged -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
-    node->account_count--; /* the others keep their order: the oldest come first */
-    memmove(entry, entry + 1, (node->account_count - index) * sizeof(*entry));
+    node->accounts.count--; /* the others keep their order: the oldest come first */
+    memmove(entry, entry + 1, (node->accounts.count - index) * sizeof(*entry));
 }
 
 /* A debt that its target has not accepted: to the bit if its snapshot is there, which stays in use until the
  * RESTORE job is done with it, else by weight, at this node's own estimate. */
 void sgp_core_take_home(struct sgp_node *node, uint32_t index)
 {
-    struct sgp_core_account *entry = &node->accounts[index];
+    struct sgp_core_account *entry = &node->accounts.entries[index];
     double weight = entry->account.weight;
     if (entry->slot != SGP_SLOT_NONE) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
@@ -78,7 +79,7 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
         sgp_core_grow(node, weight);
     }
     sgp_core_drop_account(node, index);
-    node->weight += weight;
+    node->mass.weight += weight;
 }
 
 /* The file's own string, which outlives the account, if it has the name: it has where there was a link. */
@@ -105,13 +106,13 @@ static void note_dispute(
 /* Snapshots are for rounds first. */
 bool sgp_core_let_go(struct sgp_node *node)
 {
-    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++) {
-        struct sgp_core_account *entry = &node->accounts[i];
-        if (entry->slot == SGP_SLOT_NONE || node->snapshot_users[entry->slot] > 1)
+    for (uint32_t i = 0; node->accounts.debts > 0 && i < node->accounts.count; i++) {
+        struct sgp_core_account *entry = &node->accounts.entries[i];
+        if (entry->slot == SGP_SLOT_NONE || node->layout.snapshot_users[entry->slot] > 1)
             continue;
         int64_t peer = sgp_topology_find(node->config.topology, entry->account.target);
         note_dispute(node, entry, peer >= 0 ? (uint32_t)peer : SGP_SLOT_NONE, entry->slot);
-        node->snapshot_users[entry->slot]--;
+        node->layout.snapshot_users[entry->slot]--;
         entry->slot = SGP_SLOT_NONE;
         return true;
     }
@@ -122,7 +123,7 @@ bool sgp_core_let_go(struct sgp_node *node)
 
 static uint32_t count_in_force(const struct sgp_node *node)
 {
-    return node->account_count - node->staged_count;
+    return node->accounts.count - node->accounts.staged;
 }
 
 /* What the file does not name any more is hardly asked about. */
@@ -138,17 +139,17 @@ static bool may_give_way(const struct sgp_node *node, const struct sgp_core_acco
 static bool has_room(const struct sgp_node *node, uint32_t count)
 {
     uint32_t old = 0, total = count_in_force(node) + count;
-    for (uint32_t i = 0; total > INHERITED_MAX + old && old < OLD_MAX && i < node->account_count;
+    for (uint32_t i = 0; total > INHERITED_MAX + old && old < OLD_MAX && i < node->accounts.count;
          i++)
-        old += may_give_way(node, &node->accounts[i]);
+        old += may_give_way(node, &node->accounts.entries[i]);
     return total <= INHERITED_MAX + old;
 }
 
 /* The oldest that may give way do, until `count` more have room among `most`. */
 static void make_room(struct sgp_node *node, uint32_t count, uint32_t most)
 {
-    for (uint32_t i = 0; i < node->account_count && count_in_force(node) + count > most;)
-        if (may_give_way(node, &node->accounts[i]))
+    for (uint32_t i = 0; i < node->accounts.count && count_in_force(node) + count > most;)
+        if (may_give_way(node, &node->accounts.entries[i]))
             sgp_core_drop_account(node, i);
         else
             i++;
@@ -157,10 +158,10 @@ static void make_room(struct sgp_node *node, uint32_t count, uint32_t most)
 /* One more entry, all zero; there is room. */
 static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
 {
-    sgp_assert(node->account_count < SGP_CORE_ACCOUNTS_MAX);
-    struct sgp_core_account *entry = &node->accounts[node->account_count++];
+    sgp_assert(node->accounts.count < SGP_CORE_ACCOUNTS_MAX);
+    struct sgp_core_account *entry = &node->accounts.entries[node->accounts.count++];
     *entry = (struct sgp_core_account){.stager = stager, .slot = SGP_SLOT_NONE};
-    node->staged_count += !in_force(entry);
+    node->accounts.staged += !in_force(entry);
     return entry;
 }
 
@@ -170,18 +171,19 @@ bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t
     uint64_t number, bool *ret_open, uint64_t *ret_accepted)
 {
     *ret_open = false;
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         if (strcmp(node->config.topology->nodes[link->peer].name, source) != 0)
             continue;
-        if (link->former_lineage == lineage) {
-            *ret_accepted = link->former_accepted;
+        if (link->memory.former_lineage == lineage) {
+            *ret_accepted = link->memory.former_accepted;
             return true;
         }
         /* what was sent before its end may still come */
-        *ret_open = link->lineage == lineage && link->connection != 0 && number > link->accepted;
-        *ret_accepted = link->accepted;
-        return link->lineage == lineage || link->lineage == 0;
+        *ret_open = link->memory.lineage == lineage && link->connection.id != 0 &&
+                    number > link->memory.accepted;
+        *ret_accepted = link->memory.accepted;
+        return link->memory.lineage == lineage || link->memory.lineage == 0;
     }
     return false;
 }
@@ -198,8 +200,8 @@ bool sgp_node_answer(
             question->number, &open, &ret_answer->number);
         return !open;
     }
-    for (uint32_t i = 0; i < node->account_count; i++) {
-        const struct sgp_core_account *entry = &node->accounts[i];
+    for (uint32_t i = 0; i < node->accounts.count; i++) {
+        const struct sgp_core_account *entry = &node->accounts.entries[i];
         const struct sgp_account *account = &entry->account;
         if (!in_force(entry) || is_debt(entry) ||
             account->source_lineage != question->source_lineage ||
@@ -237,13 +239,13 @@ void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from)
 static bool may_stage(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return !sgp_core_has_gone(node) &&
-           link->staged + 1 <= SGP_CORE_STAGED_MAX - node->staged_count &&
-           has_room(node, link->staged + 1);
+           link->bequest.staged + 1 <= SGP_CORE_STAGED_MAX - node->accounts.staged &&
+           has_room(node, link->bequest.staged + 1);
 }
 
 bool sgp_core_has_places(struct sgp_node *node, uint32_t stager)
 {
-    return has_room(node, sgp_core_find(node, stager, SGP_IN)->staged);
+    return has_room(node, sgp_core_find(node, stager, SGP_IN)->bequest.staged);
 }
 
 struct sgp_verdict sgp_core_stage(
@@ -254,7 +256,7 @@ struct sgp_verdict sgp_core_stage(
     struct sgp_core_account *entry = may_stage(node, link) ? add(node, link->peer) : NULL;
     if (entry != NULL) {
         bool debt = bequeath->kind == SGP_BEQUEATH_DEBT;
-        link->staged++;
+        link->bequest.staged++;
         entry->told = bequeath->kind == SGP_BEQUEATH_TOLD ? bequeath->weight : 0;
         entry->unknown = bequeath->kind == SGP_BEQUEATH_UNKNOWN ? bequeath->weight : 0;
         entry->account = (struct sgp_account){
@@ -269,48 +271,49 @@ struct sgp_verdict sgp_core_stage(
         entry->search.next = node->now;
     }
     struct sgp_message *message = sgp_core_send(node, link, SGP_ANSWER);
-    message->answer = (struct sgp_answer){.known = entry != NULL, .number = link->staged};
+    message->answer = (struct sgp_answer){.known = entry != NULL, .number = link->bequest.staged};
     return sgp_fine();
 }
 
 /* The connection on which they came is gone: they will come again, or go to another. */
 void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
 {
-    for (uint32_t i = node->account_count; link->staged > 0 && i-- > 0;)
-        if (node->accounts[i].stager == link->peer && link->direction == SGP_IN)
+    for (uint32_t i = node->accounts.count; link->bequest.staged > 0 && i-- > 0;)
+        if (node->accounts.entries[i].stager == link->peer && link->direction == SGP_IN)
             sgp_core_drop_account(node, i);
-    link->staged = 0;
+    link->bequest.staged = 0;
 }
 
 /* The bequest is accepted, and so is all that was to come before it. */
 static void enforce(struct sgp_node *node, struct sgp_core_link *link)
 {
-    make_room(node, link->staged, INHERITED_MAX);
-    for (uint32_t i = node->account_count; link->staged > 0 && i-- > 0;) {
-        struct sgp_core_account *entry = &node->accounts[i];
+    make_room(node, link->bequest.staged, INHERITED_MAX);
+    for (uint32_t i = node->accounts.count; link->bequest.staged > 0 && i-- > 0;) {
+        struct sgp_core_account *entry = &node->accounts.entries[i];
         if (entry->stager != link->peer)
             continue;
         if (entry->told > 0 || entry->unknown > 0) {
-            node->surplus = fmin(node->surplus + entry->told, (double)SGP_NODES_MAX - 1);
-            node->unknown = fmin(node->unknown + entry->unknown, (double)SGP_NODES_MAX);
+            node->mass.surplus = fmin(node->mass.surplus + entry->told, (double)SGP_NODES_MAX - 1);
+            node->mass.unknown = fmin(node->mass.unknown + entry->unknown, (double)SGP_NODES_MAX);
             sgp_core_drop_account(node, i);
             continue;
         }
         entry->stager = SGP_SLOT_NONE;
-        node->staged_count--;
-        node->debt_count += is_debt(entry);
+        node->accounts.staged--;
+        node->accounts.debts += is_debt(entry);
     }
-    link->staged = 0;
+    link->bequest.staged = 0;
 }
 
 void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
 {
-    const struct sgp_share *share = &link->incoming;
-    node->surplus = fmin(node->surplus + share->bequest, (double)SGP_NODES_MAX - 1);
-    node->covered = fmin(node->covered + fmin(share->bequest, share->weight), node->surplus);
+    const struct sgp_share *share = &link->receiving.incoming;
+    node->mass.surplus = fmin(node->mass.surplus + share->bequest, (double)SGP_NODES_MAX - 1);
+    node->mass.covered =
+        fmin(node->mass.covered + fmin(share->bequest, share->weight), node->mass.surplus);
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
     note->link.direction = link->direction;
-    note->factor = link->incoming.weight;
+    note->factor = link->receiving.incoming.weight;
     enforce(node, link);
 }
 
@@ -340,19 +343,19 @@ static bool take_link(const struct sgp_node *node, const struct sgp_core_link *l
         *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_ACCEPTED,
             .source = peer,
             .target = self,
-            .source_lineage = former ? link->former_lineage : link->lineage,
+            .source_lineage = former ? link->memory.former_lineage : link->memory.lineage,
             .target_lineage = node->config.lineage,
-            .number = former ? link->former_accepted : link->accepted};
+            .number = former ? link->memory.former_accepted : link->memory.accepted};
         return ret_item->source_lineage != 0;
     }
     *ret_item = (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
         .source = self,
         .target = peer,
         .source_lineage = node->config.lineage,
-        .target_lineage = link->lineage,
+        .target_lineage = link->memory.lineage,
         .number = link->owed.share.number,
         .weight = link->owed.share.weight};
-    return !former && link->lineage != 0 && sgp_core_is_pledged(node, link);
+    return !former && link->memory.lineage != 0 && sgp_core_is_pledged(node, link);
 }
 
 /* What is no account: members whose mass never came, or how much is not known. */
@@ -366,7 +369,8 @@ static bool take_rest(
         .target = name,
         .source_lineage = node->config.lineage,
         .target_lineage = node->config.lineage,
-        .weight = told ? node->surplus - node->covered : fmin(node->unknown, SGP_NODES_MAX)};
+        .weight = told ? node->mass.surplus - node->mass.covered
+                       : fmin(node->mass.unknown, SGP_NODES_MAX)};
     return ret_item->weight > 0;
 }
 
@@ -375,16 +379,16 @@ static bool take_rest(
 static uint64_t *next_item(
     struct sgp_node *node, uint64_t connection, struct sgp_bequeath *ret_item)
 {
-    for (uint32_t i = 0; i < node->account_count; i++) {
-        struct sgp_core_account *entry = &node->accounts[i];
+    for (uint32_t i = 0; i < node->accounts.count; i++) {
+        struct sgp_core_account *entry = &node->accounts.entries[i];
         if (entry->told_on == connection || !in_force(entry))
             continue;
         take_account(entry, ret_item);
         return &entry->told_on;
     }
-    for (uint32_t i = 0; i < 2 * node->link_count; i++) {
-        struct sgp_core_link *link = &node->links[i / 2];
-        uint64_t *mark = &link->told_on[i % 2];
+    for (uint32_t i = 0; i < 2 * node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i / 2];
+        uint64_t *mark = &link->bequest.told_on[i % 2];
         if (*mark != connection && take_link(node, link, i % 2 == 1, ret_item))
             return mark;
     }
@@ -400,21 +404,23 @@ static uint64_t *next_item(
 bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir)
 {
     struct sgp_bequeath item;
-    return heir->staged == heir->handed && next_item(node, heir->connection, &item) == NULL;
+    return heir->bequest.staged == heir->bequest.handed &&
+           next_item(node, heir->connection.id, &item) == NULL;
 }
 
 /* Tell the heir as much as may be under way. */
 void sgp_core_hand_accounts(struct sgp_node *node)
 {
     struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
-    if (heir == NULL || heir->state != SGP_LINK_UP || heir->owed.sent || heir->disputed != 0)
+    if (heir == NULL || heir->connection.state != SGP_LINK_UP || heir->owed.sent ||
+        heir->inquiry.disputed != 0)
         return;
     struct sgp_bequeath item;
     uint64_t *mark;
-    while (heir->handed - heir->staged < WINDOW &&
-           (mark = next_item(node, heir->connection, &item)) != NULL) {
-        *mark = heir->connection;
-        heir->handed++;
+    while (heir->bequest.handed - heir->bequest.staged < WINDOW &&
+           (mark = next_item(node, heir->connection.id, &item)) != NULL) {
+        *mark = heir->connection.id;
+        heir->bequest.handed++;
         struct sgp_message *message = sgp_core_send(node, heir, SGP_BEQUEATH);
         message->bequeath = item;
     }
@@ -425,15 +431,16 @@ void sgp_core_hand_accounts(struct sgp_node *node)
 struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer)
 {
-    if (link->declined)
+    if (link->bequest.declined)
         return sgp_fine();
-    bool ours = sgp_core_bequest(node) == link && !link->owed.sent && link->staged < link->handed;
-    if (!ours || (answer->known && answer->number != link->staged + 1))
+    bool ours = sgp_core_bequest(node) == link && !link->owed.sent &&
+                link->bequest.staged < link->bequest.handed;
+    if (!ours || (answer->known && answer->number != link->bequest.staged + 1))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     if (answer->known) {
-        link->staged++;
+        link->bequest.staged++;
     } else {
-        link->declined = true;
+        link->bequest.declined = true;
         sgp_core_take_back(node, link, SGP_REASON_RANGE);
     }
     return sgp_fine();
@@ -446,18 +453,18 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed.share.weight;
     node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
-    node->surplus = node->covered = node->unknown =
+    node->mass.surplus = node->mass.covered = node->mass.unknown =
         0; /* it went with the bequest, as did all that follows */
-    while (node->account_count > 0)
-        sgp_core_drop_account(node, node->account_count - 1);
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        struct sgp_owed *owed = &node->links[i].owed;
-        if (!sgp_core_is_pledged(node, &node->links[i]))
+    while (node->accounts.count > 0)
+        sgp_core_drop_account(node, node->accounts.count - 1);
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        struct sgp_owed *owed = &node->layout.links[i].owed;
+        if (!sgp_core_is_pledged(node, &node->layout.links[i]))
             continue;
         if (owed->slot != SGP_SLOT_NONE)
-            node->snapshot_users[owed->slot]--;
+            node->layout.snapshot_users[owed->slot]--;
         owed->exists = false;
-        sgp_core_touch(node, &node->links[i]);
+        sgp_core_touch(node, &node->layout.links[i]);
     }
 }
 
@@ -474,14 +481,14 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
         .source_lineage = node->config.lineage,
-        .target_lineage = link->lineage,
+        .target_lineage = link->memory.lineage,
         .number = owed->share.number,
         .weight = owed->share.weight};
     sgp_core_copy_name(entry->account.source, nodes[node->config.self].name);
     sgp_core_copy_name(entry->account.target, nodes[link->peer].name);
     entry->search.next = node->now;
-    entry->told_on = link->told_on[0];
-    node->debt_count++;
+    entry->told_on = link->bequest.told_on[0];
+    node->accounts.debts++;
     entry->slot = owed->slot;
     entry->fraction = owed->share.fraction;
     link->owed.exists = false;
@@ -507,7 +514,7 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 /* The heir may answer for it already. False: it does not, or there is no room. */
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link)
 {
-    return sgp_core_is_pledged(node, link) && link->lineage != 0 && keep(node, link) != NULL;
+    return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link) != NULL;
 }
 
 /* ---- another process, another file ---- */
@@ -517,7 +524,7 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
     for (uint32_t i = 0; i < record->account_count; i++) {
         struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
         entry->account = record->accounts[i];
-        node->debt_count += is_debt(entry);
+        node->accounts.debts += is_debt(entry);
     }
 }
 
@@ -528,9 +535,9 @@ void sgp_core_move_accounts(
 {
     double home = 0;
     bool frozen = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
-    for (uint32_t i = node->account_count;
+    for (uint32_t i = node->accounts.count;
          i-- > 0;) { /* one SCALE at most for those without snapshot */
-        struct sgp_core_account *entry = &node->accounts[i];
+        struct sgp_core_account *entry = &node->accounts.entries[i];
         if (!in_force(entry)) {
             entry->stager = index[entry->stager];
             continue;
@@ -546,6 +553,6 @@ void sgp_core_move_accounts(
         sgp_core_drop_account(node, i);
     }
     sgp_core_grow(node, home);
-    node->weight += home;
+    node->mass.weight += home;
     node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
 }

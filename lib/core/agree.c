@@ -39,7 +39,7 @@ static bool has_sketch(struct sgp_node *node)
     if (ending->fresh || ending->sketching)
         return ending->fresh;
     ending->spoiled = false;
-    if (node->weight > 0) {
+    if (node->mass.weight > 0) {
         (void)sgp_core_emit(node, SGP_EFFECT_SKETCH);
         ending->sketching = true;
         return false;
@@ -51,7 +51,7 @@ static bool has_sketch(struct sgp_node *node)
 
 void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->ended.ended = false; /* it will say so again */
+    link->end.ended.ended = false; /* it will say so again */
     node->ending.judges = true;
     if (node->state == SGP_NODE_FINISHED)
         node->ending.asked = 0;
@@ -75,11 +75,11 @@ struct sgp_verdict sgp_core_beat(
     }
     enum sgp_direction back = link->direction == SGP_IN ? SGP_OUT : SGP_IN;
     struct sgp_core_link *other = sgp_core_find(node, link->peer, back);
-    if (node->state != SGP_NODE_FINISHED || !says_the_same(&link->ended, beat))
+    if (node->state != SGP_NODE_FINISHED || !says_the_same(&link->end.ended, beat))
         node->ending.judges = true;
-    link->ended = *beat;
+    link->end.ended = *beat;
     if (other != NULL) /* it speaks of itself, not of a link */
-        other->ended = *beat;
+        other->end.ended = *beat;
     return sgp_fine();
 }
 
@@ -98,15 +98,16 @@ double sgp_core_distance(
 {
     *ret_relative = NAN;
     bool known = !link->retired && sgp_core_says_ended(node) && !node->ending.empty &&
-                 link->ended.ended && !link->ended.empty;
+                 link->end.ended.ended && !link->end.ended.empty;
     if (!known)
         return NAN;
     double sum = 0;
     for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++) {
-        double apart = (double)node->ending.sketch.values[k] - (double)link->ended.sketch.values[k];
+        double apart =
+            (double)node->ending.sketch.values[k] - (double)link->end.ended.sketch.values[k];
         sum += apart * apart;
     }
-    double longer = fmax(length(&node->ending.sketch), length(&link->ended.sketch));
+    double longer = fmax(length(&node->ending.sketch), length(&link->end.ended.sketch));
     *ret_relative = longer > 0 ? sqrt(sum) / longer : 0;
     return sqrt(sum);
 }
@@ -123,13 +124,13 @@ static struct sgp_core_link *furthest(struct sgp_node *node)
 {
     struct sgp_core_link *worst = NULL;
     double most = SGP_AGREED;
-    for (uint32_t i = 0; i < node->link_count; i++) {
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
         double relative;
-        (void)sgp_core_distance(node, &node->links[i], &relative);
-        if (!(relative > most) || node->links[i].state != SGP_LINK_UP)
+        (void)sgp_core_distance(node, &node->layout.links[i], &relative);
+        if (!(relative > most) || node->layout.links[i].connection.state != SGP_LINK_UP)
             continue;
         most = relative;
-        worst = &node->links[i];
+        worst = &node->layout.links[i];
     }
     return worst;
 }
@@ -143,13 +144,14 @@ static bool mix_on(struct sgp_node *node, double apart)
     struct sgp_ending *ending = &node->ending;
     sgp_round cycle = node->config.topology->rounds_per_cycle;
     sgp_round from = sgp_core_last(node);
-    for (uint32_t i = 0; i < node->link_count; i++)
-        if (node->links[i].state == SGP_LINK_UP && node->links[i].pulse.round > from)
-            from = node->links[i].pulse.round;
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        if (node->layout.links[i].connection.state == SGP_LINK_UP &&
+            node->layout.links[i].pulse.round > from)
+            from = node->layout.links[i].pulse.round;
     sgp_round cycles = (sgp_round)node->config.final_cycles << ending->asked;
     sgp_round mixes = from + cycles * cycle;
     bool helps = cycles < PATIENCE_CYCLES || ending->asked == 0 || apart < ending->apart / 2;
-    if (cycles == 0 || !helps || mixes > node->ends + SGP_MIXING_CYCLES_MAX * cycle)
+    if (cycles == 0 || !helps || mixes > node->fleet.ends + SGP_MIXING_CYCLES_MAX * cycle)
         return false;
     ending->apart = apart;
     ending->asked += ending->asked < ASKS_MAX;
@@ -169,9 +171,9 @@ static void tell(
 
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
-        if (!link->retired && sgp_core_is_waited_for(link) && !link->ended.ended)
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (!link->retired && sgp_core_is_waited_for(link) && !link->end.ended.ended)
             return link;
     }
     return NULL;
@@ -181,7 +183,7 @@ bool sgp_core_agrees(struct sgp_node *node)
 {
     struct sgp_ending *ending = &node->ending;
     bool finished = node->state == SGP_NODE_FINISHED;
-    if (node->link_count == 0) /* alone */
+    if (node->layout.link_count == 0) /* alone */
         return true;
     if (!has_sketch(node))
         return false;

@@ -12,7 +12,7 @@
 
 static bool is_known(const struct sgp_core_link *link, const struct sgp_hello *hello)
 {
-    return hello->lineage == link->lineage;
+    return hello->lineage == link->memory.lineage;
 }
 
 /* End a connection that is not the link's own. */
@@ -77,8 +77,9 @@ void sgp_core_aside(struct sgp_node *node, const struct sgp_event *event)
 /* When the connection that stands will have been silent for so long that a known one takes its place. */
 static sgp_time quiet_at(const struct sgp_core_link *link)
 {
-    bool heard = link->heard != SGP_TIME_NEVER && link->heard > link->since;
-    return (heard ? link->heard : link->since) + SGP_QUIET_BEATS * SGP_BEAT_NS;
+    bool heard =
+        link->liveness.heard != SGP_TIME_NEVER && link->liveness.heard > link->connection.since;
+    return (heard ? link->liveness.heard : link->connection.since) + SGP_QUIET_BEATS * SGP_BEAT_NS;
 }
 
 void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
@@ -86,9 +87,9 @@ void sgp_core_let_in(struct sgp_node *node, struct sgp_core_link *link)
     struct sgp_aside aside = link->aside;
     if (aside.connection == 0)
         return;
-    if (link->connection != 0 && is_known(link, &aside.hello) && quiet_at(link) <= node->now)
+    if (link->connection.id != 0 && is_known(link, &aside.hello) && quiet_at(link) <= node->now)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
-    if (link->connection != 0) {
+    if (link->connection.id != 0) {
         if (aside.since + SGP_SILENCE_MIN_NS <= node->now)
             sgp_core_end_aside(node, link, SGP_REASON_REPLACED);
         return;
@@ -105,8 +106,8 @@ sgp_time sgp_core_aside_deadline(const struct sgp_core_link *link)
 {
     if (link->aside.connection == 0)
         return SGP_TIME_NEVER;
-    if (link->connection == 0)
-        return link->since;
+    if (link->connection.id == 0)
+        return link->connection.since;
     sgp_time end = link->aside.since + SGP_SILENCE_MIN_NS;
     sgp_time quiet = is_known(link, &link->aside.hello) ? quiet_at(link) : SGP_TIME_NEVER;
     return quiet < end ? quiet : end;

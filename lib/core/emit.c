@@ -25,7 +25,7 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     effect->type = type;
     effect->slot = SGP_SLOT_NONE;
     effect->round = node->round;
-    effect->weight = node->weight;
+    effect->weight = node->mass.weight;
     return effect;
 }
 
@@ -41,20 +41,20 @@ struct sgp_message *sgp_core_send(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SEND);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
     effect->message.type = type;
     effect->message.pulse = (struct sgp_pulse){
         .state = sgp_core_state(node),
         .computing = sgp_core_computes(node),
         .round = node->round,
         .next_round = SGP_ROUND_NONE,
-        .ends = node->ends,
-        .stop = node->stop,
+        .ends = node->fleet.ends,
+        .stop = node->fleet.stop,
     };
     if (type == SGP_BEAT) {
-        link->ended_told = sgp_core_says_ended(node);
+        link->end.told = sgp_core_says_ended(node);
         effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes};
-        if (link->ended_told)
+        if (link->end.told)
             effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes,
                 .ended = true,
                 .empty = node->ending.empty,
@@ -62,12 +62,12 @@ struct sgp_message *sgp_core_send(
     }
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);
-        if (!sgp_core_credit_holds(node, link->announced, promise))
-            link->credit = SGP_ROUND_NONE;
-        link->announced = promise;
+        if (!sgp_core_credit_holds(node, link->giving.announced, promise))
+            link->giving.credit = SGP_ROUND_NONE;
+        link->giving.announced = promise;
         effect->message.pulse.next_round = promise;
     }
-    link->said = node->now;
+    link->connection.said = node->now;
     sgp_core_touch(node, link);
     return &effect->message;
 }
@@ -83,8 +83,8 @@ void sgp_core_say_goodbye(
     effect->message.pulse = (struct sgp_pulse){.state = sgp_core_state(node),
         .round = node->round,
         .next_round = SGP_ROUND_NONE,
-        .ends = node->ends,
-        .stop = node->stop};
+        .ends = node->fleet.ends,
+        .stop = node->fleet.stop};
     effect->message.goodbye =
         (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
 }

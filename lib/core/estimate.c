@@ -14,7 +14,7 @@ struct sgp_verdict sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
 {
     if (!node->seeking.wants || node->seeking.asked != link->peer || node->seeking.filling ||
-        link->filling)
+        link->receiving.filling)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
@@ -26,7 +26,7 @@ struct sgp_verdict sgp_core_estimate(
     node->seeking.filling = true;
     sgp_core_payload_begins(node, link);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
     effect->slot = node->seeking.slot;
     return sgp_fine();
 }
@@ -34,11 +34,11 @@ struct sgp_verdict sgp_core_estimate(
 static void adopt(struct sgp_node *node, uint32_t peer)
 {
     uint32_t slot = node->seeking.slot;
-    node->receives[slot].state = SGP_RECEIVE_ABSORBING;
+    node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
     effect->link.peer = peer;
     effect->slot = slot;
-    effect->factor = node->weight / node->seeking.incoming.weight;
+    effect->factor = node->mass.weight / node->seeking.incoming.weight;
     node->seeking.slot = SGP_SLOT_NONE;
     node->seeking.wants = false;
     node->seeking.until = node->now; /* once is enough */
@@ -53,8 +53,8 @@ struct sgp_verdict sgp_core_estimate_payload(
         return sgp_hangs_up(code, SGP_REASON_CHECKSUM);
     node->seeking.filling = false;
     node->seeking.asked = SGP_SLOT_NONE;
-    link->barren = code != 0;
-    link->trickles = false;
+    link->estimate.refused = code != 0;
+    link->patience.trickles = false;
     if (code == 0)
         adopt(node, link->peer);
     sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
@@ -68,13 +68,13 @@ static void release(struct sgp_node *node)
     node->handing.peer = SGP_SLOT_NONE;
     if (node->handing.publishing)
         return; /* the job still writes; sgp_core_copied comes back here */
-    node->snapshot_users[node->handing.slot]--;
+    node->layout.snapshot_users[node->handing.slot]--;
     node->handing.slot = SGP_SLOT_NONE;
 }
 
 void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask)
 {
-    link->asks = ask->wants;
+    link->estimate.asks = ask->wants;
     if (!ask->wants && node->handing.peer == link->peer)
         release(node);
 }
@@ -89,8 +89,8 @@ void sgp_core_copied(struct sgp_node *node)
 /* The last free snapshot, so that rounds keep to the first ones. */
 static uint32_t last_unused(const struct sgp_node *node)
 {
-    for (uint32_t i = node->snapshot_count; i-- > 0;)
-        if (node->snapshot_users[i] == 0)
+    for (uint32_t i = node->layout.snapshot_count; i-- > 0;)
+        if (node->layout.snapshot_users[i] == 0)
             return i;
     return SGP_SLOT_NONE;
 }
@@ -100,13 +100,13 @@ static void begin(struct sgp_node *node, const struct sgp_core_link *link)
     uint32_t slot = last_unused(node);
     if (slot == SGP_SLOT_NONE)
         return;
-    node->snapshot_users[slot]++;
+    node->layout.snapshot_users[slot]++;
     node->handing = (struct sgp_handing){
         .peer = link->peer,
         .slot = slot,
         .publishing = true,
         .estimate = {.round = node->round,
-            .weight = node->weight,
+            .weight = node->mass.weight,
             .payload_bytes = 4 * node->config.parameters},
     };
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
@@ -130,12 +130,12 @@ void sgp_core_hand_out(struct sgp_node *node)
 {
     bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
-    bool able = (stays || leaves) && !node->seeking.wants && node->weight > 0;
+    bool able = (stays || leaves) && !node->seeking.wants && node->mass.weight > 0;
     for (uint32_t i = sgp_core_next(node, SGP_SET_ASKING, 0);
-         able && node->handing.slot == SGP_SLOT_NONE && i < node->out_count;
+         able && node->handing.slot == SGP_SLOT_NONE && i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_ASKING, i + 1))
-        if (node->links[i].asks)
-            begin(node, &node->links[i]);
+        if (node->layout.links[i].estimate.asks)
+            begin(node, &node->layout.links[i]);
     bool ready = node->handing.peer != SGP_SLOT_NONE && !node->handing.publishing;
     if (ready && !node->handing.sent)
         send(node);
@@ -151,7 +151,7 @@ void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
         node->seeking.filling = false;
     }
     if (link->direction == SGP_OUT) {
-        link->asks = false;
+        link->estimate.asks = false;
         if (node->handing.peer == link->peer)
             release(node);
     }

@@ -39,8 +39,8 @@ sgp_round sgp_core_overlap(const struct sgp_node *node)
 
 sgp_round sgp_core_train_end(const struct sgp_node *node)
 {
-    bool early = node->stop != SGP_ROUND_NONE && node->stop < node->ends;
-    return early ? node->stop : node->ends;
+    bool early = node->fleet.stop != SGP_ROUND_NONE && node->fleet.stop < node->fleet.ends;
+    return early ? node->fleet.stop : node->fleet.ends;
 }
 
 sgp_round sgp_core_last(const struct sgp_node *node)
@@ -54,7 +54,7 @@ sgp_round sgp_core_last(const struct sgp_node *node)
  * more mixing, and mix for longer, than this one would, and is no liar. */
 sgp_round sgp_core_mixing_end(const struct sgp_node *node)
 {
-    return node->ends + 2 * SGP_MIXING_CYCLES_MAX * node->config.topology->rounds_per_cycle;
+    return node->fleet.ends + 2 * SGP_MIXING_CYCLES_MAX * node->config.topology->rounds_per_cycle;
 }
 
 sgp_round sgp_core_far_ahead(const struct sgp_node *node)
@@ -70,7 +70,7 @@ bool sgp_core_computes(const struct sgp_node *node)
 
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 {
-    bool early = node->stop != SGP_ROUND_NONE && round >= node->stop;
+    bool early = node->fleet.stop != SGP_ROUND_NONE && round >= node->fleet.stop;
     return node->config.method->whom == SGP_WHOM_ONE_BY_LOT && round < node->config.rounds &&
            !early;
 }
@@ -85,9 +85,9 @@ bool sgp_core_says_ended(const struct sgp_node *node)
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction)
 {
-    const uint32_t *peers = node->roster.peers;
-    uint32_t low = direction == SGP_OUT ? 0 : node->out_count;
-    uint32_t end = direction == SGP_OUT ? node->out_count : node->link_count;
+    const uint32_t *peers = node->layout.roster.peers;
+    uint32_t low = direction == SGP_OUT ? 0 : node->layout.out_count;
+    uint32_t end = direction == SGP_OUT ? node->layout.out_count : node->layout.link_count;
     uint32_t high = end;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -96,32 +96,34 @@ struct sgp_core_link *sgp_core_find(
         else
             high = middle;
     }
-    return low < end && peers[low] == peer ? &node->links[low] : NULL;
+    return low < end && peers[low] == peer ? &node->layout.links[low] : NULL;
 }
 
 /* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
  * it catches up by itself, and the fleet does not stand still for it. */
 bool sgp_core_rejoining(const struct sgp_core_link *link)
 {
-    return link->pulse.state == SGP_NODE_JOINING && link->trained;
+    return link->pulse.state == SGP_NODE_JOINING && link->greeting.trained;
 }
 
 bool sgp_core_peer_active(const struct sgp_core_link *link)
 {
-    return link->heard != SGP_TIME_NEVER && !link->absent &&
+    return link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
            sgp_core_state_is_active(link->pulse.state) && !sgp_core_rejoining(link);
 }
 
 bool sgp_core_living(const struct sgp_core_link *link)
 {
     enum sgp_node_state state = link->pulse.state;
-    return link->state == SGP_LINK_UP && !link->absent && state != SGP_NODE_JOINING &&
-           state != SGP_NODE_DRAINING;
+    return link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
+           state != SGP_NODE_JOINING && state != SGP_NODE_DRAINING;
 }
 
 sgp_time sgp_core_silence(const struct sgp_core_link *link)
 {
-    sgp_time longest = link->longest[0] > link->longest[1] ? link->longest[0] : link->longest[1];
+    sgp_time longest = link->liveness.longest[0] > link->liveness.longest[1]
+                           ? link->liveness.longest[0]
+                           : link->liveness.longest[1];
     if (longest > SGP_SILENCE_MAX_NS / SGP_SILENCE_FACTOR)
         return SGP_SILENCE_MAX_NS;
     sgp_time bound = SGP_SILENCE_FACTOR * longest;
@@ -130,7 +132,7 @@ sgp_time sgp_core_silence(const struct sgp_core_link *link)
 
 bool sgp_core_is_late(const struct sgp_core_link *link)
 {
-    return link->overdue || link->trickles;
+    return link->patience.overdue || link->patience.trickles;
 }
 
 bool sgp_core_is_waited_for(const struct sgp_core_link *link)
@@ -159,10 +161,10 @@ bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *l
 /* The link over which the bequest is owed, or NULL. */
 struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->links[i].owed.exists && node->links[i].owed.share.bequest > 0)
-            return &node->links[i];
+        if (node->layout.links[i].owed.exists && node->layout.links[i].owed.share.bequest > 0)
+            return &node->layout.links[i];
     return NULL;
 }
 
@@ -204,20 +206,20 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     sgp_round from = node->round + (node->gave ? 1 : 0);
     if (sgp_core_chooses(node, from))
         return link->retired ? SGP_ROUND_NONE : from;
-    bool still_next = link->plan_from != SGP_ROUND_NONE && from >= link->plan_from &&
-                      (link->plan == SGP_ROUND_NONE || from <= link->plan);
+    bool still_next = link->giving.plan_from != SGP_ROUND_NONE && from >= link->giving.plan_from &&
+                      (link->giving.plan == SGP_ROUND_NONE || from <= link->giving.plan);
     if (!still_next) {
-        link->plan =
+        link->giving.plan =
             sgp_topology_next_round(node->config.topology, node->config.self, link->peer, from);
-        link->plan_from = from;
+        link->giving.plan_from = from;
     }
-    return link->plan < sgp_core_last(node) ? link->plan : SGP_ROUND_NONE;
+    return link->giving.plan < sgp_core_last(node) ? link->giving.plan : SGP_ROUND_NONE;
 }
 
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)
 {
     const struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
-    return back != NULL && back->answer_due;
+    return back != NULL && back->giving.answer_due;
 }
 
 bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive)
@@ -235,11 +237,11 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
         return NULL;
     uint32_t spare = training ? node->config.backup_neighbours : 0;
     sgp_round due = node->round - sgp_core_overlap(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->out_count); i < node->link_count;
-         i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
-        const struct sgp_core_link *link = &node->links[i];
-        bool awaited =
-            sgp_core_is_waited_for(link) && link->promise != SGP_ROUND_NONE && link->promise <= due;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool awaited = sgp_core_is_waited_for(link) && link->receiving.promise != SGP_ROUND_NONE &&
+                       link->receiving.promise <= due;
         if (awaited && spare-- == 0)
             return link;
     }
@@ -277,15 +279,15 @@ static void touch_neighbours(struct sgp_node *node, sgp_round passed)
 /* Whose share is near now, and was not before. */
 static void touch_promised(struct sgp_node *node)
 {
-    for (uint32_t i = node->out_count; i < node->link_count; i++)
-        if (node->roster.promised[i] <= node->round + 1)
-            sgp_core_touch(node, &node->links[i]);
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->layout.roster.promised[i] <= node->round + 1)
+            sgp_core_touch(node, &node->layout.links[i]);
 }
 
 /* A new round concerns the neighbours that it passes, anything else all links. */
 void sgp_core_notice(struct sgp_node *node)
 {
-    struct sgp_facts facts = facts_of(node), *former = &node->roster.facts;
+    struct sgp_facts facts = facts_of(node), *former = &node->layout.roster.facts;
     bool all = facts.state != former->state || facts.drained != former->drained ||
                facts.leaving != former->leaving || facts.left != former->left ||
                facts.pledges != former->pledges || facts.chooses != former->chooses ||
@@ -298,5 +300,5 @@ void sgp_core_notice(struct sgp_node *node)
         touch_neighbours(node, former->from);
     if (facts.round != former->round)
         touch_promised(node);
-    node->roster.facts = facts;
+    node->layout.roster.facts = facts;
 }

@@ -19,12 +19,12 @@
 /* Only a node that trains has turns in which it answers; nothing is kept waiting for another's. */
 void sgp_core_forget_answers(struct sgp_node *node)
 {
-    if (node->state == SGP_NODE_TRAINING && !node->paused && node->weight > 0 &&
+    if (node->state == SGP_NODE_TRAINING && !node->paused && node->mass.weight > 0 &&
         sgp_core_chooses(node, node->round))
         return;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1))
-        node->links[i].answer_due = false;
+        node->layout.links[i].giving.answer_due = false;
 }
 
 /* ---- whom ---- */
@@ -37,15 +37,16 @@ static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32
 
 static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return !link->owed.exists && link->state == SGP_LINK_UP &&
-           sgp_core_covers(node, link->credit, node->round);
+    return !link->owed.exists && link->connection.state == SGP_LINK_UP &&
+           sgp_core_covers(node, link->giving.credit, node->round);
 }
 
 /* Whether this round's share may be left out for want of a credit; its fraction then stays. */
 static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
-    return own_pace || sgp_core_is_late(link) || (sgp_round)link->left_out < sgp_core_overlap(node);
+    return own_pace || sgp_core_is_late(link) ||
+           (sgp_round)link->giving.left_out < sgp_core_overlap(node);
 }
 
 /* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
@@ -71,7 +72,7 @@ static bool can_get(const struct sgp_node *node, const struct sgp_core_link *lin
 
 static void add(struct sgp_node *node, struct sgp_core_link *link, double fraction, bool asks)
 {
-    node->gifts[node->gift_count++] =
+    node->layout.gifts[node->giving.count++] =
         (struct sgp_gift){.link = link, .fraction = fraction, .asks = asks};
 }
 
@@ -83,7 +84,7 @@ static void take_edges(struct sgp_node *node)
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
         bool present = can_get(node, link);
-        link->left_out = present ? 0 : link->left_out + 1;
+        link->giving.left_out = present ? 0 : link->giving.left_out + 1;
         if (present)
             add(node, link, edges[e].fraction, false);
     }
@@ -93,10 +94,10 @@ static void take_edges(struct sgp_node *node)
 static void take_answers(struct sgp_node *node)
 {
     double fraction = 1;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1)) {
-        struct sgp_core_link *link = &node->links[i];
-        if (link->answer_due && can_get(node, link))
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->giving.answer_due && can_get(node, link))
             add(node, link, fraction *= SGP_HALF, false);
     }
 }
@@ -110,40 +111,40 @@ static bool can_be_asked(const struct sgp_node *node, const struct sgp_core_link
 static void draw_one(struct sgp_node *node)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < node->out_count; i++)
-        count += can_be_asked(node, &node->links[i]);
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        count += can_be_asked(node, &node->layout.links[i]);
     if (count == 0)
         return;
     uint64_t drawn = sgp_random_below(&node->random, count);
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (can_be_asked(node, &node->links[i]) && drawn-- == 0)
-            add(node, &node->links[i], SGP_HALF, true);
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        if (can_be_asked(node, &node->layout.links[i]) && drawn-- == 0)
+            add(node, &node->layout.links[i], SGP_HALF, true);
 }
 
 /* All are answered now, or in vain; returns the weight that waited for it. */
 static double answer_all(struct sgp_node *node)
 {
     double coming = 0;
-    for (uint32_t i = 0; i < node->receive_count; i++) {
-        const struct sgp_receive *receive = &node->receives[i];
+    for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+        const struct sgp_receive *receive = &node->layout.receives[i];
         coming += sgp_core_is_kept(node, receive) ? receive->share.weight : 0;
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1))
-        node->links[i].answer_due = false;
+        node->layout.links[i].giving.answer_due = false;
     return coming;
 }
 
 /* Make the list of this turn's gifts; returns what comes in before the next step is taken. */
 static double choose(struct sgp_node *node)
 {
-    node->gift_count = 0;
+    node->giving.count = 0;
     if (!sgp_core_chooses(node, node->round)) {
         take_edges(node);
         return 0;
     }
     take_answers(node);
-    if (node->gift_count == 0)
+    if (node->giving.count == 0)
         draw_one(node);
     return answer_all(node);
 }
@@ -158,15 +159,15 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
 {
     bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
-    double spare = node->weight + coming - SGP_STARVING * node->config.weight_least * keep;
-    double wanted = node->weight * fractions;
+    double spare = node->mass.weight + coming - SGP_STARVING * node->config.weight_least * keep;
+    double wanted = node->mass.weight * fractions;
     if (wanted <= 0 || sgp_core_gathers(node))
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
-    node->starving = part < 1;
-    if (node->starving && node->now >= node->starving_quiet) {
+    node->giving.starving = part < 1;
+    if (node->giving.starving && node->now >= node->giving.quiet_until) {
         (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
-        node->starving_quiet = node->now + SGP_QUIET_NS;
+        node->giving.quiet_until = node->now + SGP_QUIET_NS;
     }
     return part < SGP_GIVE_LEAST ? 0 : part;
 }
@@ -174,8 +175,8 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
 static uint32_t unused_snapshot(struct sgp_node *node)
 {
     do {
-        for (uint32_t i = 0; i < node->snapshot_count; i++)
-            if (node->snapshot_users[i] == 0)
+        for (uint32_t i = 0; i < node->layout.snapshot_count; i++)
+            if (node->layout.snapshot_users[i] == 0)
                 return i;
     } while (sgp_core_let_go(node));
     return SGP_SLOT_NONE;
@@ -191,10 +192,10 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         .slot = slot,
         .share =
             {
-                .number = ++gift->link->number,
+                .number = ++gift->link->memory.number,
                 .round = node->round,
                 .fraction = fraction,
-                .weight = fraction * node->weight,
+                .weight = fraction * node->mass.weight,
                 .slice = whole,
                 .payload_bytes = slot != SGP_SLOT_NONE ? 4 * whole.count : 0,
                 .asks = gift->asks,
@@ -202,10 +203,10 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
             },
     };
     sgp_core_touch(node, gift->link);
-    gift->link->shares_sent++;
+    gift->link->count.sent++;
     node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)
-        node->snapshot_users[slot]++;
+        node->layout.snapshot_users[slot]++;
 }
 
 /* Take one snapshot for all gifts, and what they carry off this node's mass. What is kept is computed
@@ -214,16 +215,16 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
 static void publish(struct sgp_node *node, double part, double fractions, uint32_t slot)
 {
     double given = 0, keep = 1;
-    for (uint32_t i = 0; i < node->gift_count; i++) {
-        double fraction = part * node->gifts[i].fraction;
-        given += fraction * node->weight;
+    for (uint32_t i = 0; i < node->giving.count; i++) {
+        double fraction = part * node->layout.gifts[i].fraction;
+        given += fraction * node->mass.weight;
         keep -= (double)(float)fraction;
     }
     /* rounding must not leave a speck of weight without mass */
     bool all = part * fractions >= 1 - 1e-12;
-    node->weight = all ? 0 : node->weight - given;
-    node->snapshot_users[slot]++;
-    node->publish_slot = slot;
+    node->mass.weight = all ? 0 : node->mass.weight - given;
+    node->layout.snapshot_users[slot]++;
+    node->giving.slot = slot;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->slot = slot;
     effect->factor = all ? 0 : keep;
@@ -237,14 +238,14 @@ bool sgp_core_give(struct sgp_node *node)
     if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)
         return false;
     double coming = choose(node), fractions = 0;
-    for (uint32_t i = 0; i < node->gift_count; i++)
-        fractions += node->gifts[i].fraction;
+    for (uint32_t i = 0; i < node->giving.count; i++)
+        fractions += node->layout.gifts[i].fraction;
     double part = part_to_give(node, fractions, coming);
-    for (uint32_t i = 0; i < node->gift_count; i++)
-        owe(node, &node->gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
+    for (uint32_t i = 0; i < node->giving.count; i++)
+        owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->gave = true;
     node->unrecorded = true;
-    if (node->gift_count > 0 && part > 0)
+    if (node->giving.count > 0 && part > 0)
         publish(node, part, fractions, slot);
     return true;
 }
@@ -256,11 +257,11 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
     uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE)
         return false;
-    node->gifts[0] = (struct sgp_gift){.link = heir,
+    node->layout.gifts[0] = (struct sgp_gift){.link = heir,
         .fraction = 1,
-        .bequest = fmin(1 + node->covered, node->config.topology->node_count)};
-    node->gift_count = 1;
-    owe(node, &node->gifts[0], 1, slot);
+        .bequest = fmin(1 + node->mass.covered, node->config.topology->node_count)};
+    node->giving.count = 1;
+    owe(node, &node->layout.gifts[0], 1, slot);
     heir->owed.share.round = round;
     publish(node, 1, 1, slot);
     return true;

@@ -4,8 +4,8 @@
 static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
 {
     uint32_t count = 0;
-    for (uint32_t i = node->receive_count; i-- > 0;) {
-        if (node->receives[i].state == SGP_RECEIVE_FREE) {
+    for (uint32_t i = node->layout.receive_count; i-- > 0;) {
+        if (node->layout.receives[i].state == SGP_RECEIVE_FREE) {
             *ret_first = i;
             count++;
         }
@@ -30,7 +30,9 @@ static bool is_before(const struct sgp_core_link *a, const struct sgp_core_link 
 {
     if (sgp_core_is_late(a) != sgp_core_is_late(b))
         return sgp_core_is_late(b);
-    return a->promise != b->promise ? a->promise < b->promise : a < b;
+    return a->receiving.promise != b->receiving.promise
+               ? a->receiving.promise < b->receiving.promise
+               : a < b;
 }
 
 /* The first in-link in order that has no buffer yet. One whose share is held until it has its
@@ -39,13 +41,14 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL;
     sgp_round horizon = horizon_of(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->out_count);
-         i < node->link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
-        struct sgp_core_link *link = &node->links[i];
-        bool wants = link->state == SGP_LINK_UP && link->slot == SGP_SLOT_NONE &&
-                     link->promise != SGP_ROUND_NONE && link->promise <= horizon &&
-                     !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
-                     !sgp_core_answer_due(node, link->peer);
+    for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        bool wants =
+            link->connection.state == SGP_LINK_UP && link->receiving.slot == SGP_SLOT_NONE &&
+            link->receiving.promise != SGP_ROUND_NONE && link->receiving.promise <= horizon &&
+            !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
+            !sgp_core_answer_due(node, link->peer);
         if (wants && (first == NULL || is_before(link, first)))
             first = link;
     }
@@ -58,14 +61,14 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *first)
 {
     struct sgp_core_link *last = NULL;
-    for (uint32_t i = 0; i < node->receive_count; i++)
-        if (node->receives[i].state == SGP_RECEIVE_ABSORBING)
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_ABSORBING)
             return false;
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
-        struct sgp_core_link *link = &node->links[i];
-        if (link->filling)
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->receiving.filling)
             return false;
-        bool granted = link->slot != SGP_SLOT_NONE;
+        bool granted = link->receiving.slot != SGP_SLOT_NONE;
         if (granted && (last == NULL || is_before(last, link)))
             last = link;
     }
@@ -86,7 +89,7 @@ void sgp_core_grant(struct sgp_node *node)
         !node->drained && !sgp_core_has_gone(node) && (link = first_without_buffer(node)) != NULL) {
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
-        bool now_due = link->promise <= node->round && !sgp_core_is_late(link);
+        bool now_due = link->receiving.promise <= node->round && !sgp_core_is_late(link);
         if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
             sgp_core_absorb_until(node, SGP_ROUND_MAX);
             if (take_back_credit(node, link))
@@ -94,11 +97,11 @@ void sgp_core_grant(struct sgp_node *node)
         }
         if (unused == 0 || (unused == 1 && !now_due))
             return;
-        link->slot = slot;
-        node->receives[slot].state = SGP_RECEIVE_GRANTED;
-        node->receives[slot].peer = link->peer;
-        node->receives[slot].share.round = link->promise;
+        link->receiving.slot = slot;
+        node->layout.receives[slot].state = SGP_RECEIVE_GRANTED;
+        node->layout.receives[slot].peer = link->peer;
+        node->layout.receives[slot].share.round = link->receiving.promise;
         struct sgp_message *message = sgp_core_send(node, link, SGP_CREDIT);
-        message->credit.round = link->promise;
+        message->credit.round = link->receiving.promise;
     }
 }

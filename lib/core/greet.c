@@ -49,17 +49,17 @@ static void note_differences(
     const struct sgp_fingerprint *own = &node->config.fingerprint;
     bool differs = own->topology != other->topology || own->batch != other->batch ||
                    memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0;
-    if (differs && !link->mismatch) {
+    if (differs && !link->greeting.mismatch) {
         struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
         note->link.direction = link->direction;
     }
-    link->mismatch = differs;
+    link->greeting.mismatch = differs;
     bool apart = own->data != 0 && other->data != 0 && own->data != other->data;
-    if (apart && !link->other_data) {
+    if (apart && !link->greeting.other_data) {
         struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);
         note->link.direction = link->direction;
     }
-    link->other_data = apart;
+    link->greeting.other_data = apart;
 }
 
 /* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
@@ -67,30 +67,30 @@ static void note_differences(
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;
-    if (pulse->round > node->heard)
-        node->heard = pulse->round;
+    if (pulse->round > node->fleet.heard)
+        node->fleet.heard = pulse->round;
     bool late = node->round > pulse->round + sgp_core_far_ahead(node);
     if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
-        link->trained = true;
-    if (pulse->ends > node->ends)
-        node->ends = pulse->ends;
+        link->greeting.trained = true;
+    if (pulse->ends > node->fleet.ends)
+        node->fleet.ends = pulse->ends;
     if (pulse->stop != SGP_ROUND_NONE &&
-        (node->stop == SGP_ROUND_NONE || pulse->stop < node->stop)) {
-        node->stop = pulse->stop;
+        (node->fleet.stop == SGP_ROUND_NONE || pulse->stop < node->fleet.stop)) {
+        node->fleet.stop = pulse->stop;
         node->unrecorded = true;
     }
 }
 
 static void greeted(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->state = SGP_LINK_UP;
-    link->since = node->now;
-    link->backoff = SGP_DIAL_MIN_NS;
-    link->last_error = 0;
+    link->connection.state = SGP_LINK_UP;
+    link->connection.since = node->now;
+    link->connection.backoff = SGP_DIAL_MIN_NS;
+    link->connection.last_error = 0;
     sgp_core_met(node, link);
     sgp_core_believe(node, link);
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
-    note->link = (struct sgp_link){link->peer, link->direction, link->connection};
+    note->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
 }
 
 enum sgp_reason sgp_core_judge(
@@ -124,7 +124,7 @@ struct sgp_verdict sgp_core_hello(
     message->welcome = (struct sgp_welcome){
         .target = name,
         .lineage = node->config.lineage,
-        .accepted = link->accepted,
+        .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
     };
     return sgp_fine();
@@ -139,21 +139,21 @@ struct sgp_verdict sgp_core_welcome(
     if (reason != SGP_REASON_NONE)
         return sgp_refuses(SGP_E_MODEL, reason);
     note_differences(node, link, &welcome->fingerprint);
-    uint64_t owed_to = link->disputed != 0 ? link->disputed : link->lineage;
+    uint64_t owed_to = link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage;
     bool forgot = owed_to != 0 && owed_to != welcome->lineage;
     if (!sgp_core_know_target(node, link, welcome->accepted))
         return sgp_refuses(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     const struct sgp_owed *owed = &link->owed;
     if (!forgot)
-        link->disputed = 0;
+        link->inquiry.disputed = 0;
     else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
-        link->disputed = owed_to;
+        link->inquiry.disputed = owed_to;
     else
         (void)sgp_core_dispute(node, link);
-    node->unrecorded = node->unrecorded || link->lineage != welcome->lineage;
-    link->lineage = welcome->lineage;
+    node->unrecorded = node->unrecorded || link->memory.lineage != welcome->lineage;
+    link->memory.lineage = welcome->lineage;
     greeted(node, link);
-    if (link->disputed == 0)
+    if (link->inquiry.disputed == 0)
         sgp_core_settle(node, link, welcome->accepted, forgot);
     return sgp_fine();
 }

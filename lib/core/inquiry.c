@@ -27,10 +27,10 @@ static bool is_frozen(const struct sgp_node *node)
 
 static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!link->owed.exists || link->owed.publishing || link->lineage == 0 ||
+    if (!link->owed.exists || link->owed.publishing || link->memory.lineage == 0 ||
         sgp_core_is_pledged(node, link))
         return false;
-    return link->disputed != 0 || link->unreachable != SGP_TIME_NEVER;
+    return link->inquiry.disputed != 0 || link->inquiry.unreachable != SGP_TIME_NEVER;
 }
 
 /* When it is the link's turn. */
@@ -38,9 +38,10 @@ static sgp_time due_of_link(const struct sgp_node *node, const struct sgp_core_l
 {
     if (!is_unreachable(node, link))
         return SGP_TIME_NEVER;
-    sgp_time from = link->disputed != 0 ? 0 : link->unreachable + sgp_core_silence(link);
-    bool same = link->search.number == link->owed.share.number;
-    return same && link->search.next > from ? link->search.next : from;
+    sgp_time from =
+        link->inquiry.disputed != 0 ? 0 : link->inquiry.unreachable + sgp_core_silence(link);
+    bool same = link->inquiry.search.number == link->owed.share.number;
+    return same && link->inquiry.search.next > from ? link->inquiry.search.next : from;
 }
 
 static struct sgp_inquire question_of_link(
@@ -50,7 +51,8 @@ static struct sgp_inquire question_of_link(
     return (struct sgp_inquire){.source = nodes[node->config.self].name,
         .target = nodes[link->peer].name,
         .source_lineage = node->config.lineage,
-        .target_lineage = link->disputed != 0 ? link->disputed : link->lineage,
+        .target_lineage =
+            link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage,
         .number = link->owed.share.number};
 }
 
@@ -80,21 +82,21 @@ static void forget_search(struct sgp_node *node, struct sgp_core_link *link)
     struct sgp_inquire question = question_of_link(node, link);
     if (is_asked(node, &question))
         node->inquiry.about.number = 0;
-    link->search.number = 0;
+    link->inquiry.search.number = 0;
 }
 
 /* Since when those that are owed something cannot be reached. */
 static void watch_links(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->links[i];
-        if (link->state == SGP_LINK_UP && link->disputed == 0)
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->connection.state == SGP_LINK_UP && link->inquiry.disputed == 0)
             forget_search(node, link);
-        if (link->state == SGP_LINK_UP || !link->owed.exists)
-            link->unreachable = SGP_TIME_NEVER;
-        else if (link->unreachable == SGP_TIME_NEVER)
-            link->unreachable = node->now;
+        if (link->connection.state == SGP_LINK_UP || !link->owed.exists)
+            link->inquiry.unreachable = SGP_TIME_NEVER;
+        else if (link->inquiry.unreachable == SGP_TIME_NEVER)
+            link->inquiry.unreachable = node->now;
     }
 }
 
@@ -109,7 +111,7 @@ struct subject { /* of a question; account or link, whichever is not NULL */
 static void describe(struct sgp_node *node, struct subject *subject)
 {
     if (subject->link != NULL) {
-        subject->search = &subject->link->search;
+        subject->search = &subject->link->inquiry.search;
         subject->target = subject->link->peer;
         subject->question = question_of_link(node, subject->link);
     } else {
@@ -127,20 +129,21 @@ static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
 {
     sgp_time first = node->now + 1;
     *ret_subject = (struct subject){.link = NULL};
-    for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++) {
-        struct sgp_core_account *entry = &node->accounts[i];
+    for (uint32_t i = 0; !is_frozen(node) && node->accounts.debts > 0 && i < node->accounts.count;
+         i++) {
+        struct sgp_core_account *entry = &node->accounts.entries[i];
         if (!sgp_core_is_debt(entry) || entry->search.next >= first)
             continue;
         first = entry->search.next;
         ret_subject->debt = entry;
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        sgp_time due = due_of_link(node, &node->links[i]);
+        sgp_time due = due_of_link(node, &node->layout.links[i]);
         if (due >= first)
             continue;
         first = due;
-        *ret_subject = (struct subject){.link = &node->links[i]};
+        *ret_subject = (struct subject){.link = &node->layout.links[i]};
     }
     if (ret_subject->link == NULL && ret_subject->debt == NULL)
         return false;
@@ -165,7 +168,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     struct sgp_core_link *link = subject->link;
     if (link != NULL) {
         double weight = link->owed.share.weight;
-        link->disputed = 0;
+        link->inquiry.disputed = 0;
         sgp_core_touch(node, link);
         if (accepted)
             sgp_core_accepted_by_peer(node, link);
@@ -173,7 +176,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
             sgp_core_take_back(node, link, reason);
         tell(node, link->peer, weight, reason);
     } else {
-        uint32_t index = (uint32_t)(subject->debt - node->accounts);
+        uint32_t index = (uint32_t)(subject->debt - node->accounts.entries);
         double weight = subject->debt->account.weight;
         if (accepted)
             sgp_core_drop_account(node, index);
@@ -274,16 +277,17 @@ static void ask(struct sgp_node *node, const struct subject *subject)
 static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
 {
     *ret_subject = (struct subject){.link = NULL};
-    for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++) {
-        struct sgp_inquire question = question_of_account(&node->accounts[i].account);
-        if (sgp_core_is_debt(&node->accounts[i]) && is_asked(node, &question))
-            ret_subject->debt = &node->accounts[i];
+    for (uint32_t i = 0; !is_frozen(node) && node->accounts.debts > 0 && i < node->accounts.count;
+         i++) {
+        struct sgp_inquire question = question_of_account(&node->accounts.entries[i].account);
+        if (sgp_core_is_debt(&node->accounts.entries[i]) && is_asked(node, &question))
+            ret_subject->debt = &node->accounts.entries[i];
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_inquire question = question_of_link(node, &node->links[i]);
-        if (is_unreachable(node, &node->links[i]) && is_asked(node, &question))
-            *ret_subject = (struct subject){.link = &node->links[i]};
+        struct sgp_inquire question = question_of_link(node, &node->layout.links[i]);
+        if (is_unreachable(node, &node->layout.links[i]) && is_asked(node, &question))
+            *ret_subject = (struct subject){.link = &node->layout.links[i]};
     }
     if (ret_subject->link == NULL && ret_subject->debt == NULL)
         return false;
@@ -322,12 +326,14 @@ sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node)
         return first;
     if (inquiry->asked)
         return inquiry->until;
-    for (uint32_t i = 0; !is_frozen(node) && node->debt_count > 0 && i < node->account_count; i++)
-        if (sgp_core_is_debt(&node->accounts[i]) && node->accounts[i].search.next < first)
-            first = node->accounts[i].search.next;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = 0; !is_frozen(node) && node->accounts.debts > 0 && i < node->accounts.count;
+         i++)
+        if (sgp_core_is_debt(&node->accounts.entries[i]) &&
+            node->accounts.entries[i].search.next < first)
+            first = node->accounts.entries[i].search.next;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        sgp_time due = due_of_link(node, &node->links[i]);
+        sgp_time due = due_of_link(node, &node->layout.links[i]);
         first = due < first ? due : first;
     }
     return first < inquiry->next ? inquiry->next : first;

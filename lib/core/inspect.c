@@ -4,16 +4,17 @@
 static bool has_greeted(const struct sgp_node *node, uint32_t peer)
 {
     bool all = true;
-    for (uint32_t i = 0; i < node->link_count; i++)
-        all = all && (node->links[i].peer != peer || node->links[i].heard != SGP_TIME_NEVER);
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        all = all && (node->layout.links[i].peer != peer ||
+                         node->layout.links[i].liveness.heard != SGP_TIME_NEVER);
     return all;
 }
 
 static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *first = NULL, *owing = NULL;
-    for (uint32_t i = node->out_count; i-- > 0;) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = node->layout.out_count; i-- > 0;) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         first = link->retired ? first : link;
         owing = sgp_core_awaits_owed(node, link) ? link : owing;
     }
@@ -33,7 +34,7 @@ static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *st
 static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *link = NULL;
-    if (sgp_core_gathers(node) && node->weight + sgp_core_held(node) <= 0) {
+    if (sgp_core_gathers(node) && node->mass.weight + sgp_core_held(node) <= 0) {
         status->waiting = SGP_WAITING_MASS;
         return;
     }
@@ -55,11 +56,11 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         if (node->state == SGP_NODE_FINISHED)
             return;
         status->waiting = SGP_WAITING_ACK;
-        for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+        for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
              i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-            if (link == NULL && node->links[i].owed.exists &&
-                sgp_core_is_waited_for(&node->links[i]))
-                link = &node->links[i];
+            if (link == NULL && node->layout.links[i].owed.exists &&
+                sgp_core_is_waited_for(&node->layout.links[i]))
+                link = &node->layout.links[i];
         if (link != NULL)
             break;
         link = sgp_core_not_ended(node);
@@ -92,11 +93,11 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .round = node->round,
         .rounds = sgp_core_train_end(node),
         .last_round = sgp_core_last(node),
-        .weight = node->weight + sgp_core_held(node),
+        .weight = node->mass.weight + sgp_core_held(node),
         .weight_in_flight = sgp_core_owed(node),
-        .weight_estimate = node->weight,
+        .weight_estimate = node->mass.weight,
         .jumps = node->jumps,
-        .starving = node->starving,
+        .starving = node->giving.starving,
         .seeks = node->seeking.wants,
         .leaving = node->leaving.wanted,
         .left = node->leaving.left,
@@ -104,8 +105,8 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .weight_left = node->leaving.weight,
         .weight_owed = node->leaving.owed,
         .weight_debts = sgp_core_debts(node),
-        .surplus = node->surplus,
-        .unknown = node->unknown,
+        .surplus = node->mass.surplus,
+        .unknown = node->mass.unknown,
         .waiting = SGP_WAITING_NOTHING,
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
@@ -123,14 +124,14 @@ sgp_round sgp_node_round(const struct sgp_node *node)
 uint32_t sgp_node_disagreeing(const struct sgp_node *node)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < node->link_count; i++)
-        count += sgp_core_disagrees(node, &node->links[i]);
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        count += sgp_core_disagrees(node, &node->layout.links[i]);
     return count;
 }
 
 uint32_t sgp_node_link_count(const struct sgp_node *node)
 {
-    return node->link_count;
+    return node->layout.link_count;
 }
 
 uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from)
@@ -141,28 +142,28 @@ uint32_t sgp_node_next_owing(const struct sgp_node *node, uint32_t from)
 void sgp_node_link_status(
     const struct sgp_node *node, uint32_t index, struct sgp_peer_status *ret_status)
 {
-    sgp_assert(index < node->link_count);
-    const struct sgp_core_link *link = &node->links[index];
-    bool heard = link->heard != SGP_TIME_NEVER;
+    sgp_assert(index < node->layout.link_count);
+    const struct sgp_core_link *link = &node->layout.links[index];
+    bool heard = link->liveness.heard != SGP_TIME_NEVER;
     *ret_status = (struct sgp_peer_status){
         .peer = link->peer,
         .direction = link->direction,
-        .state = link->state,
+        .state = link->connection.state,
         .retired = link->retired,
-        .absent = link->absent,
+        .absent = link->liveness.absent,
         .slow = sgp_core_is_slow(node, link),
         .overdue = sgp_core_is_late(link),
         .peer_state = link->pulse.state,
         .round = heard ? link->pulse.round : SGP_ROUND_NONE,
-        .promise = link->promise,
-        .last_heard = link->heard,
+        .promise = link->receiving.promise,
+        .last_heard = link->liveness.heard,
         .silence_bound = sgp_core_silence(link),
-        .shares_sent = link->shares_sent,
-        .shares_received = link->shares_received,
-        .shares_returned = link->shares_returned,
-        .last_error = link->last_error,
-        .last_reason = link->last_reason,
-        .mismatch = link->mismatch || link->other_data,
+        .shares_sent = link->count.sent,
+        .shares_received = link->count.received,
+        .shares_returned = link->count.returned,
+        .last_error = link->connection.last_error,
+        .last_reason = link->connection.last_reason,
+        .mismatch = link->greeting.mismatch || link->greeting.other_data,
     };
     ret_status->distance = sgp_core_distance(node, link, &ret_status->distance_relative);
     ret_status->disagrees = ret_status->distance_relative > SGP_AGREED;
@@ -172,8 +173,8 @@ void sgp_node_link_status(
 void sgp_node_link_account(
     const struct sgp_node *node, uint32_t index, uint64_t *ret_last_number, double *ret_weight_owed)
 {
-    sgp_assert(index < node->link_count);
-    const struct sgp_core_link *link = &node->links[index];
-    *ret_last_number = link->direction == SGP_OUT ? link->number : link->accepted;
+    sgp_assert(index < node->layout.link_count);
+    const struct sgp_core_link *link = &node->layout.links[index];
+    *ret_last_number = link->direction == SGP_OUT ? link->memory.number : link->memory.accepted;
     *ret_weight_owed = link->owed.exists ? link->owed.share.weight : 0;
 }

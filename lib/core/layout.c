@@ -81,13 +81,13 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
 {
     link->peer = peer;
     link->direction = direction;
-    link->state = SGP_LINK_DOWN;
-    link->redial = SGP_TIME_NEVER;
-    link->backoff = SGP_DIAL_MIN_NS;
-    link->heard = link->pace_since = link->unreachable = SGP_TIME_NEVER;
-    link->credit = link->announced = link->promise = SGP_ROUND_NONE;
-    link->plan = link->plan_from = SGP_ROUND_NONE;
-    link->slot = SGP_SLOT_NONE;
+    link->connection.state = SGP_LINK_DOWN;
+    link->connection.redial = SGP_TIME_NEVER;
+    link->connection.backoff = SGP_DIAL_MIN_NS;
+    link->liveness.heard = link->pace.since = link->inquiry.unreachable = SGP_TIME_NEVER;
+    link->giving.credit = link->giving.announced = link->receiving.promise = SGP_ROUND_NONE;
+    link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
+    link->receiving.slot = SGP_SLOT_NONE;
 }
 
 static void init_links(struct sgp_layout *layout, const unsigned char *marks, uint32_t node_count)
@@ -152,26 +152,8 @@ void sgp_core_layout_finish(struct sgp_layout *layout)
 
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout)
 {
-    struct sgp_layout former = {
-        .links = node->links,
-        .link_count = node->link_count,
-        .out_count = node->out_count,
-        .roster = node->roster,
-        .snapshot_users = node->snapshot_users,
-        .snapshot_count = node->snapshot_count,
-        .receives = node->receives,
-        .receive_count = node->receive_count,
-        .gifts = node->gifts,
-    };
-    node->links = layout->links;
-    node->link_count = layout->link_count;
-    node->out_count = layout->out_count;
-    node->roster = layout->roster;
-    node->snapshot_users = layout->snapshot_users;
-    node->snapshot_count = layout->snapshot_count;
-    node->receives = layout->receives;
-    node->receive_count = layout->receive_count;
-    node->gifts = layout->gifts;
+    struct sgp_layout former = node->layout;
+    node->layout = *layout;
     *layout = former;
 }
 
@@ -185,8 +167,5 @@ void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_need
 
 void sgp_node_counts(const struct sgp_node *node, struct sgp_node_needs *ret_needs)
 {
-    struct sgp_layout layout = {.link_count = node->link_count,
-        .snapshot_count = node->snapshot_count,
-        .receive_count = node->receive_count};
-    sgp_core_layout_needs(&layout, ret_needs);
+    sgp_core_layout_needs(&node->layout, ret_needs);
 }

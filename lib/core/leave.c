@@ -20,8 +20,8 @@
 
 static bool has_neighbour(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (!node->links[i].retired)
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        if (!node->layout.links[i].retired)
             return true;
     return false;
 }
@@ -60,8 +60,9 @@ void sgp_core_gather(struct sgp_node *node, sgp_time notice)
 /* Whether anybody who lives has promised this node a share. */
 static bool is_given_to(const struct sgp_node *node)
 {
-    for (uint32_t i = node->out_count; i < node->link_count; i++)
-        if (sgp_core_peer_active(&node->links[i]) && node->links[i].promise != SGP_ROUND_NONE)
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (sgp_core_peer_active(&node->layout.links[i]) &&
+            node->layout.links[i].receiving.promise != SGP_ROUND_NONE)
             return true;
     return false;
 }
@@ -70,12 +71,12 @@ static bool is_given_to(const struct sgp_node *node)
  * waits for something. */
 static bool has_gathered(const struct sgp_node *node)
 {
-    double weight = node->weight + sgp_core_held(node);
+    double weight = node->mass.weight + sgp_core_held(node);
     bool in_vain = node->now >= node->leaving.gather_from && !is_given_to(node);
     bool over =
         node->paused || node->stage == SGP_STAGE_END ||
         (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
-    return weight >= 1 + node->covered || (over && weight > 0);
+    return weight >= 1 + node->mass.covered || (over && weight > 0);
 }
 
 /* At the end of a round, or in a pause, one who wants to leave does. One whose bequest is on its way, or
@@ -110,10 +111,10 @@ void sgp_core_stay(struct sgp_node *node)
  * unread bytes, where a farewell does not get lost, that they have their shares back. */
 static void interrupt(struct sgp_node *node)
 {
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
-        if (!node->links[i].filling)
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        if (!node->layout.links[i].receiving.filling)
             continue;
-        sgp_core_hang_up(node, &node->links[i], SGP_E_CREDIT, SGP_REASON_CREDIT);
+        sgp_core_hang_up(node, &node->layout.links[i], SGP_E_CREDIT, SGP_REASON_CREDIT);
         node->leaving.until = node->now + SGP_DRAIN_NS;
     }
 }
@@ -121,8 +122,8 @@ static void interrupt(struct sgp_node *node)
 /* Nobody's payload is on its way any more, as far as can be known. */
 static bool is_quiet(const struct sgp_node *node)
 {
-    for (uint32_t i = node->out_count; i < node->link_count; i++)
-        if (node->links[i].filling)
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->layout.links[i].receiving.filling)
             return false;
     return node->now >= node->leaving.until;
 }
@@ -134,12 +135,13 @@ static sgp_time gives_up_at(const struct sgp_node *node, const struct sgp_core_l
     const struct sgp_owed *owed = &link->owed;
     if (owed->publishing)
         return SGP_TIME_NEVER;
-    if (link->state == SGP_LINK_UP) {
+    if (link->connection.state == SGP_LINK_UP) {
         uint64_t bytes = owed->sent ? owed->share.payload_bytes : 0;
         sgp_time seconds = (sgp_time)(bytes / SGP_PAYLOAD_LEAST);
         return node->leaving.since + SGP_SILENCE_MAX_NS + seconds * SGP_SECOND;
     }
-    sgp_time heard = link->heard != SGP_TIME_NEVER ? link->heard : node->leaving.since;
+    sgp_time heard =
+        link->liveness.heard != SGP_TIME_NEVER ? link->liveness.heard : node->leaving.since;
     return heard + sgp_core_silence(link);
 }
 
@@ -151,8 +153,8 @@ bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_lin
 
 static bool awaits_any(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (sgp_core_awaits_owed(node, &node->links[i]))
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        if (sgp_core_awaits_owed(node, &node->layout.links[i]))
             return true;
     return false;
 }
@@ -163,8 +165,8 @@ static sgp_time next_given_up(const struct sgp_node *node)
     bool waits = node->leaving.heir != SGP_SLOT_NONE && !node->leaving.sent;
     sgp_time first =
         waits && node->leaving.heir_until > node->now ? node->leaving.heir_until : SGP_TIME_NEVER;
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         sgp_time at = link->owed.exists ? gives_up_at(node, link) : SGP_TIME_NEVER;
         if (at > node->now && at < first)
             first = at;
@@ -187,7 +189,7 @@ sgp_time sgp_core_leave_deadline(const struct sgp_node *node)
 
 static bool may_inherit(const struct sgp_core_link *link)
 {
-    return sgp_core_living(link) && !link->retired && !link->declined;
+    return sgp_core_living(link) && !link->retired && !link->bequest.declined;
 }
 
 /* One that was given up itself is not asked for more. */
@@ -200,8 +202,8 @@ static bool is_free(const struct sgp_core_link *link)
 static struct sgp_core_link *other_heir(const struct sgp_node *node)
 {
     struct sgp_core_link *first = NULL, *next = NULL;
-    for (uint32_t i = node->out_count; i-- > 0;) {
-        struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = node->layout.out_count; i-- > 0;) {
+        struct sgp_core_link *link = &node->layout.links[i];
         if (!is_free(link) || link->peer == node->leaving.heir)
             continue;
         first = link;
@@ -242,8 +244,9 @@ static struct sgp_core_link *choose_heir(struct sgp_node *node)
 static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed;
-    bool is_not_there = link->state == SGP_LINK_UP && !owed->sent; /* its greeting said so */
-    if (!owed->exists || owed->publishing || owed->lost || link->disputed != 0)
+    bool is_not_there =
+        link->connection.state == SGP_LINK_UP && !owed->sent; /* its greeting said so */
+    if (!owed->exists || owed->publishing || owed->lost || link->inquiry.disputed != 0)
         return false;
     if (owed->share.bequest > 0)
         return !may_inherit(link) ? is_not_there || !node->leaving.sent
@@ -253,8 +256,8 @@ static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_l
 
 static void take_back_in_vain(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
         if (!is_owed_in_vain(node, link))
             continue;
         bool passed_over = link->owed.share.bequest > 0 && may_inherit(link);
@@ -280,16 +283,17 @@ void sgp_core_hand_over(struct sgp_node *node)
     if (awaits_any(node) || sgp_core_seeks(node))
         return;
     struct sgp_core_link *heir = choose_heir(node);
-    if (heir == NULL || !sgp_core_covers(node, heir->credit, node->leaving.round))
+    if (heir == NULL || !sgp_core_covers(node, heir->giving.credit, node->leaving.round))
         return;
     node->leaving.sent = false;
     if (!sgp_core_give_all(node, heir, node->leaving.round))
         return;
     sgp_core_enter(node, SGP_STAGE_PUBLISHING);
     node->leaving.heir_until = node->now + SGP_SILENCE_MAX_NS;
-    for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->links[i].connection != 0 && sgp_core_is_pledged(node, &node->links[i]))
-            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        if (node->layout.links[i].connection.id != 0 &&
+            sgp_core_is_pledged(node, &node->layout.links[i]))
+            sgp_core_hang_up(node, &node->layout.links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 
 /* The file changes: what is owed to those whom it does not name any more comes home. So a bequest that its heir
@@ -301,7 +305,7 @@ void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
     if (heir == NULL || (may_have_it && index[heir->peer] != SGP_SLOT_NONE))
         return;
     sgp_core_take_back(node, heir, SGP_REASON_TOPOLOGY);
-    if (heir->connection != 0) /* it forgets what it was told */
+    if (heir->connection.id != 0) /* it forgets what it was told */
         sgp_core_hang_up(node, heir, SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 
@@ -309,15 +313,15 @@ void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
 
 void sgp_core_dissolve(struct sgp_node *node)
 {
-    double spare = node->weight - SGP_STARVING * node->config.weight_least;
-    double off = fmin(node->covered, fmin(node->weight / 2, spare));
+    double spare = node->mass.weight - SGP_STARVING * node->config.weight_least;
+    double off = fmin(node->mass.covered, fmin(node->mass.weight / 2, spare));
     if (!(off > 0))
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->factor = (node->weight - off) / node->weight;
-    node->weight -= off;
-    node->surplus -= off;
-    node->covered -= off;
+    effect->factor = (node->mass.weight - off) / node->mass.weight;
+    node->mass.weight -= off;
+    node->mass.surplus -= off;
+    node->mass.covered -= off;
     node->unrecorded = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
     note->factor = off;
@@ -325,10 +329,10 @@ void sgp_core_dissolve(struct sgp_node *node)
 
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
 {
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        if (node->links[i].connection != 0)
-            sgp_core_hang_up(node, &node->links[i], SGP_E_CLOSED, reason);
-        sgp_core_end_aside(node, &node->links[i], reason);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        if (node->layout.links[i].connection.id != 0)
+            sgp_core_hang_up(node, &node->layout.links[i], SGP_E_CLOSED, reason);
+        sgp_core_end_aside(node, &node->layout.links[i], reason);
     }
     node->drained = true;
     (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);

@@ -12,18 +12,18 @@
  * would have been an absence had anybody looked: then it was this node that stood still. */
 static void note_interval(struct sgp_core_link *link, sgp_time now)
 {
-    if (link->heard == SGP_TIME_NEVER || link->absent ||
+    if (link->liveness.heard == SGP_TIME_NEVER || link->liveness.absent ||
         !sgp_core_state_is_active(link->pulse.state))
         return;
-    sgp_time interval = now - link->heard;
+    sgp_time interval = now - link->liveness.heard;
     if (interval >= sgp_core_silence(link))
         return;
-    if (interval > link->longest[0])
-        link->longest[0] = interval;
-    if (++link->intervals == INTERVALS_PER_WINDOW) {
-        link->longest[1] = link->longest[0];
-        link->longest[0] = 0;
-        link->intervals = 0;
+    if (interval > link->liveness.longest[0])
+        link->liveness.longest[0] = interval;
+    if (++link->liveness.intervals == INTERVALS_PER_WINDOW) {
+        link->liveness.longest[1] = link->liveness.longest[0];
+        link->liveness.longest[0] = 0;
+        link->liveness.intervals = 0;
     }
 }
 
@@ -34,8 +34,8 @@ void sgp_core_refuse(
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
     note->link.direction = link->direction;
     note->reason = reason;
-    link->heard = SGP_TIME_NEVER;
-    link->backoff = SGP_DIAL_MAX_NS;
+    link->liveness.heard = SGP_TIME_NEVER;
+    link->connection.backoff = SGP_DIAL_MAX_NS;
     sgp_core_hang_up(node, link, code, reason);
 }
 
@@ -48,9 +48,9 @@ struct sgp_verdict sgp_core_hear(
     if (reason != SGP_REASON_NONE)
         return sgp_refuses(SGP_E_MODEL, reason);
     note_interval(link, node->now);
-    link->heard = node->now;
-    if (link->absent) {
-        link->absent = false;
+    link->liveness.heard = node->now;
+    if (link->liveness.absent) {
+        link->liveness.absent = false;
         (void)sgp_core_note(node, SGP_NOTE_BACK, link->peer);
     }
     if (pulse == NULL)
@@ -58,7 +58,7 @@ struct sgp_verdict sgp_core_hear(
     sgp_core_pace_hear(node, link, pulse);
     sgp_core_round_hear(node, link, pulse);
     link->pulse = *pulse;
-    if (link->state == SGP_LINK_UP)
+    if (link->connection.state == SGP_LINK_UP)
         sgp_core_believe(node, link);
     return sgp_fine();
 }
@@ -69,34 +69,36 @@ struct sgp_verdict sgp_core_hear(
 static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
 {
     sgp_core_touch(node, link);
-    link->connection = 0;
-    link->state = SGP_LINK_DOWN;
-    link->since = node->now;
-    link->credit = SGP_ROUND_NONE;
+    link->connection.id = 0;
+    link->connection.state = SGP_LINK_DOWN;
+    link->connection.since = node->now;
+    link->giving.credit = SGP_ROUND_NONE;
     if (link->owed.sent)
         link->owed.spent += node->now - link->owed.since;
     link->owed.sent = false;
-    link->ended_told = false;
-    link->declined = false;
-    link->handed = 0;
+    link->end.told = false;
+    link->bequest.declined = false;
+    link->bequest.handed = 0;
     sgp_core_unstage(node, link);
-    link->filling = false;
+    link->receiving.filling = false;
     sgp_core_unreserve(node, link);
     sgp_core_estimate_down(node, link);
     if (link->direction == SGP_IN)
         return;
     double spread = 0.5 + 0.5 * sgp_random_double(&node->random);
-    link->redial = node->now + (sgp_time)((double)link->backoff * spread);
-    link->backoff = 2 * link->backoff < SGP_DIAL_MAX_NS ? 2 * link->backoff : SGP_DIAL_MAX_NS;
+    link->connection.redial = node->now + (sgp_time)((double)link->connection.backoff * spread);
+    link->connection.backoff = 2 * link->connection.backoff < SGP_DIAL_MAX_NS
+                                   ? 2 * link->connection.backoff
+                                   : SGP_DIAL_MAX_NS;
 }
 
 void sgp_core_hang_up(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
 {
-    struct sgp_link id = {link->peer, link->direction, link->connection};
+    struct sgp_link id = {link->peer, link->direction, link->connection.id};
     sgp_core_say_goodbye(node, &id, code, reason);
-    link->last_error = code;
-    link->last_reason = reason;
+    link->connection.last_error = code;
+    link->connection.last_reason = reason;
     disconnect(node, link);
 }
 
@@ -105,16 +107,16 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
     sgp_assert(link != NULL && id->connection != 0);
     sgp_core_touch(node, link);
-    if (link->connection != 0 && link->direction == SGP_IN) { /* it has to say hello first */
+    if (link->connection.id != 0 && link->direction == SGP_IN) { /* it has to say hello first */
         link->aside.caller = id->connection;
         return;
     }
-    if (link->connection != 0)
+    if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_REPLACED, SGP_REASON_REPLACED);
-    link->connection = id->connection;
-    link->state = SGP_LINK_CONNECTING;
-    link->since = node->now;
-    link->redial = SGP_TIME_NEVER;
+    link->connection.id = id->connection;
+    link->connection.state = SGP_LINK_CONNECTING;
+    link->connection.since = node->now;
+    link->connection.redial = SGP_TIME_NEVER;
     if (link->direction == SGP_IN)
         return;
     if (sgp_core_is_pledged(node, link)) {
@@ -128,19 +130,19 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
         .lineage = node->config.lineage,
         .parameters = node->config.parameters,
         .fingerprint = node->config.fingerprint,
-        .target_lineage = link->lineage,
-        .acknowledged = link->acknowledged,
+        .target_lineage = link->memory.lineage,
+        .acknowledged = link->memory.acknowledged,
     };
 }
 
 void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code)
 {
-    if (link->state == SGP_LINK_UP || link->last_error != code) {
+    if (link->connection.state == SGP_LINK_UP || link->connection.last_error != code) {
         struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
         note->link.direction = link->direction;
         note->code = code;
     }
-    link->last_error = code;
+    link->connection.last_error = code;
     disconnect(node, link);
 }
 
@@ -156,17 +158,19 @@ void sgp_core_goodbye(
     if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
     /* Of one that left for good: all that it accepted was acknowledged before, or when it greeted. */
-    bool greeted_before = link->direction == SGP_OUT && link->state == SGP_LINK_UP;
-    if (greeted_before && link->owed.exists && link->disputed == 0 && reason == SGP_REASON_LEFT)
+    bool greeted_before = link->direction == SGP_OUT && link->connection.state == SGP_LINK_UP;
+    if (greeted_before && link->owed.exists && link->inquiry.disputed == 0 &&
+        reason == SGP_REASON_LEFT)
         sgp_core_take_back(node, link, reason);
     if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
-        link->heard = SGP_TIME_NEVER;
+        link->liveness.heard = SGP_TIME_NEVER;
     bool passing =
         reason == SGP_REASON_ABSENT || reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
     if (!passing) /* dialling again at once would not change its mind */
-        link->backoff = SGP_DIAL_MAX_NS;
-    if (!passing && link->state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */
-        link->heard = SGP_TIME_NEVER;
+        link->connection.backoff = SGP_DIAL_MAX_NS;
+    if (!passing &&
+        link->connection.state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */
+        link->liveness.heard = SGP_TIME_NEVER;
     sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
-    link->last_reason = reason;
+    link->connection.last_reason = reason;
 }

@@ -11,19 +11,19 @@ bool sgp_core_is_debt(const struct sgp_core_account *entry)
 double sgp_core_debts(const struct sgp_node *node)
 {
     double sum = 0;
-    for (uint32_t i = 0; node->debt_count > 0 && i < node->account_count; i++)
-        if (sgp_core_is_debt(&node->accounts[i]))
-            sum += node->accounts[i].account.weight;
+    for (uint32_t i = 0; node->accounts.debts > 0 && i < node->accounts.count; i++)
+        if (sgp_core_is_debt(&node->accounts.entries[i]))
+            sum += node->accounts.entries[i].account.weight;
     return sum;
 }
 
 double sgp_core_owed(const struct sgp_node *node)
 {
     double owed = 0;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->links[i].owed.exists)
-            owed += node->links[i].owed.share.weight;
+        if (node->layout.links[i].owed.exists)
+            owed += node->layout.links[i].owed.share.weight;
     return owed + sgp_core_debts(node);
 }
 
@@ -31,7 +31,7 @@ double sgp_core_owed(const struct sgp_node *node)
  * little: a restart without a ledger mints some, and others may know of members that this one does not. */
 double sgp_core_weight_most(const struct sgp_node *node)
 {
-    return node->members_most + SGP_WEIGHT_SLACK;
+    return node->mass.members_most + SGP_WEIGHT_SLACK;
 }
 
 /* ---- coming home ---- */
@@ -40,9 +40,9 @@ double sgp_core_weight_most(const struct sgp_node *node)
  * estimate: x follows w. With no weight left there is no estimate to follow. */
 void sgp_core_grow(struct sgp_node *node, double weight)
 {
-    if (node->weight > 0 && weight > 0) {
+    if (node->mass.weight > 0 && weight > 0) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-        effect->factor = (node->weight + weight) / node->weight;
+        effect->factor = (node->mass.weight + weight) / node->mass.weight;
     } else if (weight > 0) {
         sgp_core_want(node);
     }
@@ -63,10 +63,10 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
     }
     sgp_core_touch(node, link);
     node->unrecorded = true;
-    node->weight += owed->share.weight;
+    node->mass.weight += owed->share.weight;
     link->owed.exists = false;
-    link->shares_returned++;
-    link->last_reason = reason;
+    link->count.returned++;
+    link->connection.last_reason = reason;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
     note->reason = reason;
 }

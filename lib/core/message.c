@@ -17,7 +17,7 @@ static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type 
         type == SGP_HELLO || type == SGP_SHARE || type == SGP_ESTIMATE || type == SGP_BEQUEATH;
     bool outgoing = type == SGP_WELCOME || type == SGP_CREDIT || type == SGP_ACK ||
                     type == SGP_ASK || type == SGP_ANSWER;
-    bool up = link->state == SGP_LINK_UP;
+    bool up = link->connection.state == SGP_LINK_UP;
     return !(incoming && link->direction != SGP_IN) && !(outgoing && link->direction != SGP_OUT) &&
            (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE;
 }

@@ -58,8 +58,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     struct sgp_node *node = calloc(1, sizeof(*node));
     if (node == NULL)
         return -ENOMEM;
-    node->accounts = calloc(SGP_CORE_ACCOUNTS_MAX, sizeof(*node->accounts));
-    int code = node->accounts != NULL ? lay_out(node, config) : -ENOMEM;
+    node->accounts.entries = calloc(SGP_CORE_ACCOUNTS_MAX, sizeof(*node->accounts.entries));
+    int code = node->accounts.entries != NULL ? lay_out(node, config) : -ENOMEM;
     if (code < 0) {
         sgp_node_destroy(node);
         return code;
@@ -69,16 +69,16 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     sgp_random_init(&node->random, config->seed, config->self);
     node->state = SGP_NODE_JOINING;
     node->stage = SGP_STAGE_IDLE;
-    node->ends = config->rounds;
-    node->stop = SGP_ROUND_NONE;
-    node->weight = 1;
-    node->members_most = config->topology->node_count;
-    node->publish_slot = SGP_SLOT_NONE;
+    node->fleet.ends = config->rounds;
+    node->fleet.stop = SGP_ROUND_NONE;
+    node->mass.weight = 1;
+    node->mass.members_most = config->topology->node_count;
+    node->giving.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
     node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){
         .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
-    node->restored = config->record != NULL || config->seeks;
+    node->past.restored = config->record != NULL || config->seeks;
     if (config->record != NULL)
         sgp_core_restore(node, config->record);
     if (config->seeks)
@@ -98,7 +98,7 @@ void sgp_node_destroy(struct sgp_node *node)
     struct sgp_layout layout = {.links = NULL};
     sgp_core_swap_layout(node, &layout);
     sgp_core_layout_finish(&layout);
-    free(node->accounts);
+    free(node->accounts.entries);
     free(node);
 }
 
@@ -108,7 +108,7 @@ void sgp_node_destroy(struct sgp_node *node)
 static struct sgp_core_link *link_of(struct sgp_node *node, const struct sgp_link *id)
 {
     struct sgp_core_link *link = sgp_core_find(node, id->peer, id->direction);
-    if (link == NULL || link->connection != id->connection)
+    if (link == NULL || link->connection.id != id->connection)
         return NULL;
     sgp_core_touch(node, link);
     return link;
@@ -137,19 +137,19 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
 
 static void on_start(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->out_count; i++)
-        node->links[i].redial = node->now;
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        node->layout.links[i].connection.redial = node->now;
     sgp_core_touch_all(node);
     node->stage_since = node->now;
-    node->unrecorded = !node->recorded;
+    node->unrecorded = !node->past.recorded;
     (void)sgp_core_leaves_now(node); /* its former process was about to */
-    if (!node->recorded || !node->config.seeks)
+    if (!node->past.recorded || !node->config.seeks)
         return;
     /* A guess at weight 1. One that leaves has no use for it unless its bequest comes home. */
     const struct sgp_core_link *heir = sgp_core_bequest(node);
     bool lost = heir != NULL && heir->owed.slot == SGP_SLOT_NONE;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->factor = node->weight + (lost ? heir->owed.share.weight : 0);
+    effect->factor = node->mass.weight + (lost ? heir->owed.share.weight : 0);
 }
 
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)
@@ -177,12 +177,12 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
             sgp_core_published(node);
         break;
     case SGP_EVENT_ABSORBED:
-        sgp_assert(node->receives[event->slot].state == SGP_RECEIVE_ABSORBING);
-        node->receives[event->slot].state = SGP_RECEIVE_FREE;
+        sgp_assert(node->layout.receives[event->slot].state == SGP_RECEIVE_ABSORBING);
+        node->layout.receives[event->slot].state = SGP_RECEIVE_FREE;
         break;
     case SGP_EVENT_RESTORED:
-        sgp_assert(node->snapshot_users[event->slot] > 0);
-        node->snapshot_users[event->slot]--;
+        sgp_assert(node->layout.snapshot_users[event->slot] > 0);
+        node->layout.snapshot_users[event->slot]--;
         break;
     case SGP_EVENT_SKETCHED:
         sgp_core_sketched(node, event->sketch);

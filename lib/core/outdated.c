@@ -14,28 +14,28 @@
 /* Found out on one link, it is known: a record that was put back is one event, however many see it. */
 static void find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (node->outdated)
+    if (node->mass.outdated)
         return;
-    node->outdated = true;
-    node->unknown += node->members_most;
+    node->mass.outdated = true;
+    node->mass.unknown += node->mass.members_most;
     node->unrecorded = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
     note->link.direction = link->direction;
-    note->factor = node->unknown;
+    note->factor = node->mass.unknown;
 }
 
 /* A lineage that has brought no weight is not worth another's place: what was accepted from it may be
  * accepted again. Whoever does bring some in a neighbour's name needs no share of another to come twice. */
 static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, uint64_t lineage)
 {
-    uint64_t present = link->lineage, accepted = link->accepted;
-    bool brought = link->brought, returns = link->former_lineage == lineage;
-    link->lineage = lineage;
-    link->accepted = returns ? link->former_accepted : 0;
-    link->brought = returns;
+    uint64_t present = link->memory.lineage, accepted = link->memory.accepted;
+    bool brought = link->memory.brought, returns = link->memory.former_lineage == lineage;
+    link->memory.lineage = lineage;
+    link->memory.accepted = returns ? link->memory.former_accepted : 0;
+    link->memory.brought = returns;
     if (brought || returns) {
-        link->former_lineage = brought ? present : 0;
-        link->former_accepted = brought ? accepted : 0;
+        link->memory.former_lineage = brought ? present : 0;
+        link->memory.former_accepted = brought ? accepted : 0;
     }
     node->unrecorded = true;
 }
@@ -43,28 +43,28 @@ static void change_lineage(struct sgp_node *node, struct sgp_core_link *link, ui
 void sgp_core_know_source(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {
-    bool first = !link->met;
-    link->met = true;
-    if (link->lineage != hello->lineage)
+    bool first = !link->memory.met;
+    link->memory.met = true;
+    if (link->memory.lineage != hello->lineage)
         change_lineage(node, link, hello->lineage);
     bool ours = hello->target_lineage == node->config.lineage;
-    if (first && link->recorded && ours && hello->acknowledged > link->accepted)
+    if (first && link->memory.recorded && ours && hello->acknowledged > link->memory.accepted)
         find_outdated(node, link); /* what has passed never comes again */
 }
 
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)
 {
-    bool first = !link->met;
-    link->met = true;
-    bool beyond = accepted > link->number;
+    bool first = !link->memory.met;
+    link->memory.met = true;
+    bool beyond = accepted > link->memory.number;
     if (beyond && (!first || accepted > SGP_NUMBER_MAX))
         return false;
-    link->acknowledged = accepted;
+    link->memory.acknowledged = accepted;
     if (!beyond)
         return true;
-    link->number = accepted; /* what was owed under a lesser number is settled by it */
+    link->memory.number = accepted; /* what was owed under a lesser number is settled by it */
     node->unrecorded = true;
-    if (link->recorded) /* else an edge that was gone from the file, and is back */
+    if (link->memory.recorded) /* else an edge that was gone from the file, and is back */
         find_outdated(node, link);
     return true;
 }

@@ -15,8 +15,8 @@ static double rate(sgp_round rounds, sgp_time since, sgp_time now)
 
 void sgp_core_pace_begin(struct sgp_node *node)
 {
-    node->pace_round = node->round;
-    node->pace_since = node->now;
+    node->pace.round = node->round;
+    node->pace.since = node->now;
 }
 
 /* A pulse comes after link->pulse. What a node did before it joined, or before a pause, is not its pace. */
@@ -24,25 +24,26 @@ void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     bool goes_on = link->pulse.state == SGP_NODE_TRAINING && pulse->state == SGP_NODE_TRAINING &&
-                   pulse->round >= link->pace_round;
+                   pulse->round >= link->pace.round;
     if (goes_on)
         return;
-    link->pace_round = pulse->round;
-    link->pace_since = node->now;
+    link->pace.round = pulse->round;
+    link->pace.since = node->now;
 }
 
 double sgp_core_pace(const struct sgp_node *node)
 {
-    double own = rate(node->round - node->pace_round, node->pace_since, node->now);
+    double own = rate(node->round - node->pace.round, node->pace.since, node->now);
     if (!node->config.step_by_rate || own <= 0)
         return 1;
     double sum = own;
     uint32_t count = 1;
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         if (!sgp_core_peer_active(link) || link->pulse.state != SGP_NODE_TRAINING)
             continue;
-        double theirs = rate(link->pulse.round - link->pace_round, link->pace_since, link->heard);
+        double theirs =
+            rate(link->pulse.round - link->pace.round, link->pace.since, link->liveness.heard);
         sum += theirs;
         count += theirs > 0;
     }

@@ -15,28 +15,28 @@
 
 void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->window_since = node->now;
-    link->window_bytes = 0;
+    link->patience.window_since = node->now;
+    link->patience.window_bytes = 0;
 }
 
 /* `bytes` of it have come so far. Each window begins when enough came in the one before. */
 void sgp_core_payload_came(struct sgp_node *node, struct sgp_core_link *link, uint64_t bytes)
 {
     const uint64_t enough = SGP_PAYLOAD_LEAST * (SGP_SILENCE_MAX_NS / SGP_SECOND);
-    if (bytes < link->window_bytes + enough)
+    if (bytes < link->patience.window_bytes + enough)
         return;
-    link->window_since = node->now;
-    link->window_bytes = bytes;
+    link->patience.window_since = node->now;
+    link->patience.window_bytes = bytes;
 }
 
 sgp_time sgp_core_payload_end(const struct sgp_core_link *link)
 {
-    return link->window_since + SGP_SILENCE_MAX_NS;
+    return link->patience.window_since + SGP_SILENCE_MAX_NS;
 }
 
 void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->trickles = true;
+    link->patience.trickles = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_TRICKLES, link->peer);
     note->link.direction = link->direction;
 }
@@ -46,7 +46,8 @@ void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link
 sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed;
-    if (!owed->exists || !owed->sent || link->state != SGP_LINK_UP || link->trickles)
+    if (!owed->exists || !owed->sent || link->connection.state != SGP_LINK_UP ||
+        link->patience.trickles)
         return SGP_TIME_NEVER;
     sgp_time seconds = (sgp_time)(owed->share.payload_bytes / SGP_PAYLOAD_LEAST);
     return owed->since - owed->spent + SGP_SILENCE_MAX_NS + seconds * SGP_SECOND;
@@ -65,11 +66,11 @@ static bool withholds(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     if (link->direction == SGP_IN)
-        return link->slot != SGP_SLOT_NONE && pulse->next_round != SGP_ROUND_NONE &&
+        return link->receiving.slot != SGP_SLOT_NONE && pulse->next_round != SGP_ROUND_NONE &&
                pulse->round > pulse->next_round;
-    bool given = link->credit != SGP_ROUND_NONE || link->owed.exists;
-    return !sgp_core_at_own_pace(node) && link->announced != SGP_ROUND_NONE &&
-           pulse->round > link->announced && !given;
+    bool given = link->giving.credit != SGP_ROUND_NONE || link->owed.exists;
+    return !sgp_core_at_own_pace(node) && link->giving.announced != SGP_ROUND_NONE &&
+           pulse->round > link->giving.announced && !given;
 }
 
 /* Whether a pulse is progress, and no mere other word: the peer comes, round by round, to where it is waited
@@ -83,8 +84,9 @@ static bool gets_on(
                   (last->state == SGP_NODE_JOINING && pulse->state != SGP_NODE_JOINING);
     sgp_round left = node->round - pulse->round;
     bool near = sgp_core_at_own_pace(node) || left <= sgp_core_far_ahead(node) ||
-                left <= (node->round - link->furthest) / 2;
-    return begins || (pulse->round > link->furthest && near && !withholds(node, link, pulse));
+                left <= (node->round - link->patience.furthest) / 2;
+    return begins ||
+           (pulse->round > link->patience.furthest && near && !withholds(node, link, pulse));
 }
 
 /* A pulse comes after link->pulse. What is not a round of training says nothing of how long these take. */
@@ -93,35 +95,37 @@ void sgp_core_round_hear(
 {
     const struct sgp_pulse *last = &link->pulse;
     if (gets_on(node, link, pulse)) {
-        link->furthest = pulse->round;
-        link->furthest_since = node->now;
-        link->overdue = false;
+        link->patience.furthest = pulse->round;
+        link->patience.furthest_since = node->now;
+        link->patience.overdue = false;
     }
     if (pulse->round == last->round && pulse->state == last->state)
         return;
     if (pulse->round > last->round && last->state == SGP_NODE_TRAINING) {
-        sgp_time each = (node->now - link->round_since) / (pulse->round - last->round);
-        link->longest_round = each > link->longest_round ? each : link->longest_round;
+        sgp_time each = (node->now - link->patience.round_since) / (pulse->round - last->round);
+        link->patience.longest_round =
+            each > link->patience.longest_round ? each : link->patience.longest_round;
     }
-    link->round_since = node->now;
+    link->patience.round_since = node->now;
 }
 
 bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    sgp_time bound = SGP_SLOW_FACTOR * link->longest_round;
-    bool computes =
-        link->state == SGP_LINK_UP && takes_rounds(link->pulse.state) && link->pulse.computing;
-    return computes && node->now - link->round_since >
+    sgp_time bound = SGP_SLOW_FACTOR * link->patience.longest_round;
+    bool computes = link->connection.state == SGP_LINK_UP && takes_rounds(link->pulse.state) &&
+                    link->pulse.computing;
+    return computes && node->now - link->patience.round_since >
                            (bound > SGP_SILENCE_MAX_NS ? bound : SGP_SILENCE_MAX_NS);
 }
 
 /* One that says that it waits itself has twice the time: whom it waits for is found out first. */
 sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool judged = node->config.patience > 0 && !link->overdue && link->state == SGP_LINK_UP &&
-                  sgp_core_peer_active(link) && takes_rounds(sgp_core_state(node));
+    bool judged = node->config.patience > 0 && !link->patience.overdue &&
+                  link->connection.state == SGP_LINK_UP && sgp_core_peer_active(link) &&
+                  takes_rounds(sgp_core_state(node));
     sgp_time patience = node->config.patience * (link->pulse.computing ? 1 : 2);
-    return judged ? link->furthest_since + patience : SGP_TIME_NEVER;
+    return judged ? link->patience.furthest_since + patience : SGP_TIME_NEVER;
 }
 
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
@@ -129,10 +133,10 @@ void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
     if (sgp_core_acknowledged_by(link) <= node->now)
         sgp_core_payload_trickles(node, link);
     else if (link->direction == SGP_OUT && !link->owed.exists)
-        link->trickles = false;
+        link->patience.trickles = false;
     if (sgp_core_overdue_at(node, link) > node->now)
         return;
-    link->overdue = true;
+    link->patience.overdue = true;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OVERDUE, link->peer);
     note->link.direction = link->direction;
 }

@@ -5,24 +5,25 @@
 
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->slot == SGP_SLOT_NONE)
+    if (link->receiving.slot == SGP_SLOT_NONE)
         return;
-    sgp_assert(node->receives[link->slot].state == SGP_RECEIVE_GRANTED);
-    node->receives[link->slot].state = SGP_RECEIVE_FREE;
-    link->slot = SGP_SLOT_NONE;
+    sgp_assert(node->layout.receives[link->receiving.slot].state == SGP_RECEIVE_GRANTED);
+    node->layout.receives[link->receiving.slot].state = SGP_RECEIVE_FREE;
+    link->receiving.slot = SGP_SLOT_NONE;
     sgp_core_touch(node, link);
 }
 
 /* Take the promise that the peer last stated; a void credit frees its buffer for whoever is first. */
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->direction != SGP_IN || link->filling)
+    if (link->direction != SGP_IN || link->receiving.filling)
         return;
-    link->promise = link->pulse.next_round;
-    if (link->slot == SGP_SLOT_NONE)
+    link->receiving.promise = link->pulse.next_round;
+    if (link->receiving.slot == SGP_SLOT_NONE)
         return;
-    if (sgp_core_credit_holds(node, node->receives[link->slot].share.round, link->promise))
-        node->receives[link->slot].share.round = link->promise;
+    if (sgp_core_credit_holds(
+            node, node->layout.receives[link->receiving.slot].share.round, link->receiving.promise))
+        node->layout.receives[link->receiving.slot].share.round = link->receiving.promise;
     else
         sgp_core_unreserve(node, link);
 }
@@ -31,10 +32,10 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_set_aside(struct sgp_node *node)
 {
-    for (uint32_t i = node->receive_count; node->seeking.slot == SGP_SLOT_NONE && i-- > 0;) {
-        if (node->receives[i].state != SGP_RECEIVE_FREE)
+    for (uint32_t i = node->layout.receive_count; node->seeking.slot == SGP_SLOT_NONE && i-- > 0;) {
+        if (node->layout.receives[i].state != SGP_RECEIVE_FREE)
             continue;
-        node->receives[i].state = SGP_RECEIVE_GRANTED;
+        node->layout.receives[i].state = SGP_RECEIVE_GRANTED;
         node->seeking.slot = i;
     }
 }
@@ -55,9 +56,9 @@ void sgp_core_want(struct sgp_node *node)
 double sgp_core_held(const struct sgp_node *node)
 {
     double held = 0;
-    for (uint32_t i = 0; i < node->receive_count; i++)
-        if (node->receives[i].state == SGP_RECEIVE_HELD)
-            held += node->receives[i].share.weight;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            held += node->layout.receives[i].share.weight;
     return held;
 }
 
@@ -70,10 +71,10 @@ static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *
 static void absorb(struct sgp_node *node, struct sgp_receive *receive)
 {
     receive->state = SGP_RECEIVE_ABSORBING;
-    node->weight += receive->share.weight;
+    node->mass.weight += receive->share.weight;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
     effect->link.peer = receive->peer;
-    effect->slot = (uint32_t)(receive - node->receives);
+    effect->slot = (uint32_t)(receive - node->layout.receives);
     effect->factor = receive->share.fraction;
     effect->slice = receive->share.slice;
     effect->round = receive->share.round;
@@ -81,17 +82,18 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
 
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
 {
-    for (uint32_t i = 0; i < node->receive_count; i++)
-        if (node->receives[i].state == SGP_RECEIVE_HELD && node->receives[i].peer == peer)
-            absorb(node, &node->receives[i]);
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
+            node->layout.receives[i].peer == peer)
+            absorb(node, &node->layout.receives[i]);
 }
 
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
 {
     for (;;) {
         struct sgp_receive *first = NULL;
-        for (uint32_t i = 0; i < node->receive_count; i++) {
-            struct sgp_receive *receive = &node->receives[i];
+        for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+            struct sgp_receive *receive = &node->layout.receives[i];
             bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round;
             if (due && !sgp_core_is_kept(node, receive) &&
                 (first == NULL || comes_before(receive, first)))

@@ -7,40 +7,40 @@
 
 void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
 {
-    sgp_assert(record->link_capacity >= node->link_count);
+    sgp_assert(record->link_capacity >= node->layout.link_count);
     record->lineage = node->config.lineage;
     record->round = node->round;
     record->trained = node->trained;
     record->gave = node->gave;
-    record->weight = node->weight + sgp_core_held(node);
-    record->surplus = node->surplus;
+    record->weight = node->mass.weight + sgp_core_held(node);
+    record->surplus = node->mass.surplus;
     record->rounds = node->config.rounds;
-    record->stop = node->stop;
+    record->stop = node->fleet.stop;
     record->mixes = node->ending.mixes;
-    record->covered = node->covered;
-    record->unknown = node->unknown;
+    record->covered = node->mass.covered;
+    record->unknown = node->mass.unknown;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;
-    for (uint32_t i = 0; i < node->account_count; i++) {
-        if (node->accounts[i].stager != SGP_SLOT_NONE)
+    for (uint32_t i = 0; i < node->accounts.count; i++) {
+        if (node->accounts.entries[i].stager != SGP_SLOT_NONE)
             continue;
         sgp_assert(record->account_count < record->account_capacity);
-        record->accounts[record->account_count++] = node->accounts[i].account;
+        record->accounts[record->account_count++] = node->accounts.entries[i].account;
     }
-    record->link_count = node->link_count;
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    record->link_count = node->layout.link_count;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         bool out = link->direction == SGP_OUT;
         bool owes = out && link->owed.exists;
         record->links[i] = (struct sgp_record_link){
             .peer = link->peer,
             .out = out,
-            .lineage = link->lineage,
-            .number = out ? link->number : link->accepted,
-            .acknowledged = link->acknowledged,
-            .former_lineage = out ? 0 : link->former_lineage,
-            .former_number = out ? 0 : link->former_accepted,
+            .lineage = link->memory.lineage,
+            .number = out ? link->memory.number : link->memory.accepted,
+            .acknowledged = link->memory.acknowledged,
+            .former_lineage = out ? 0 : link->memory.former_lineage,
+            .former_number = out ? 0 : link->memory.former_accepted,
             .owes = owes,
             .owed_round = owes ? link->owed.share.round : 0,
             .owed_fraction = owes ? link->owed.share.fraction : 0,
@@ -48,7 +48,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_kept = owes && link->owed.slot != SGP_SLOT_NONE,
             .owed_slot = owes ? link->owed.slot : SGP_SLOT_NONE,
             .owed_bequest = owes ? link->owed.share.bequest : 0,
-            .owed_lineage = owes && link->disputed != 0 ? link->disputed : 0,
+            .owed_lineage = owes && link->inquiry.disputed != 0 ? link->inquiry.disputed : 0,
         };
     }
 }
@@ -117,19 +117,20 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 static void restore_link(struct sgp_node *node, const struct sgp_record_link *from)
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, from->out ? SGP_OUT : SGP_IN);
-    link->lineage = from->lineage;
-    link->recorded = true;
-    link->trained = from->number > 0; /* if it is joining too, it will catch up by itself */
+    link->memory.lineage = from->lineage;
+    link->memory.recorded = true;
+    link->greeting.trained =
+        from->number > 0; /* if it is joining too, it will catch up by itself */
     if (!from->out) {
-        link->accepted = from->number;
-        link->brought = from->number > 0;
-        link->former_lineage = from->former_lineage;
-        link->former_accepted = from->former_number;
+        link->memory.accepted = from->number;
+        link->memory.brought = from->number > 0;
+        link->memory.former_lineage = from->former_lineage;
+        link->memory.former_accepted = from->former_number;
         return;
     }
-    link->number = from->number;
-    link->acknowledged = from->acknowledged;
-    link->disputed = from->owed_lineage;
+    link->memory.number = from->number;
+    link->memory.acknowledged = from->acknowledged;
+    link->inquiry.disputed = from->owed_lineage;
     link->owed = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,
@@ -143,25 +144,25 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     };
     if (!from->owed_kept)
         return;
-    sgp_assert(from->owes && from->owed_slot < node->snapshot_count);
-    node->snapshot_users[from->owed_slot]++;
+    sgp_assert(from->owes && from->owed_slot < node->layout.snapshot_count);
+    node->layout.snapshot_users[from->owed_slot]++;
 }
 
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
 {
-    node->recorded = true;
+    node->past.recorded = true;
     node->round = record->round;
     node->trained = record->trained;
     node->gave = record->gave;
-    node->weight = record->weight;
-    node->surplus = record->surplus;
+    node->mass.weight = record->weight;
+    node->mass.surplus = record->surplus;
     if (record->rounds == node->config.rounds) { /* else its user wants another end */
-        node->stop = record->stop;
+        node->fleet.stop = record->stop;
         node->ending.mixes = record->mixes;
     }
-    node->covered = record->covered;
-    node->unknown = record->unknown;
-    node->members_most = fmax(node->members_most, ceil(record->weight));
+    node->mass.covered = record->covered;
+    node->mass.unknown = record->unknown;
+    node->mass.members_most = fmax(node->mass.members_most, ceil(record->weight));
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;
     for (uint32_t i = 0; i < record->link_count; i++)

@@ -37,8 +37,8 @@ static void find_nodes(
 
 static void mark_links(const struct sgp_node *node, const uint32_t *index, unsigned char *marks)
 {
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         uint32_t peer = index[link->peer];
         if (peer == SGP_SLOT_NONE)
             continue;
@@ -94,7 +94,7 @@ void sgp_reload_cancel(struct sgp_reload *reload)
  * without our knowing goes with it, as its own mass does. */
 static void part_with(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->connection != 0)
+    if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
     if (link->owed.exists && !sgp_core_keep_pledged(node, link))
@@ -108,12 +108,12 @@ static void settle_former(struct sgp_node *node, const struct sgp_reload *reload
     const struct sgp_topology_node *former = node->config.topology->nodes;
     const struct sgp_topology_node *now = reload->change.topology->nodes;
     sgp_core_reconsider(node, reload->index);
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
         uint32_t peer = reload->index[link->peer];
         if (peer == SGP_SLOT_NONE)
             part_with(node, link);
-        else if (link->direction == SGP_OUT && link->connection != 0 &&
+        else if (link->direction == SGP_OUT && link->connection.id != 0 &&
                  strcmp(former[link->peer].address, now[peer].address) != 0)
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     }
@@ -128,10 +128,10 @@ static void move_link(struct sgp_node *node, const struct sgp_core_link *from, u
     *link = *from;
     link->peer = peer;
     link->retired = retired;
-    link->plan = link->plan_from = SGP_ROUND_NONE;
-    link->search.number = 0; /* among other nodes now */
-    if (link->slot != SGP_SLOT_NONE)
-        node->receives[link->slot].peer = peer;
+    link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
+    link->inquiry.search.number = 0; /* among other nodes now */
+    if (link->receiving.slot != SGP_SLOT_NONE)
+        node->layout.receives[link->receiving.slot].peer = peer;
 }
 
 static void move_links(
@@ -140,24 +140,26 @@ static void move_links(
     for (uint32_t i = 0; i < former->link_count; i++)
         if (index[former->links[i].peer] != SGP_SLOT_NONE)
             move_link(node, &former->links[i], index[former->links[i].peer]);
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        struct sgp_core_link *link = &node->links[i];
-        if (link->state != SGP_LINK_DOWN)
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->connection.state != SGP_LINK_DOWN)
             continue;
-        link->redial = node->now;
-        link->backoff = SGP_DIAL_MIN_NS;
+        link->connection.redial = node->now;
+        link->connection.backoff = SGP_DIAL_MIN_NS;
     }
 }
 
 static void move_slots(
     struct sgp_node *node, const struct sgp_layout *former, const uint32_t *index)
 {
-    memcpy(node->snapshot_users, former->snapshot_users,
+    memcpy(node->layout.snapshot_users, former->snapshot_users,
         former->snapshot_count * sizeof(*former->snapshot_users));
-    memcpy(node->receives, former->receives, former->receive_count * sizeof(*former->receives));
+    memcpy(
+        node->layout.receives, former->receives, former->receive_count * sizeof(*former->receives));
     for (uint32_t i = 0; i < former->receive_count; i++)
-        if (node->receives[i].state == SGP_RECEIVE_HELD) /* what is granted moves with its link */
-            node->receives[i].peer = index[node->receives[i].peer];
+        if (node->layout.receives[i].state ==
+            SGP_RECEIVE_HELD) /* what is granted moves with its link */
+            node->layout.receives[i].peer = index[node->layout.receives[i].peer];
     if (node->handing.peer != SGP_SLOT_NONE)
         node->handing.peer = index[node->handing.peer];
     if (node->leaving.heir != SGP_SLOT_NONE)
@@ -178,8 +180,8 @@ void sgp_node_reload(
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
     node->config.weight_least = reload->change.weight_least;
-    if (reload->change.topology->node_count > node->members_most)
-        node->members_most = reload->change.topology->node_count;
+    if (reload->change.topology->node_count > node->mass.members_most)
+        node->mass.members_most = reload->change.topology->node_count;
     node->config.fingerprint.topology = reload->change.topology->digest;
     sgp_core_swap_layout(node, &reload->layout);
     move_slots(node, &reload->layout, reload->index);

@@ -40,7 +40,7 @@ void sgp_core_roster_finish(struct sgp_roster *roster)
 
 uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from)
 {
-    const struct sgp_roster *roster = &node->roster;
+    const struct sgp_roster *roster = &node->layout.roster;
     const uint64_t *touched = roster->sets + (size_t)SGP_SET_TOUCHED * roster->words;
     const uint64_t *members = roster->sets + (size_t)set * roster->words;
     uint64_t ahead = ~(uint64_t)0 << from % 64;
@@ -49,25 +49,26 @@ uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t f
         if (found != 0)
             return word * 64 + (uint32_t)__builtin_ctzll(found);
     }
-    return node->link_count;
+    return node->layout.link_count;
 }
 
 /* ---- touching ---- */
 
 static void touch(struct sgp_node *node, uint32_t index)
 {
-    uint64_t *touched = node->roster.sets + (size_t)SGP_SET_TOUCHED * node->roster.words;
+    uint64_t *touched =
+        node->layout.roster.sets + (size_t)SGP_SET_TOUCHED * node->layout.roster.words;
     touched[index / 64] |= (uint64_t)1 << index % 64;
 }
 
 void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link)
 {
-    touch(node, (uint32_t)(link - node->links));
+    touch(node, (uint32_t)(link - node->layout.links));
 }
 
 void sgp_core_touch_all(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->link_count; i++)
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
         touch(node, i);
 }
 
@@ -75,12 +76,13 @@ void sgp_core_touch_due(struct sgp_node *node)
 {
     if (sgp_core_due(node) > node->now)
         return;
-    for (uint32_t i = 0; i < node->link_count; i++)
-        if (node->roster.due[i] <= node->now)
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        if (node->layout.roster.due[i] <= node->now)
             touch(node, i);
 }
 
 sgp_time sgp_core_due(const struct sgp_node *node)
 {
-    return node->link_count > 0 ? node->roster.due[node->roster.first_due] : SGP_TIME_NEVER;
+    return node->layout.link_count > 0 ? node->layout.roster.due[node->layout.roster.first_due]
+                                       : SGP_TIME_NEVER;
 }

@@ -8,9 +8,9 @@
 static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 {
     sgp_round most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
-        bool present = link->state == SGP_LINK_UP &&
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool present = link->connection.state == SGP_LINK_UP &&
                        (sgp_core_peer_active(link) || link->pulse.state == SGP_NODE_FINISHED);
         sgp_round round = link->pulse.round < most ? link->pulse.round : most;
         if (present && round > furthest)
@@ -22,7 +22,7 @@ static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 /* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
-    if (sgp_core_at_own_pace(node) || node->heard <= next + sgp_core_far_ahead(node))
+    if (sgp_core_at_own_pace(node) || node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
     sgp_round furthest = furthest_from(node, next);
     return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
@@ -46,12 +46,12 @@ static void take_round(struct sgp_node *node, sgp_round next)
 static uint32_t count_heard(struct sgp_node *node)
 {
     uint32_t heard = 1;
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         const struct sgp_core_link *other =
             link->direction == SGP_IN ? sgp_core_find(node, link->peer, SGP_OUT) : NULL;
-        bool counted = other != NULL && other->heard != SGP_TIME_NEVER;
-        heard += link->heard != SGP_TIME_NEVER && !counted;
+        bool counted = other != NULL && other->liveness.heard != SGP_TIME_NEVER;
+        heard += link->liveness.heard != SGP_TIME_NEVER && !counted;
     }
     return heard;
 }
@@ -60,9 +60,10 @@ static uint32_t count_heard(struct sgp_node *node)
  * which this node is new. Its model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
-        if (link->state == SGP_LINK_UP && !link->absent && link->pulse.state == SGP_NODE_JOINING &&
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
+            link->pulse.state == SGP_NODE_JOINING &&
             link->pulse.round > node->round + sgp_core_far_ahead(node))
             return link;
     }
@@ -76,11 +77,12 @@ static const struct sgp_core_link *way_out(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL;
     bool waits = node->now - node->stage_since < SGP_SILENCE_MAX_NS;
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
-        if (link->state == SGP_LINK_UP && !link->absent)
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->connection.state == SGP_LINK_UP && !link->liveness.absent)
             return NULL;
-        bool refused = link->last_error == SGP_E_CLOSED && link->last_reason == SGP_REASON_UNKNOWN;
+        bool refused = link->connection.last_error == SGP_E_CLOSED &&
+                       link->connection.last_reason == SGP_REASON_UNKNOWN;
         waits = waits || refused;
         first = first == NULL && !link->retired ? link : first;
     }
@@ -89,25 +91,28 @@ static const struct sgp_core_link *way_out(const struct sgp_node *node)
 
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
-    const struct sgp_core_link *first = node->restored ? NULL : elder(node);
+    const struct sgp_core_link *first = node->past.restored ? NULL : elder(node);
     if (first != NULL) {
         *ret_missing = first->peer;
         return false;
     }
-    if (node->restored && !node->recorded && (first = way_out(node)) != NULL) {
+    if (node->past.restored && !node->past.recorded && (first = way_out(node)) != NULL) {
         *ret_missing = first->peer;
         return false;
     }
     *ret_missing = SGP_SLOT_NONE;
-    if (node->recorded && node->round >= sgp_core_last(node)) /* it was through with everything */
+    if (node->past.recorded &&
+        node->round >= sgp_core_last(node)) /* it was through with everything */
         return true;
-    for (uint32_t i = 0; i < node->link_count && *ret_missing == SGP_SLOT_NONE; i++)
-        if (node->links[i].heard == SGP_TIME_NEVER && !node->links[i].retired)
-            *ret_missing = node->links[i].peer;
+    for (uint32_t i = 0; i < node->layout.link_count && *ret_missing == SGP_SLOT_NONE; i++)
+        if (node->layout.links[i].liveness.heard == SGP_TIME_NEVER &&
+            !node->layout.links[i].retired)
+            *ret_missing = node->layout.links[i].peer;
     if (*ret_missing == SGP_SLOT_NONE || next_round(node, 0) > 0)
         return true;
-    for (uint32_t i = 0; i < node->link_count; i++) /* one that returns goes where the fleet is */
-        if (node->restored && sgp_core_living(&node->links[i]))
+    for (uint32_t i = 0; i < node->layout.link_count;
+         i++) /* one that returns goes where the fleet is */
+        if (node->past.restored && sgp_core_living(&node->layout.links[i]))
             return true;
     return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start;
 }
@@ -118,11 +123,13 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
  * what it is owed is on record, and settled when both are back. */
 static bool settled(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        const struct sgp_core_link *link = &node->links[i];
-        bool left = link->state == SGP_LINK_DOWN && link->last_reason == SGP_REASON_LEAVING;
-        if (link->owed.exists && !link->absent && link->heard != SGP_TIME_NEVER && !left)
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool left = link->connection.state == SGP_LINK_DOWN &&
+                    link->connection.last_reason == SGP_REASON_LEAVING;
+        if (link->owed.exists && !link->liveness.absent && link->liveness.heard != SGP_TIME_NEVER &&
+            !left)
             return false;
     }
     return true;
@@ -132,9 +139,9 @@ static bool settled(const struct sgp_node *node)
  * judges its silence, so what it is owed is left to a later connection. */
 static bool awaits_acknowledgement(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->links[i].owed.exists && sgp_core_is_waited_for(&node->links[i]))
+        if (node->layout.links[i].owed.exists && sgp_core_is_waited_for(&node->layout.links[i]))
             return true;
     return false;
 }
@@ -189,9 +196,9 @@ void sgp_core_enough(struct sgp_node *node)
 {
     /* everybody has heard of it by then, though this node may be behind */
     sgp_round stop = furthest_from(node, node->round) + sgp_core_far_ahead(node);
-    if (node->stop != SGP_ROUND_NONE && stop >= node->stop)
+    if (node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop)
         return;
-    node->stop = stop;
+    node->fleet.stop = stop;
     node->unrecorded = true;
 }
 
@@ -211,7 +218,7 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 /* The round's steps, if this node still takes any and has weight to take them with. */
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
 {
-    if (node->state != SGP_NODE_TRAINING || node->weight <= 0) {
+    if (node->state != SGP_NODE_TRAINING || node->mass.weight <= 0) {
         sgp_core_enter(node, otherwise);
         return;
     }
@@ -232,7 +239,7 @@ static void after_giving(struct sgp_node *node)
 /* Whether no step is due in this round any more, neither by the configuration nor after an early stop. */
 static bool steps_are_done(const struct sgp_node *node)
 {
-    bool early = node->stop != SGP_ROUND_NONE && node->round >= node->stop;
+    bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop;
     return node->round >= node->config.rounds || early;
 }
 
@@ -247,7 +254,7 @@ static void begin(struct sgp_node *node)
     }
     if (steps_are_done(node))
         sgp_core_become(node, SGP_NODE_SETTLING);
-    if (sgp_core_at_own_pace(node) && node->weight <= 0)
+    if (sgp_core_at_own_pace(node) && node->mass.weight <= 0)
         return; /* everything is given away, and no job would set the pace: wait for mass */
     if (node->config.method->publishes_first)
         sgp_core_enter(node, SGP_STAGE_CREDIT);
@@ -285,15 +292,15 @@ void sgp_core_trained(struct sgp_node *node, int code)
 void sgp_core_published(struct sgp_node *node)
 {
     sgp_assert(node->stage == SGP_STAGE_PUBLISHING);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_owed *owed = &node->links[i].owed;
+        struct sgp_owed *owed = &node->layout.links[i].owed;
         if (!owed->exists || !owed->publishing)
             continue;
         owed->publishing = false;
     }
-    node->snapshot_users[node->publish_slot]--;
-    node->publish_slot = SGP_SLOT_NONE;
+    node->layout.snapshot_users[node->giving.slot]--;
+    node->giving.slot = SGP_SLOT_NONE;
     if (node->state == SGP_NODE_DRAINING) { /* what was published has a time to leave in, too */
         sgp_core_enter(node, SGP_STAGE_IDLE);
         node->drain_until = node->now + SGP_DRAIN_NS;
@@ -311,9 +318,9 @@ static bool may_work(const struct sgp_node *node)
 /* Neighbours that live so many rounds ahead did not begin together with this node. */
 static bool comes_late(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->link_count; i++)
-        if (sgp_core_living(&node->links[i]) &&
-            node->links[i].pulse.round > node->round + sgp_core_far_ahead(node))
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        if (sgp_core_living(&node->layout.links[i]) &&
+            node->layout.links[i].pulse.round > node->round + sgp_core_far_ahead(node))
             return true;
     return false;
 }
@@ -323,13 +330,13 @@ static bool comes_late(const struct sgp_node *node)
 static void resume(struct sgp_node *node)
 {
     sgp_round furthest = node->round, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         sgp_round round = link->pulse.round < most ? link->pulse.round : most;
         if (sgp_core_living(link) && round > furthest)
             furthest = round;
     }
-    node->restored = false;
+    node->past.restored = false;
     node->unrecorded = true;
     if (furthest == node->round)
         return;
@@ -344,10 +351,10 @@ static void join(struct sgp_node *node)
 {
     uint32_t missing;
     if (comes_late(node)) /* also one without a past goes where the fleet is, with its model */
-        node->restored = true;
+        node->past.restored = true;
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
-    if (node->restored)
+    if (node->past.restored)
         resume(node);
     else
         take_round(node, 0);
@@ -388,7 +395,7 @@ void sgp_core_advance(struct sgp_node *node)
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node))
             come_to_end(node); /* of an early stop this late nobody would grant */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
-            if (node->publish_slot != SGP_SLOT_NONE)
+            if (node->giving.slot != SGP_SLOT_NONE)
                 sgp_core_enter(node, SGP_STAGE_PUBLISHING);
             else
                 after_giving(node);

@@ -10,7 +10,7 @@
 static void stop_seeking(struct sgp_node *node)
 {
     if (node->seeking.slot != SGP_SLOT_NONE)
-        node->receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
+        node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
     node->seeking.slot = SGP_SLOT_NONE;
     node->seeking.wants = false;
 }
@@ -18,17 +18,18 @@ static void stop_seeking(struct sgp_node *node)
 /* One that drains may be about to leave for good, with this node for its only heir. */
 static bool drains(const struct sgp_core_link *link)
 {
-    return link->state == SGP_LINK_UP && !link->absent && link->pulse.state == SGP_NODE_DRAINING;
+    return link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
+           link->pulse.state == SGP_NODE_DRAINING;
 }
 
 static struct sgp_core_link *next_of(
     const struct sgp_node *node, bool (*serves)(const struct sgp_core_link *))
 {
-    uint32_t count = node->link_count - node->out_count;
+    uint32_t count = node->layout.link_count - node->layout.out_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t turn = (node->seeking.turn + i) % count;
-        struct sgp_core_link *link = &node->links[node->out_count + turn];
-        if (!link->barren && link->peer != node->seeking.asked && serves(link))
+        struct sgp_core_link *link = &node->layout.links[node->layout.out_count + turn];
+        if (!link->estimate.refused && link->peer != node->seeking.asked && serves(link))
             return link;
     }
     return NULL;
@@ -52,7 +53,7 @@ static void give_way(struct sgp_node *node, const struct sgp_core_link *other)
     struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
     bool late = other != NULL && node->now >= node->seeking.asked_until;
     bool serves = sgp_core_living(link) || drains(link);
-    if (link->filling || (serves && !late)) /* a share comes first on its line */
+    if (link->receiving.filling || (serves && !late)) /* a share comes first on its line */
         return;
     if (node->seeking.turns < TURNS_MAX)
         node->seeking.turns++;
@@ -71,7 +72,7 @@ void sgp_core_seek(struct sgp_node *node)
         return;
     node->seeking.asked = next->peer;
     node->seeking.asked_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
-    node->seeking.turn = (uint32_t)(next - node->links) - node->out_count + 1;
+    node->seeking.turn = (uint32_t)(next - node->layout.links) - node->layout.out_count + 1;
     sgp_core_send(node, next, SGP_ASK)->ask.wants = true;
 }
 
@@ -80,12 +81,12 @@ void sgp_core_seek(struct sgp_node *node)
 static bool may_yet_ask(const struct sgp_node *node)
 {
     bool may = false;
-    for (uint32_t i = node->out_count; i < node->link_count; i++) {
-        if (sgp_core_living(&node->links[i]))
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        if (sgp_core_living(&node->layout.links[i]))
             return false;
-        may = may || !node->links[i].retired;
+        may = may || !node->layout.links[i].retired;
     }
-    return may && !node->recorded && !node->config.seeks;
+    return may && !node->past.recorded && !node->config.seeks;
 }
 
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
@@ -93,15 +94,16 @@ static bool may_yet_ask(const struct sgp_node *node)
 bool sgp_core_seeks(struct sgp_node *node)
 {
     bool all = true, living = false, ahead = false;
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         bool lives = sgp_core_living(link);
-        all = all && (link->heard != SGP_TIME_NEVER || link->retired);
+        all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
         living = living || lives;
         ahead = ahead || (lives && link->pulse.round >
                                        node->round + node->config.topology->rounds_per_cycle);
     }
-    if (node->restored && ahead && !node->seeking.wants && node->seeking.until == SGP_TIME_NEVER) {
+    if (node->past.restored && ahead && !node->seeking.wants &&
+        node->seeking.until == SGP_TIME_NEVER) {
         sgp_core_want(node);
         node->again = true;
     }

@@ -12,8 +12,8 @@
 /* A bequest is all that its source has, and that is more than nothing. */
 static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share *share)
 {
-    bool amount =
-        isfinite(share->bequest) && share->bequest >= 0 && share->bequest <= node->members_most;
+    bool amount = isfinite(share->bequest) && share->bequest >= 0 &&
+                  share->bequest <= node->mass.members_most;
     bool beside = share->fraction == 1 && share->weight > 0;
     return amount && (beside || share->bequest <= 0);
 }
@@ -21,8 +21,8 @@ static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share
 /* A source counts what it gives on this link, also what came home again. */
 static bool number_is_sound(const struct sgp_core_link *link, uint64_t number)
 {
-    return number > link->accepted && number <= SGP_NUMBER_MAX &&
-           number - link->accepted <= SGP_NUMBER_GAP_MAX;
+    return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
+           number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
 }
 
 static bool share_is_sound(
@@ -43,22 +43,23 @@ static bool share_is_sound(
 struct sgp_verdict sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
-    bool covered = link->slot != SGP_SLOT_NONE && !link->filling &&
-                   sgp_core_covers(node, node->receives[link->slot].share.round, share->round);
+    bool covered = link->receiving.slot != SGP_SLOT_NONE && !link->receiving.filling &&
+                   sgp_core_covers(
+                       node, node->layout.receives[link->receiving.slot].share.round, share->round);
     if (!covered)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
     if (!share_is_sound(node, link, share))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
-    link->incoming = *share;
-    link->filling = true;
-    link->filling_since = node->now;
+    link->receiving.incoming = *share;
+    link->receiving.filling = true;
+    link->receiving.since = node->now;
     sgp_core_payload_begins(node, link);
-    link->promise = share->round;
+    link->receiving.promise = share->round;
     if (share->payload_bytes == 0)
         return sgp_core_payload(node, link, 0);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection};
-    effect->slot = link->slot;
+    effect->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->slot = link->receiving.slot;
     return sgp_fine();
 }
 
@@ -66,7 +67,7 @@ struct sgp_verdict sgp_core_share(
  * the end its record at its next start. */
 static bool has_room(struct sgp_node *node, uint32_t peer, const struct sgp_share *share)
 {
-    double own = node->weight + sgp_core_held(node) + sgp_core_owed(node);
+    double own = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
     if (share->bequest > 0 && !sgp_core_has_places(node, peer))
         return false;
     if (share->bequest > 0)
@@ -87,14 +88,14 @@ static enum sgp_reason judge(
 static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
     struct sgp_message *message = sgp_core_send(node, link, SGP_ACK);
-    message->ack = (struct sgp_ack){.number = link->incoming.number, .reason = reason};
+    message->ack = (struct sgp_ack){.number = link->receiving.incoming.number, .reason = reason};
     if (reason == SGP_REASON_NONE)
         return;
     struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
     note->link.direction = link->direction;
     note->reason = reason;
-    link->last_reason = reason;
-    link->shares_returned++;
+    link->connection.last_reason = reason;
+    link->count.returned++;
 }
 
 /* A share that asks was accepted. Without an edge back nobody can be answered. */
@@ -103,36 +104,37 @@ static void answer_later(struct sgp_node *node, uint32_t peer)
     struct sgp_core_link *back = sgp_core_find(node, peer, SGP_OUT);
     if (back == NULL)
         return;
-    back->answer_due = true;
+    back->giving.answer_due = true;
     sgp_core_touch(node, back);
 }
 
 struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link *link, int code)
 {
-    if (!link->filling)
+    if (!link->receiving.filling)
         return sgp_fine();
     if (code == SGP_E_CHECKSUM)
         return sgp_hangs_up(code, SGP_REASON_CHECKSUM);
-    link->filling = false;
-    link->trickles = link->trickles && link->incoming.payload_bytes == 0;
-    node->thin = 2 * (node->now - link->filling_since) > node->now - node->round_since;
-    struct sgp_receive *receive = &node->receives[link->slot];
-    enum sgp_reason reason = judge(node, link->peer, &link->incoming, code);
+    link->receiving.filling = false;
+    link->patience.trickles =
+        link->patience.trickles && link->receiving.incoming.payload_bytes == 0;
+    node->thin = 2 * (node->now - link->receiving.since) > node->now - node->round_since;
+    struct sgp_receive *receive = &node->layout.receives[link->receiving.slot];
+    enum sgp_reason reason = judge(node, link->peer, &link->receiving.incoming, code);
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
         acknowledge(node, link, reason);
     } else {
-        bool empty = link->incoming.payload_bytes == 0;
-        receive->share = link->incoming;
+        bool empty = link->receiving.incoming.payload_bytes == 0;
+        receive->share = link->receiving.incoming;
         receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
-        link->slot = SGP_SLOT_NONE;
-        link->accepted = link->incoming.number;
-        link->brought = link->brought || link->incoming.weight > 0;
+        link->receiving.slot = SGP_SLOT_NONE;
+        link->memory.accepted = link->receiving.incoming.number;
+        link->memory.brought = link->memory.brought || link->receiving.incoming.weight > 0;
         node->unrecorded = true;
-        link->shares_received++;
-        if (link->incoming.asks)
+        link->count.received++;
+        if (link->receiving.incoming.asks)
             answer_later(node, link->peer);
-        if (link->incoming.bequest > 0)
+        if (link->receiving.incoming.bequest > 0)
             sgp_core_inherit(node, link);
         acknowledge(node, link, SGP_REASON_NONE);
     }
@@ -145,21 +147,22 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
 /* Send what is owed, ready and covered by a credit: fresh shares and those of a lost connection. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->links[i];
+        struct sgp_core_link *link = &node->layout.links[i];
         bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
-                     link->state == SGP_LINK_UP && link->pulse.state != SGP_NODE_DRAINING &&
-                     sgp_core_covers(node, link->credit, link->owed.share.round) && !handing &&
-                     link->disputed == 0;
+                     link->connection.state == SGP_LINK_UP &&
+                     link->pulse.state != SGP_NODE_DRAINING &&
+                     sgp_core_covers(node, link->giving.credit, link->owed.share.round) &&
+                     !handing && link->inquiry.disputed == 0;
         bool bequest = link->owed.share.bequest > 0;
         if (!ready || (bequest && !sgp_core_has_handed(node, link)))
             continue;
         link->owed.sent = link->owed.told = true;
         link->owed.since = node->now;
         node->leaving.sent = node->leaving.sent || bequest;
-        link->credit = SGP_ROUND_NONE;
+        link->giving.credit = SGP_ROUND_NONE;
         struct sgp_message *message = sgp_core_send(node, link, SGP_SHARE);
         message->share = link->owed.share;
         node->effects->items[node->effects->count - 1].slot = link->owed.slot;
@@ -169,9 +172,10 @@ void sgp_core_send_owed(struct sgp_node *node)
 void sgp_core_credit(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit)
 {
-    bool pledged = sgp_core_has_own_buffers(node) && link->announced != SGP_ROUND_NONE;
-    if (credit->round == link->announced || pledged) /* else it crossed a change of plan: void */
-        link->credit = credit->round;
+    bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced != SGP_ROUND_NONE;
+    if (credit->round == link->giving.announced ||
+        pledged) /* else it crossed a change of plan: void */
+        link->giving.credit = credit->round;
 }
 
 /* ---- settling ---- */
@@ -181,8 +185,8 @@ void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link
     if (link->owed.share.bequest > 0)
         sgp_core_bequest_accepted(node, link);
     if (link->owed.slot != SGP_SLOT_NONE)
-        node->snapshot_users[link->owed.slot]--;
-    link->acknowledged = link->owed.share.number;
+        node->layout.snapshot_users[link->owed.slot]--;
+    link->memory.acknowledged = link->owed.share.number;
     link->owed.exists = false;
     node->unrecorded = true;
 }
@@ -195,7 +199,7 @@ struct sgp_verdict sgp_core_ack(
     if (ack->reason == SGP_REASON_NONE) {
         sgp_core_accepted_by_peer(node, link);
     } else {
-        link->declined = link->owed.share.bequest > 0;
+        link->bequest.declined = link->owed.share.bequest > 0;
         sgp_core_take_back(node, link, ack->reason);
     }
     return sgp_fine();

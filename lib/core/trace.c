@@ -86,7 +86,7 @@ void sgp_trace_line(
     const struct sgp_node *node = driver->node;
     struct text text = {line, bytes};
     add(&text, "t=%" PRId64 " node=%s state=%s round=%" PRId64 " w=%.17g event=%s", event->now,
-        driver->name, sgp_node_state_name(sgp_core_state(node)), node->round, node->weight,
+        driver->name, sgp_node_state_name(sgp_core_state(node)), node->round, node->mass.weight,
         event_words[event->type]);
     bool of_link = event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD;
     if (of_link)

@@ -30,16 +30,16 @@ static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
 void sgp_core_announce(struct sgp_node *node)
 {
     enum sgp_node_state own = sgp_core_state(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->link_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->layout.link_count;
          i = sgp_core_next(node, SGP_SET_TOUCHED, i + 1)) {
-        struct sgp_core_link *link = &node->links[i];
-        if (link->state != SGP_LINK_UP)
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->connection.state != SGP_LINK_UP)
             continue;
         bool due = beats(own, link->pulse.state) &&
-                   node->now - link->said >= beat_pace(own, link->pulse.state);
+                   node->now - link->connection.said >= beat_pace(own, link->pulse.state);
         bool broken = link->direction == SGP_OUT && is_urgent(own, link->pulse.state) &&
-                      sgp_core_promise(node, link) != link->announced;
-        bool turned = sgp_core_says_ended(node) != link->ended_told;
+                      sgp_core_promise(node, link) != link->giving.announced;
+        bool turned = sgp_core_says_ended(node) != link->end.told;
         if (due || broken || turned || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
     }
@@ -58,15 +58,15 @@ static bool wants_connection(const struct sgp_node *node, const struct sgp_core_
 /* An edge that is gone from the file and over which nothing is left to settle. */
 static bool is_over(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return link->retired && link->direction == SGP_OUT && link->connection != 0 &&
-           !link->owed.exists && !link->asks && node->handing.peer != link->peer;
+    return link->retired && link->direction == SGP_OUT && link->connection.id != 0 &&
+           !link->owed.exists && !link->estimate.asks && node->handing.peer != link->peer;
 }
 
 static bool receives(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool estimate =
         link->direction == SGP_IN && node->seeking.filling && node->seeking.asked == link->peer;
-    return link->filling || estimate;
+    return link->receiving.filling || estimate;
 }
 
 /* When silence on this link becomes absence. Beats do not keep a payload alive that hardly comes: it
@@ -74,48 +74,49 @@ static bool receives(const struct sgp_node *node, const struct sgp_core_link *li
  * on a thin link what was lost has to be sent again. */
 static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool judged = link->heard != SGP_TIME_NEVER && !link->absent &&
+    bool judged = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
                   beats(link->pulse.state, sgp_core_state(node)) && !node->drained;
-    sgp_time at = judged ? link->heard + sgp_core_silence(link) : SGP_TIME_NEVER;
+    sgp_time at = judged ? link->liveness.heard + sgp_core_silence(link) : SGP_TIME_NEVER;
     if (receives(node, link) && !node->drained && sgp_core_payload_end(link) < at)
         at = sgp_core_payload_end(link);
-    bool greeting = link->state == SGP_LINK_CONNECTING;
-    return greeting && link->since + SGP_SILENCE_MIN_NS < at ? link->since + SGP_SILENCE_MIN_NS
-                                                             : at;
+    bool greeting = link->connection.state == SGP_LINK_CONNECTING;
+    return greeting && link->connection.since + SGP_SILENCE_MIN_NS < at
+               ? link->connection.since + SGP_SILENCE_MIN_NS
+               : at;
 }
 
 static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
 {
-    bool known = link->heard != SGP_TIME_NEVER && !link->absent &&
-                 node->now - link->heard >= sgp_core_silence(link);
+    bool known = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
+                 node->now - link->liveness.heard >= sgp_core_silence(link);
     if (known) {
-        link->absent = true;
+        link->liveness.absent = true;
         struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
         note->link.direction = link->direction;
     } else if (receives(node, link) && sgp_core_payload_end(link) <= node->now) {
         sgp_core_payload_trickles(node, link);
     }
-    if (link->connection != 0)
+    if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_ABSENT, SGP_REASON_ABSENT);
 }
 
 void sgp_core_watch(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_ENDING, 0); i < node->link_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_ENDING, 0); i < node->layout.link_count;
          i = sgp_core_next(node, SGP_SET_ENDING, i + 1)) {
-        struct sgp_core_link *link = &node->links[i];
+        struct sgp_core_link *link = &node->layout.links[i];
         if (absent_at(node, link) <= node->now)
             fall_silent(node, link);
         sgp_core_let_in(node, link);
         sgp_core_lose_patience(node, link);
         if (is_over(node, link)) {
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
-            link->heard = SGP_TIME_NEVER;
+            link->liveness.heard = SGP_TIME_NEVER;
         }
-        if (link->redial <= node->now && wants_connection(node, link)) {
+        if (link->connection.redial <= node->now && wants_connection(node, link)) {
             struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_DIAL);
             effect->link = (struct sgp_link){.peer = link->peer, .direction = SGP_OUT};
-            link->redial = SGP_TIME_NEVER;
+            link->connection.redial = SGP_TIME_NEVER;
         }
     }
 }
@@ -127,11 +128,12 @@ static sgp_time link_deadline(const struct sgp_node *node, const struct sgp_core
     sgp_time overdue = sgp_core_overdue_at(node, link), owed = sgp_core_acknowledged_by(link);
     least = overdue < least ? overdue : least;
     least = owed < least ? owed : least;
-    if (link->redial < least && wants_connection(node, link))
-        least = link->redial;
+    if (link->connection.redial < least && wants_connection(node, link))
+        least = link->connection.redial;
     enum sgp_node_state own = sgp_core_state(node);
-    bool says = link->state == SGP_LINK_UP && beats(own, link->pulse.state);
-    sgp_time due = says ? link->said + beat_pace(own, link->pulse.state) : SGP_TIME_NEVER;
+    bool says = link->connection.state == SGP_LINK_UP && beats(own, link->pulse.state);
+    sgp_time due =
+        says ? link->connection.said + beat_pace(own, link->pulse.state) : SGP_TIME_NEVER;
     return due < least ? due : least;
 }
 
@@ -139,12 +141,12 @@ static sgp_time link_deadline(const struct sgp_node *node, const struct sgp_core
 
 static bool promises(const struct sgp_core_link *link)
 {
-    return link->direction == SGP_IN && link->promise != SGP_ROUND_NONE;
+    return link->direction == SGP_IN && link->receiving.promise != SGP_ROUND_NONE;
 }
 
 static bool is_near(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return promises(link) && link->promise <= node->round + 1;
+    return promises(link) && link->receiving.promise <= node->round + 1;
 }
 
 /* The sets in which a link must be, bit by bit. */
@@ -152,31 +154,33 @@ static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link 
 {
     bool near = is_near(node, link);
     bool granted_soon = near || (promises(link) && sgp_core_has_own_buffers(node));
-    bool without = granted_soon && link->slot == SGP_SLOT_NONE && link->state == SGP_LINK_UP;
-    bool ending = link->retired && link->connection != 0;
-    return (uint32_t)link->owed.exists << SGP_SET_OWING | (uint32_t)link->asks << SGP_SET_ASKING |
-           (uint32_t)link->answer_due << SGP_SET_TO_ANSWER | (uint32_t)near << SGP_SET_NEAR |
+    bool without = granted_soon && link->receiving.slot == SGP_SLOT_NONE &&
+                   link->connection.state == SGP_LINK_UP;
+    bool ending = link->retired && link->connection.id != 0;
+    return (uint32_t)link->owed.exists << SGP_SET_OWING |
+           (uint32_t)link->estimate.asks << SGP_SET_ASKING |
+           (uint32_t)link->giving.answer_due << SGP_SET_TO_ANSWER | (uint32_t)near << SGP_SET_NEAR |
            (uint32_t)without << SGP_SET_WITHOUT_BUFFER | (uint32_t)ending << SGP_SET_ENDING;
 }
 
 static void enrol(struct sgp_node *node, uint32_t index)
 {
-    const struct sgp_core_link *link = &node->links[index];
-    struct sgp_roster *roster = &node->roster;
+    const struct sgp_core_link *link = &node->layout.links[index];
+    struct sgp_roster *roster = &node->layout.roster;
     uint64_t sets = sets_of(node, link), *word = roster->sets + index / 64;
     for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += roster->words)
         *word = (*word & ~((uint64_t)1 << index % 64)) | (sets >> set & 1) << index % 64;
     bool later = promises(link) && !is_near(node, link);
-    roster->promised[index] = later ? link->promise : SGP_ROUND_MAX;
+    roster->promised[index] = later ? link->receiving.promise : SGP_ROUND_MAX;
     roster->due[index] = link_deadline(node, link);
 }
 
 void sgp_core_enrol(struct sgp_node *node)
 {
-    struct sgp_roster *roster = &node->roster;
+    struct sgp_roster *roster = &node->layout.roster;
     sgp_time least = sgp_core_due(node);
     bool again = false;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->link_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->layout.link_count;
          i = sgp_core_next(node, SGP_SET_TOUCHED, i + 1)) {
         enrol(node, i);
         again = again || i == roster->first_due;
@@ -185,20 +189,20 @@ void sgp_core_enrol(struct sgp_node *node)
     }
     if (!again || sgp_core_due(node) <= least)
         return;
-    for (uint32_t i = 0; i < node->link_count; i++) /* what was due first is due later now */
+    for (uint32_t i = 0; i < node->layout.link_count; i++) /* what was due first is due later now */
         if (roster->due[i] < roster->due[roster->first_due])
             roster->first_due = i;
 }
 
 bool sgp_core_is_enrolled(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->link_count; i++) {
-        const struct sgp_core_link *link = &node->links[i];
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
         for (enum sgp_set set = 0; set < SGP_SET_COUNT; set++)
             if ((sets_of(node, link) >> set & 1) != 0 && sgp_core_next(node, set, i) != i)
                 return false;
-        if (node->roster.due[i] != link_deadline(node, link) ||
-            node->roster.due[i] < sgp_core_due(node))
+        if (node->layout.roster.due[i] != link_deadline(node, link) ||
+            node->layout.roster.due[i] < sgp_core_due(node))
             return false;
     }
     return true;

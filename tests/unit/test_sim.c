@@ -371,7 +371,7 @@ Test(checkers, weight_out_of_nothing_is_seen)
 {
     struct sgp_node *node;
     struct fleet *fleet = fleet_in_training(&node);
-    node->weight += 1e-9;
+    node->mass.weight += 1e-9;
     assert_fails(fleet, "the total weight of 4 nodes is 4.000000001");
 }
 
@@ -379,7 +379,7 @@ Test(checkers, a_share_counted_twice_is_seen)
 {
     struct sgp_node *node;
     struct fleet *fleet = fleet_in_training(&node);
-    node->links[node->out_count].accepted -= 1;
+    node->layout.links[node->layout.out_count].memory.accepted -= 1;
     assert_fails(fleet, "n1 accepts share ");
 }
 
@@ -389,10 +389,10 @@ Test(checkers, a_link_that_is_not_looked_at_is_seen)
     struct sgp_node *node;
     struct fleet *fleet = fleet_in_training(&node);
     cr_assert(sgp_core_is_enrolled(node));
-    node->links[0].asks = true;
+    node->layout.links[0].estimate.asks = true;
     cr_assert(not(sgp_core_is_enrolled(node)));
-    node->links[0].asks = false;
-    node->links[0].said -= SGP_MILLISECOND; /* a beat is due sooner */
+    node->layout.links[0].estimate.asks = false;
+    node->layout.links[0].connection.said -= SGP_MILLISECOND; /* a beat is due sooner */
     cr_assert(not(sgp_core_is_enrolled(node)));
     fleet_destroy(fleet);
 }

@@ -1,0 +1,376 @@
+/* What a node is made of. One invariant rules: `weight` + held + owed changes by nothing but what crosses a
+ * link. */
+#ifndef SGP_CORE_STATE_H
+#define SGP_CORE_STATE_H
+
+#include "sgp/node.h"
+
+/* Where a node stands inside a round. */
+enum sgp_stage {
+    SGP_STAGE_IDLE = 1,   /* joining, finished or draining */
+    SGP_STAGE_BEGIN,      /* a round is about to start */
+    SGP_STAGE_TRAIN,      /* the TRAIN job is under way */
+    SGP_STAGE_CREDIT,     /* waits until it may give */
+    SGP_STAGE_PUBLISHING, /* the PUBLISH job is under way */
+    SGP_STAGE_GATHER,     /* waits for promised shares */
+    SGP_STAGE_END,        /* all rounds done; waits for acknowledgements and agreement; finished */
+};
+
+/* A share that this node gave and has not seen acknowledged. At most one a link. */
+struct sgp_owed {
+    bool exists;
+    bool sent;       /* on the present connection */
+    bool told;       /* on any: it may have been accepted */
+    bool publishing; /* its snapshot is still being made */
+    sgp_time since;  /* it was sent, */
+    sgp_time spent;  /* and so long it was under way on connections before */
+    bool lost;       /* of a former process: it is not sent again, only settled or taken back */
+    uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
+    struct sgp_share share;
+};
+
+/* IN: a connection that came while another stands. */
+struct sgp_aside {
+    uint64_t caller;     /* it has not said hello yet; 0: nobody */
+    uint64_t connection; /* greeted, and not answered yet; 0: none */
+    sgp_time since;
+    struct sgp_pulse pulse; /* of its hello */
+    struct sgp_hello hello; /* without its names */
+};
+
+/* Asking one node after the other about a share. */
+struct sgp_search {
+    uint64_t number; /* of the share; else it is another search */
+    uint32_t pass;   /* 0: the target; 1: its out-neighbours; 2: all others */
+    uint32_t at;     /* the next node of the pass */
+    bool moved;      /* the target answered, as another than the one that was meant */
+    bool silent;     /* somebody could not be asked */
+    sgp_time begun, next, pace;
+};
+
+/* One directed edge, with at most one connection. Each group names the file that writes it; beside that
+ * layout.c begins it, record.c restores it, and reload.c moves it. */
+struct sgp_core_link {
+    uint32_t peer;
+    enum sgp_direction direction;
+    bool retired;           /* no edge of the file any more */
+    struct sgp_pulse pulse; /* link.c: the latest; state 0 before the first */
+
+    struct {                       /* link.c; greet.c: up; watch.c: dialled; emit.c: said */
+        enum sgp_link_state state; /* CONNECTING: dialled, or not greeted yet */
+        uint64_t id;               /* 0 while there is none */
+        sgp_time since;            /* of the present state */
+        sgp_time redial;           /* OUT, DOWN: when to dial; NEVER if not wanted */
+        sgp_time backoff;
+        sgp_time said; /* when anything was last sent */
+        int last_error;
+        enum sgp_reason last_reason;
+    } connection;
+
+    /* link.c; watch.c: absent. What is heard, on this link alone: hearing a peer on one says nothing about the
+     * other. */
+    struct {
+        sgp_time heard;      /* SGP_TIME_NEVER before the first time */
+        sgp_time longest[2]; /* longest silence of the present and the previous window of 32 */
+        uint32_t intervals;  /* in the present window */
+        bool absent;
+    } liveness;
+
+    struct {          /* greet.c */
+        bool trained; /* it was seen training, or far behind: if it joins, nobody waits for it */
+        bool mismatch;
+        bool other_data; /* both take parts of a table, and it is not one */
+    } greeting;
+
+    /* outdated.c; share.c and gift.c: the numbers of shares. What both ends remember. */
+    struct {
+        bool recorded;         /* the link was on record */
+        bool met;              /* the peer has greeted since this process knows the link */
+        uint64_t lineage;      /* of the peer */
+        uint64_t number;       /* OUT: of the last share given */
+        uint64_t acknowledged; /* OUT: of the last that the peer says it accepted; 0: none yet */
+        uint64_t accepted;     /* IN: number of the last accepted share of `lineage` */
+        bool brought;          /* IN: any of these had weight; true if that is not known */
+        /* IN: the same of the last other one that brought any */
+        uint64_t former_lineage, former_accepted;
+    } memory;
+
+    struct {             /* pace.c */
+        sgp_round round; /* of the peer when its pace began to be measured */
+        sgp_time since;
+    } pace;
+
+    struct {                  /* patience.c; share.c, estimate.c: a payload has come whole */
+        sgp_time round_since; /* the peer's round and state have been the same */
+        sgp_time longest_round;
+        sgp_round furthest;      /* round of the peer that led to what it is waited for, */
+        sgp_time furthest_since; /* and since when */
+        bool overdue;            /* that is longer ago than this node waits */
+        sgp_time window_since;   /* of the payload under way: then ... */
+        uint64_t window_bytes;   /* ... so much of it had come */
+        bool trickles; /* IN: a payload came too slowly, and none has come whole since; OUT: what is
+                        * owed was not acknowledged in the time that it may take */
+    } patience;
+
+    struct {                   /* agree.c; emit.c: told */
+        struct sgp_beat ended; /* what the latest beat said */
+        bool told;             /* on this connection that we are through with our rounds */
+    } end;
+
+    struct {          /* estimate.c */
+        bool refused; /* IN: the peer's */
+        bool asks;    /* OUT: the peer wants ours */
+    } estimate;
+
+    struct {            /* OUT: emit.c, gift.c; share.c: the credit */
+        sgp_round plan; /* the next round with this edge, from `plan_from` on */
+        sgp_round plan_from;
+        sgp_round announced; /* the promise last stated */
+        sgp_round credit;    /* the round of an unused credit, or NONE */
+        uint32_t left_out;   /* turns in a row without a share, for want of a credit */
+        bool answer_due;     /* the peer gave us a share that asks for one of ours */
+    } giving;
+
+    struct sgp_owed owed; /* OUT: gift.c gives it, share.c, mass.c and accounts.c settle it */
+
+    struct {             /* accounts.c */
+        bool declined;   /* OUT: on this connection the peer would not have our bequest */
+        uint32_t handed; /* OUT: accounts sent before our bequest */
+        uint32_t staged; /* that came on this connection; OUT: that the peer says have come */
+        /* connections on which an heir was told of the link, and of its former lineage */
+        uint64_t told_on[2];
+    } bequest;
+
+    struct { /* OUT: inquiry.c; greet.c: disputed */
+        sgp_time
+            unreachable; /* since when it has been so, while something is owed; NEVER: it is not */
+        uint64_t
+            disputed; /* the lineage to which our bequest was owed, if the peer has another now */
+        struct sgp_search search;
+    } inquiry;
+
+    struct {               /* IN: receive.c, grant.c, share.c */
+        sgp_round promise; /* frozen while a payload is under way */
+        uint32_t slot;     /* granted, or being filled; NONE if neither */
+        bool filling;      /* `incoming` was announced and its payload is under way */
+        sgp_time since;    /* that is so */
+        struct sgp_share incoming;
+    } receiving;
+
+    struct { /* of shares: gift.c, share.c, mass.c */
+        uint64_t sent, received, returned;
+    } count;
+
+    struct sgp_aside aside; /* IN: aside.c */
+};
+
+/* What goes to one neighbour in this turn. */
+struct sgp_gift {
+    struct sgp_core_link *link;
+    double fraction; /* of this node's mass before the turn */
+    bool asks;
+    double bequest;
+};
+
+#define SGP_CORE_STAGED_MAX (2 * SGP_ACCOUNTS_MAX) /* by all neighbours together */
+#define SGP_CORE_ACCOUNTS_MAX (SGP_ACCOUNTS_MAX + SGP_CORE_STAGED_MAX)
+
+struct sgp_core_account {
+    struct sgp_account account;
+    uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
+    double told;     /* staged alone: members, and no account; */
+    double unknown;  /* the same: by how much the total may be off */
+    uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
+    double fraction;
+    uint64_t told_on; /* the connection on which an heir was told of it */
+    struct sgp_search search;
+};
+
+/* The one question under way. Its answer is for the debt or the link to which just that share is still owed. */
+struct sgp_inquiry {
+    bool asked;
+    struct sgp_account about; /* number 0: whatever is said is void */
+    uint32_t whom;            /* SGP_SLOT_NONE: gone meanwhile */
+    sgp_time until, next;
+};
+
+enum sgp_receive_state {
+    SGP_RECEIVE_FREE = 0,
+    SGP_RECEIVE_GRANTED,
+    SGP_RECEIVE_HELD,
+    SGP_RECEIVE_ABSORBING
+};
+
+struct sgp_receive { /* a receive slot */
+    enum sgp_receive_state state;
+    uint32_t peer; /* node index of the source */
+    struct sgp_share share;
+};
+
+/* The estimate that is being handed to a peer: one at a time. */
+struct sgp_handing {
+    uint32_t peer; /* SGP_SLOT_NONE: it went away meanwhile, or there is none */
+    uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: there is none */
+    bool publishing;
+    bool sent;
+    struct sgp_estimate estimate;
+};
+
+/* The estimate that this node looks for while it is joining. */
+struct sgp_seeking {
+    bool wants;
+    uint32_t asked;       /* the source that was asked, SGP_SLOT_NONE: nobody */
+    uint32_t slot;        /* receive slot set aside, or SGP_SLOT_NONE */
+    bool filling;         /* `incoming` was announced and its payload is under way */
+    sgp_time until;       /* SGP_TIME_NEVER before it may start */
+    sgp_time asked_until; /* then it is another one's turn */
+    uint32_t turn;        /* of the in-links, the one to begin with when the next is chosen */
+    uint32_t turns;       /* how often one that was asked gave way to another */
+    struct sgp_estimate incoming;
+};
+
+/* The way out for good. */
+struct sgp_leaving {
+    bool wanted;           /* from the order on; on record */
+    bool sent;             /* the bequest has left, so its heir may have accepted it */
+    bool left;             /* it was accepted; on record */
+    bool stopped;          /* the process shall end before that is known */
+    sgp_time gather_from;  /* then its sources know that it does */
+    sgp_time gather_until; /* until then it keeps what it has, and waits for more */
+    uint32_t heir;         /* SGP_SLOT_NONE: none is up */
+    sgp_time heir_until;   /* then it gives way to another, unless the bequest was sent to it */
+    sgp_round round;       /* of the bequest */
+    double weight;         /* that was handed over */
+    double owed;           /* and, beside it, what absent ones were owed */
+    uint64_t
+        told_on[2]; /* the connection on which an heir was told of what is not covered, not known */
+    sgp_time since; /* it drains */
+    sgp_time until; /* what comes is answered till then at least */
+    sgp_time patience; /* once it has left: payloads under way are waited for till then */
+};
+
+/* The end of this node's rounds. */
+struct sgp_ending {
+    sgp_round
+        mixes; /* the greatest last round that was asked for, since estimates differed; 0: none */
+    uint32_t asked; /* how often in a row by this node, */
+    double apart;   /* and how far the furthest was then, relative */
+    bool sketching; /* the SKETCH job is under way, */
+    bool spoiled;   /* and one behind it changes the estimate */
+    bool fresh;     /* `sketch` is that of the estimate at the end of the queue of jobs, */
+    bool empty;     /* but says nothing */
+    bool judges;    /* something that was said is not judged yet */
+    struct sgp_sketch sketch;
+};
+
+enum sgp_set {       /* of links; `touched` ones count as members of all */
+    SGP_SET_TOUCHED, /* in this step */
+    SGP_SET_OWING,
+    SGP_SET_ASKING,
+    SGP_SET_TO_ANSWER,
+    SGP_SET_NEAR,           /* IN: promised for the next round or before */
+    SGP_SET_WITHOUT_BUFFER, /* IN: up, and its share may come before it has one */
+    SGP_SET_ENDING,         /* connected, and no edge of the file any more */
+    SGP_SET_COUNT,
+};
+
+/* What all links depend on. */
+struct sgp_facts {
+    enum sgp_node_state state;
+    bool drained, leaving, left, chooses, pledges;
+    uint32_t heir;
+    sgp_round bequest_round, last;
+    sgp_round round, from; /* the round, and that of the next turn */
+};
+
+struct sgp_roster {
+    uint32_t words;         /* of a set */
+    uint32_t first_due;     /* the link on which something is due first */
+    uint64_t *sets;         /* bit by link */
+    sgp_time *due;          /* by link: when something is due on it */
+    sgp_round *promised;    /* by link: IN: for later than the next round; else SGP_ROUND_MAX */
+    uint32_t *peers;        /* by link */
+    struct sgp_facts facts; /* as last noticed */
+};
+
+/* The arrays of a node: layout.c. */
+struct sgp_layout {
+    uint32_t link_count, out_count;
+    struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
+    struct sgp_roster roster;
+    uint32_t snapshot_count, receive_count;
+    uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
+    struct sgp_receive *receives;
+    struct sgp_gift *gifts; /* room for every out-link */
+};
+
+struct sgp_node {
+    struct sgp_node_config config;
+    struct sgp_random random;
+    sgp_time now;
+    struct sgp_effects *effects; /* during a step only */
+    bool again;                  /* more can be done at once: ask for a tick now */
+    bool changed;                /* tell all peers by a beat at the end of this step */
+    bool unrecorded;             /* this step changed what a record holds */
+
+    enum sgp_node_state state; /* JOINING, TRAINING, SETTLING, FINISHED or DRAINING */
+    bool paused;               /* over any of the first three */
+    bool drained;
+    sgp_time drain_until;
+    enum sgp_stage stage;
+    sgp_time stage_since;
+
+    sgp_round round;
+    sgp_time round_since;
+    bool gave, trained; /* in this round already */
+    bool thin;          /* the share that came last took more than half of the round to come */
+    uint64_t jumps;
+
+    struct {             /* greet.c, round.c */
+        sgp_round ends;  /* greatest count of training rounds heard of */
+        sgp_round stop;  /* least early stop heard of, or NONE */
+        sgp_round heard; /* no round heard of is beyond this one */
+    } fleet;
+
+    struct {             /* pace.c */
+        sgp_round round; /* when its own pace began to be measured */
+        sgp_time since;
+    } pace;
+
+    struct { /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: the surplus */
+        double weight;  /* w of z = x / w, at the end of the queue of jobs */
+        double surplus; /* members that left their mass to this node, not dissolved yet */
+        double covered; /* of these, those whose mass has come: it may be dissolved */
+        double unknown; /* by which the total may be off at most, since records were outdated */
+        bool outdated;  /* that of this process was */
+        double members_most; /* the most that a file of this node has named */
+    } mass;
+
+    struct { /* gift.c */
+        bool starving;
+        sgp_time quiet_until; /* until then that is not told again */
+        uint32_t count;       /* of the gifts of this turn */
+        uint32_t slot;        /* of the PUBLISH job under way */
+    } giving;
+
+    struct {                              /* accounts.c */
+        uint32_t count;                   /* in force and staged; the oldest first */
+        uint32_t staged, debts;           /* of these; debts in force */
+        struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
+    } accounts;
+
+    struct {           /* record.c, round.c */
+        bool recorded; /* made from a record */
+        bool
+            restored; /* comes to a fleet under way, back or new, and has not begun a round there */
+    } past;
+
+    struct sgp_layout layout;
+    struct sgp_leaving leaving; /* leave.c */
+    struct sgp_ending ending;   /* agree.c */
+    struct sgp_inquiry inquiry; /* inquiry.c */
+    struct sgp_handing handing; /* estimate.c */
+    struct sgp_seeking seeking; /* seek.c, estimate.c */
+};
+
+#endif
