@@ -301,6 +301,7 @@ static void enforce(struct sgp_node *node, struct sgp_core_link *link)
         entry->stager = SGP_SLOT_NONE;
         node->accounts.staged--;
         node->accounts.debts += is_debt(entry);
+        node->mass.due += is_debt(entry) ? entry->account.weight : 0;
     }
     link->bequest.staged = 0;
 }
@@ -453,6 +454,7 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed.share.weight;
     node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
+    node->mass.due -= node->leaving.owed;
     node->mass.surplus = node->mass.covered = node->mass.unknown =
         0; /* it went with the bequest, as did all that follows */
     while (node->accounts.count > 0)

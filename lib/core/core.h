@@ -3,6 +3,7 @@
  * Its files stand on floors, the highest first. Each calls downward alone (tests/walls/walls.py):
  *
  *   node.c     create, step (an event to its handler), deadline
+ *   check.c    what must hold between two steps
  *   reload.c   another topology, in the middle of everything
  *   inspect.c  what status shows
  *

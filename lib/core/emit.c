@@ -1,5 +1,5 @@
 /* Emitting: effects, notes, messages, and the states that others hear of. */
-#include "core/core.h"
+#include "core/check.h"
 
 #include <string.h>
 
@@ -89,8 +89,36 @@ void sgp_core_say_goodbye(
         (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
 }
 
+/* ---- transitions ---- */
+
+#define BIT(value) (1u << (value))
+
+/* By state: those that may follow it. */
+static const unsigned next_states[] = {
+    [SGP_NODE_JOINING] = BIT(SGP_NODE_TRAINING) | BIT(SGP_NODE_SETTLING) | BIT(SGP_NODE_DRAINING),
+    [SGP_NODE_TRAINING] = BIT(SGP_NODE_SETTLING) | BIT(SGP_NODE_DRAINING),
+    [SGP_NODE_SETTLING] = BIT(SGP_NODE_FINISHED) | BIT(SGP_NODE_DRAINING),
+    [SGP_NODE_FINISHED] = BIT(SGP_NODE_SETTLING) | BIT(SGP_NODE_DRAINING),
+    [SGP_NODE_DRAINING] = 0,
+};
+
+/* By stage. One who leaves comes to IDLE from wherever it waits, and hands its mass over from there. */
+static const unsigned next_stages[] = {
+    [SGP_STAGE_IDLE] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_BEGIN) | BIT(SGP_STAGE_TRAIN) |
+                       BIT(SGP_STAGE_CREDIT) | BIT(SGP_STAGE_GATHER) | BIT(SGP_STAGE_PUBLISHING),
+    [SGP_STAGE_BEGIN] =
+        BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_TRAIN) | BIT(SGP_STAGE_CREDIT) | BIT(SGP_STAGE_END),
+    [SGP_STAGE_TRAIN] = BIT(SGP_STAGE_CREDIT) | BIT(SGP_STAGE_GATHER),
+    [SGP_STAGE_CREDIT] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_PUBLISHING) | BIT(SGP_STAGE_TRAIN) |
+                         BIT(SGP_STAGE_GATHER) | BIT(SGP_STAGE_END),
+    [SGP_STAGE_PUBLISHING] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_TRAIN) | BIT(SGP_STAGE_GATHER),
+    [SGP_STAGE_GATHER] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_BEGIN),
+    [SGP_STAGE_END] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_BEGIN),
+};
+
 void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage)
 {
+    sgp_check((next_stages[node->stage] & BIT(stage)) != 0);
     node->stage = stage;
     node->stage_since = node->now;
 }
@@ -99,6 +127,7 @@ void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
 {
     if (node->state == state)
         return;
+    sgp_check((next_states[node->state] & BIT(state)) != 0);
     node->state = state;
     node->changed = true;
     (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);

@@ -178,9 +178,10 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     } else {
         uint32_t index = (uint32_t)(subject->debt - node->accounts.entries);
         double weight = subject->debt->account.weight;
-        if (accepted)
+        if (accepted) {
             sgp_core_drop_account(node, index);
-        else
+            node->mass.due -= weight;
+        } else
             sgp_core_take_home(node, index);
         tell(node, subject->target, weight, reason);
     }

@@ -320,6 +320,7 @@ void sgp_core_dissolve(struct sgp_node *node)
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->factor = (node->mass.weight - off) / node->mass.weight;
     node->mass.weight -= off;
+    node->mass.due -= off;
     node->mass.surplus -= off;
     node->mass.covered -= off;
     node->unrecorded = true;

@@ -1,5 +1,5 @@
 /* The node's frame: creation, one step, the next deadline. Runs on the caller's thread; does no I/O. */
-#include "core/core.h"
+#include "core/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -87,6 +87,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     sgp_core_touch_all(node);
     sgp_core_notice(node);
     sgp_core_enrol(node);
+    node->mass.due = node->mass.weight + sgp_core_owed(node);
+    sgp_core_check(node);
     *ret_node = node;
     return 0;
 }
@@ -232,6 +234,7 @@ void sgp_node_step(
     sgp_core_announce(node);
     sgp_core_enrol(node);
     node->effects = NULL;
+    sgp_core_check(node);
 }
 
 sgp_time sgp_node_deadline(const struct sgp_node *node)

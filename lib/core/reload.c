@@ -3,7 +3,7 @@
  * peers that are gone are settled with as well as one can. Nothing else of the node changes, so a
  * round goes on wherever it stands: plans are made again from the new file, and a changed promise is
  * announced at once. */
-#include "core/core.h"
+#include "core/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -192,5 +192,6 @@ void sgp_node_reload(
     sgp_core_touch_all(node);
     sgp_core_notice(node);
     sgp_core_enrol(node);
+    sgp_core_check(node);
     sgp_reload_cancel(reload);
 }

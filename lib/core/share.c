@@ -129,6 +129,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         link->receiving.slot = SGP_SLOT_NONE;
         link->memory.accepted = link->receiving.incoming.number;
+        node->mass.due += link->receiving.incoming.weight;
         link->memory.brought = link->memory.brought || link->receiving.incoming.weight > 0;
         node->unrecorded = true;
         link->count.received++;
@@ -187,6 +188,7 @@ void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link
     if (link->owed.slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[link->owed.slot]--;
     link->memory.acknowledged = link->owed.share.number;
+    node->mass.due -= link->owed.share.weight;
     link->owed.exists = false;
     node->unrecorded = true;
 }

@@ -194,15 +194,27 @@ void sgp_core_enrol(struct sgp_node *node)
             roster->first_due = i;
 }
 
+/* The sets in which a link is. */
+static uint32_t memberships(const struct sgp_roster *roster, uint32_t index)
+{
+    const uint64_t *word = roster->sets + index / 64;
+    uint32_t sets = 0;
+    for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += roster->words)
+        sets |= (uint32_t)(*word >> index % 64 & 1) << set;
+    return sets;
+}
+
 bool sgp_core_is_enrolled(const struct sgp_node *node)
 {
+    const struct sgp_roster *roster = &node->layout.roster;
+    sgp_time least = sgp_core_due(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        for (enum sgp_set set = 0; set < SGP_SET_COUNT; set++)
-            if ((sets_of(node, link) >> set & 1) != 0 && sgp_core_next(node, set, i) != i)
-                return false;
-        if (node->layout.roster.due[i] != link_deadline(node, link) ||
-            node->layout.roster.due[i] < sgp_core_due(node))
+        uint32_t in = memberships(roster, i);
+        bool touched = (in >> SGP_SET_TOUCHED & 1) != 0;
+        if (!touched && (sets_of(node, link) & ~in) != 0)
+            return false;
+        if (roster->due[i] != link_deadline(node, link) || roster->due[i] < least)
             return false;
     }
     return true;

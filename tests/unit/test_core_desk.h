@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core.h"
 #include "sgp/driver.h"
 #include "sgp/node.h"
 
@@ -113,6 +114,7 @@ static __attribute__((unused)) void post(struct desk *desk, struct sgp_event eve
 {
     event.now = desk->now;
     sgp_node_step(desk->node, &event, &desk->effects);
+    cr_assert(sgp_core_is_enrolled(desk->node));
 }
 
 static __attribute__((unused)) void post_type(struct desk *desk, enum sgp_event_type type)

@@ -1,0 +1,152 @@
+/* Checking: what holds of every node between two steps, written down once more, apart from the code that sees
+ * to it. Test builds ask after every step. The roster, which is dear to look at, campaigns and unit tests ask
+ * for (sgp_core_is_enrolled). */
+#include "core/check.h"
+
+#include <math.h>
+
+#define SPECK 1e-9 /* of weight, for so many roundings */
+
+/* ---- mass ---- */
+
+/* Weight that is here, or was given and not acknowledged, is what has come less what has gone. */
+static bool mass_is_kept(const struct sgp_node *node)
+{
+    double here = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
+    return fabs(here - node->mass.due) <= SPECK * fmax(1, node->mass.members_most);
+}
+
+static bool mass_is_in_range(const struct sgp_node *node)
+{
+    return isfinite(node->mass.weight) && node->mass.weight >= 0 && node->mass.covered >= 0 &&
+           node->mass.covered <= node->mass.surplus + SPECK && node->mass.unknown >= 0;
+}
+
+/* ---- slots ---- */
+
+static bool is_used(const struct sgp_node *node, uint32_t slot)
+{
+    return slot == SGP_SLOT_NONE || node->layout.snapshot_users[slot] > 0;
+}
+
+/* A RESTORE job may use one longer than anybody says. */
+static bool snapshots_are_counted(const struct sgp_node *node)
+{
+    const struct sgp_layout *layout = &node->layout;
+    bool all = is_used(node, node->giving.slot) && is_used(node, node->handing.slot);
+    uint32_t users = (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
+                     (uint32_t)(node->handing.slot != SGP_SLOT_NONE);
+    for (uint32_t i = 0; i < layout->out_count; i++) {
+        const struct sgp_owed *owed = &layout->links[i].owed;
+        users += owed->exists && owed->slot != SGP_SLOT_NONE;
+        all = all && (!owed->exists || is_used(node, owed->slot));
+    }
+    for (uint32_t i = 0; i < node->accounts.count; i++) {
+        users += node->accounts.entries[i].slot != SGP_SLOT_NONE;
+        all = all && is_used(node, node->accounts.entries[i].slot);
+    }
+    uint32_t counted = 0;
+    for (uint32_t slot = 0; slot < layout->snapshot_count; slot++)
+        counted += layout->snapshot_users[slot];
+    return all && users <= counted;
+}
+
+static bool grants_are_counted(const struct sgp_node *node)
+{
+    const struct sgp_layout *layout = &node->layout;
+    uint32_t granted = node->seeking.slot != SGP_SLOT_NONE;
+    for (uint32_t i = 0; i < layout->receive_count; i++)
+        granted -= layout->receives[i].state == SGP_RECEIVE_GRANTED;
+    for (uint32_t i = layout->out_count; i < layout->link_count; i++) {
+        const struct sgp_core_link *link = &layout->links[i];
+        if (link->receiving.slot == SGP_SLOT_NONE)
+            continue;
+        const struct sgp_receive *receive = &layout->receives[link->receiving.slot];
+        if (receive->state != SGP_RECEIVE_GRANTED || receive->peer != link->peer)
+            return false;
+        granted++;
+    }
+    return granted == 0;
+}
+
+/* ---- accounts ---- */
+
+static bool accounts_are_counted(const struct sgp_node *node)
+{
+    uint32_t staged = 0, debts = 0, by_links = 0;
+    for (uint32_t i = 0; i < node->accounts.count; i++) {
+        staged += node->accounts.entries[i].stager != SGP_SLOT_NONE;
+        debts += sgp_core_is_debt(&node->accounts.entries[i]);
+    }
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        by_links += node->layout.links[i].bequest.staged;
+    return staged == node->accounts.staged && debts == node->accounts.debts && staged == by_links &&
+           node->accounts.count - staged <= SGP_ACCOUNTS_MAX;
+}
+
+/* ---- links ---- */
+
+static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool down = link->connection.state == SGP_LINK_DOWN, out = link->direction == SGP_OUT;
+    if (down != (link->connection.id == 0))
+        return false;
+    if (out && (link->receiving.slot != SGP_SLOT_NONE || link->receiving.filling))
+        return false;
+    if (!out && (link->owed.exists || link->giving.credit != SGP_ROUND_NONE))
+        return false;
+    if (link->receiving.filling && link->receiving.slot == SGP_SLOT_NONE)
+        return false;
+    bool sent = link->owed.exists && link->owed.sent;
+    bool published = link->owed.exists && link->owed.publishing;
+    return (!sent || link->connection.state == SGP_LINK_UP) &&
+           (!published || node->stage == SGP_STAGE_PUBLISHING);
+}
+
+static bool links_are_sound(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        if (!link_is_sound(node, &node->layout.links[i]))
+            return false;
+    return true;
+}
+
+/* ---- all of it ---- */
+
+static bool stage_fits_state(const struct sgp_node *node)
+{
+    switch (node->state) {
+    case SGP_NODE_JOINING:
+        return node->stage == SGP_STAGE_IDLE;
+    case SGP_NODE_TRAINING:
+        return node->stage != SGP_STAGE_IDLE && node->stage != SGP_STAGE_END;
+    case SGP_NODE_SETTLING:
+        return node->stage != SGP_STAGE_IDLE && node->stage != SGP_STAGE_TRAIN;
+    case SGP_NODE_FINISHED:
+        return node->stage == SGP_STAGE_END;
+    case SGP_NODE_DRAINING:
+        return true;
+    case SGP_NODE_PAUSED: /* is no state of its own */
+        break;
+    }
+    return false;
+}
+
+const char *sgp_core_flaw(const struct sgp_node *node)
+{
+    if (!mass_is_in_range(node))
+        return "weight is finite and not negative, and no more is covered than was inherited";
+    if (!mass_is_kept(node))
+        return "weight, held and owed change by what crosses a link alone";
+    if (!snapshots_are_counted(node))
+        return "a snapshot has no fewer users than are known";
+    if (!grants_are_counted(node))
+        return "a buffer is granted to one link, which has it";
+    if (!accounts_are_counted(node))
+        return "accounts are as many as are counted";
+    if (!links_are_sound(node))
+        return "a link that is down has no connection, and what is sent or filled has one";
+    if (!stage_fits_state(node))
+        return "the stage fits the state";
+    return NULL;
+}

@@ -1,0 +1,117 @@
+/* The core's check of itself: a node that is well has no flaw, and each plant is seen by its own rule. */
+#include "core/check.h"
+
+#include <signal.h>
+
+#include "test_core_desk.h"
+
+static void expect_flaw(const struct desk *desk, const char *rule)
+{
+    const char *flaw = sgp_core_flaw(desk->node);
+    cr_assert(flaw != NULL, "not seen: %s", rule);
+    cr_assert(eq(str, (char *)flaw, (char *)rule));
+}
+
+/* After its first share was sent: something is owed, a snapshot is in use, a credit was used. */
+static struct sgp_core_link *open_well(struct desk *desk)
+{
+    open_pair(desk);
+    give_first(desk);
+    cr_assert_null(sgp_core_flaw(desk->node));
+    return sgp_core_find(desk->node, 1, SGP_OUT);
+}
+
+Test(check, weight_out_of_nothing_is_seen)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->mass.weight += 1e-6;
+    expect_flaw(&desk, "weight, held and owed change by what crosses a link alone");
+    desk.node->mass.weight = NAN;
+    expect_flaw(
+        &desk, "weight is finite and not negative, and no more is covered than was inherited");
+    close_desk(&desk);
+}
+
+Test(check, a_debt_that_vanishes_is_seen)
+{
+    struct desk desk;
+    struct sgp_core_link *link = open_well(&desk);
+    link->owed.exists = false;
+    expect_flaw(&desk, "weight, held and owed change by what crosses a link alone");
+    close_desk(&desk);
+}
+
+Test(check, a_snapshot_that_nobody_counts_is_seen)
+{
+    struct desk desk;
+    struct sgp_core_link *link = open_well(&desk);
+    desk.node->layout.snapshot_users[link->owed.slot]--;
+    expect_flaw(&desk, "a snapshot has no fewer users than are known");
+    close_desk(&desk);
+}
+
+Test(check, a_buffer_without_its_link_is_seen)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    cr_assert(ne(u32, in->receiving.slot, SGP_SLOT_NONE));
+    in->receiving.slot = SGP_SLOT_NONE;
+    expect_flaw(&desk, "a buffer is granted to one link, which has it");
+    close_desk(&desk);
+}
+
+Test(check, an_account_that_is_not_counted_is_seen)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->accounts.staged++;
+    expect_flaw(&desk, "accounts are as many as are counted");
+    close_desk(&desk);
+}
+
+Test(check, a_link_without_its_connection_is_seen)
+{
+    struct desk desk;
+    struct sgp_core_link *link = open_well(&desk);
+    link->connection.id = 0;
+    expect_flaw(&desk, "a link that is down has no connection, and what is sent or filled has one");
+    close_desk(&desk);
+}
+
+Test(check, a_stage_that_does_not_fit_the_state_is_seen)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->state = SGP_NODE_FINISHED;
+    expect_flaw(&desk, "the stage fits the state");
+    close_desk(&desk);
+}
+
+/* Once finished nobody trains again. */
+Test(check, a_state_that_cannot_follow_ends_a_test_build, .signal = SIGABRT)
+{
+    struct desk desk;
+    struct sgp_effects effects = {.items = desk.items, .capacity = 256};
+    (void)open_well(&desk);
+    desk.node->effects = &effects;
+    desk.node->state = SGP_NODE_FINISHED;
+    sgp_core_become(desk.node, SGP_NODE_TRAINING);
+}
+
+Test(check, a_stage_that_cannot_follow_ends_a_test_build, .signal = SIGABRT)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->stage = SGP_STAGE_END;
+    sgp_core_enter(desk.node, SGP_STAGE_TRAIN);
+}
+
+Test(check, a_flaw_ends_a_test_build, .signal = SIGABRT)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->mass.weight *= 2;
+    post_type(&desk, SGP_EVENT_TICK);
+}
