@@ -2,7 +2,7 @@
  *
  * Thread: the loop thread. Fails at open with one line; afterwards a client at worst loses its own
  * connection. */
-#include "http.h"
+#include "endpoints.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,6 +98,8 @@ static int listen_on(const char *path, struct sgp_error *error)
     return descriptor;
 }
 
+static void pump(struct control *control);
+
 /* Clients. */
 
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
@@ -138,7 +140,7 @@ static void evict(struct control *control)
     if (!oldest || uv_now(control->loop) - oldest->since < CONTROL_EVICT_MS)
         return;
     (void)shutdown(oldest->descriptor, SHUT_RDWR);
-    control_pump(control);
+    pump(control);
 }
 
 /* Say 503 and close a second later: closed at once, most clients would see a broken pipe instead. */
@@ -198,7 +200,7 @@ static void on_acceptable(uv_poll_t *handle, int status, int events)
         }
         break;
     }
-    control_pump(control);
+    pump(control);
 }
 
 /* The loop. */
@@ -207,7 +209,7 @@ static void on_pollable(uv_poll_t *handle, int status, int events)
 {
     (void)status;
     (void)events;
-    control_pump(handle->data);
+    pump(handle->data);
 }
 
 static void sweep(struct control *control)
@@ -236,7 +238,7 @@ static void on_tick(uv_timer_t *handle)
         control->accepting_paused = false;
         (void)uv_poll_start(&control->accepting, UV_READABLE, on_acceptable);
     }
-    control_pump(control);
+    pump(control);
 }
 
 static void shut_down(struct control *control);
@@ -250,7 +252,7 @@ static void run_server(struct control *control)
     control->pumping = false;
 }
 
-void control_pump(struct control *control)
+static void pump(struct control *control)
 {
     if (control->pumping)
         return;
@@ -312,8 +314,14 @@ int control_open(uv_loop_t *loop, const char *path, const struct view_actions *a
         free(copy);
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
     }
-    *control = (struct control){
-        .loop = loop, .path = copy, .actions = *actions, .model = *model, .listener = -1};
+    *control = (struct control){.loop = loop,
+        .path = copy,
+        .actions = *actions,
+        .model = *model,
+        .endpoints = endpoints,
+        .endpoint_count = endpoint_count,
+        .pump = pump,
+        .listener = -1};
     int code = listen_on(path, error);
     if (code >= 0) {
         control->listener = code;

@@ -1,6 +1,8 @@
-/* What each path of the control server does; see http.h. */
+/* The handlers of the control server, and their table; see http.h. */
+#include "endpoints.h"
+
 #include "export.h"
-#include "http.h"
+#include "predict.h"
 #include "render.h"
 
 #include <errno.h>
@@ -366,7 +368,7 @@ const struct endpoint endpoints[] = {
     {"GET", "/v1/history", false, false, serve_history},
     {"GET", "/v1/model", false, false, serve_model},
     {"GET", "/metrics", false, false, serve_metrics},
-    {"POST", "/v1/predict", false, true, http_predict},
+    {"POST", "/v1/predict", false, true, predict_serve},
     {"POST", "/v1/evaluate", false, false, serve_evaluate},
     {"POST", "/v1/pause", true, false, serve_pause},
     {"POST", "/v1/resume", true, false, serve_resume},

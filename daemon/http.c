@@ -68,12 +68,13 @@ static const char *code_word(unsigned status)
     }
 }
 
-static json_t *list_paths(void)
+static json_t *list_paths(const struct control *control)
 {
     json_t *paths = json_array();
-    for (size_t i = 0; i < endpoint_count; i++) {
+    for (size_t i = 0; i < control->endpoint_count; i++) {
+        const struct endpoint *endpoint = &control->endpoints[i];
         char line[64];
-        (void)snprintf(line, sizeof line, "%s %s", endpoints[i].method, endpoints[i].path);
+        (void)snprintf(line, sizeof line, "%s %s", endpoint->method, endpoint->path);
         json_array_append_new(paths, json_string(line));
     }
     return json_pack("{s:o}", "paths", paths);
@@ -87,8 +88,8 @@ void http_fail(struct request *request, unsigned status, const char *format, ...
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     bool lost = status == MHD_HTTP_NOT_FOUND || status == MHD_HTTP_METHOD_NOT_ALLOWED;
-    answer_json(
-        request, status, render_error(status, code_word(status), text, lost ? list_paths() : NULL));
+    json_t *hints = lost ? list_paths(request->control) : NULL;
+    answer_json(request, status, render_error(status, code_word(status), text, hints));
 }
 
 void http_fail_code(struct request *request, int code)
@@ -150,7 +151,7 @@ void http_end_job(struct job *job)
     }
     job->destroy(job);
     if (control)
-        control_pump(control);
+        control->pump(control);
 }
 
 /* Requests. */
@@ -190,12 +191,14 @@ static enum MHD_Result read_framing(
 /* Find the endpoint, and refuse before the body comes what will be refused anyway. */
 static void begin_request(struct request *request, const char *url, const char *method)
 {
+    const struct control *control = request->control;
     bool path_exists = false;
-    for (size_t i = 0; i < endpoint_count && !request->endpoint; i++) {
-        bool same = strcmp(endpoints[i].path, url) == 0;
+    for (size_t i = 0; i < control->endpoint_count && !request->endpoint; i++) {
+        const struct endpoint *endpoint = &control->endpoints[i];
+        bool same = strcmp(endpoint->path, url) == 0;
         path_exists = path_exists || same;
-        if (same && strcmp(endpoints[i].method, method) == 0)
-            request->endpoint = &endpoints[i];
+        if (same && strcmp(endpoint->method, method) == 0)
+            request->endpoint = endpoint;
     }
     struct framing framing = {0};
     (void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_framing, &framing);

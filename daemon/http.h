@@ -1,9 +1,9 @@
-/* Inside the control server: connections, requests and jobs, shared by its four files.
+/* Inside the control server: connections, requests, answers and jobs. Each file calls those below it:
  *
  *   control.c   socket, accepting, the loop, the end
- *   http.c      a request from its first line to its answer; permissions; the table of paths
- *   endpoints.c what each path does
+ *   endpoints.c what each path does, as a table that control.c hands down
  *   predict.c   rows from a body to the model's outputs
+ *   http.c      a request from its first line to its answer; permissions
  *
  * Thread: the loop thread, except for the one function in predict.c that parses a body. */
 #ifndef SGPD_HTTP_H
@@ -53,8 +53,6 @@ struct endpoint {
     /* Either answers (http_answer_*, http_fail) or begins a job. */
     void (*serve)(struct request *request);
 };
-extern const struct endpoint endpoints[];
-extern const size_t endpoint_count;
 
 #define CONTROL_REFUSED_MAX 64u /* refused clients that are still reading their 503 */
 
@@ -67,6 +65,9 @@ struct control {
     uv_loop_t *loop;
     struct view_actions actions;
     struct control_model model;
+    const struct endpoint *endpoints;
+    size_t endpoint_count;
+    void (*pump)(struct control *control); /* let libmicrohttpd work, and set its timer */
     struct MHD_Daemon *server;
     char *path;
     int listener;
@@ -88,17 +89,14 @@ struct control {
     void *closed_argument;
 };
 
-/* control.c: let libmicrohttpd work, and arm the timer as it wants. */
-void control_pump(struct control *control);
-
-/* http.c: callbacks of libmicrohttpd. */
+/* Callbacks of libmicrohttpd. */
 enum MHD_Result http_handle(void *context, struct MHD_Connection *connection, const char *url,
     const char *method, const char *version, const char *data, size_t *data_bytes,
     void **request_context);
 void http_completed(void *context, struct MHD_Connection *connection, void **request_context,
     enum MHD_RequestTerminationCode code);
 
-/* http.c: answers. Each request gets exactly one. */
+/* Answers. Each request gets exactly one. */
 void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
     const char *content_type); /* takes the response; NULL: out of memory */
 void http_answer_json(struct request *request, json_t *root); /* 200; takes root; NULL: no memory */
@@ -106,14 +104,11 @@ void http_fail(struct request *request, unsigned status, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 void http_fail_code(struct request *request, int code); /* an action refused or failed */
 
-/* http.c: jobs. A handler asks for room (without, the request is answered), starts its work, and
+/* Jobs. A handler asks for room (without, the request is answered), starts its work, and
  * begins the job, which suspends the request. Whoever learns of the end sets the answer, if
  * job->request is still there, and ends the job, which destroys it. */
 bool http_room_for_job(struct request *request);
 void http_begin_job(struct request *request, struct job *job);
 void http_end_job(struct job *job);
-
-/* predict.c */
-void http_predict(struct request *request);
 
 #endif

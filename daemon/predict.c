@@ -6,7 +6,8 @@
  *
  * Parsing takes a while and runs in libuv's pool, where it touches its own struct and constants
  * alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
-#include "http.h"
+#include "predict.h"
+
 #include "render.h"
 
 #include <errno.h>
@@ -262,7 +263,7 @@ static void on_parsed(uv_work_t *work, int status)
     http_end_job(&predict->job);
 }
 
-void http_predict(struct request *request)
+void predict_serve(struct request *request)
 {
     if (!http_room_for_job(request))
         return;
