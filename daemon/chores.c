@@ -4,9 +4,13 @@
  *
  * Fails: no memory for an estimate, a file that cannot be written; told to whoever asked, or logged.
  * Thread: the loop thread, but for the functions named run_*. */
-#include "task.h"
+#include "chores.h"
 
+#include "edges.h"
+#include "events.h"
 #include "export.h"
+#include "notes.h"
+#include "task.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +41,7 @@ static void add_row(struct daemon *daemon, const struct task *task)
     bool ended = status.state == SGP_NODE_FINISHED;
     struct view_history_row row = {
         .round = task->round,
-        .seconds = (double)(daemon_now() - daemon->started) / (double)SGP_SECOND,
+        .seconds = (double)(events_now() - daemon->started) / (double)SGP_SECOND,
         .epoch = figures->training.epoch,
         .loss = figures->training.loss,
         .test_loss = figures->test.loss,
@@ -56,7 +60,7 @@ static void add_row(struct daemon *daemon, const struct task *task)
         notes_error(daemon, "the history goes on in memory alone: %s", error.text);
     notes_divergence(daemon);
     /* Epochs of a tiny model may take a millisecond: at most one line a second, but for the last. */
-    sgp_time now = daemon_now();
+    sgp_time now = events_now();
     bool told = ended || now - daemon->row_told >= SGP_SECOND;
     if (told)
         daemon->row_told = now;
@@ -86,7 +90,7 @@ static void done_measure(struct job *job, bool cancelled)
     add_row(daemon, &task);
     double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
     if (task.code == 0 && task.evaluation.samples > 0 && task.evaluation.accuracy >= goal)
-        daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
+        events_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
 }
 
 void chores_measure(struct daemon *daemon, sgp_round round, double weight)
@@ -128,7 +132,7 @@ static void done_save(struct job *job, bool cancelled)
     task_give(task);
     daemon->saves--;
     if (!cancelled)
-        daemon_settle(daemon);
+        events_settle(daemon);
 }
 
 void chores_save(struct daemon *daemon, sgp_round round, double weight)
@@ -170,7 +174,7 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
     sgp_node_status(daemon->node, &status);
     if (daemon->ending || !(status.weight_estimate > 0))
         return SGP_E_STATE;
-    struct task *task = daemon->chores < DAEMON_CHORES_MAX ? task_take(daemon, run, done) : NULL;
+    struct task *task = daemon->chores < TASK_CHORES_MAX ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
         return -EBUSY;
     daemon->chores++;
@@ -198,7 +202,7 @@ static void done_evaluate(struct job *job, bool cancelled)
     task.evaluated(task.argument, task.code, task.code == 0 ? &task.evaluation : NULL, task.round);
 }
 
-int chores_evaluate(void *context, view_evaluated done, void *argument)
+static int evaluate(void *context, view_evaluated done, void *argument)
 {
     struct daemon *daemon = context;
     struct task *task;
@@ -227,7 +231,7 @@ static void done_estimate(struct job *job, bool cancelled)
         task.round, task.weight);
 }
 
-int chores_estimate(void *context, view_estimated done, void *argument)
+static int estimate(void *context, view_estimated done, void *argument)
 {
     struct daemon *daemon = context;
     struct task *task;
@@ -261,7 +265,7 @@ static void done_predict(struct job *job, bool cancelled)
     free(task.vector);
 }
 
-int chores_predict(
+static int predict(
     void *context, const float *features, uint64_t rows, view_predicted done, void *argument)
 {
     struct daemon *daemon = context;
@@ -281,4 +285,11 @@ int chores_predict(
     task->argument = argument;
     worker_push(&daemon->worker, &task->job);
     return 0;
+}
+
+void chores_offer(struct view_actions *actions)
+{
+    actions->evaluate = evaluate;
+    actions->estimate = estimate;
+    actions->predict = predict;
 }

@@ -1,5 +1,18 @@
 /* The life of the daemon: everything opened in order, the loop, timers and signals, and everything
  * closed again. See daemon.h. */
+#include "daemon.h"
+
+#include "chores.h"
+#include "edges.h"
+#include "events.h"
+#include "inquiry.h"
+#include "inspect.h"
+#include "neighbours.h"
+#include "notes.h"
+#include "orders.h"
+#include "performer.h"
+#include "reload.h"
+#include "survive.h"
 #include "task.h"
 
 #include <errno.h>
@@ -13,25 +26,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-sgp_time daemon_now(void)
-{
-    return (sgp_time)uv_hrtime();
-}
+#define LASTS_NS (2 * SGP_SECOND) /* an end that lasts so long is one */
 
 /* ---- the end ---- */
-
-/* Tell whoever waits for the node to leave that it has, or that it will not. */
-static void answer_leaver(struct daemon *daemon, const struct sgp_node_status *status)
-{
-    view_left done = daemon->left;
-    daemon->left = NULL;
-    if (done == NULL)
-        return;
-    const char *heir =
-        status->heir != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[status->heir].name : "";
-    done(daemon->left_argument, status->left ? 0 : -ECANCELED, status->left ? heir : NULL,
-        status->weight_left, status->weight_owed);
-}
 
 static void end(struct daemon *daemon)
 {
@@ -44,56 +41,19 @@ static void end(struct daemon *daemon)
     sgp_node_status(daemon->node, &status);
     if (status.left)
         survive_retire(daemon);
-    answer_leaver(daemon, &status);
+    orders_answer_leaver(daemon, &status);
     if (daemon->control != NULL)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);
     dialer_give_up(&daemon->dialer);
     inquiry_close(daemon);
     edges_close(daemon);
-    uv_close((uv_handle_t *)&daemon->tick, NULL);
+    events_close(daemon);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
     uv_close((uv_handle_t *)&daemon->second, NULL);
     uv_close((uv_handle_t *)&daemon->watchdog, NULL);
     for (size_t i = 0; i < sizeof daemon->signals / sizeof daemon->signals[0]; i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
-}
-
-void daemon_stop(struct daemon *daemon)
-{
-    daemon->stopping = true;
-    notify_stopping();
-    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
-}
-
-/* ---- events ---- */
-
-static void on_tick(uv_timer_t *timer)
-{
-    daemon_post(timer->data, (struct sgp_event){.type = SGP_EVENT_TICK});
-}
-
-/* Milliseconds are rounded up, or the loop would spin until the deadline has come. */
-static void arm(struct daemon *daemon)
-{
-    sgp_time deadline = sgp_node_deadline(daemon->node);
-    if (deadline == SGP_TIME_NEVER || daemon->drained) {
-        (void)uv_timer_stop(&daemon->tick);
-        return;
-    }
-    sgp_time left = deadline - daemon_now();
-    uint64_t milliseconds =
-        left > 0 ? (uint64_t)((left + SGP_MILLISECOND - 1) / SGP_MILLISECOND) : 0;
-    (void)uv_timer_start(&daemon->tick, on_tick, milliseconds, 0);
-}
-
-/* Once the core has ended, its last checkpoint is being written: nothing may spend that. */
-static void step(struct daemon *daemon, struct sgp_event event)
-{
-    if (daemon->drained)
-        return;
-    event.now = daemon_now();
-    sgp_driver_post(&daemon->driver, &event);
 }
 
 /* A finished node that is to exit leaves as if it had been told to, but not at once: a neighbour of its
@@ -102,37 +62,21 @@ static bool work_is_done(const struct daemon *daemon)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    bool lasts = daemon_now() - daemon->finished_since >= DAEMON_LASTS_NS;
+    bool lasts = events_now() - daemon->finished_since >= LASTS_NS;
     return lasts && daemon->config->when_done == CONFIG_EXIT && status.state == SGP_NODE_FINISHED &&
            daemon->saves == 0 && !daemon->stopping;
 }
 
-void daemon_settle(struct daemon *daemon)
+/* After each event: is it time? */
+static void on_settled(struct daemon *daemon)
 {
-    if (daemon->ending)
-        return;
-    while (daemon->failed_links != NULL) {
-        struct link *link = daemon->failed_links;
-        daemon->failed_links = link->next_failed;
-        if (link->id.peer != SGP_SLOT_NONE) /* else a peer that a reload has done away with */
-            step(daemon, (struct sgp_event){
-                             .type = SGP_EVENT_DOWN, .link = link->id, .code = link->failure});
-    }
     if (work_is_done(daemon))
-        daemon_stop(daemon);
+        orders_stop(daemon);
     else if (daemon->drained && daemon->saves == 0)
         end(daemon);
-    else
-        arm(daemon);
 }
 
-void daemon_post(struct daemon *daemon, struct sgp_event event)
-{
-    if (daemon->ending)
-        return;
-    step(daemon, event);
-    daemon_settle(daemon);
-}
+/* ---- signals and timers ---- */
 
 static void on_signal(uv_signal_t *signal, int number)
 {
@@ -144,7 +88,7 @@ static void on_signal(uv_signal_t *signal, int number)
     if (again)
         end(daemon);
     else if (!daemon->stopping)
-        daemon_stop(daemon);
+        orders_stop(daemon);
 }
 
 /* Nobody waits for an answer: reload_topology has written to the journal. */
@@ -160,7 +104,7 @@ static void on_second(uv_timer_t *timer)
 {
     notes_lines_dropped(timer->data);
     notes_status_line(timer->data);
-    daemon_settle(timer->data); /* the end may be old enough */
+    events_settle(timer->data); /* the end may be old enough */
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -241,7 +185,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     daemon->effects.capacity = needs.effects;
     daemon->incoming = calloc(needs.receives, sizeof *daemon->incoming);
     daemon->driver = (struct sgp_driver){.node = daemon->node,
-        .verbs = &daemon_verbs,
+        .verbs = &performer_verbs,
         .context = daemon,
         .sink = &daemon->log->sink,
         .name = daemon->config->name,
@@ -260,33 +204,23 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
-void daemon_pulse(void *context, struct sgp_pulse *ret_pulse)
-{
-    const struct daemon *daemon = context;
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    *ret_pulse = (struct sgp_pulse){.state = status.state,
-        .round = status.round,
-        .next_round = SGP_ROUND_NONE,
-        .ends = status.rounds,
-        .stop = SGP_ROUND_NONE};
-}
-
 static int open_sockets(struct daemon *daemon, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
     const struct listener_events events = {.context = daemon,
-        .hello = edges_on_hello,
+        .hello = neighbours_on_hello,
         .inquire = inquiry_answer,
-        .pulse = daemon_pulse};
+        .pulse = inquiry_pulse};
     int code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
         &daemon->log->sink, error);
     if (code < 0)
         return code;
-    dialer_init(&daemon->dialer, &daemon->loop, daemon, edges_on_dialled);
+    dialer_init(&daemon->dialer, &daemon->loop, daemon, neighbours_on_dialled);
     inquiry_init(daemon);
-    struct view_actions actions;
-    inspect_actions(daemon, &actions);
+    struct view_actions actions = {.context = daemon};
+    inspect_offer(&actions);
+    orders_offer(&actions);
+    chores_offer(&actions);
     struct control_model model;
     prepared_control_model(prepared, &model);
     code = control_open(
@@ -302,12 +236,11 @@ static void start_timers(struct daemon *daemon)
         int number;
         void (*act)(uv_signal_t *signal, int number);
     } signals[] = {{SIGTERM, on_signal}, {SIGINT, on_signal}, {SIGHUP, on_hangup}};
-    (void)uv_timer_init(&daemon->loop, &daemon->tick);
     (void)uv_timer_init(&daemon->loop, &daemon->second);
     (void)uv_timer_init(&daemon->loop, &daemon->watchdog);
-    daemon->tick.data = daemon;
     daemon->second.data = daemon;
     daemon->watchdog.data = daemon;
+    events_open(daemon);
     survive_start_timer(daemon);
     (void)uv_timer_start(&daemon->second, on_second, 1000, 1000);
     uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
@@ -363,7 +296,8 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .own_slot = SGP_SLOT_NONE,
         .own_round = SGP_ROUND_NONE,
         .changed = true,
-        .started = daemon_now(),
+        .started = events_now(),
+        .settled = on_settled,
     };
     struct sgp_error error = {0};
     int code = uv_loop_init(&daemon.loop);
@@ -384,7 +318,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         sgp_log(&log->sink, SGP_LEVEL_INFO,
             "event=start listen=%s control=\"%s\" parameters=%llu data=\"%s\"", config->listen,
             config->socket, (unsigned long long)prepared->parameters, rows);
-        daemon_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
+        events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
         notify_ready();
         notes_status_line(&daemon);
     } else {

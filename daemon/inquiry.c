@@ -3,7 +3,9 @@
  *
  * Fails: whoever cannot be reached, or says anything else, has given no answer. How long one is waited for
  * is the core's to say: its next question takes the place of the one before. Thread: the loop thread. */
-#include "daemon.h"
+#include "inquiry.h"
+
+#include "events.h"
 
 #include <stdio.h>
 
@@ -17,7 +19,19 @@ static void hang_up(struct daemon *daemon)
 
 static void post(struct daemon *daemon, const struct sgp_message *answer)
 {
-    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = answer});
+    events_post(daemon, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = answer});
+}
+
+void inquiry_pulse(void *context, struct sgp_pulse *ret_pulse)
+{
+    const struct daemon *daemon = context;
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    *ret_pulse = (struct sgp_pulse){.state = status.state,
+        .round = status.round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = status.rounds,
+        .stop = SGP_ROUND_NONE};
 }
 
 /* ---- ours ---- */
@@ -81,7 +95,7 @@ static void on_dialled(void *context, uint32_t peer, struct link *link, int code
         return;
     }
     struct sgp_message message = {.type = SGP_INQUIRE, .inquire = daemon->question};
-    daemon_pulse(daemon, &message.pulse);
+    inquiry_pulse(daemon, &message.pulse);
     link_send(link, &message);
 }
 
@@ -113,7 +127,7 @@ void inquiry_answer(void *context, struct link *link, const struct sgp_message *
 {
     const struct daemon *daemon = context;
     struct sgp_message answer = {.type = SGP_ANSWER};
-    daemon_pulse(context, &answer.pulse);
+    inquiry_pulse(context, &answer.pulse);
     bool answers = sgp_node_answer(daemon->node, &message->inquire, &answer.answer);
     link_close(link, answers ? &answer : NULL);
 }

@@ -1,5 +1,8 @@
-/* What onlookers see of the node, and the orders they may give (view.h). Thread: the loop thread. */
-#include "daemon.h"
+/* What onlookers see of the node; see inspect.h. */
+#include "inspect.h"
+
+#include "edges.h"
+#include "events.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,31 +28,11 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
     view->disagreement = figures_disagreement(figures, view->state == SGP_NODE_FINISHED);
 }
 
-bool inspect_unheard(const struct sgp_peer_status *peer)
-{
-    return peer->direction == SGP_IN && !peer->retired &&
-           (peer->absent || peer->last_heard == SGP_TIME_NEVER);
-}
-
-bool inspect_hears_nobody(const struct daemon *daemon)
-{
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    bool has_sources = false, hears = false;
-    for (uint32_t i = daemon->out_count; i < daemon->edge_count && !hears; i++) {
-        struct sgp_peer_status peer;
-        sgp_node_link_status(daemon->node, i, &peer);
-        has_sources = has_sources || !peer.retired;
-        hears = !peer.absent && peer.last_heard != SGP_TIME_NEVER;
-    }
-    return status.state != SGP_NODE_JOINING && has_sources && !hears;
-}
-
 static void inspect_status(void *context, struct view_status *ret_status)
 {
     struct daemon *daemon = context;
     struct sgp_node_status status;
-    sgp_time now = daemon_now();
+    sgp_time now = events_now();
     sgp_node_status(daemon->node, &status);
     *ret_status = (struct view_status){
         .name = daemon->config->name,
@@ -69,7 +52,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .weight_unknown = status.unknown,
         .jumps = status.jumps,
         .starving = status.starving,
-        .hears_nobody = inspect_hears_nobody(daemon),
+        .hears_nobody = edges_hear_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),
         .waiting = status.waiting,
     };
@@ -104,12 +87,12 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .absent = peer.absent,
         .slow = peer.slow,
         .overdue = peer.overdue,
-        .unheard = inspect_unheard(&peer),
+        .unheard = edges_unheard(&peer),
         .absent_after_seconds = (double)peer.silence_bound / (double)SGP_SECOND,
         .round = peer.round,
         .lag_rounds = sgp_node_round(daemon->node) - peer.round,
         .last_heard_seconds =
-            peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, daemon_now()),
+            peer.last_heard == SGP_TIME_NEVER ? NAN : seconds_since(peer.last_heard, events_now()),
         .rtt_ms = present != NULL ? link_rtt_ms(present) : NAN,
         .shares_sent = peer.shares_sent,
         .shares_received = peer.shares_received,
@@ -146,88 +129,12 @@ static const struct sgp_topology *inspect_topology(void *context)
     return daemon->prepared->topology;
 }
 
-/* ---- orders ---- */
-
-static int order(struct daemon *daemon, enum sgp_event_type type)
+void inspect_offer(struct view_actions *actions)
 {
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    bool over = status.state == SGP_NODE_FINISHED || status.state == SGP_NODE_DRAINING;
-    if (over || daemon->ending)
-        return SGP_E_STATE;
-    daemon_post(daemon, (struct sgp_event){.type = type});
-    return 0;
-}
-
-static int inspect_pause(void *context)
-{
-    return order(context, SGP_EVENT_PAUSE);
-}
-
-static int inspect_resume(void *context)
-{
-    return order(context, SGP_EVENT_RESUME);
-}
-
-static int inspect_reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
-{
-    return reload_topology(context, ret_reload, error);
-}
-
-static int inspect_checkpoint(void *context)
-{
-    const struct daemon *daemon = context;
-    if (daemon->drained) /* the last one is being written */
-        return SGP_E_STATE;
-    return survive_checkpoint(context);
-}
-
-static int inspect_stop(void *context)
-{
-    struct daemon *daemon = context;
-    if (daemon->stopping)
-        return SGP_E_STATE;
-    daemon_stop(daemon);
-    return 0;
-}
-
-static const char *inspect_leave_obstacle(void *context)
-{
-    const struct daemon *daemon = context;
-    return daemon->stopping ? "it is stopping" : sgp_node_leave_obstacle(daemon->node);
-}
-
-static int inspect_leave(void *context, view_left done, void *argument)
-{
-    struct daemon *daemon = context;
-    if (daemon->ending || inspect_leave_obstacle(context) != NULL)
-        return SGP_E_STATE;
-    daemon->left = done;
-    daemon->left_argument = argument;
-    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=leave");
-    daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_LEAVE});
-    return 0;
-}
-
-void inspect_actions(struct daemon *daemon, struct view_actions *ret_actions)
-{
-    *ret_actions = (struct view_actions){
-        .context = daemon,
-        .status = inspect_status,
-        .peer_count = inspect_peer_count,
-        .peer = inspect_peer,
-        .history_count = inspect_history_count,
-        .history = inspect_history,
-        .topology = inspect_topology,
-        .pause = inspect_pause,
-        .resume = inspect_resume,
-        .stop = inspect_stop,
-        .checkpoint = inspect_checkpoint,
-        .reload = inspect_reload,
-        .leave_obstacle = inspect_leave_obstacle,
-        .leave = inspect_leave,
-        .evaluate = chores_evaluate,
-        .estimate = chores_estimate,
-        .predict = chores_predict,
-    };
+    actions->status = inspect_status;
+    actions->peer_count = inspect_peer_count;
+    actions->peer = inspect_peer;
+    actions->history_count = inspect_history_count;
+    actions->history = inspect_history;
+    actions->topology = inspect_topology;
 }

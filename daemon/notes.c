@@ -1,13 +1,19 @@
 /* Lines for people: what the core notes, what links suffer, and whom the node waits for. One fact, one
  * line, `event=` first. Thread: the loop thread. */
-#include "daemon.h"
+#include "notes.h"
 
 #include "checksum.h"
+#include "edges.h"
+#include "events.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#define LINES_MAX 5u /* about a link, of a kind, in ... */
+#define LINES_NS (10 * SGP_SECOND)
+#define WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
 
 static const char *name_of(const struct daemon *daemon, uint32_t peer)
 {
@@ -39,10 +45,10 @@ static bool is_due(
     enum sgp_level told = daemon->log->sink.level;
     if (edge == &daemon->gone || level > told || told >= SGP_LEVEL_DEBUG)
         return true; /* of no link any more, not told at all, or all is wanted */
-    if (daemon_now() - lines->since >= LINK_LINES_NS && lines->dropped == 0)
-        *lines = (struct link_lines){.since = daemon_now()};
+    if (events_now() - lines->since >= LINES_NS && lines->dropped == 0)
+        *lines = (struct link_lines){.since = events_now()};
     uint8_t *count = &lines->counts[XXH3_64bits(text, strlen(text)) % LINK_LINES_KINDS];
-    if (*count == LINK_LINES_MAX) {
+    if (*count == LINES_MAX) {
         lines->dropped++;
         return false;
     }
@@ -52,10 +58,10 @@ static bool is_due(
 
 void notes_lines_dropped(struct daemon *daemon)
 {
-    sgp_time now = daemon_now();
+    sgp_time now = events_now();
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
         struct link_lines *lines = &daemon->edges[i].lines;
-        if (lines->dropped == 0 || now - lines->since < LINK_LINES_NS)
+        if (lines->dropped == 0 || now - lines->since < LINES_NS)
             continue;
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
             "event=link_lines peer=%s direction=%s dropped=%" PRIu64,
@@ -212,11 +218,6 @@ static void keep_error(
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
             name_of(daemon, note->link.peer), why);
     }
-    if (note->reason == SGP_REASON_OUTSIZED) {
-        struct sgp_peer_status status;
-        sgp_node_link_status(daemon->node, (uint32_t)(edge - daemon->edges), &status);
-        edges_note_outsized(edge, &status);
-    }
 }
 
 static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
@@ -301,45 +302,20 @@ static void log_settled(struct daemon *daemon, const struct sgp_effect *note)
         note->reason == SGP_REASON_NONE ? "accepted" : "returned");
 }
 
-/* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
- * saved its model before it gave all away. */
-static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
+/* It has ended, and for good: who has its mass. */
+static void log_left(struct daemon *daemon)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    daemon->drained = true;
-    (void)uv_timer_stop(&daemon->checkpoint_timer);
-    if (status.left) {
+    if (status.left)
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=left heir=%s weight=%.17g owed=%.17g",
             status.heir != SGP_SLOT_NONE ? name_of(daemon, status.heir) : "-", status.weight_left,
             status.weight_owed);
-        return;
-    }
-    if (daemon->changed && !status.leaving)
-        chores_save(daemon, note->round, note->weight);
-    (void)survive_checkpoint(daemon);
-}
-
-static void on_state(struct daemon *daemon, const struct sgp_effect *note)
-{
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    if (status.state == SGP_NODE_FINISHED) {
-        daemon->finished_since = daemon_now();
-        chores_measure(daemon, note->round, note->weight);
-        chores_save(daemon, note->round, note->weight);
-        (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
-    } else if (status.state == SGP_NODE_DRAINING && status.leaving && note->weight > 0 &&
-               !status.seeks) {
-        chores_save(daemon, note->round, note->weight);
-    }
-    notes_status_line(daemon);
 }
 
 void notes_note(struct daemon *daemon, const struct sgp_effect *note)
 {
     bool about_peer = note->link.peer != daemon->prepared->self;
-    daemon->weight = note->weight;
     if (note->note == SGP_NOTE_INHERITED || note->note == SGP_NOTE_DISSOLVED)
         log_bequest(daemon, note);
     else if (note->note == SGP_NOTE_MIXES || note->note == SGP_NOTE_DISAGREES)
@@ -354,16 +330,10 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *note)
         log_about_peer(daemon, note);
     else
         log_about_self(daemon, note);
-    if (note->note == SGP_NOTE_STATE) {
-        on_state(daemon, note);
-    } else if (note->note == SGP_NOTE_ROUND && daemon->measure_due) {
-        daemon->measure_due = false;
-        chores_measure(daemon, note->round, note->weight);
-    } else if (note->note == SGP_NOTE_DIVERGED) {
+    if (note->note == SGP_NOTE_DIVERGED)
         notes_error(daemon, "training: %s", sgp_strerror(note->code));
-    } else if (note->note == SGP_NOTE_DRAINED) {
-        on_drained(daemon, note);
-    }
+    else if (note->note == SGP_NOTE_DRAINED)
+        log_left(daemon);
 }
 
 /* ---- STATUS=, and whom we wait for ---- */
@@ -377,7 +347,7 @@ static void name_unheard(const struct daemon *daemon, char text[SGP_TEXT_BYTES /
         struct sgp_peer_status peer;
         sgp_node_link_status(daemon->node, i, &peer);
         const char *name = name_of(daemon, peer.peer);
-        if (!inspect_unheard(&peer) || used + strlen(name) + 2 > SGP_TEXT_BYTES / 2)
+        if (!edges_unheard(&peer) || used + strlen(name) + 2 > SGP_TEXT_BYTES / 2)
             continue;
         used += (size_t)snprintf(
             text + used, SGP_TEXT_BYTES / 2 - used, "%s%s", used > 0 ? "," : "", name);
@@ -388,7 +358,7 @@ static void name_unheard(const struct daemon *daemon, char text[SGP_TEXT_BYTES /
 static int tell_deafness(struct daemon *daemon, char *text, size_t size)
 {
     char names[SGP_TEXT_BYTES / 2];
-    bool deaf = inspect_hears_nobody(daemon);
+    bool deaf = edges_hear_nobody(daemon);
     name_unheard(daemon, names);
     if (deaf && !daemon->deaf_told)
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=hears_nobody unheard=%s", names);
@@ -447,8 +417,8 @@ void notes_status_line(struct daemon *daemon)
         status.rounds);
     used += tell_deafness(daemon, text + used, sizeof text - (size_t)used);
     used += tell_disagreement(daemon, text + used, sizeof text - (size_t)used);
-    sgp_time waited = daemon_now() - status.waiting_since;
-    bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= DAEMON_WAIT_NS;
+    sgp_time waited = events_now() - status.waiting_since;
+    bool waits = status.waiting_peer != SGP_SLOT_NONE && waited >= WAIT_NS;
     if (waits) {
         struct edge *edge = edges_find(daemon, status.waiting_peer, SGP_OUT);
         bool apart = edge != NULL && edge->links == NULL; /* else an old error explains nothing */

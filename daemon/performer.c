@@ -3,6 +3,13 @@
  *
  * Thread: the loop thread, but for the functions named run_*, which are the compute thread's and touch
  * nothing but their task, the trainer and the vectors named in the task. */
+#include "performer.h"
+
+#include "edges.h"
+#include "events.h"
+#include "inquiry.h"
+#include "milestones.h"
+#include "notes.h"
 #include "task.h"
 
 #include "sgp/kernels.h"
@@ -70,7 +77,7 @@ static void post_done(struct task *task, enum sgp_event_type type, bool cancelle
     struct sgp_event event = {.type = type, .code = task->code, .slot = task->slot};
     task_give(task);
     if (!cancelled)
-        daemon_post(daemon, event);
+        events_post(daemon, event);
 }
 
 static void run_train(struct job *job)
@@ -88,7 +95,7 @@ static void done_train(struct job *job, bool cancelled)
     struct daemon *daemon = task->daemon;
     daemon->figures.failed = task->code != 0;
     if (task->code == 0 && !cancelled &&
-        figures_trained(&daemon->figures, &task->training, daemon_now()))
+        figures_trained(&daemon->figures, &task->training, events_now()))
         daemon->measure_due = true;
     post_done(task, SGP_EVENT_TRAINED, cancelled);
 }
@@ -262,7 +269,7 @@ static void done_sketch(struct job *job, bool cancelled)
     struct task task = *(struct task *)job;
     task_give((struct task *)job);
     if (!cancelled)
-        daemon_post(
+        events_post(
             task.daemon, (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &task.sketch});
 }
 
@@ -287,10 +294,13 @@ static void verb_commit(void *context, const struct sgp_node *node)
 
 static void verb_note(void *context, const struct sgp_effect *note)
 {
-    notes_note(context, note);
+    struct daemon *daemon = context;
+    daemon->weight = note->weight;
+    notes_note(daemon, note);
+    milestones_reached(daemon, note);
 }
 
-const struct sgp_driver_verbs daemon_verbs = {
+const struct sgp_driver_verbs performer_verbs = {
     .commit = verb_commit,
     .dial = verb_dial,
     .send = verb_send,

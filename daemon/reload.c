@@ -8,7 +8,12 @@
  *
  * Fails: a file that is not valid, or is not for this node; no memory. The former topology is then kept,
  * and at worst some buffers are more than are needed. Thread: the loop thread. */
+#include "reload.h"
+
 #include "changes.h"
+#include "edges.h"
+#include "events.h"
+#include "notes.h"
 #include "task.h"
 
 #include <errno.h>
@@ -108,7 +113,7 @@ static void change(struct daemon *daemon, struct reload *reload)
     const struct sgp_topology *former = prepared->topology, *topology = reload->place.topology;
     dialer_give_up(&daemon->dialer);
     daemon->ledger.topology = topology; /* the record is committed with the new indices */
-    sgp_driver_reload(&daemon->driver, daemon_now(), reload->core);
+    sgp_driver_reload(&daemon->driver, events_now(), reload->core);
     reload->core = NULL;
     edges_remap(daemon, former, topology, reload->edges, reload->peers);
     reload->edges = NULL;
@@ -145,6 +150,6 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     discard(&reload);
     notify_ready();
     if (code == 0)
-        daemon_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
+        events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     return code;
 }

@@ -7,6 +7,11 @@
  *
  * Fails: a ledger of another node ends the start; damage is told and lived with. Thread: the loop
  * thread, but for run_checkpoint. */
+#include "survive.h"
+
+#include "chores.h"
+#include "events.h"
+#include "notes.h"
 #include "task.h"
 
 #include "sgp/restart.h"
@@ -167,7 +172,7 @@ static void done_checkpoint(struct job *job, bool cancelled)
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64,
             task.checkpoint.moment.round);
     if (!cancelled)
-        daemon_settle(daemon);
+        events_settle(daemon);
 }
 
 int survive_checkpoint(struct daemon *daemon)

@@ -15,7 +15,7 @@ struct task_block { /* made at once */
 
 int tasks_reserve(struct daemon *daemon, const struct sgp_node_needs *needs)
 {
-    uint32_t count = TASKS_OF_ROUND + needs->receives + 2 * needs->links + DAEMON_CHORES_MAX;
+    uint32_t count = TASKS_OF_ROUND + needs->receives + 2 * needs->links + TASK_CHORES_MAX;
     if (count <= daemon->task_count)
         return 0;
     uint32_t more = count - daemon->task_count;

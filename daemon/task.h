@@ -1,11 +1,13 @@
 /* A job of the compute thread with its arguments and results. They are made beforehand: as many as
- * the core can have under way, and DAEMON_CHORES_MAX for onlookers.
+ * the core can have under way, and TASK_CHORES_MAX for onlookers.
  *
  * Thread: take and give on the loop thread; in between the fields belong to whoever has the job. */
 #ifndef SGPD_TASK_H
 #define SGPD_TASK_H
 
-#include "daemon.h"
+#include "state.h"
+
+#define TASK_CHORES_MAX 16u /* jobs for onlookers at one time: -EBUSY beyond */
 
 struct task {
     struct job job; /* first, so that either pointer is the other */

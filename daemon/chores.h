@@ -1,0 +1,16 @@
+/* Jobs that the core knows nothing of. Thread: the loop thread. */
+#ifndef SGPD_CHORES_H
+#define SGPD_CHORES_H
+
+#include "state.h"
+
+/* Evaluate x / weight as it is at this place in the queue, then add a row to the history. */
+void chores_measure(struct daemon *daemon, sgp_round round, double weight);
+/* Write x / weight to STATE/model.safetensors. */
+void chores_save(struct daemon *daemon, sgp_round round, double weight);
+
+/* Fill in evaluate, estimate and predict: each returns 0, or -EBUSY, -ENOMEM or SGP_E_STATE when it
+ * cannot begin. */
+void chores_offer(struct view_actions *actions);
+
+#endif

@@ -1,0 +1,35 @@
+/* Which connection belongs to which edge of the topology, and what is known of each edge. Thread: the
+ * loop thread. */
+#ifndef SGPD_EDGES_H
+#define SGPD_EDGES_H
+
+#include "state.h"
+
+/* Lay out the edges of the core's links. Returns 0 or -ENOMEM. */
+int edges_init(struct daemon *daemon);
+void edges_finish(struct daemon *daemon);
+/* Lay out the edges of the core's links of now in these arrays (one element for each link, all zero),
+ * and carry connections and figures over from the former ones, by name; frees those. */
+void edges_remap(struct daemon *daemon, const struct sgp_topology *former,
+    const struct sgp_topology *topology, struct edge *edges, uint32_t *peers);
+/* Begin to close all connections. */
+void edges_close(struct daemon *daemon);
+
+/* NULL: there is none. SGP_SLOT_NONE is the peer of those that are gone. */
+struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
+/* A connection that stands; NULL: none. */
+struct link *edges_link(struct daemon *daemon, const struct sgp_link *id);
+struct link *edges_present(const struct edge *edge);
+
+void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_received);
+/* A share came back, or was refused, as outsized. */
+void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
+/* How many of the latest shares were, none having been accepted between. */
+uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status);
+
+/* Whether a link is from a source that is not heard (not yet, or no longer). */
+bool edges_unheard(const struct sgp_peer_status *peer);
+/* Whether a node that has begun hears none of the sources that its file names. */
+bool edges_hear_nobody(const struct daemon *daemon);
+
+#endif

@@ -1,0 +1,70 @@
+/* How events enter the core; see events.h. */
+#include "events.h"
+
+sgp_time events_now(void)
+{
+    return (sgp_time)uv_hrtime();
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    events_post(timer->data, (struct sgp_event){.type = SGP_EVENT_TICK});
+}
+
+/* Milliseconds are rounded up, or the loop would spin until the deadline has come. */
+static void arm(struct daemon *daemon)
+{
+    sgp_time deadline = sgp_node_deadline(daemon->node);
+    if (deadline == SGP_TIME_NEVER || daemon->drained) {
+        (void)uv_timer_stop(&daemon->tick);
+        return;
+    }
+    sgp_time left = deadline - events_now();
+    uint64_t milliseconds =
+        left > 0 ? (uint64_t)((left + SGP_MILLISECOND - 1) / SGP_MILLISECOND) : 0;
+    (void)uv_timer_start(&daemon->tick, on_tick, milliseconds, 0);
+}
+
+/* Once the core has ended, its last checkpoint is being written: nothing may spend that. */
+static void step(struct daemon *daemon, struct sgp_event event)
+{
+    if (daemon->drained)
+        return;
+    event.now = events_now();
+    sgp_driver_post(&daemon->driver, &event);
+}
+
+void events_settle(struct daemon *daemon)
+{
+    if (daemon->ending)
+        return;
+    while (daemon->failed_links != NULL) {
+        struct link *link = daemon->failed_links;
+        daemon->failed_links = link->next_failed;
+        if (link->id.peer != SGP_SLOT_NONE) /* else a peer that a reload has done away with */
+            step(daemon, (struct sgp_event){
+                             .type = SGP_EVENT_DOWN, .link = link->id, .code = link->failure});
+    }
+    daemon->settled(daemon);
+    if (!daemon->ending)
+        arm(daemon);
+}
+
+void events_post(struct daemon *daemon, struct sgp_event event)
+{
+    if (daemon->ending)
+        return;
+    step(daemon, event);
+    events_settle(daemon);
+}
+
+void events_open(struct daemon *daemon)
+{
+    (void)uv_timer_init(&daemon->loop, &daemon->tick);
+    daemon->tick.data = daemon;
+}
+
+void events_close(struct daemon *daemon)
+{
+    uv_close((uv_handle_t *)&daemon->tick, NULL);
+}

@@ -1,0 +1,10 @@
+/* What onlookers see of the node (view.h). Thread: the loop thread. */
+#ifndef SGPD_INSPECT_H
+#define SGPD_INSPECT_H
+
+#include "state.h"
+
+/* Fill in status, peers, history and topology. */
+void inspect_offer(struct view_actions *actions);
+
+#endif

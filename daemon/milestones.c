@@ -1,0 +1,60 @@
+/* What follows from the core's notes; see milestones.h. */
+#include "milestones.h"
+
+#include "chores.h"
+#include "edges.h"
+#include "events.h"
+#include "notes.h"
+#include "survive.h"
+
+/* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
+ * saved its model before it gave all away. */
+static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    daemon->drained = true;
+    (void)uv_timer_stop(&daemon->checkpoint_timer);
+    if (status.left)
+        return;
+    if (daemon->changed && !status.leaving)
+        chores_save(daemon, note->round, note->weight);
+    (void)survive_checkpoint(daemon);
+}
+
+static void on_state(struct daemon *daemon, const struct sgp_effect *note)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (status.state == SGP_NODE_FINISHED) {
+        daemon->finished_since = events_now();
+        chores_measure(daemon, note->round, note->weight);
+        chores_save(daemon, note->round, note->weight);
+        (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
+    } else if (status.state == SGP_NODE_DRAINING && status.leaving && note->weight > 0 &&
+               !status.seeks) {
+        chores_save(daemon, note->round, note->weight);
+    }
+    notes_status_line(daemon);
+}
+
+static void on_round(struct daemon *daemon, const struct sgp_effect *note)
+{
+    if (!daemon->measure_due)
+        return;
+    daemon->measure_due = false;
+    chores_measure(daemon, note->round, note->weight);
+}
+
+void milestones_reached(struct daemon *daemon, const struct sgp_effect *note)
+{
+    if (note->reason == SGP_REASON_OUTSIZED) /* refused, or come home from where it was sent */
+        edges_count_outsized(
+            daemon, note->link.peer, note->link.direction == SGP_IN ? SGP_IN : SGP_OUT);
+    if (note->note == SGP_NOTE_STATE)
+        on_state(daemon, note);
+    else if (note->note == SGP_NOTE_ROUND)
+        on_round(daemon, note);
+    else if (note->note == SGP_NOTE_DRAINED)
+        on_drained(daemon, note);
+}

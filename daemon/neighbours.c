@@ -1,0 +1,150 @@
+/* How strangers become neighbours, and what a connection tells the core; see neighbours.h.
+ *
+ * Fails: a caller who is no neighbour is refused; a connection that fails is told to the core once. */
+#include "neighbours.h"
+
+#include "edges.h"
+#include "events.h"
+#include "notes.h"
+
+#include "sgp/payload.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what happens on a connection ---- */
+
+static void on_message(struct link *link, const struct sgp_message *message)
+{
+    if (message->type == SGP_SHARE) {
+        link->share = message->share;
+        link->unit = message->share.weight / message->share.fraction;
+    } else if (message->type == SGP_ESTIMATE) {
+        link->unit = message->estimate.weight;
+    }
+    events_post(link->context,
+        (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = message});
+}
+
+static void on_payload(struct link *link, int code)
+{
+    const struct daemon *daemon = link->context;
+    if (code == 0)
+        code = sgp_payload_judge(link->largest, link->unit, daemon->own_largest);
+    events_post(link->context,
+        (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link->id, .code = code});
+}
+
+static void on_heard(struct link *link)
+{
+    events_post(link->context,
+        (struct sgp_event){.type = SGP_EVENT_HEARD, .link = link->id, .bytes = link->received});
+}
+
+/* Whether a link waits beside the present one of its edge. */
+static bool is_aside(const struct edge *edge, const struct link *link)
+{
+    for (const struct link *other = edge->links; other != link; other = other->next)
+        if (!other->closing && other->failure == 0)
+            return true;
+    return false;
+}
+
+static void on_failed(struct link *link, int code, const char *text)
+{
+    struct daemon *daemon = link->context;
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    if (is_aside(edge, link))
+        listener_log(&daemon->listener, link, text);
+    else
+        notes_link_failed(daemon, link, edge, code, text);
+    link->next_failed = daemon->failed_links;
+    daemon->failed_links = link;
+    if (!daemon->driver.stepping)
+        events_settle(daemon);
+}
+
+static void on_freed(struct link *link)
+{
+    struct daemon *daemon = link->context;
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    struct link **place = &edge->links;
+    while (*place != link)
+        place = &(*place)->next;
+    *place = link->next;
+    edge->bytes_sent += link->bytes_sent;
+    edge->bytes_received += link->bytes_received;
+}
+
+static const struct link_events edge_events = {
+    .message = on_message,
+    .payload = on_payload,
+    .heard = on_heard,
+    .failed = on_failed,
+    .freed = on_freed,
+};
+
+static void take_over(
+    struct daemon *daemon, struct link *link, uint32_t peer, enum sgp_direction direction)
+{
+    struct edge *edge = edges_find(daemon, peer, direction);
+    link->id = (struct sgp_link){peer, direction, ++daemon->connections};
+    link->events = &edge_events;
+    link->context = daemon;
+    struct link **last = &edge->links; /* the core may keep the present one */
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = link;
+    events_post(daemon, (struct sgp_event){.type = SGP_EVENT_UP, .link = link->id});
+}
+
+/* ---- in: a stranger said hello ---- */
+
+void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *message)
+{
+    struct daemon *daemon = context;
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    const struct sgp_hello *hello = &message->hello;
+    char text[SGP_TEXT_BYTES];
+    int64_t source = sgp_topology_find(topology, hello->source);
+    text[0] = '\0';
+    if (strcmp(hello->target, daemon->config->name) != 0)
+        (void)snprintf(text, sizeof text, "%s looks for node %s, and this is %s", hello->source,
+            hello->target, daemon->config->name);
+    else if (source < 0)
+        (void)snprintf(
+            text, sizeof text, "it is called %s, which the topology does not name", hello->source);
+    else if (edges_find(daemon, (uint32_t)source, SGP_IN) == NULL)
+        (void)snprintf(text, sizeof text, "the topology has no edge from %s to %s", hello->source,
+            daemon->config->name);
+    if (text[0] != '\0') {
+        listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text);
+        return;
+    }
+    link->lineage = hello->lineage;
+    notes_namesake(daemon, edges_find(daemon, (uint32_t)source, SGP_IN), link);
+    take_over(daemon, link, (uint32_t)source, SGP_IN);
+    if (edges_link(daemon, &link->id) != NULL)
+        on_message(link, message);
+}
+
+/* ---- out: a dial ended ---- */
+
+void neighbours_on_dialled(void *context, uint32_t peer, struct link *link, int code)
+{
+    struct daemon *daemon = context;
+    struct edge *edge = edges_find(daemon, peer, SGP_OUT);
+    if (link != NULL) {
+        code = link_start(link);
+        if (code == 0) {
+            take_over(daemon, link, peer, SGP_OUT);
+            return;
+        }
+        link_close(link, NULL);
+    }
+    (void)snprintf(edge->error, sizeof edge->error, "cannot connect to %s: %s",
+        daemon->prepared->topology->nodes[peer].address, uv_strerror(code));
+    events_post(daemon,
+        (struct sgp_event){
+            .type = SGP_EVENT_DOWN, .link = {.peer = peer, .direction = SGP_OUT}, .code = code});
+}

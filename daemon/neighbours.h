@@ -1,0 +1,14 @@
+/* Strangers become neighbours here, and what happens on a connection becomes an event of the core.
+ * Thread: the loop thread. */
+#ifndef SGPD_NEIGHBOURS_H
+#define SGPD_NEIGHBOURS_H
+
+#include "state.h"
+
+/* For the listener: a stranger said hello. The link is the edge's from now on, or refused. */
+void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *hello);
+
+/* For the dialer: a dial ended. */
+void neighbours_on_dialled(void *context, uint32_t peer, struct link *link, int code);
+
+#endif

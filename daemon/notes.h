@@ -1,0 +1,25 @@
+/* Lines for people: the log, the last error, STATUS=. Nothing else comes of them. Thread: the loop
+ * thread. */
+#ifndef SGPD_NOTES_H
+#define SGPD_NOTES_H
+
+#include "state.h"
+
+/* What the core notes. */
+void notes_note(struct daemon *daemon, const struct sgp_effect *note);
+void notes_status_line(struct daemon *daemon);
+/* Say that training diverges, and that it has come back, once each. */
+void notes_divergence(struct daemon *daemon);
+/* We end a connection: why. */
+void notes_hang_up(
+    struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason);
+/* A node called, and has been given to this edge: is there another of its name? */
+void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller);
+/* Tell what was left out about links, once that is some time ago. */
+void notes_lines_dropped(struct daemon *daemon);
+/* A connection failed; fills edge->error. */
+void notes_link_failed(
+    struct daemon *daemon, const struct link *link, struct edge *edge, int code, const char *text);
+void notes_error(struct daemon *daemon, const char *format, ...) SGP_PRINTF(2, 3);
+
+#endif

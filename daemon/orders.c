@@ -1,0 +1,99 @@
+/* Orders; see orders.h. One that makes no sense now is refused with SGP_E_STATE. */
+#include "orders.h"
+
+#include "events.h"
+#include "reload.h"
+#include "survive.h"
+
+#include <errno.h>
+
+void orders_stop(struct daemon *daemon)
+{
+    daemon->stopping = true;
+    notify_stopping();
+    events_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
+}
+
+void orders_answer_leaver(struct daemon *daemon, const struct sgp_node_status *status)
+{
+    view_left done = daemon->left;
+    daemon->left = NULL;
+    if (done == NULL)
+        return;
+    const char *heir =
+        status->heir != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[status->heir].name : "";
+    done(daemon->left_argument, status->left ? 0 : -ECANCELED, status->left ? heir : NULL,
+        status->weight_left, status->weight_owed);
+}
+
+static int order(struct daemon *daemon, enum sgp_event_type type)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    bool over = status.state == SGP_NODE_FINISHED || status.state == SGP_NODE_DRAINING;
+    if (over || daemon->ending)
+        return SGP_E_STATE;
+    events_post(daemon, (struct sgp_event){.type = type});
+    return 0;
+}
+
+static int pause_node(void *context)
+{
+    return order(context, SGP_EVENT_PAUSE);
+}
+
+static int resume(void *context)
+{
+    return order(context, SGP_EVENT_RESUME);
+}
+
+static int reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
+{
+    return reload_topology(context, ret_reload, error);
+}
+
+static int checkpoint(void *context)
+{
+    const struct daemon *daemon = context;
+    if (daemon->drained) /* the last one is being written */
+        return SGP_E_STATE;
+    return survive_checkpoint(context);
+}
+
+static int stop(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->stopping)
+        return SGP_E_STATE;
+    orders_stop(daemon);
+    return 0;
+}
+
+static const char *leave_obstacle(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->stopping ? "it is stopping" : sgp_node_leave_obstacle(daemon->node);
+}
+
+static int leave(void *context, view_left done, void *argument)
+{
+    struct daemon *daemon = context;
+    if (daemon->ending || leave_obstacle(context) != NULL)
+        return SGP_E_STATE;
+    daemon->left = done;
+    daemon->left_argument = argument;
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=leave");
+    events_post(daemon, (struct sgp_event){.type = SGP_EVENT_LEAVE});
+    return 0;
+}
+
+void orders_offer(struct view_actions *actions)
+{
+    actions->pause = pause_node;
+    actions->resume = resume;
+    actions->stop = stop;
+    actions->checkpoint = checkpoint;
+    actions->reload = reload;
+    actions->leave_obstacle = leave_obstacle;
+    actions->leave = leave;
+}

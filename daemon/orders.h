@@ -1,0 +1,16 @@
+/* What onlookers (view.h) and signals order. Thread: the loop thread. */
+#ifndef SGPD_ORDERS_H
+#define SGPD_ORDERS_H
+
+#include "state.h"
+
+/* Ask for a clean end, as SIGTERM does. */
+void orders_stop(struct daemon *daemon);
+
+/* The core has ended: tell whoever waits for the node to leave that it has, or that it will not. */
+void orders_answer_leaver(struct daemon *daemon, const struct sgp_node_status *status);
+
+/* Fill in pause, resume, stop, checkpoint, reload and leave. */
+void orders_offer(struct view_actions *actions);
+
+#endif

@@ -1,0 +1,9 @@
+/* The core's effects in the real world. Thread: the loop thread. */
+#ifndef SGPD_PERFORMER_H
+#define SGPD_PERFORMER_H
+
+#include "state.h"
+
+extern const struct sgp_driver_verbs performer_verbs; /* their context is the struct daemon */
+
+#endif

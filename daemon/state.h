@@ -1,0 +1,151 @@
+/* What the files of a running node share: one struct, in groups that name the file they belong to.
+ *
+ * A loop thread owns the core, the links and the pools; one compute thread alone writes model vectors.
+ * Thread: the loop thread. */
+#ifndef SGPD_STATE_H
+#define SGPD_STATE_H
+
+#include "config.h"
+#include "control.h"
+#include "dialer.h"
+#include "figures.h"
+#include "history.h"
+#include "ledger.h"
+#include "listener.h"
+#include "log.h"
+#include "notify.h"
+#include "prepare.h"
+#include "view.h"
+#include "worker.h"
+
+#include "sgp/buffer.h"
+#include "sgp/checkpoint.h"
+#include "sgp/driver.h"
+
+/* How many lines of a kind were told of a link since then: a hash of what they say is the kind. */
+#define LINK_LINES_KINDS 32u
+struct link_lines {
+    sgp_time since;
+    uint64_t dropped;
+    uint8_t counts[LINK_LINES_KINDS];
+};
+
+/* A link of the core, over all its connections. */
+struct edge {
+    struct link *links; /* those that still close, the present connection, one that waits aside */
+    uint64_t bytes_sent, bytes_received; /* of closed connections */
+    char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
+    char previous[SGP_TEXT_BYTES];       /* of the last one before that */
+    struct link_lines lines;
+    uint32_t outsized;          /* shares returned as outsized ... */
+    uint64_t outsized_accepted; /* ... since so many had been accepted */
+};
+
+struct task;       /* a job with its arguments: task.h */
+struct task_block; /* and many of them */
+
+/* The checkpoint that an earlier process left, while the daemon starts. */
+struct survive_found {
+    struct sgp_checkpoint checkpoint;
+    float *memory; /* of its vectors; NULL: none that can be used */
+    bool any;      /* a file was there */
+    bool exact;    /* it and the ledger describe one moment */
+};
+
+struct daemon {
+    /* daemon.c, at the start; reload.c makes more room */
+    uv_loop_t loop;
+    const struct config *config;
+    struct prepared *prepared;
+    struct log *log;
+    uint64_t lineage;
+    sgp_time started;
+    struct sgp_node *node;
+    struct sgp_driver driver;
+    struct sgp_effects effects;
+    struct sgp_pool snapshots, receives; /* an index is a slot of the core */
+    struct sgp_share *incoming;          /* by receive slot: the share that lies in it */
+
+    /* daemon.c */
+    struct worker worker;
+    struct listener listener;
+    struct dialer dialer;
+    struct control *control;
+    uv_timer_t second; /* STATUS=, whom we wait for */
+    uv_timer_t watchdog;
+    uv_signal_t signals[3];
+    int state_lock; /* the state directory, locked for this process; -1: not */
+    struct figures figures;
+    struct notify notify;
+    bool signalled; /* by SIGTERM or SIGINT: another one ends at once */
+    bool ending;    /* handles are being closed */
+    int exit_status;
+
+    /* events.c */
+    uv_timer_t tick;                        /* the core's deadline */
+    void (*settled)(struct daemon *daemon); /* after each event: is it time to end? */
+
+    /* edges.c */
+    struct edge *edges; /* in the order of sgp_node_link_status */
+    struct edge gone;   /* whose peer the topology does not name any more: connections that close */
+    uint32_t edge_count;
+    uint32_t out_count;
+    uint32_t *peers; /* by edge; out-edges by peer, then in-edges by peer */
+
+    /* neighbours.c */
+    uint64_t connections;
+    struct link *failed_links; /* DOWN is still to be posted, by events.c */
+
+    /* inquiry.c */
+    struct dialer inquirer; /* for the question asked last */
+    struct link *inquiry;   /* on which it was asked, until it is answered; or NULL */
+    struct sgp_inquire question;
+    char question_source[SGP_NAME_BYTES], question_target[SGP_NAME_BYTES];
+
+    /* performer.c: the node's own estimate when it published last, to measure neighbours against.
+     * `weight` follows the core's w from effect to effect; after giving it is not known until the
+     * round is complete. */
+    double weight;
+    uint32_t own_slot; /* SGP_SLOT_NONE before the first */
+    sgp_round own_round;
+    double own_weight;
+    uint64_t published; /* rounds, since the start */
+    double own_largest; /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
+    bool measure_due;   /* an epoch ended: milestones.c evaluates when this round is complete */
+
+    /* milestones.c */
+    sgp_time finished_since; /* the latest time */
+    bool drained;            /* the core has ended */
+
+    /* task.c */
+    struct task_block *task_blocks;
+    uint32_t task_count;
+    struct task *free_tasks;
+
+    /* chores.c */
+    struct history history;
+    sgp_time row_told; /* when a row of the history was last logged */
+    uint32_t chores;   /* jobs for onlookers under way */
+    uint32_t saves;    /* under way; a checkpoint is one */
+    bool changed;      /* x may have changed since the model was saved */
+    bool unsaved;      /* the latest try to save the model failed */
+
+    /* survive.c */
+    struct ledger ledger;
+    struct survive_found found;
+    uv_timer_t checkpoint_timer;
+    bool checkpointing; /* one is being written */
+
+    /* orders.c */
+    bool stopping;  /* a clean end was asked for, or the work is done */
+    view_left left; /* whoever asked the node to leave and waits; NULL: nobody */
+    void *left_argument;
+
+    /* notes.c */
+    char last_error[SGP_TEXT_BYTES];
+    sgp_time wait_told; /* waiting_since of the wait last told */
+    bool deaf_told;     /* the log's last word is that nobody is heard */
+    bool divergence_told;
+};
+
+#endif

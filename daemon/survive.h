@@ -1,0 +1,19 @@
+/* What an earlier process of this node left, and what this one leaves. Thread: the loop thread. */
+#ifndef SGPD_SURVIVE_H
+#define SGPD_SURVIVE_H
+
+#include "state.h"
+
+/* Open the ledger, read the last checkpoint, and decide with what lineage, weight and parameters the
+ * node goes on: completes *config and puts the parameters into the learner. */
+int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
+/* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
+void survive_restore(struct daemon *daemon);
+void survive_start_timer(struct daemon *daemon);
+/* Write a checkpoint of this place in the queue of jobs: 0, -EBUSY or SGP_E_STATE. */
+int survive_checkpoint(struct daemon *daemon);
+/* The node has left for good: put its ledger and its checkpoints aside, so that a later start is that
+ * of a new member. The model stays. */
+void survive_retire(struct daemon *daemon);
+
+#endif
