@@ -357,7 +357,7 @@ static void on_closed(uv_handle_t *handle)
 /* Answer everybody who waits for a job; the jobs go on alone and free themselves. */
 static void orphan_jobs(struct control *control)
 {
-    for (struct job *job = control->jobs; job; job = job->next) {
+    for (struct http_job *job = control->jobs; job; job = job->next) {
         struct request *request = job->request;
         job->control = NULL;
         job->request = NULL;

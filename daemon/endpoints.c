@@ -193,17 +193,17 @@ static void serve_reload(struct request *request)
 
 /* Jobs. */
 
-static void destroy_job(struct job *job)
+static void destroy_job(struct http_job *job)
 {
     free(job);
 }
 
 /* An empty job, or NULL with the request answered. */
-static struct job *create_job(struct request *request)
+static struct http_job *create_job(struct request *request)
 {
     if (!http_room_for_job(request))
         return NULL;
-    struct job *job = calloc(1, sizeof *job);
+    struct http_job *job = calloc(1, sizeof *job);
     if (!job)
         http_fail_code(request, -ENOMEM);
     else
@@ -211,7 +211,7 @@ static struct job *create_job(struct request *request)
     return job;
 }
 
-static void begin_or_fail(struct request *request, struct job *job, int code)
+static void begin_or_fail(struct request *request, struct http_job *job, int code)
 {
     if (code == 0) {
         http_begin_job(request, job);
@@ -224,7 +224,7 @@ static void begin_or_fail(struct request *request, struct job *job, int code)
 static void on_evaluated(
     void *argument, int code, const struct sgp_evaluation *evaluation, sgp_round round)
 {
-    struct job *job = argument;
+    struct http_job *job = argument;
     if (job->request && code < 0)
         http_fail_code(job->request, code);
     else if (job->request && evaluation->samples == 0)
@@ -238,14 +238,14 @@ static void on_evaluated(
 static void serve_evaluate(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
-    struct job *job = create_job(request);
+    struct http_job *job = create_job(request);
     if (job)
         begin_or_fail(request, job, actions->evaluate(actions->context, on_evaluated, job));
 }
 
 static void on_left(void *argument, int code, const char *heir, double weight, double owed)
 {
-    struct job *job = argument;
+    struct http_job *job = argument;
     if (job->request && code < 0)
         http_fail_code(job->request, code);
     else if (job->request)
@@ -262,7 +262,7 @@ static void serve_leave(struct request *request)
         http_fail(request, MHD_HTTP_CONFLICT, "the node cannot leave: %s", obstacle);
         return;
     }
-    struct job *job = create_job(request);
+    struct http_job *job = create_job(request);
     if (job)
         begin_or_fail(request, job, actions->leave(actions->context, on_left, job));
 }
@@ -336,7 +336,7 @@ static void answer_model(struct request *request, float *values, sgp_round round
 static void on_estimated(
     void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight)
 {
-    struct job *job = argument;
+    struct http_job *job = argument;
     if (!job->request) {
         free(estimate);
     } else if (code < 0) {
@@ -356,7 +356,7 @@ static void serve_model(struct request *request)
         http_fail_code(request, -EBUSY);
         return;
     }
-    struct job *job = create_job(request);
+    struct http_job *job = create_job(request);
     if (job)
         begin_or_fail(request, job, actions->estimate(actions->context, on_estimated, job));
 }

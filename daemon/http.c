@@ -120,7 +120,7 @@ bool http_room_for_job(struct request *request)
     return false;
 }
 
-void http_begin_job(struct request *request, struct job *job)
+void http_begin_job(struct request *request, struct http_job *job)
 {
     struct control *control = request->control;
     job->control = control;
@@ -133,12 +133,12 @@ void http_begin_job(struct request *request, struct job *job)
     MHD_suspend_connection(request->connection);
 }
 
-void http_end_job(struct job *job)
+void http_end_job(struct http_job *job)
 {
     struct control *control = job->control;
     struct request *request = job->request;
     if (control) {
-        struct job **link = &control->jobs;
+        struct http_job **link = &control->jobs;
         while (*link != job)
             link = &(*link)->next;
         *link = job->next;

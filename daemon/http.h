@@ -25,11 +25,11 @@ struct client {
 
 /* A job that outlives the handler: the request is suspended until it ends. Everything that a job
  * needs beside is in the structs that begin with one. */
-struct job {
-    struct job *next;
+struct http_job {
+    struct http_job *next;
     struct control *control; /* NULL once the server has closed */
     struct request *request; /* NULL once nobody waits for the answer */
-    void (*destroy)(struct job *job);
+    void (*destroy)(struct http_job *job);
 };
 
 struct request {
@@ -37,7 +37,7 @@ struct request {
     struct MHD_Connection *connection;
     struct client *client;
     const struct endpoint *endpoint;
-    struct job *job; /* while suspended */
+    struct http_job *job; /* while suspended */
     char *body;
     size_t body_bytes;
     bool too_large;
@@ -62,12 +62,19 @@ struct refused {
 };
 
 struct control {
+    /* for http.c and the handlers */
     uv_loop_t *loop;
     struct view_actions actions;
     struct control_model model;
     const struct endpoint *endpoints;
     size_t endpoint_count;
+    struct http_job *jobs;
+    uint32_t job_count;
+    uint32_t download_count; /* models that are being fetched, each a copy of the parameters */
     void (*pump)(struct control *control); /* let libmicrohttpd work, and set its timer */
+    bool closing;
+
+    /* control.c alone */
     struct MHD_Daemon *server;
     char *path;
     int listener;
@@ -77,14 +84,10 @@ struct control {
     unsigned handles;      /* open ones of the three */
     bool accepting_paused; /* out of descriptors until the next tick */
     bool pumping;          /* libmicrohttpd is at work, perhaps in one of our handlers */
-    bool closing;
     struct client *clients;
     uint32_t client_count;
     struct refused refused[CONTROL_REFUSED_MAX];
     uint32_t refused_count;
-    struct job *jobs;
-    uint32_t job_count;
-    uint32_t download_count; /* models that are being fetched, each a copy of the parameters */
     void (*closed)(void *argument);
     void *closed_argument;
 };
@@ -108,7 +111,7 @@ void http_fail_code(struct request *request, int code); /* an action refused or 
  * begins the job, which suspends the request. Whoever learns of the end sets the answer, if
  * job->request is still there, and ends the job, which destroys it. */
 bool http_room_for_job(struct request *request);
-void http_begin_job(struct request *request, struct job *job);
-void http_end_job(struct job *job);
+void http_begin_job(struct request *request, struct http_job *job);
+void http_end_job(struct http_job *job);
 
 #endif

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct predict {
-    struct job job;
+    struct http_job job;
     uv_work_t work;
     struct view_actions actions;
     struct control_model model;
@@ -32,7 +32,7 @@ struct predict {
     struct sgp_error error;
 };
 
-static void destroy_predict(struct job *job)
+static void destroy_predict(struct http_job *job)
 {
     struct predict *predict = (struct predict *)job;
     free(predict->body);
