@@ -33,13 +33,18 @@ int edges_init(struct daemon *daemon)
     return 0;
 }
 
+static void append(struct edge *edge, struct link *links)
+{
+    struct link **last = &edge->links;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = links;
+}
+
 /* Give what is known of an edge, and its connections, to another. */
 static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
 {
-    struct link **last = &to->links; /* nothing is there but with those that are gone */
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = from->links;
+    append(to, from->links); /* nothing is there but with those that are gone */
     for (struct link *link = from->links; link != NULL; link = link->next)
         link->id.peer = peer;
     to->bytes_sent += from->bytes_sent;
@@ -90,11 +95,27 @@ struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction
     return low < end && daemon->peers[low] == peer ? &daemon->edges[low] : NULL;
 }
 
+void edges_attach(struct daemon *daemon, struct link *link)
+{
+    append(edges_find(daemon, link->id.peer, link->id.direction), link);
+}
+
+void edges_detach(struct daemon *daemon, struct link *link)
+{
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    struct link **place = &edge->links;
+    while (*place != link)
+        place = &(*place)->next;
+    *place = link->next;
+    edge->bytes_sent += link->bytes_sent;
+    edge->bytes_received += link->bytes_received;
+}
+
 struct link *edges_link(struct daemon *daemon, const struct sgp_link *id)
 {
     struct edge *edge = edges_find(daemon, id->peer, id->direction);
     for (struct link *link = edge != NULL ? edge->links : NULL; link != NULL; link = link->next)
-        if (link->id.connection == id->connection && !link->closing && link->failure == 0)
+        if (link->id.connection == id->connection && link_stands(link))
             return link;
     return NULL;
 }
@@ -102,7 +123,7 @@ struct link *edges_link(struct daemon *daemon, const struct sgp_link *id)
 struct link *edges_present(const struct edge *edge)
 {
     for (struct link *link = edge->links; link != NULL; link = link->next)
-        if (!link->closing && link->failure == 0)
+        if (link_stands(link))
             return link;
     return NULL;
 }

@@ -17,6 +17,9 @@ void edges_close(struct daemon *daemon);
 
 /* NULL: there is none. SGP_SLOT_NONE is the peer of those that are gone. */
 struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
+/* A connection becomes the last of its edge (the core may keep the present one), and is one no more. */
+void edges_attach(struct daemon *daemon, struct link *link);
+void edges_detach(struct daemon *daemon, struct link *link);
 /* A connection that stands; NULL: none. */
 struct link *edges_link(struct daemon *daemon, const struct sgp_link *id);
 struct link *edges_present(const struct edge *edge);

@@ -35,6 +35,11 @@ static void on_closed(uv_handle_t *handle)
     free(link);
 }
 
+bool link_stands(const struct link *link)
+{
+    return !link->closing && link->failure == 0;
+}
+
 void link_close(struct link *link, const struct sgp_message *goodbye)
 {
     if (link->closing)
@@ -53,7 +58,7 @@ void link_close(struct link *link, const struct sgp_message *goodbye)
 
 static void fail(struct link *link, int code, const char *text)
 {
-    if (link->closing || link->failure != 0)
+    if (!link_stands(link))
         return;
     link->failure = code;
     link->events->failed(link, code, text);

@@ -120,6 +120,9 @@ void link_receive(struct link *link, float *into);
  * follows, and memory given to link_send_payload and link_receive is not touched any more. */
 void link_close(struct link *link, const struct sgp_message *goodbye);
 
+/* Whether it neither closes nor has failed. */
+bool link_stands(const struct link *link);
+
 /* Round trip time as the kernel measures it, in ms; NaN if it does not know. */
 double link_rtt_ms(const struct link *link);
 

@@ -45,7 +45,7 @@ static void on_heard(struct link *link)
 static bool is_aside(const struct edge *edge, const struct link *link)
 {
     for (const struct link *other = edge->links; other != link; other = other->next)
-        if (!other->closing && other->failure == 0)
+        if (link_stands(other))
             return true;
     return false;
 }
@@ -66,14 +66,7 @@ static void on_failed(struct link *link, int code, const char *text)
 
 static void on_freed(struct link *link)
 {
-    struct daemon *daemon = link->context;
-    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
-    struct link **place = &edge->links;
-    while (*place != link)
-        place = &(*place)->next;
-    *place = link->next;
-    edge->bytes_sent += link->bytes_sent;
-    edge->bytes_received += link->bytes_received;
+    edges_detach(link->context, link);
 }
 
 static const struct link_events edge_events = {
@@ -87,14 +80,10 @@ static const struct link_events edge_events = {
 static void take_over(
     struct daemon *daemon, struct link *link, uint32_t peer, enum sgp_direction direction)
 {
-    struct edge *edge = edges_find(daemon, peer, direction);
     link->id = (struct sgp_link){peer, direction, ++daemon->connections};
     link->events = &edge_events;
     link->context = daemon;
-    struct link **last = &edge->links; /* the core may keep the present one */
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = link;
+    edges_attach(daemon, link);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_UP, .link = link->id});
 }
 

@@ -105,8 +105,7 @@ void notes_link_failed(
 void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller)
 {
     const struct link *other = edge->links;
-    while (other != NULL &&
-           (other->closing || other->failure != 0 || other->lineage == caller->lineage))
+    while (other != NULL && (!link_stands(other) || other->lineage == caller->lineage))
         other = other->next;
     if (other == NULL || !is_due(daemon, edge, SGP_LEVEL_WARNING, "namesake"))
         return;
