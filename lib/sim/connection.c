@@ -8,23 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct sgp_sim_link *sgp_sim_link_of(
-    struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction)
-{
-    struct sgp_sim_link *links = host->sim->links + host->link_first;
-    uint32_t low = direction == SGP_OUT ? 0 : host->out_count;
-    uint32_t high = direction == SGP_OUT ? host->out_count : host->link_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (links[middle].peer < peer)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    sgp_assert(low < host->link_count && links[low].peer == peer);
-    return &links[low];
-}
-
 static int reserve_connection(struct sgp_sim *sim)
 {
     if (sim->connection_free_count > 0 || sim->connection_count < sim->connection_capacity)
@@ -183,5 +166,15 @@ void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host)
         if (!connection->broken)
             sgp_sim_tear(sim, connection);
         sgp_sim_release(sim, connection);
+    }
+}
+
+void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host)
+{
+    for (uint32_t i = 0; i < sim->connection_count; i++) {
+        struct sgp_sim_connection *connection = sim->connections[i];
+        if (connection && connection->hosts[SGP_SIM_SOURCE] == host &&
+            connection->ends[SGP_SIM_SOURCE] == SGP_SIM_END_NONE)
+            connection->broken = true;
     }
 }

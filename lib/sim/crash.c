@@ -5,109 +5,7 @@
  * those with which it begins anew, or that it adopts, are added. */
 #include "sim/world.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-
-static void drop_jobs(struct sgp_sim_host *host)
-{
-    while (host->job_first) {
-        struct sgp_sim_job *job = host->job_first;
-        host->job_first = job->next;
-        free(job);
-    }
-    host->job_last = NULL;
-}
-
-void sgp_sim_commit(void *context, const struct sgp_node *node)
-{
-    struct sgp_sim_host *host = context;
-    host->sequence++;
-    if (host->mortal)
-        sgp_node_record(node, &host->record);
-}
-
-/* ---- checkpoints ---- */
-
-void sgp_sim_checkpoint(struct sgp_sim_host *host)
-{
-    struct sgp_sim_job job = {.work = SGP_SIM_CHECKPOINTED};
-    sgp_node_moment(host->node, &host->record, host->sequence, &job.moment, job.kept);
-    sgp_sim_append(host, job);
-}
-
-void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job)
-{
-    struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
-    uint64_t dimension = host->sim->options.dimension;
-    host->trainer->methods->estimate(host->trainer, 1.0, checkpoint->x);
-    checkpoint->written = true;
-    checkpoint->moment = job->moment;
-    for (uint32_t j = 0; j < job->moment.kept_count; j++)
-        memcpy(checkpoint->kept + j * dimension, host->snapshots + job->kept[j] * dimension,
-            dimension * sizeof *checkpoint->kept);
-}
-
-/* What was kept of it goes back to its slots. */
-static void restore_kept(struct sgp_sim_host *host)
-{
-    const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
-    size_t dimension = host->sim->options.dimension, bytes = dimension * sizeof *checkpoint->kept;
-    for (uint32_t j = 0; j < checkpoint->moment.kept_count && j < host->snapshot_count; j++) {
-        float *snapshot = host->snapshots + j * dimension;
-        memcpy(snapshot, checkpoint->kept + j * dimension, bytes);
-        host->digests[j] = XXH3_64bits(snapshot, bytes);
-    }
-}
-
-/* ---- backups ---- */
-
-static void *copy_of(const void *items, size_t count, size_t bytes)
-{
-    void *copy = calloc(count + 1u, bytes);
-    if (copy && count > 0)
-        memcpy(copy, items, count * bytes);
-    return copy;
-}
-
-void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
-{
-    const struct sgp_sim_host *host = &sim->hosts[crash->node];
-    struct sgp_sim_backup *backup = &sim->backups[crash - sim->options.crashes];
-    const struct sgp_record *record = &host->record;
-    backup->record = *record;
-    backup->record.links = copy_of(record->links, record->link_count, sizeof *record->links);
-    backup->record.accounts =
-        copy_of(record->accounts, record->account_count, sizeof *record->accounts);
-    backup->sequence = host->sequence;
-    backup->file = host->file;
-    if (!backup->record.links || !backup->record.accounts)
-        sgp_sim_fail(sim, -ENOMEM, "out of memory");
-}
-
-/* The saved record in the place of the last one. Returns whether there was one of this life. */
-static bool put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *backup)
-{
-    struct sgp_record *record = &host->record, last = *record;
-    const struct sgp_record *saved = &backup->record;
-    if (saved->lineage == 0 || saved->lineage != last.lineage || host->handed)
-        return false;
-    *record = *saved;
-    record->links = last.links;
-    record->link_capacity = last.link_capacity;
-    record->accounts = last.accounts;
-    record->account_capacity = last.account_capacity;
-    if (saved->link_count > 0)
-        memcpy(record->links, saved->links, saved->link_count * sizeof *saved->links);
-    if (saved->account_count > 0)
-        memcpy(record->accounts, saved->accounts, saved->account_count * sizeof *saved->accounts);
-    sgp_sim_translate(record, backup->file, host->file);
-    host->sequence = backup->sequence;
-    return true;
-}
-
-/* ---- death and birth ---- */
 
 void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
 {
@@ -116,7 +14,7 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         return;
     sgp_sim_check_strike(sim, host);
     sgp_sim_network_die(sim, host->index);
-    drop_jobs(host);
+    sgp_sim_drop_jobs(host);
     for (uint32_t i = 0; i < host->snapshot_count; i++)
         host->outstanding[i] = 0;
     memset(host->receives, 0, host->receive_count * sizeof *host->receives);
@@ -153,7 +51,7 @@ static void look_back(
         .former_lineage = host->lineage,
         .covered = host->record.covered};
     if (!rejoins && !forgets)
-        ret_rebirth->restores = put_back(host, &sim->backups[crash - sim->options.crashes]);
+        ret_rebirth->restores = sgp_sim_put_back(host, &sim->backups[crash - sim->options.crashes]);
     sgp_sim_take_file(host);
     if (rejoins || forgets)
         host->checkpoint.written = false;
@@ -171,7 +69,7 @@ static void resume(
     if (restart->scale > 0)
         trainer->methods->adopt(trainer, host->checkpoint.x, restart->scale);
     if (restart->exact)
-        restore_kept(host);
+        sgp_sim_restore_kept(host);
 }
 
 static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
@@ -195,7 +93,7 @@ static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
     return status;
 }
 
-int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
 {
     struct sgp_sim_host *host = &sim->hosts[crash->node];
     struct rebirth rebirth;
@@ -226,4 +124,19 @@ int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);
     return 0;
+}
+
+void sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
+{
+    uint32_t index = (uint32_t)(crash - sim->options.crashes);
+    sgp_time ready = sgp_sim_ready(sim, crash->node);
+    if (ready > sim->now) {
+        if (ready != SGP_TIME_NEVER)
+            sgp_sim_push(sim, ready, SGP_SIM_REBIRTH, 0, index);
+        return;
+    }
+    int status = begin_again(sim, crash);
+    if (status < 0)
+        sgp_sim_fail(sim, status, "%s cannot be started again: %s", sgp_sim_name(sim, crash->node),
+            sgp_strerror(status));
 }

@@ -196,24 +196,14 @@ int sgp_sim_copy_faults(struct sgp_sim *sim)
     COPY(options->half_opens, options->half_open_count);
     COPY(options->clocks, options->clock_count);
 #undef COPY
-    sim->backups = calloc(options->crash_count + 1u, sizeof *sim->backups);
-    bool complete = sim->backups && cuts && options->absences && options->crashes &&
-                    options->clogs && options->swizzles && options->half_opens && options->clocks;
+    bool complete = cuts && options->absences && options->crashes && options->clogs &&
+                    options->swizzles && options->half_opens && options->clocks;
     return complete ? draw_cuts(sim, cuts) : -ENOMEM;
-}
-
-static void free_backup(struct sgp_sim_backup *backup)
-{
-    free(backup->record.links);
-    free(backup->record.accounts);
 }
 
 void sgp_sim_free_faults(struct sgp_sim *sim)
 {
     const struct sgp_sim_options *options = &sim->options;
-    for (uint32_t i = 0; i < options->crash_count && sim->backups; i++)
-        free_backup(&sim->backups[i]);
-    free(sim->backups);
     const void *const copies[] = {options->absences, options->cuts, options->crashes,
         options->clogs, options->swizzles, options->half_opens, options->clocks};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)

@@ -1,19 +1,36 @@
 /* The inside of a simulation: its structures, and what its files ask of each other.
  *
- *   options.c  what is asked for, checked and copied
- *   create.c   hosts, the first entries of the queue, the end
  *   sim.c      the run: one entry of the queue after another
- *   connection.c  connections, one per directed edge
- *   send.c     what leaves a host: messages and payloads
- *   arrive.c   what reaches one
- *   inquire.c  questions, each on a connection of its own
- *   weather.c  which faults are on now
- *   compute.c  each host's queue of jobs, and what they do to the parameters
- *   membership.c  which topology file each host has, and new ones
+ *   create.c   how a simulation begins and ends
+ *   verbs.c    how the effects of a core are carried out
  *   crash.c    processes that die and begin again
- *   check.c    the invariants: running sums after every event, the full count every round
+ *   reload.c   hosts that get another topology file
+ *   inquire.c  questions, each on a connection of its own
+ *   arrive.c   what reaches a host
+ *   compute.c  each host's compute thread: the verbs, and what the jobs do to the parameters
+ *   event.c    events: handed to a core, whose answer is checked
+ *   summary.c  the totals
  *   rows.c     what is told of every round
+ *   check_life.c  the invariants when a process dies or begins
+ *   check.c    the invariants: running sums after every event, the full count every round
+ *   unseen.c   weight that was accepted while its source still owes it
+ *   send.c     what leaves a host: messages and payloads
+ *   connection.c  connections, one per directed edge
+ *   checkpoint.c  parameters that are written down
+ *   job.c      each host's queue of jobs
+ *   backup.c   records of an earlier moment
+ *   options.c  what is asked for, checked and copied
+ *   file.c     topology files: which one each host has
+ *   link.c     both ends of every edge of any file
+ *   weather.c  which faults are on now
+ *   stall.c    nobody advances any more, and why
+ *   buffers.c  the memory of a host
+ *   host.c     what its core is made for
+ *   entry.c    entries of the queue
+ *   failure.c  how a run fails
+ *   sum.c      sums that lose nothing
  *
+ * A file calls only those below it; upwards it speaks by the table of verbs and the queue.
  * Verbs never post: whatever they cause becomes an entry of the queue. One thread. */
 #ifndef SGP_SIM_WORLD_H
 #define SGP_SIM_WORLD_H
@@ -287,18 +304,44 @@ struct sgp_sim {
     uint64_t digest; /* of all events so far */
 };
 
-/* sim.c */
+/* failure.c */
 void sgp_sim_fail(struct sgp_sim *sim, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* entry.c */
 /* A span that was computed, at most SGP_SIM_TIME_MAX: added to a time of the queue it overflows nothing. */
 sgp_time sgp_sim_span(double nanoseconds);
 /* Past SGP_SIM_TIME_MAX the run fails. */
 void sgp_sim_push(
     struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
-/* Hand an event to a host's core, then check, then see to its next tick. */
-void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event);
+
+/* sum.c */
+void sgp_sim_add(struct sgp_sim_sum *sum, double value);
+double sgp_sim_total(const struct sgp_sim_sum *sum);
 double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in flight */
+
+/* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
+void sgp_sim_node_config(
+    const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
+/* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
+ * giving leaves it what its sparsest phase keeps, or half where it chooses itself. */
+double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host);
+
+/* buffers.c */
+int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host); /* 0 or -ENOMEM */
+/* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
+int sgp_sim_make_room(
+    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_node_needs *needs);
+void sgp_sim_free_buffers(struct sgp_sim_host *host);
+
+/* stall.c */
+/* How long nobody may complete a round before we say that nobody ever will. */
+sgp_time sgp_sim_stall_time(const struct sgp_sim *sim);
+bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next); /* next: when anything happens */
+/* Blame whoever has waited longest, and follow whom it waits for: to one who waits for nobody, or
+ * round a circle. */
+void sgp_sim_fail_stalled(struct sgp_sim *sim);
 
 /* weather.c */
 sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host); /* now, or when it runs again */
@@ -311,18 +354,70 @@ int sgp_sim_schedule_faults(struct sgp_sim *sim);
 /* The latest end of a fault that ends. */
 sgp_time sgp_sim_faults_end(const struct sgp_sim *sim);
 
+/* link.c */
+struct sgp_sim_link *sgp_sim_link_of(
+    struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
+/* What a host's core says of its end of an edge (sgp_node_link_account); false, and both 0, if it knows
+ * of none. */
+bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
+    uint64_t *ret_last_number, double *ret_weight_owed);
+int sgp_sim_create_links(struct sgp_sim *sim); /* 0 or -ENOMEM */
+
+/* file.c */
+int sgp_sim_check_reloads(const struct sgp_topology *topology,
+    const struct sgp_sim_options *options, struct sgp_error *error);
+int sgp_sim_read_files(struct sgp_sim *sim); /* 0 or -ENOMEM */
+void sgp_sim_forget_files(struct sgp_sim *sim);
+const struct sgp_sim_file *sgp_sim_file_of(
+    const struct sgp_sim *sim, const struct sgp_topology *topology);
+const struct sgp_sim_reload *sgp_sim_first_reload(
+    const struct sgp_sim *sim, uint32_t host); /* or NULL */
+/* The file that a host begins with, and whether it begins later than at 0. */
+const struct sgp_sim_file *sgp_sim_first_file(
+    const struct sgp_sim *sim, uint32_t host, bool *ret_later);
+void sgp_sim_schedule_reloads(struct sgp_sim *sim);
+/* Turn the peers of a record from one file to another, as daemon/ledger.c does by names. */
+void sgp_sim_translate(
+    struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to);
+/* The process of a host that begins anew reads the file that is there now: its record with that. */
+void sgp_sim_take_file(struct sgp_sim_host *host);
+
+/* options.c */
+int sgp_sim_check_options(const struct sgp_topology *topology,
+    const struct sgp_sim_options *options, struct sgp_error *error);
+int sgp_sim_copy_faults(struct sgp_sim *sim); /* what the options point to; 0 or -ENOMEM */
+void sgp_sim_free_faults(struct sgp_sim *sim);
+
+/* backup.c */
+int sgp_sim_create_backups(struct sgp_sim *sim); /* 0 or -ENOMEM */
+void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
+/* The saved record in the place of the last one. Returns whether there was one of this life. */
+bool sgp_sim_put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *backup);
+void sgp_sim_free_backups(struct sgp_sim *sim);
+
+/* job.c */
+void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
+/* The first is done: the next begins. The caller frees it. */
+struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
+void sgp_sim_drop_jobs(struct sgp_sim_host *host);
+
+/* checkpoint.c */
+void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
+void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
+/* The snapshots that were kept go back to their slots. */
+void sgp_sim_restore_kept(struct sgp_sim_host *host);
+
 /* connection.c */
 void sgp_sim_dial(void *context, uint32_t peer);
 /* An entry of the queue that speaks of the connection, which is kept until then. */
 void sgp_sim_network_push(struct sgp_sim *sim, sgp_time time, enum sgp_sim_kind kind, uint32_t side,
     struct sgp_sim_connection *connection);
 struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id);
-struct sgp_sim_link *sgp_sim_link_of(
-    struct sgp_sim_host *host, uint32_t peer, enum sgp_direction direction);
 void sgp_sim_network_finish(struct sgp_sim *sim);
 
 /* A host's process is gone: its connections break, and dialling it is refused. */
 void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
+void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host); /* those under way are void */
 void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
 /* The target's buffer is free again, and the rest of the payload goes nowhere. */
 void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection);
@@ -341,78 +436,23 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
 /* The first message of a pipe is due: see to its entry of the queue. */
 void sgp_sim_pipe_schedule(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);
-
 /* What follows a message: a share's payload; an estimate's, seen as a share of number 0 that gives
  * nothing. */
 struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_message *message);
 
-/* arrive.c */
-void sgp_sim_network_entry(
-    struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
-
-/* inquire.c */
-void sgp_sim_inquire(void *context, uint32_t peer, const struct sgp_inquire *question);
-void sgp_sim_inquired(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t serial);
-
-/* options.c */
-int sgp_sim_check_options(const struct sgp_topology *topology,
-    const struct sgp_sim_options *options, struct sgp_error *error);
-int sgp_sim_copy_faults(struct sgp_sim *sim); /* what the options point to; 0 or -ENOMEM */
-void sgp_sim_free_faults(struct sgp_sim *sim);
-
-/* create.c */
-void sgp_sim_node_config(
-    const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
-
-double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host);
-
-/* membership.c */
-int sgp_sim_check_reloads(const struct sgp_topology *topology,
-    const struct sgp_sim_options *options, struct sgp_error *error);
-int sgp_sim_read_files(struct sgp_sim *sim); /* 0 or -ENOMEM */
-void sgp_sim_forget_files(struct sgp_sim *sim);
-/* The file that a host begins with, and whether it begins later than at 0. */
-const struct sgp_sim_file *sgp_sim_first_file(
-    const struct sgp_sim *sim, uint32_t host, bool *ret_later);
-int sgp_sim_create_links(struct sgp_sim *sim); /* 0 or -ENOMEM */
-void sgp_sim_schedule_reloads(struct sgp_sim *sim);
-void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload);
-/* Turn the peers of a record from one file to another, as daemon/ledger.c does by names. */
-void sgp_sim_translate(
-    struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to);
-/* The process of a host that begins anew reads the file that is there now: its record with that. */
-void sgp_sim_take_file(struct sgp_sim_host *host);
-/* Buffers for a core of these needs; those that are there stay. 0 or -ENOMEM. */
-int sgp_sim_make_room(
-    struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_node_needs *needs);
-/* What a host's core says of its end of an edge (sgp_node_link_account); false, and both 0, if it knows
- * of none. */
-bool sgp_sim_link_account(const struct sgp_sim_host *host, const struct sgp_sim_link *link,
-    uint64_t *ret_last_number, double *ret_weight_owed);
-
-/* crash.c */
-void sgp_sim_save(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
-void sgp_sim_commit(void *context, const struct sgp_node *node);
-void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
-void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job);
-void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
-int sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
-
-/* compute.c */
-void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace);
-void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep);
-void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
-void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
-void sgp_sim_adopt(void *context, uint32_t slot, double factor);
-void sgp_sim_scale(void *context, double factor);
-void sgp_sim_sketch(void *context, double weight);
-void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
-void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
-void sgp_sim_job_done(struct sgp_sim_host *host);
+/* unseen.c */
+/* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
+void sgp_sim_see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out);
+void sgp_sim_see_links(struct sgp_sim *sim, struct sgp_sim_host *source);
+/* The debts of all hosts, after something has happened to one: no other's come or go. Few hold any, and
+ * mostly nobody does. */
+void sgp_sim_see_debts(struct sgp_sim *sim, struct sgp_sim_host *changed);
+/* Whether the target of a debt has accepted the share. */
+bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt);
+/* The weight that a host owes, as its core says now, but for what was accepted. */
+double sgp_sim_count_in_flight(struct sgp_sim *sim, struct sgp_sim_host *source);
 
 /* check.c */
-void sgp_sim_add(struct sgp_sim_sum *sum, double value);
-double sgp_sim_total(const struct sgp_sim_sum *sum);
 int sgp_sim_check_init(struct sgp_sim *sim);
 void sgp_sim_check_finish(struct sgp_sim *sim);
 void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
@@ -422,21 +462,25 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
 void sgp_sim_check_job(
     struct sgp_sim_host *host, const float *share, double fraction, struct sgp_slice slice);
 void sgp_sim_check_all(struct sgp_sim *sim);
+/* Add to sim->count x of this host, what is owed of its snapshots, and what its buffers hold for it. */
+void sgp_sim_count_host(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* An heir takes off weight that was left to it. */
+void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight);
+/* The core of a host has let go of the snapshot of a share that is in doubt. */
+void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note);
+
+/* check_life.c */
 /* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
 void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* The parameters of a checkpoint that is called exact are those with which the last process died. */
 void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host);
-/* A host that has left is reborn as a new member. */
-void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
-/* A host is reborn with the record of an earlier moment, put in the place of one that covered so much. */
-void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered);
-/* An heir takes off weight that was left to it. */
-void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight);
-/* The core of a host has let go of the snapshot of a share that is in doubt. */
-void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note);
 /* A host is reborn without its record: its weight is gone, it has 1, and who owed it still does. */
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* A host is reborn with the record of an earlier moment, put in the place of one that covered so much. */
+void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered);
+/* A host that has left is reborn as a new member. */
+void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
 
 /* rows.c */
 void sgp_sim_rows_leave(
@@ -444,5 +488,42 @@ void sgp_sim_rows_leave(
 void sgp_sim_rows_recount(struct sgp_sim *sim); /* a host is out of the count */
 void sgp_sim_rows_finish(struct sgp_sim *sim);
 double sgp_sim_rows_disagreement(const struct sgp_sim *sim); /* of all hosts present, now */
+
+/* event.c */
+/* Hand an event to a host's core, then check, then see to its next tick. */
+void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event);
+void sgp_sim_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time); /* of its entry */
+void sgp_sim_wake(struct sgp_sim *sim, struct sgp_sim_host *host); /* a tick is due now */
+void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears no event any more */
+
+/* compute.c */
+void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace);
+void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep);
+void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
+void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
+void sgp_sim_adopt(void *context, uint32_t slot, double factor);
+void sgp_sim_scale(void *context, double factor);
+void sgp_sim_sketch(void *context, double weight);
+void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
+void sgp_sim_job_done(struct sgp_sim_host *host);
+
+/* arrive.c */
+void sgp_sim_network_entry(
+    struct sgp_sim *sim, enum sgp_sim_kind kind, uint32_t detail, uint32_t index);
+
+/* inquire.c */
+void sgp_sim_inquire(void *context, uint32_t peer, const struct sgp_inquire *question);
+void sgp_sim_inquired(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t serial);
+
+/* reload.c */
+void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload);
+
+/* crash.c */
+void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
+/* A machine that is stopped starts nothing until it goes on, and one that is gone never does. */
+void sgp_sim_rebirth(struct sgp_sim *sim, const struct sgp_sim_crash *crash);
+
+/* verbs.c */
+extern const struct sgp_driver_verbs sgp_sim_verbs;
 
 #endif

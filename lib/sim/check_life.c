@@ -1,0 +1,173 @@
+/* What the invariants expect of a process that dies, and of the one that begins in its place. */
+#include "sim/world.h"
+
+#include <string.h>
+
+void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    memset(sim->count, 0, 2 * sim->options.dimension * sizeof *sim->count);
+    sgp_sim_count_host(sim, host);
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] -= sim->count[c];
+}
+
+/* What it owes of snapshots that were kept. */
+static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    const struct sgp_record *record = &host->record;
+    for (uint32_t i = 0; i < record->link_count && record->lineage == host->lineage; i++) {
+        const struct sgp_record_link *link = &record->links[i];
+        if (!link->owed_kept)
+            continue;
+        const struct sgp_sim_link *out =
+            sgp_sim_link_of(host, host->file->hosts[link->peer], SGP_OUT);
+        if (sim->links[out->other].accepted >= link->number)
+            continue;
+        double fraction = (double)(float)link->owed_fraction;
+        const float *snapshot = host->snapshots + link->owed_slot * sim->options.dimension;
+        host->outstanding[link->owed_slot] += fraction;
+        for (uint64_t c = 0; c < sim->options.dimension; c++)
+            sim->moved[c] += fraction * (double)snapshot[c];
+        sim->summary.kept++;
+    }
+}
+
+void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] += (double)sim->after[c];
+    begin_kept(sim, host);
+}
+
+void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    if (memcmp(sim->after, host->checkpoint.x, sim->options.dimension * sizeof *sim->after) != 0)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s goes on from a checkpoint that is spent",
+            sgp_sim_name(sim, host->index));
+}
+
+/* The next process of the target has accepted so many, whatever the late one had: what is beyond is still
+ * owed, if its source does not know, and will be taken back or sent again. */
+static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_t accepted)
+{
+    struct sgp_sim_link *out = &sim->links[in->other];
+    struct sgp_sim_host *source = &sim->hosts[in->peer];
+    bool was_unseen = out->weight_unseen > 0;
+    in->accepted = accepted;
+    sgp_sim_see_link(sim, source, out);
+    bool is_unseen = out->weight_unseen > 0;
+    if (was_unseen == is_unseen || source->dead || source->life != out->life)
+        return; /* or its snapshot died with it */
+    double fraction = is_unseen ? -out->fraction : out->fraction;
+    source->outstanding[out->snapshot] += fraction;
+    const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        sim->moved[c] += fraction * (double)snapshot[c];
+}
+
+void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        const struct sgp_sim_host *target = &sim->hosts[i];
+        for (uint32_t j = target->out_count; j < target->link_count; j++) {
+            struct sgp_sim_link *in = &sim->links[target->link_first + j];
+            in->before = in->before_holder == host->index ? 0 : in->before;
+            if (in->holder == host->index) {
+                accept_instead(sim, in, 0);
+                in->former = 0;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < host->link_count; i++) {
+        struct sgp_sim_link *link = &sim->links[host->link_first + i];
+        link->said = 0;
+        sgp_sim_add(&sim->weight_unseen, -link->weight_unseen);
+        link->weight_unseen = 0;
+        if (i < host->out_count) /* its numbers start again */
+            sim->links[link->other].accepted = sim->links[link->other].former = 0;
+    }
+    host->handed = false;
+    sgp_sim_see_debts(sim, host);
+    sgp_sim_add(&sim->weight, 1 - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
+    host->weight = 1;
+    host->weight_in_flight = 0;
+    sim->expected = sgp_sim_weight(sim);
+}
+
+/* The number of the last share that the record of a target says it accepted from this lineage. */
+static uint64_t accepted_on_record(
+    const struct sgp_sim_host *host, uint32_t source, uint64_t lineage)
+{
+    uint32_t peer = host->file->nodes[source];
+    for (uint32_t i = 0; i < host->record.link_count; i++) {
+        const struct sgp_record_link *link = &host->record.links[i];
+        if (link->peer != peer || link->out)
+            continue;
+        return link->lineage == lineage          ? link->number
+               : link->former_lineage == lineage ? link->former_number
+                                                 : 0;
+    }
+    return 0;
+}
+
+/* A target that has begun anew since the record was saved does not have what it is owed by it. */
+static void owe_before(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    for (uint32_t i = 0; i < host->record.link_count; i++) {
+        const struct sgp_record_link *link = &host->record.links[i];
+        uint32_t target = host->file->hosts[link->peer];
+        if (link->owes && link->lineage != sim->hosts[target].lineage)
+            sgp_sim_link_of(host, target, SGP_OUT)->owed_before = link->number;
+    }
+}
+
+void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, double covered)
+{
+    double owed;
+    owe_before(sim, host);
+    for (uint32_t i = host->out_count; i < host->link_count; i++) {
+        struct sgp_sim_link *in = &sim->links[host->link_first + i];
+        uint64_t lineage = sim->hosts[in->peer].lineage;
+        accept_instead(sim, in, accepted_on_record(host, in->peer, lineage));
+        in->former = accepted_on_record(host, in->peer, in->former_lineage);
+        (void)sgp_sim_link_account(host, in, &in->said, &owed);
+    }
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    sgp_sim_add(&sim->weight, status.weight - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, status.weight_in_flight - host->weight_in_flight);
+    host->weight = status.weight;
+    host->weight_in_flight = status.weight_in_flight;
+    sgp_sim_see_links(sim, host);
+    sgp_sim_see_debts(sim, host);
+    sim->bequeathed += host->record.covered - covered;
+    sim->expected = sgp_sim_weight(sim);
+}
+
+void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage)
+{
+    for (uint32_t i = 0; i < host->link_count; i++) {
+        struct sgp_sim_link *link = &sim->links[host->link_first + i];
+        link->said = 0;
+        if (i >= host->out_count) {
+            link->before = link->accepted;
+            link->before_holder = link->holder;
+            continue;
+        }
+        struct sgp_sim_link *in = &sim->links[link->other];
+        in->former = in->accepted;
+        in->former_lineage = former_lineage;
+        in->accepted = 0;
+    }
+    host->handed = false;
+    sgp_sim_see_links(sim, host);
+    sgp_sim_see_debts(sim, host);
+    sgp_sim_add(&sim->weight, 1 - host->weight);
+    sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
+    host->weight = 1;
+    host->weight_in_flight = 0;
+    sim->expected += 1;
+}

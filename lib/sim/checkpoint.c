@@ -1,0 +1,35 @@
+/* Checkpoints: the parameters that a host writes down, and the snapshots that it keeps with them. */
+#include "sim/world.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+void sgp_sim_checkpoint(struct sgp_sim_host *host)
+{
+    struct sgp_sim_job job = {.work = SGP_SIM_CHECKPOINTED};
+    sgp_node_moment(host->node, &host->record, host->sequence, &job.moment, job.kept);
+    sgp_sim_append(host, job);
+}
+
+void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
+    uint64_t dimension = host->sim->options.dimension;
+    host->trainer->methods->estimate(host->trainer, 1.0, checkpoint->x);
+    checkpoint->written = true;
+    checkpoint->moment = job->moment;
+    for (uint32_t j = 0; j < job->moment.kept_count; j++)
+        memcpy(checkpoint->kept + j * dimension, host->snapshots + job->kept[j] * dimension,
+            dimension * sizeof *checkpoint->kept);
+}
+
+void sgp_sim_restore_kept(struct sgp_sim_host *host)
+{
+    const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
+    size_t dimension = host->sim->options.dimension, bytes = dimension * sizeof *checkpoint->kept;
+    for (uint32_t j = 0; j < checkpoint->moment.kept_count && j < host->snapshot_count; j++) {
+        float *snapshot = host->snapshots + j * dimension;
+        memcpy(snapshot, checkpoint->kept + j * dimension, bytes);
+        host->digests[j] = XXH3_64bits(snapshot, bytes);
+    }
+}

@@ -1,0 +1,105 @@
+/* Events: handed to the core of a host, whose answer is checked and whose next tick is seen to. */
+#include "sim/world.h"
+
+#include <xxhash.h>
+
+#define TICKS_MAX 10000u /* in a row, without time passing */
+
+static void digest_event(struct sgp_sim *sim, const struct sgp_sim_host *host,
+    const struct sgp_event *event, const struct sgp_node_status *status)
+{
+    struct {
+        sgp_time now;
+        uint32_t host, type, peer, direction;
+        int64_t code;
+        double weight, weight_in_flight;
+    } trace = {
+        .now = sim->now,
+        .host = host->index,
+        .type = (uint32_t)event->type,
+        .peer = event->link.peer,
+        .direction = (uint32_t)event->link.direction,
+        .code = event->code,
+        .weight = status->weight,
+        .weight_in_flight = status->weight_in_flight,
+    };
+    sim->digest = XXH3_64bits_withSeed(&trace, sizeof trace, sim->digest);
+}
+
+static void count_done(struct sgp_sim *sim, struct sgp_sim_host *host, enum sgp_node_state state)
+{
+    bool done = host->gone || host->diverged || host->drained || state == SGP_NODE_FINISHED;
+    if (done == host->done)
+        return;
+    host->done = done;
+    sim->done_count += done ? 1u : UINT32_MAX; /* one more or one less */
+    sim->done_at = sim->done_count == sim->host_count ? sim->now : SGP_TIME_NEVER;
+}
+
+static void schedule_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
+{
+    if (time >= host->tick_at)
+        return;
+    host->tick_at = time > sim->now ? time : sim->now;
+    sgp_sim_push(sim, host->tick_at, SGP_SIM_TICK, 0, host->index);
+}
+
+/* When the core's deadline comes, if the host's clock keeps time until then. */
+static sgp_time when_due(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    sgp_time deadline = sgp_node_deadline(host->node);
+    return deadline == SGP_TIME_NEVER ? deadline : deadline - sgp_sim_clock(sim, host) + sim->now;
+}
+
+void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_event *event)
+{
+    sgp_assert(!host->dead);
+    bool left_before = host->diverged || host->drained;
+    event->now = sgp_sim_clock(sim, host);
+    sim->summary.events++;
+    sgp_driver_post(&host->driver, event);
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    sgp_sim_check_event(sim, host, event, &status);
+    digest_event(sim, host, event, &status);
+    count_done(sim, host, status.state);
+    if ((host->diverged || host->drained) && !left_before)
+        sgp_sim_rows_recount(sim);
+    schedule_tick(sim, host, when_due(sim, host));
+}
+
+void sgp_sim_tick(struct sgp_sim *sim, struct sgp_sim_host *host, sgp_time time)
+{
+    if (time != host->tick_at) /* an earlier one took its place */
+        return;
+    host->tick_at = SGP_TIME_NEVER;
+    sgp_time deadline = when_due(sim, host);
+    sgp_time ready = sgp_sim_ready(sim, host->index);
+    deadline = deadline > ready ? deadline : ready;
+    if (deadline > sim->now) {
+        if (deadline != SGP_TIME_NEVER)
+            schedule_tick(sim, host, deadline);
+        return;
+    }
+    if (host->ticked_at != sim->now)
+        host->ticks_here = 0;
+    host->ticked_at = sim->now;
+    if (++host->ticks_here > TICKS_MAX)
+        sgp_sim_fail(
+            sim, SGP_E_STATE, "%s asks for ticks without end", sgp_sim_name(sim, host->index));
+    struct sgp_event event = {.type = SGP_EVENT_TICK};
+    sgp_sim_post(sim, host, &event);
+}
+
+void sgp_sim_wake(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    if (!host->dead)
+        schedule_tick(sim, host, sim->now);
+}
+
+void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    host->gone = true;
+    count_done(sim, host, SGP_NODE_FINISHED);
+    sgp_sim_rows_recount(sim);
+}

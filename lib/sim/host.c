@@ -1,0 +1,63 @@
+/* One host: what its core is made for, and what may be looked at of it. */
+#include "sim/world.h"
+
+#include <math.h>
+
+const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host)
+{
+    return sim->topology->nodes[host].name;
+}
+
+const struct sgp_node *sgp_sim_node(const struct sgp_sim *sim, uint32_t node)
+{
+    sgp_assert(node < sim->host_count);
+    return sim->hosts[node].node;
+}
+
+struct sgp_trainer *sgp_sim_trainer(const struct sgp_sim *sim, uint32_t node)
+{
+    sgp_assert(node < sim->host_count);
+    return sim->hosts[node].trainer;
+}
+
+void sgp_sim_estimate(const struct sgp_sim *sim, uint32_t node, float *ret_estimate)
+{
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(sim, node), &status);
+    const struct sgp_trainer *trainer = sim->hosts[node].trainer;
+    trainer->methods->estimate(trainer, status.weight_estimate, ret_estimate);
+}
+
+double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
+{
+    const struct sgp_topology *topology = host->file->topology;
+    double keep = sim->options.method->whom == SGP_WHOM_ONE_BY_LOT ? 0.5 : 1;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        keep = fmin(keep, sgp_phase_keep(&topology->phases[p], host->file->nodes[host->index]));
+    return SGP_STARVING * host->weight_least * keep;
+}
+
+void sgp_sim_node_config(
+    const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config)
+{
+    const struct sgp_sim_options *options = &sim->options;
+    const struct sgp_topology *topology = host->file->topology;
+    *ret_config = (struct sgp_node_config){
+        .topology = topology,
+        .self = host->file->nodes[host->index],
+        .method = sim->options.method,
+        .overlap = sim->options.overlap,
+        .step_by_rate = sim->options.step_by_rate,
+        .backup_neighbours = sim->options.backup_neighbours,
+        .patience = sim->options.patience_ns,
+        .lineage = host->lineage,
+        .seed = options->seed,
+        .parameters = options->dimension,
+        .fingerprint = {.shape = options->dimension, .topology = topology->digest},
+        .rounds = options->rounds,
+        .local_steps = options->local_steps,
+        .final_cycles = options->final_cycles,
+        .start = options->start,
+        .weight_least = host->weight_least,
+    };
+}

@@ -1,0 +1,63 @@
+/* A host gets another topology file: its core changes to it, or it is born by it. */
+#include "sim/world.h"
+
+#include <math.h>
+
+static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct sgp_sim_file *file)
+{
+    struct sgp_node_change change = {.topology = file->topology,
+        .self = file->nodes[host->index],
+        .weight_least = file->weight_least[file->nodes[host->index]]};
+    struct sgp_node_needs needs;
+    struct sgp_reload *plan;
+    int status = sgp_reload_prepare(host->node, &change, &needs, &plan);
+    if (status < 0)
+        return status;
+    status = sgp_sim_make_room(sim, host, &needs);
+    if (status < 0) {
+        sgp_reload_cancel(plan);
+        return status;
+    }
+    sgp_sim_give_up_dials(sim, host->index);
+    sgp_driver_reload(&host->driver, sgp_sim_clock(sim, host), plan);
+    host->file = file;
+    host->weight_least = change.weight_least;
+    host->guard = fmin(host->guard, sgp_sim_guard(sim, host)); /* it may be below the new one yet */
+    struct sgp_event event = {.type = SGP_EVENT_TICK};
+    sgp_sim_post(sim, host, &event);
+    return 0;
+}
+
+static void begin(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    host->dead = false;
+    host->file_next = NULL; /* it was there before the first */
+    sgp_sim_check_begin(sim, host);
+    struct sgp_event event = {.type = SGP_EVENT_START};
+    sgp_sim_post(sim, host, &event);
+}
+
+void sgp_sim_reload(struct sgp_sim *sim, const struct sgp_sim_reload *reload)
+{
+    struct sgp_sim_host *host = &sim->hosts[reload->node];
+    sgp_time ready = sgp_sim_ready(sim, host->index);
+    if (host->gone)
+        return;
+    if (ready > sim->now) { /* its process is stopped */
+        if (ready != SGP_TIME_NEVER)
+            sgp_sim_push(sim, ready, SGP_SIM_RELOAD, 0, (uint32_t)(reload - sim->options.reloads));
+        return;
+    }
+    if (host->dead && sgp_sim_first_reload(sim, host->index) == reload) {
+        begin(sim, host);
+        return;
+    }
+    if (host->dead || host->drained || host->diverged) {
+        host->file_next = sgp_sim_file_of(sim, reload->topology);
+        return;
+    }
+    int status = change(sim, host, sgp_sim_file_of(sim, reload->topology));
+    if (status < 0)
+        sgp_sim_fail(sim, status, "%s cannot reload: %s", sgp_sim_name(sim, host->index),
+            sgp_strerror(status));
+}

@@ -1,0 +1,89 @@
+/* A stall: nobody completes a round any more, and whom that is to be blamed on. */
+#include "sim/world.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define STALL_FACTOR 64   /* times the longest job and the longest transfer, at least */
+#define STALL_HOPS_MAX 6u /* of a chain of those who wait, told */
+#define STALL_BYTES (SGP_TEXT_BYTES - 96u) /* of that chain; time and seed stand before it */
+
+sgp_time sgp_sim_stall_time(const struct sgp_sim *sim)
+{
+    const struct sgp_sim_options *options = &sim->options;
+    double slowest = 1, links = 1;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        slowest = fmax(slowest, sim->hosts[i].compute_factor);
+        links = fmax(links, sim->hosts[i].out_count);
+    }
+    if (options->compute_tail > 0)
+        slowest *= options->compute_tail_max;
+    double job = (double)options->compute_ns * options->local_steps * slowest;
+    double transfer = 0;
+    if (options->bandwidth > 0)
+        transfer =
+            links * 4.0 * (double)options->dimension / options->bandwidth * (double)SGP_SECOND;
+    double stall =
+        (double)SGP_SIM_STALL_NS + STALL_FACTOR * (job + transfer + (double)options->latency_ns);
+    return (sgp_time)fmin(stall, 0x1p61);
+}
+
+bool sgp_sim_is_stalled(const struct sgp_sim *sim, sgp_time next)
+{
+    sgp_time since = sim->progressed > sim->faults_end ? sim->progressed : sim->faults_end;
+    return next > since && next - since > sim->stall_ns;
+}
+
+/* Who has waited longest of those who are not done; NONE if nobody is left. */
+static uint32_t find_stalled(const struct sgp_sim *sim)
+{
+    sgp_time since = SGP_TIME_NEVER;
+    uint32_t worst = SGP_SLOT_NONE;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sim->hosts[i].node, &status);
+        if (sim->hosts[i].done || (worst != SGP_SLOT_NONE && status.waiting_since >= since))
+            continue;
+        since = status.waiting_since;
+        worst = i;
+    }
+    return worst;
+}
+
+/* "NAME, STATE in round K, waits for WHAT": returns whom it waits for, NONE if that is nobody. */
+static uint32_t tell_waiting(
+    const struct sgp_sim *sim, uint32_t index, char *text, size_t size, size_t *used)
+{
+    const struct sgp_sim_host *host = &sim->hosts[index];
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    bool waits = !host->gone && !host->dead && status.waiting != SGP_WAITING_NOTHING;
+    const char *state = host->gone   ? "gone"
+                        : host->dead ? "killed"
+                                     : sgp_node_state_name(status.state);
+    int bytes = snprintf(text + *used, size - *used, "%s, %s in round %lld%s%s",
+        sgp_sim_name(sim, index), state, (long long)status.round, waits ? ", waits for " : "",
+        waits ? sgp_waiting_name(status.waiting) : "");
+    *used = bytes < 0 || (size_t)bytes >= size - *used ? size - 1 : *used + (size_t)bytes;
+    return waits && status.waiting_peer != SGP_SLOT_NONE ? host->file->hosts[status.waiting_peer]
+                                                         : SGP_SLOT_NONE;
+}
+
+void sgp_sim_fail_stalled(struct sgp_sim *sim)
+{
+    static const char of[] = " of ";
+    char text[STALL_BYTES] = "";
+    const size_t room = sizeof text - SGP_NAME_BYTES - sizeof of; /* the last name has the rest */
+    size_t used = 0;
+    uint32_t first = find_stalled(sim), at = first;
+    for (uint32_t hop = 1; at != SGP_SLOT_NONE; hop++) {
+        at = tell_waiting(sim, at, text, room, &used);
+        bool last = at == first || hop == STALL_HOPS_MAX || room - used < SGP_NAME_BYTES;
+        if (at != SGP_SLOT_NONE)
+            used += (size_t)snprintf(
+                text + used, sizeof text - used, "%s%s", of, last ? sgp_sim_name(sim, at) : "");
+        if (last)
+            break;
+    }
+    sgp_sim_fail(sim, SGP_E_STATE, "nobody advances any more: %s", text);
+}

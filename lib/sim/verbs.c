@@ -1,0 +1,68 @@
+/* How the effects of a core are carried out: the table of verbs, and what a note does. */
+#include "sim/world.h"
+
+static void commit(void *context, const struct sgp_node *node)
+{
+    struct sgp_sim_host *host = context;
+    host->sequence++;
+    if (host->mortal)
+        sgp_node_record(node, &host->record);
+}
+
+static void note(void *context, const struct sgp_effect *effect)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    switch (effect->note) {
+    case SGP_NOTE_ROUND:
+        sgp_sim_measure(host, effect->round, effect->weight);
+        break;
+    case SGP_NOTE_ABSENT:
+        sim->summary.absences++;
+        break;
+    case SGP_NOTE_JUMP:
+        sim->summary.jumps++;
+        break;
+    case SGP_NOTE_REFUSED:
+        sim->summary.shares_refused++;
+        break;
+    case SGP_NOTE_ADOPTED:
+        sim->summary.adopted++;
+        break;
+    case SGP_NOTE_DIVERGED:
+        host->diverged = true;
+        break;
+    case SGP_NOTE_DISSOLVED:
+        sgp_sim_check_dissolve(host, effect->factor);
+        break;
+    case SGP_NOTE_DISPUTED:
+        sgp_sim_check_dispute(host, effect);
+        break;
+    case SGP_NOTE_DRAINED:
+        host->drained = true;
+        if (sim->options.checkpoint_ns > 0)
+            sgp_sim_checkpoint(host);
+        break;
+    default:
+        break;
+    }
+    if (sim->options.note)
+        sim->options.note(sim->options.context, host->index, sim->now, effect);
+}
+
+const struct sgp_driver_verbs sgp_sim_verbs = {
+    .commit = commit,
+    .dial = sgp_sim_dial,
+    .send = sgp_sim_send,
+    .hang_up = sgp_sim_hang_up,
+    .receive = sgp_sim_receive,
+    .train = sgp_sim_train,
+    .publish = sgp_sim_publish,
+    .absorb = sgp_sim_absorb,
+    .restore = sgp_sim_restore,
+    .adopt = sgp_sim_adopt,
+    .scale = sgp_sim_scale,
+    .sketch = sgp_sim_sketch,
+    .inquire = sgp_sim_inquire,
+    .note = note,
+};
