@@ -73,6 +73,8 @@ enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_option *option, u
 enum ctl_exit ctl_option_real(struct ctl *ctl, const struct ctl_option *option, double least,
     double most, double *ret_number);
 
+/* ---- what a text says (text.c) ---- */
+
 /* A whole text as a number; false if it is anything else, or out of range of the type. */
 bool ctl_text_u64(const char *text, uint64_t *ret_number);
 bool ctl_text_real(const char *text, double *ret_number); /* finite */

@@ -1,9 +1,6 @@
 /* The arguments of a command: options anywhere among the operands, numbers with their ranges. */
 #include "ctl.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The option that an argument names, or NULL; *ret_value is what follows a '='. */
@@ -54,31 +51,6 @@ enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct c
     return CTL_DONE;
 }
 
-bool ctl_text_u64(const char *text, uint64_t *ret_number)
-{
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (*end != '\0' || errno != 0)
-        return false;
-    *ret_number = number;
-    return true;
-}
-
-bool ctl_text_real(const char *text, double *ret_number)
-{
-    if (text[0] == '\0' || strchr(" \t\n\v\f\r", text[0]))
-        return false;
-    char *end;
-    double number = strtod(text, &end);
-    if (*end != '\0' || !isfinite(number))
-        return false;
-    *ret_number = number;
-    return true;
-}
-
 enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_option *option, uint64_t least,
     uint64_t most, uint64_t *ret_number)
 {
@@ -103,10 +75,4 @@ enum ctl_exit ctl_option_real(
             option->value);
     *ret_number = number;
     return CTL_DONE;
-}
-
-bool ctl_ends_in(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length > end_length && strcmp(text + length - end_length, end) == 0;
 }
