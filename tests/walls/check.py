@@ -17,6 +17,8 @@ OF_BUILD = [
     ("every symbol begins with sgp_", walls.check_prefix),
     ("the pure rooms call only what computes", walls.check_pure),
     ("rooms call only what they may", walls.check_room_calls),
+    ("no files call one another in a circle", walls.check_circles),
+    ("files call only lower floors", walls.check_floors),
 ]
 
 results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
 import walls
 
@@ -20,14 +21,20 @@ def plant(root, path, text):
 
 def build(root, sources):
     """Compile {library: {file: text}} into a build folder as meson lays it out; others stay empty."""
+    plan = []
     for name, path in walls.libraries(root).items():
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        folder = path + ".p"
+        os.makedirs(folder, exist_ok=True)
         objects = []
         for file, text in sources.get(name, {}).items():
-            objects.append(os.path.join(root, file + ".o"))
+            objects.append(os.path.join(folder, file + ".o"))
             subprocess.run(["gcc", "-O0", "-w", "-c", "-x", "c", "-", "-o", objects[-1]], input=text,
                            text=True, check=True)
         subprocess.run(["ar", "rcs", path, *objects], check=True)
+        plan.append(["build", path + ":", "STATIC_LINKER", *objects])
+    with open(os.path.join(root, "build.ninja"), "w", encoding="utf-8") as file:
+        for words in plan:
+            print(*(word.removeprefix(root + "/") for word in words), file=file)
 
 
 # What is planted, which wall must complain, and a word of its complaint.
@@ -51,6 +58,9 @@ CLEAN = {
     "base": {"status.c": "int fprintf(); int sgp_base(void) { return fprintf(); }"},
     "core": {"node.c": "int sgp_base(void); int sgp_core(void) { return sgp_base(); }"},
     "tensor": {"buffer.c": "int time(); int sgp_tensor(void) { return time(); }"},
+    # Calls a function that is only there where it is planted.
+    "sim": {"arrive.c": "int sgp_event(void); int sgp_arrive(void) { return sgp_event(); }",
+            "sim.c": "int sgp_arrive(void); int sgp_sim(void) { return sgp_arrive(); }"},
 }
 IN_BUILD = [
     ("core", "int clock_gettime(); int sgp_a(void) { return clock_gettime(); }", walls.check_pure,
@@ -64,6 +74,23 @@ IN_BUILD = [
      "calls sgp_tensor of lib/tensor"),
     ("base", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_room_calls,
      "calls sgp_core of lib/core"),
+    ("sim", "int sgp_arrive(void); int sgp_event(void) { return sgp_arrive(); }", walls.check_circles,
+     "lib/sim: a circle of 2 files: arrive, planted"),
+    ("sim", "int sgp_sim(void); int sgp_event(void) { return sgp_sim(); }", walls.check_circles,
+     "lib/sim: a circle of 3 files: arrive, planted, sim"),
+    ("sim", "int sgp_sim(void); int sgp_event(void) { return sgp_sim(); }", walls.check_circles,
+     "in it, planted calls sgp_sim of sim"),
+    ("core", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }",
+     partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 2}}),
+     "planted (floor 1) calls sgp_core of node (floor 2)"),
+    ("core", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }",
+     partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 1}}),
+     "planted (floor 1) calls sgp_core of node (floor 1)"),
+    ("core", "int sgp_a(void) { return 1; }",
+     partial(walls.check_floors, tables={"lib/core": {"node": 1}}), "planted has no floor"),
+    ("core", "int sgp_a(void) { return 1; }",
+     partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 1, "gone": 2}}),
+     "gone has floor 2, but there is no such file"),
 ]
 
 
@@ -87,15 +114,19 @@ def main():
             plant(root, path, text)
             results.append((f"{path}: {text.strip()}", expect(check(root), word)))
         build(os.path.join(folder, "standing"), CLEAN)
-        for check in (walls.check_pure, walls.check_prefix, walls.check_room_calls):
+        for check in (walls.check_pure, walls.check_prefix, walls.check_room_calls, walls.check_circles):
             results.append((f"{check.__name__} is silent on a clean build",
                             check(os.path.join(folder, "standing"))))
+        results.append(("check_floors is silent on a clean build", walls.check_floors(
+            os.path.join(folder, "standing"), {"lib/sim": {"arrive": 1, "sim": 2}})))
         for number, (library, text, check, word) in enumerate(IN_BUILD):
             root = os.path.join(folder, f"build{number}")
             build(root, CLEAN | {library: CLEAN.get(library, {}) | {"planted.c": text}})
             results.append((f"{library}: {text}", expect(check(root), word)))
         results.append(("an empty room", expect(
-            walls.check_not_empty(os.path.join(folder, "standing")), "sim: ")))
+            walls.check_not_empty(os.path.join(folder, "standing")), "libsgp_wire.a defines nothing")))
+        results.append(("a room without objects", expect(
+            walls.check_not_empty(os.path.join(folder, "standing")), "ctl: no object is known")))
     sys.exit(walls.report(results))
 
 

@@ -69,6 +69,12 @@ PURE_CALLS = set("""
 # The assertion and the texts of errno are the exceptions, and live in one file.
 PURE_EXCEPTIONS = {"status.c.o": {"abort", "fprintf", "stderr", "strerrordesc_np"}}
 
+# Rooms in which no file may call, over whatever others, one that calls it.
+ROOMS_WITHOUT_CIRCLES = ["lib/base", "lib/topology", "lib/wire", "lib/tensor", "lib/train", "lib/sim", "ctl"]
+
+# room -> file -> floor: a file calls only files of lower floors of its room. Every file has one.
+FLOORS = {}
+
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
     "wire": "lib/wire", "tensor": "lib/tensor", "train": "lib/train", "sim": "lib/sim",
@@ -218,10 +224,79 @@ def check_room_calls(build):
     return complaints
 
 
+def objects(build, room):
+    """file -> object of a room, as the build's own plan has them: objects of files that are gone may lie
+    about for ever."""
+    with open(os.path.join(build, "build.ninja"), encoding="utf-8") as file:
+        plan = file.read()
+    found = re.findall(rf"(?<!\S){room}/[^/\s]+\.p/[^/\s]+\.c\.o(?!\S)", plan)
+    return {os.path.basename(path)[:-len(".c.o")]: os.path.join(build, path) for path in found}
+
+
+def calls(build, room):
+    """file -> other file of the room -> names of what the one uses of the other; every file is there."""
+    files = objects(build, room)
+    owner = {name: file for file, path in files.items()
+             for _, _, name in symbols(path, "-g", "--defined-only")}
+    graph = {file: {} for file in files}
+    for file, path in files.items():
+        for _, _, name in symbols(path, "-u"):
+            if name in owner:
+                graph[file].setdefault(owner[name], set()).add(name)
+    return graph
+
+
+def reached(graph, start):
+    """All that a file calls, and what that calls, and so on."""
+    found, todo = set(), [start]
+    while todo:
+        new = set(graph[todo.pop()]) - found
+        found |= new
+        todo += new
+    return found
+
+
+def circles(graph):
+    """The largest sets of files each of which reaches all of its set, itself too."""
+    reach = {file: reached(graph, file) for file in graph}
+    return sorted({tuple(sorted(other for other in reach[file] if file in reach[other]))
+                   for file in graph if file in reach[file]})
+
+
+def check_circles(build, rooms=None):
+    """No file of these rooms calls, over whatever others, one that calls it."""
+    complaints = []
+    for room in ROOMS_WITHOUT_CIRCLES if rooms is None else rooms:
+        graph = calls(build, room)
+        for circle in circles(graph):
+            complaints.append(f"{room}: a circle of {len(circle)} files: {', '.join(circle)}")
+            complaints += [f"{room}: in it, {file} calls {', '.join(sorted(names))} of {other}"
+                           for file in circle for other, names in sorted(graph[file].items())
+                           if other in circle]
+    return complaints
+
+
+def check_floors(build, tables=None):
+    """Every file of a room with floors has one, and calls strictly downward."""
+    complaints = []
+    for room, floors in (FLOORS if tables is None else tables).items():
+        graph = calls(build, room)
+        complaints += [f"{room}: {file} has no floor" for file in sorted(set(graph) - set(floors))]
+        complaints += [f"{room}: {file} has floor {floors[file]}, but there is no such file"
+                       for file in sorted(set(floors) - set(graph))]
+        complaints += [
+            f"{room}: {file} (floor {floors[file]}) calls {name} of {other} (floor {floors[other]})"
+            for file in sorted(graph) for other in sorted(graph[file]) for name in sorted(graph[file][other])
+            if file in floors and floors.get(other, 0) >= floors[file]]
+    return complaints
+
+
 def check_not_empty(build):
-    """The libraries hold something: an empty room would keep every wall."""
-    return [f"{name}: {path} defines nothing" for name, path in libraries(build).items()
-            if not list(symbols(path, "-g", "--defined-only"))]
+    """The libraries hold something, and the rooms have files: an empty room would keep every wall."""
+    return ([f"{name}: {path} defines nothing" for name, path in libraries(build).items()
+             if not list(symbols(path, "-g", "--defined-only"))] +
+            [f"{room}: no object is known" for room in [*ROOMS_WITHOUT_CIRCLES, *FLOORS]
+             if not objects(build, room)])
 
 
 def report(results):
