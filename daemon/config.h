@@ -48,7 +48,7 @@ struct config {
 
     char *topology;
 
-    int algorithm;   /* of SGP_METHOD_NAMES, from 1 */
+    int algorithm;   /* index of its method (sgp_method_at), from 1 */
     uint32_t start;  /* SGP_START_ALL, or a number of nodes */
     uint64_t epochs; /* 0 when `rounds` is given */
     uint64_t rounds; /* 0 when `epochs` decides */

@@ -109,13 +109,12 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     int code = sgp_dot_read_path(config->topology, &why, &p->topology);
     if (code < 0)
         return fail_file(config, code, &why, error);
-    static const char *const methods[] = {SGP_METHOD_NAMES};
-    p->method = sgp_method_find(methods[config->algorithm - 1]);
+    p->method = sgp_method_at((uint32_t)config->algorithm - 1);
     sgp_assert(p->method);
     struct sgp_edge_place culprit;
     if (sgp_method_suit(p->method, p->topology, &why, &culprit) < 0)
         return sgp_dot_fail(config->topology, p->topology, &culprit, &why, error);
-    if (config->step_by_rate == CONFIG_YES && p->method->when != SGP_WHEN_NEVER)
+    if (config->step_by_rate == CONFIG_YES && !sgp_method_may_scale_rate(p->method))
         return config_fail(config, CONFIG_ID_STEP_BY_RATE, error, SGP_E_CONFIG,
             "with algorithm %s all nodes make rounds at one rate; it is for agp and adpsgd",
             p->method->name);
@@ -160,8 +159,8 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         bool used;
         const char *why;
     } keys[] = {
-        {CONFIG_ID_OVERLAP, p->method->when == SGP_WHEN_OVERDUE, "it is for algorithm osgp"},
-        {CONFIG_ID_BACKUP_NEIGHBOURS, p->method->when != SGP_WHEN_NEVER,
+        {CONFIG_ID_OVERLAP, sgp_method_overlaps(p->method), "it is for algorithm osgp"},
+        {CONFIG_ID_BACKUP_NEIGHBOURS, sgp_method_waits(p->method),
             "with this algorithm nobody is waited for"},
         {CONFIG_ID_MOMENTUM, config->optimizer != SGP_OPTIMIZER_SGD, "kind = sgd has none"},
         {CONFIG_ID_MILESTONES, steps, "it is for schedule = step"},

@@ -1,11 +1,11 @@
-/* A way to train together is a preset over four questions: what is shared, with whom, when to wait,
- * how to absorb. The engine asks the preset; it has no branch named after a method. */
+/* A way to train together is a preset over three questions: with whom to share, when to wait, how to
+ * absorb. The engine asks the preset; it has no branch named after a method.
+ *
+ * Pure functions over a constant table. Thread: any. */
 #ifndef SGP_METHOD_H
 #define SGP_METHOD_H
 
 #include "sgp/topology.h"
-
-enum sgp_what { SGP_WHAT_PARAMETERS = 1 }; /* x, with its weight */
 
 enum sgp_whom {
     SGP_WHOM_OUT_NEIGHBOURS = 1, /* of the round, in the topology file */
@@ -32,7 +32,6 @@ enum sgp_wants { /* of the topology */
 struct sgp_method {
     const char *name; /* as in `[train] algorithm` */
     uint32_t number;  /* travels in the fingerprint; from 1 */
-    enum sgp_what what;
     enum sgp_whom whom;
     enum sgp_when when;
     enum sgp_how how;
@@ -40,15 +39,44 @@ struct sgp_method {
     enum sgp_wants wants;
 };
 
-/* The preset of a name, or NULL:
+/* The presets, by index from 0 without a gap; NULL beyond the last. Static: nobody frees them.
  *   sgp    Stochastic Gradient Push (Assran et al., ICML 2019, Algorithm 1)
  *   osgp   the same with overlap: shares travel while the next rounds train (Algorithm 2)
  *   agp    asynchronous gradient push (Assran and Rabbat, IEEE TAC 2020)
  *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1)
  *   adpsgd asynchronous decentralised parallel SGD (Lian et al., ICML 2018), as shares */
-SGP_API const struct sgp_method *sgp_method_find(const char *name);
+SGP_API const struct sgp_method *sgp_method_at(uint32_t index);
+SGP_API const struct sgp_method *sgp_method_find(const char *name); /* of a name, or NULL */
 
-#define SGP_METHOD_NAMES "sgp", "osgp", "agp", "dpsgd", "adpsgd"
+/* ---- what follows from a preset ---- */
+
+/* Whether a node that trains waits for others' shares; only then are there backup neighbours. */
+SGP_API bool sgp_method_waits(const struct sgp_method *method);
+
+/* Whether a share may come some rounds late (sgp_node_config.overlap) before anybody waits for it. */
+SGP_API bool sgp_method_overlaps(const struct sgp_method *method);
+
+/* Whether a node far behind takes the fleet's round. Not where each counts rounds of its own. */
+SGP_API bool sgp_method_may_jump(const struct sgp_method *method);
+
+/* Whether the learning rate may be scaled by a node's rate of rounds, so that one that makes more of them
+ * moves the fleet no further than the others. */
+SGP_API bool sgp_method_may_scale_rate(const struct sgp_method *method);
+
+/* Whether every in-link has a buffer of its own, so that a credit outlives its round. Else buffers go
+ * round by round to those whose shares are awaited, and a credit is good for its round alone. */
+SGP_API bool sgp_method_has_own_buffers(const struct sgp_method *method);
+
+/* Whether a node that trains chooses itself whom to give to; else the topology file says whom. */
+SGP_API bool sgp_method_chooses(const struct sgp_method *method);
+
+/* What part of its mass a gift leaves to a node that chooses; 1 where the file says how much. */
+SGP_API double sgp_method_keep(const struct sgp_method *method);
+
+/* Whether shares are absorbed at the end of their round, in the order of their sources. */
+SGP_API bool sgp_method_in_order(const struct sgp_method *method);
+
+/* ---- and of the topology ---- */
 
 /* See to it that a sealed topology, not shared yet, is what the method wants; dpsgd gives its edges
  * Metropolis weights. Returns 0, or SGP_E_TOPOLOGY with the edge that is in the way, which *ret_culprit

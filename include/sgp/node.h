@@ -81,15 +81,17 @@ struct sgp_node_config {
     struct sgp_fingerprint fingerprint;
     sgp_round rounds;           /* rounds in which this node trains */
     uint32_t local_steps;       /* optimiser steps per round, >= 1 */
-    uint32_t overlap;           /* OVERDUE: how many rounds old a promise may be, and how many turns
-                                   in a row a share may be left out for want of a credit */
-    uint32_t backup_neighbours; /* ALL_PROMISED, OVERDUE: go on while so many are still awaited
+    uint32_t overlap;           /* if sgp_method_overlaps: how many rounds old a promise may be, and
+                                   for how many turns in a row a share may be left out for want of a
+                                   credit */
+    uint32_t backup_neighbours; /* if sgp_method_waits: go on while so many are still awaited
                                    (Hop: Luo et al., ASPLOS 2019) */
     sgp_time
         patience; /* a neighbour that is in one round for so long (twice, if it waits itself) is not
                           waited for until its next; at most SGP_PATIENCE_MAX_NS; 0: for ever */
     bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
-                          in-neighbours over its own, within 1/8 and 8; for SGP_WHEN_NEVER */
+                          in-neighbours over its own, within 1/8 and 8; only if
+                          sgp_method_may_scale_rate */
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
                               said hello; 0 and 1 begin at once */

@@ -1,27 +1,79 @@
-/* The one table of methods, and what each wants of a topology. */
+/* The one table of methods, what follows from a row, and what each wants of a topology. */
 #include "sgp/method.h"
 
 #include <string.h>
 
-const struct sgp_method *sgp_method_find(const char *name)
+#define KEEP_HALF 0.5
+
+const struct sgp_method *sgp_method_at(uint32_t index)
 {
     static const struct sgp_method methods[] = {
-        {"sgp", 1, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
-            SGP_HOW_IN_ORDER_OF_SOURCE, .publishes_first = false, SGP_WANTS_ANY},
-        {"osgp", 2, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_OVERDUE,
-            SGP_HOW_AS_THEY_COME, .publishes_first = false, SGP_WANTS_ANY},
-        {"agp", 3, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_NEVER,
-            SGP_HOW_AS_THEY_COME, .publishes_first = false, SGP_WANTS_ANY},
-        {"dpsgd", 4, SGP_WHAT_PARAMETERS, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED,
-            SGP_HOW_IN_ORDER_OF_SOURCE, .publishes_first = true, SGP_WANTS_SYMMETRIC},
-        {"adpsgd", 5, SGP_WHAT_PARAMETERS, SGP_WHOM_ONE_BY_LOT, SGP_WHEN_NEVER,
-            SGP_HOW_AS_THEY_COME, .publishes_first = false, SGP_WANTS_REVERSES},
+        {"sgp", 1, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED, SGP_HOW_IN_ORDER_OF_SOURCE,
+            .publishes_first = false, SGP_WANTS_ANY},
+        {"osgp", 2, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_OVERDUE, SGP_HOW_AS_THEY_COME,
+            .publishes_first = false, SGP_WANTS_ANY},
+        {"agp", 3, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
+            .publishes_first = false, SGP_WANTS_ANY},
+        {"dpsgd", 4, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED, SGP_HOW_IN_ORDER_OF_SOURCE,
+            .publishes_first = true, SGP_WANTS_SYMMETRIC},
+        {"adpsgd", 5, SGP_WHOM_ONE_BY_LOT, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
+            .publishes_first = false, SGP_WANTS_REVERSES},
     };
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-        if (strcmp(methods[i].name, name) == 0)
-            return &methods[i];
-    return NULL;
+    return index < sizeof(methods) / sizeof(methods[0]) ? &methods[index] : NULL;
 }
+
+const struct sgp_method *sgp_method_find(const char *name)
+{
+    const struct sgp_method *method;
+    for (uint32_t i = 0; (method = sgp_method_at(i)) != NULL; i++)
+        if (strcmp(method->name, name) == 0)
+            break;
+    return method;
+}
+
+/* ---- what follows ---- */
+
+bool sgp_method_waits(const struct sgp_method *method)
+{
+    return method->when != SGP_WHEN_NEVER;
+}
+
+bool sgp_method_overlaps(const struct sgp_method *method)
+{
+    return method->when == SGP_WHEN_OVERDUE;
+}
+
+bool sgp_method_may_jump(const struct sgp_method *method)
+{
+    return sgp_method_waits(method);
+}
+
+bool sgp_method_may_scale_rate(const struct sgp_method *method)
+{
+    return !sgp_method_waits(method);
+}
+
+bool sgp_method_has_own_buffers(const struct sgp_method *method)
+{
+    return method->when != SGP_WHEN_ALL_PROMISED;
+}
+
+bool sgp_method_chooses(const struct sgp_method *method)
+{
+    return method->whom == SGP_WHOM_ONE_BY_LOT;
+}
+
+double sgp_method_keep(const struct sgp_method *method)
+{
+    return sgp_method_chooses(method) ? KEEP_HALF : 1;
+}
+
+bool sgp_method_in_order(const struct sgp_method *method)
+{
+    return method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
+}
+
+/* ---- and of the topology ---- */
 
 int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit)

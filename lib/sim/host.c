@@ -31,7 +31,7 @@ void sgp_sim_estimate(const struct sgp_sim *sim, uint32_t node, float *ret_estim
 double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
     const struct sgp_topology *topology = host->file->topology;
-    double keep = sim->options.method->whom == SGP_WHOM_ONE_BY_LOT ? 0.5 : 1;
+    double keep = sgp_method_keep(sim->options.method);
     for (uint32_t p = 0; p < topology->phase_count; p++)
         keep = fmin(keep, sgp_phase_keep(&topology->phases[p], host->file->nodes[host->index]));
     return SGP_STARVING * host->weight_least * keep;

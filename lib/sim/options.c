@@ -118,7 +118,7 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     const struct sgp_sim_options *options, struct sgp_error *error)
 {
     sgp_assert(options->trainer && options->method);
-    if (options->step_by_rate && options->method->when != SGP_WHEN_NEVER)
+    if (options->step_by_rate && !sgp_method_may_scale_rate(options->method))
         return sgp_fail(error, -EINVAL, "steps by rate are for methods in which nobody waits");
     if (options->overlap > SGP_OVERLAP_MAX)
         return sgp_fail(error, -EINVAL, "the overlap must be at most %u rounds", SGP_OVERLAP_MAX);

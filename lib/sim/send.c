@@ -96,12 +96,12 @@ static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connect
     connection->payload_due = source->busy_until + sim->options.latency_ns;
 }
 
-/* A share needs a credit, which it uses up: one of its own round, unless the method leaves shares out
- * and so keeps a credit from one plan to the next. */
+/* A share needs a credit, which it uses up: one of its own round, unless the credit is for a buffer that
+ * the link has for itself. */
 static void spend_credit(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, const struct sgp_share *share)
 {
-    bool strict = sim->options.method->when == SGP_WHEN_ALL_PROMISED;
+    bool strict = !sgp_method_has_own_buffers(sim->options.method);
     if (connection->credit == SGP_ROUND_NONE || (strict && connection->credit != share->round))
         sgp_sim_fail(sim, SGP_E_STATE, "%s sends %s share %llu of round %lld without a credit",
             sgp_sim_name(sim, connection->hosts[SGP_SIM_SOURCE]),

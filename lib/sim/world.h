@@ -325,7 +325,7 @@ const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
 /* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
- * giving leaves it what its sparsest phase keeps, or half where it chooses itself. */
+ * giving leaves it what its sparsest phase keeps, or sgp_method_keep where it chooses itself. */
 double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host);
 
 /* buffers.c */

@@ -324,6 +324,23 @@ static uint32_t warnings_of(const char *train, const char *rest, const char *par
     return count;
 }
 
+Test(prepare, every_word_of_algorithm_is_the_method_of_that_name)
+{
+    const struct sgp_method *method;
+    for (uint32_t i = 0; (method = sgp_method_at(i)) != NULL; i++) {
+        char train[64];
+        struct config config;
+        struct prepared p;
+        struct sgp_error error = {0};
+        (void)snprintf(train, sizeof train, "epochs = 3\nalgorithm = %s", method->name);
+        cr_assert(zero(int, build((struct parts){.train = train}, &config, &p, &error)), "%s",
+            error.text);
+        cr_assert(p.method == method, "%s is %s", method->name, p.method->name);
+        prepared_finish(&p);
+        config_finish(&config);
+    }
+}
+
 Test(prepare, settings_without_effect)
 {
     static const struct {

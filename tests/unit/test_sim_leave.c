@@ -2,8 +2,6 @@
  * and in the end the total weight is the number of those who stayed. */
 #include "test_sim_fleet.h"
 
-static const char *const methods[] = {SGP_METHOD_NAMES};
-
 static double surplus_of(const struct fleet *fleet)
 {
     double surplus = 0;
@@ -25,9 +23,10 @@ static bool has_left(const struct fleet *fleet, uint32_t node)
 /* All agree on 3 before one leaves: scaling down leaves the estimate as it is. */
 Test(leave, three_of_four_go_on_with_the_weight_of_three)
 {
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+    const struct sgp_method *method;
+    for (uint32_t m = 0; (method = sgp_method_at(m)) != NULL; m++) {
         struct fleet *fleet = fleet_generate("bidirectional-ring", 4, 0);
-        fleet->options.method = sgp_method_find(methods[m]);
+        fleet->options.method = method;
         fleet->options.rounds = 300;
         fleet->options.compute_jitter = 0.5;
         for (uint32_t i = 0; i < 4; i++)
@@ -35,18 +34,18 @@ Test(leave, three_of_four_go_on_with_the_weight_of_three)
         fleet_open(fleet);
         cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
         cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s: %s",
-            methods[m], fleet->error.text);
-        cr_assert(has_left(fleet, 2), "%s", methods[m]);
-        cr_assert(eq(u32, fleet_summary(fleet).finished, 3), "%s", methods[m]);
-        cr_assert(epsilon_eq(dbl, surplus_of(fleet), 0, 1e-12), "%s", methods[m]);
-        cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 3, 1e-11), "%s", methods[m]);
+            method->name, fleet->error.text);
+        cr_assert(has_left(fleet, 2), "%s", method->name);
+        cr_assert(eq(u32, fleet_summary(fleet).finished, 3), "%s", method->name);
+        cr_assert(epsilon_eq(dbl, surplus_of(fleet), 0, 1e-12), "%s", method->name);
+        cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 3, 1e-11), "%s", method->name);
         cr_assert(eq(u32, fleet->notes[SGP_NOTE_INHERITED], 1));
         cr_assert(lt(dbl, fleet_summary(fleet).disagreement, 1e-4), "of those who stayed");
         for (uint32_t i = 0; i < 4; i++) {
             float estimate = 3;
             if (i != 2)
                 sgp_sim_estimate(fleet->sim, i, &estimate);
-            cr_assert(epsilon_eq(dbl, (double)estimate, 3, 1e-4), "%s", methods[m]);
+            cr_assert(epsilon_eq(dbl, (double)estimate, 3, 1e-4), "%s", method->name);
         }
         fleet_destroy(fleet);
     }
@@ -74,9 +73,10 @@ Test(leave, one_after_the_other_until_two_are_left)
 Test(leave, a_dead_neighbour_does_not_hold_one_that_leaves)
 {
     static const struct sgp_sim_absence gone = {3, SGP_SECOND, SGP_TIME_NEVER};
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+    const struct sgp_method *method;
+    for (uint32_t m = 0; (method = sgp_method_at(m)) != NULL; m++) {
         struct fleet *fleet = fleet_generate("complete", 4, 0);
-        fleet->options.method = sgp_method_find(methods[m]);
+        fleet->options.method = method;
         fleet->options.rounds = 6000;
         fleet->options.start = 1;
         fleet->options.absences = &gone;
@@ -84,8 +84,8 @@ Test(leave, a_dead_neighbour_does_not_hold_one_that_leaves)
         fleet_open(fleet);
         cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
         cr_assert(zero(int, sgp_sim_run(fleet->sim, 80 * SGP_SECOND, &fleet->error)), "%s: %s",
-            methods[m], fleet->error.text);
-        cr_assert(has_left(fleet, 2), "%s", methods[m]);
+            method->name, fleet->error.text);
+        cr_assert(has_left(fleet, 2), "%s", method->name);
         fleet_destroy(fleet);
     }
 }
@@ -168,9 +168,9 @@ static uint32_t campaign(const char *method, uint64_t seed)
 
 Test(leave, campaigns_of_leaves_among_faults_lose_nothing)
 {
-    uint32_t left = 0, seeds = fleet_many(30, 6), orders = 5 * seeds;
-    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
-        for (uint64_t seed = 1; seed <= seeds; seed++)
-            left += campaign(methods[m], seed);
+    uint32_t left = 0, orders = 0;
+    for (uint32_t m = 0; sgp_method_at(m) != NULL; m++)
+        for (uint64_t seed = 1; seed <= fleet_many(30, 6); seed++, orders++)
+            left += campaign(sgp_method_at(m)->name, seed);
     cr_assert(ge(u32, left, orders * 2 / 3), "%u of %u orders were carried out", left, orders);
 }

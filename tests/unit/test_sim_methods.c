@@ -2,9 +2,6 @@
  * and the figures that tell them apart. */
 #include "test_sim_fleet.h"
 
-static const char *const methods[] = {SGP_METHOD_NAMES};
-#define METHOD_COUNT (sizeof methods / sizeof methods[0])
-
 /* ---- publishing before or after the step ---- */
 
 /* Ring of 4, every fraction 1/3, objectives (z - c)^2 / 2, from 0. */
@@ -151,18 +148,19 @@ Test(methods, a_backup_neighbour_need_not_be_waited_for)
 
 Test(methods, every_method_agrees_in_the_end_and_keeps_all_mass)
 {
-    for (size_t m = 0; m < METHOD_COUNT; m++) {
-        struct fleet *fleet = uneven(methods[m], 2, 0);
+    for (uint32_t m = 0; sgp_method_at(m) != NULL; m++) {
+        const char *method = sgp_method_at(m)->name;
+        struct fleet *fleet = uneven(method, 2, 0);
         fleet->options.final_cycles = 40;
         fleet->eta = 0.05;
         for (int i = 0; i < 8; i++)
             fleet->centre[i][0] = (float)i;
         fleet_run(fleet);
         struct sgp_sim_summary summary = fleet_summary(fleet);
-        cr_assert(eq(u32, summary.finished, 8), "%s", methods[m]);
-        cr_assert(lt(dbl, summary.disagreement, 1e-5), "%s: %g", methods[m], summary.disagreement);
-        cr_assert(epsilon_eq(dbl, summary.weight, 8, 1e-11), "%s", methods[m]);
-        cr_assert(epsilon_eq(dbl, summary.weight_in_flight, 0, 1e-12), "%s", methods[m]);
+        cr_assert(eq(u32, summary.finished, 8), "%s", method);
+        cr_assert(lt(dbl, summary.disagreement, 1e-5), "%s: %g", method, summary.disagreement);
+        cr_assert(epsilon_eq(dbl, summary.weight, 8, 1e-11), "%s", method);
+        cr_assert(epsilon_eq(dbl, summary.weight_in_flight, 0, 1e-12), "%s", method);
         fleet_destroy(fleet);
     }
 }
@@ -258,9 +256,9 @@ static void campaign(const char *method, uint64_t seed)
 
 Test(methods, campaigns_of_resets_absences_crashes_and_cuts_lose_nothing)
 {
-    for (size_t m = 0; m < METHOD_COUNT; m++)
+    for (uint32_t m = 0; sgp_method_at(m) != NULL; m++)
         for (uint64_t seed = 1; seed <= fleet_many(25, 6); seed++)
-            campaign(methods[m], seed);
+            campaign(sgp_method_at(m)->name, seed);
 }
 
 /* ---- at one's own pace ---- */

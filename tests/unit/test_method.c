@@ -1,0 +1,50 @@
+/* The presets, and what follows from each. */
+#include "sgp/method.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+Test(method, the_table_is_found_by_index_and_by_name)
+{
+    static const char *const names[] = {"sgp", "osgp", "agp", "dpsgd", "adpsgd"};
+    for (uint32_t i = 0; i < 5; i++) {
+        const struct sgp_method *method = sgp_method_at(i);
+        cr_assert(method != NULL);
+        cr_assert(eq(str, (char *)method->name, (char *)names[i]));
+        cr_assert(eq(u32, method->number, i + 1), "it travels: it must never change");
+        cr_assert(sgp_method_find(names[i]) == method);
+    }
+    cr_assert(sgp_method_at(5) == NULL);
+    cr_assert(sgp_method_at(UINT32_MAX) == NULL);
+    cr_assert(sgp_method_find("") == NULL);
+    cr_assert(sgp_method_find("sg") == NULL);
+    cr_assert(sgp_method_find("SGP") == NULL);
+}
+
+Test(method, what_follows_from_each)
+{
+    static const struct {
+        const char *name;
+        bool waits, overlaps, jumps, scales, buffers, chooses, in_order;
+        double keep;
+    } rows[] = {
+        {"sgp", true, false, true, false, false, false, true, 1},
+        {"osgp", true, true, true, false, true, false, false, 1},
+        {"agp", false, false, false, true, true, false, false, 1},
+        {"dpsgd", true, false, true, false, false, false, true, 1},
+        {"adpsgd", false, false, false, true, true, true, false, 0.5},
+    };
+    for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct sgp_method *method = sgp_method_find(rows[i].name);
+        cr_assert(method == sgp_method_at(i), "%s", rows[i].name);
+        cr_expect(sgp_method_waits(method) == rows[i].waits, "%s", method->name);
+        cr_expect(sgp_method_overlaps(method) == rows[i].overlaps, "%s", method->name);
+        cr_expect(sgp_method_may_jump(method) == rows[i].jumps, "%s", method->name);
+        cr_expect(sgp_method_may_scale_rate(method) == rows[i].scales, "%s", method->name);
+        cr_expect(sgp_method_has_own_buffers(method) == rows[i].buffers, "%s", method->name);
+        cr_expect(sgp_method_chooses(method) == rows[i].chooses, "%s", method->name);
+        cr_expect(sgp_method_in_order(method) == rows[i].in_order, "%s", method->name);
+        cr_expect(eq(dbl, sgp_method_keep(method), rows[i].keep), "%s", method->name);
+    }
+    cr_assert(sgp_method_at(sizeof(rows) / sizeof(rows[0])) == NULL, "a row is missing here");
+}
