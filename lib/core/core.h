@@ -2,8 +2,10 @@
  *
  * Its files stand on floors, the highest first. Each calls downward alone (tests/walls/walls.py):
  *
+ *   driver.c   performs the effects of a node in the order in which they come
+ *   restart.c  what the next process relies on, of the record and of a checkpoint
+ *
  *   node.c     create, step (an event to its handler), deadline
- *   check.c    what must hold between two steps
  *   reload.c   another topology, in the middle of everything
  *   inspect.c  what status shows
  *
@@ -19,6 +21,7 @@
  *   seek.c     asking sources for their estimate
  *
  *   link.c     hearing a neighbour; connections that begin and end
+ *
  *   greet.c    who is at the other end, and whether it trains the same
  *   inquiry.c  who is asked about what is owed to one that cannot be reached
  *   record.c   what survives the process, and a node made from it
@@ -28,6 +31,7 @@
  *   estimate.c estimates that come, and that are handed out
  *
  *   accounts.c what an heir answers for, and how it is handed over
+ *   check.c    what must hold between two steps
  *
  *   mass.c     what a node has and is owed, and what comes home
  *
@@ -35,17 +39,18 @@
  *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   patience.c how long one that is heard may keep the node waiting
- *   pace.c     how fast the node is beside its neighbours
  *
  *   emit.c     effects, notes, messages, states
- *   layout.c   which links and how many buffers under a topology
+ *   pace.c     how fast the node is beside its neighbours
+ *   trace.c    a step as a line
  *
  *   facts.c    what follows from how a node and its links stand
+ *   layout.c   which links and how many buffers under a topology
  *
  *   roster.c   which links have something to do, so that nobody looks at all of them
- *   restart.c  what the next process relies on, of the record and of a checkpoint
+ *   words.c    names
+ *   method.c   the table of methods, and what follows from a row
  *   payload.c  which payloads are nonsense
- *   words.c, method.c  names, and the table of methods
  */
 #ifndef SGP_CORE_H
 #define SGP_CORE_H

@@ -22,18 +22,18 @@ bool sgp_core_active(const struct sgp_node *node)
 
 bool sgp_core_at_own_pace(const struct sgp_node *node)
 {
-    return node->config.method->when == SGP_WHEN_NEVER;
+    return !sgp_method_waits(node->config.method);
 }
 
 bool sgp_core_has_own_buffers(const struct sgp_node *node)
 {
-    return node->config.method->when != SGP_WHEN_ALL_PROMISED;
+    return sgp_method_has_own_buffers(node->config.method);
 }
 
 /* Nothing overlaps once the steps are done: what is under way must arrive before the end. */
 sgp_round sgp_core_overlap(const struct sgp_node *node)
 {
-    bool overdue = node->config.method->when == SGP_WHEN_OVERDUE;
+    bool overdue = sgp_method_overlaps(node->config.method);
     return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
@@ -71,8 +71,7 @@ bool sgp_core_computes(const struct sgp_node *node)
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && round >= node->fleet.stop;
-    return node->config.method->whom == SGP_WHOM_ONE_BY_LOT && round < node->config.rounds &&
-           !early;
+    return sgp_method_chooses(node->config.method) && round < node->config.rounds && !early;
 }
 
 bool sgp_core_says_ended(const struct sgp_node *node)

@@ -57,7 +57,7 @@ static void needs_of(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, uint32_t out, uint32_t in, struct sgp_node_needs *ret_needs)
 {
     uint32_t awaited = awaited_in_two_rounds(topology, self);
-    bool one_each = method->when != SGP_WHEN_ALL_PROMISED && in > awaited;
+    bool one_each = sgp_method_has_own_buffers(method) && in > awaited;
     ret_needs->snapshots = 2 + out;
     ret_needs->receives = (one_each ? in : awaited) + 1;
     ret_needs->links = out + in;

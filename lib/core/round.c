@@ -264,7 +264,7 @@ static void begin(struct sgp_node *node)
 
 static bool in_order(const struct sgp_node *node)
 {
-    return node->config.method->how == SGP_HOW_IN_ORDER_OF_SOURCE;
+    return sgp_method_in_order(node->config.method);
 }
 
 static void complete(struct sgp_node *node)
