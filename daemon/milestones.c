@@ -9,7 +9,7 @@
 
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
  * saved its model before it gave all away. */
-static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
+static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
@@ -18,43 +18,44 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *note)
     if (status.left)
         return;
     if (daemon->changed && !status.leaving)
-        chores_save(daemon, note->round, note->weight);
+        chores_save(daemon, effect->round, effect->weight);
     (void)survive_checkpoint(daemon);
 }
 
-static void on_state(struct daemon *daemon, const struct sgp_effect *note)
+static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
-        chores_measure(daemon, note->round, note->weight);
-        chores_save(daemon, note->round, note->weight);
+        chores_measure(daemon, effect->round, effect->weight);
+        chores_save(daemon, effect->round, effect->weight);
         (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
-    } else if (status.state == SGP_NODE_DRAINING && status.leaving && note->weight > 0 &&
+    } else if (status.state == SGP_NODE_DRAINING && status.leaving && effect->weight > 0 &&
                !status.seeks) {
-        chores_save(daemon, note->round, note->weight);
+        chores_save(daemon, effect->round, effect->weight);
     }
     notes_status_line(daemon);
 }
 
-static void on_round(struct daemon *daemon, const struct sgp_effect *note)
+static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
 {
     if (!daemon->measure_due)
         return;
     daemon->measure_due = false;
-    chores_measure(daemon, note->round, note->weight);
+    chores_measure(daemon, effect->round, effect->weight);
 }
 
-void milestones_reached(struct daemon *daemon, const struct sgp_effect *note)
+void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    if (note->reason == SGP_REASON_OUTSIZED) /* refused, or come home from where it was sent */
-        edges_count_outsized(
-            daemon, note->link.peer, note->link.direction == SGP_IN ? SGP_IN : SGP_OUT);
-    if (note->note == SGP_NOTE_STATE)
-        on_state(daemon, note);
-    else if (note->note == SGP_NOTE_ROUND)
-        on_round(daemon, note);
-    else if (note->note == SGP_NOTE_DRAINED)
-        on_drained(daemon, note);
+    if (effect->note.reason ==
+        SGP_REASON_OUTSIZED) /* refused, or come home from where it was sent */
+        edges_count_outsized(daemon, effect->note.link.peer,
+            effect->note.link.direction == SGP_IN ? SGP_IN : SGP_OUT);
+    if (effect->note.what == SGP_NOTE_STATE)
+        on_state(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_ROUND)
+        on_round(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_DRAINED)
+        on_drained(daemon, effect);
 }

@@ -120,9 +120,9 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
 /* ---- the core's notes ---- */
 
 /* Whether a link went down because the peer will not have this node, which people must mend. */
-static bool will_not_have_us(const struct sgp_effect *note)
+static bool will_not_have_us(const struct sgp_effect *effect)
 {
-    switch (note->reason) {
+    switch (effect->note.reason) {
     case SGP_REASON_RANGE:
     case SGP_REASON_SHAPE:
     case SGP_REASON_LOSS:
@@ -134,17 +134,17 @@ static bool will_not_have_us(const struct sgp_effect *note)
     case SGP_REASON_METHOD:
     case SGP_REASON_ROUNDS:
     case SGP_REASON_REPLACED:
-        return note->note == SGP_NOTE_DOWN;
+        return effect->note.what == SGP_NOTE_DOWN;
     default:
         return false;
     }
 }
 
-static enum sgp_level level_of(const struct sgp_effect *note)
+static enum sgp_level level_of(const struct sgp_effect *effect)
 {
-    if (will_not_have_us(note))
+    if (will_not_have_us(effect))
         return SGP_LEVEL_WARNING;
-    switch (note->note) {
+    switch (effect->note.what) {
     case SGP_NOTE_ROUND:
         return SGP_LEVEL_DEBUG;
     case SGP_NOTE_DIVERGED:
@@ -168,29 +168,29 @@ static enum sgp_level level_of(const struct sgp_effect *note)
 
 /* Why, as far as the core says; "" if it does not. What comes of a name given twice is said in words that help. */
 static const char *reason_of(
-    const struct daemon *daemon, const struct sgp_effect *note, char text[SGP_TEXT_BYTES / 2])
+    const struct daemon *daemon, const struct sgp_effect *effect, char text[SGP_TEXT_BYTES / 2])
 {
     const char *name = daemon->config->name;
-    if (note->note == SGP_NOTE_DOWN && note->reason == SGP_REASON_REPLACED) {
+    if (effect->note.what == SGP_NOTE_DOWN && effect->note.reason == SGP_REASON_REPLACED) {
         (void)snprintf(text, SGP_TEXT_BYTES / 2,
             "another connection under the name %s took over; is another sgpd called %s?", name,
             name);
         return text;
     }
-    if (note->reason != 0)
-        return sgp_reason_text(note->reason);
-    if (note->note == SGP_NOTE_MISMATCH)
+    if (effect->note.reason != 0)
+        return sgp_reason_text(effect->note.reason);
+    if (effect->note.what == SGP_NOTE_MISMATCH)
         return "its topology, learning rate or batch size differs";
-    if (note->note == SGP_NOTE_OTHER_DATA)
+    if (effect->note.what == SGP_NOTE_OTHER_DATA)
         return "both take a part of [data] train, and the files differ: where each node has a "
                "file of its own, set shards = none";
-    if (note->note == SGP_NOTE_TRICKLES)
-        return note->link.direction == SGP_IN
+    if (effect->note.what == SGP_NOTE_TRICKLES)
+        return effect->note.link.direction == SGP_IN
                    ? "its payload came too slowly; not waited for until one has come whole"
                    : "it takes what it is given too slowly; not waited for until it has taken it";
-    if (note->note == SGP_NOTE_OVERDUE)
+    if (effect->note.what == SGP_NOTE_OVERDUE)
         return "its round takes longer than [train] patience; not waited for until its next";
-    return note->code != 0 ? sgp_strerror(note->code) : "";
+    return effect->note.code != 0 ? sgp_strerror(effect->note.code) : "";
 }
 
 /* The other end of a link: of the present connection, else where it is dialled. */
@@ -206,99 +206,100 @@ static const char *remote_of(const struct daemon *daemon, const struct edge *edg
 
 /* What becomes of the errors of a link. */
 static void keep_error(
-    struct daemon *daemon, struct edge *edge, const struct sgp_effect *note, const char *why)
+    struct daemon *daemon, struct edge *edge, const struct sgp_effect *effect, const char *why)
 {
-    if (note->note == SGP_NOTE_UP && edge->error[0] != '\0') {
+    if (effect->note.what == SGP_NOTE_UP && edge->error[0] != '\0') {
         memcpy(edge->previous, edge->error, sizeof edge->previous);
         edge->error[0] = '\0';
     }
-    if (note->note == SGP_NOTE_REFUSED || will_not_have_us(note)) {
+    if (effect->note.what == SGP_NOTE_REFUSED || will_not_have_us(effect)) {
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
-            name_of(daemon, note->link.peer), why);
+            name_of(daemon, effect->note.link.peer), why);
     }
 }
 
-static void log_about_peer(struct daemon *daemon, const struct sgp_effect *note)
+static void log_about_peer(struct daemon *daemon, const struct sgp_effect *effect)
 {
     char text[SGP_TEXT_BYTES / 2], kind[SGP_TEXT_BYTES];
-    const char *why = reason_of(daemon, note, text), *name = sgp_note_name(note->note);
-    enum sgp_direction direction = note->link.direction == SGP_IN ? SGP_IN : SGP_OUT;
-    struct edge *edge = edges_find(daemon, note->link.peer, direction);
+    const char *why = reason_of(daemon, effect, text), *name = sgp_note_name(effect->note.what);
+    enum sgp_direction direction = effect->note.link.direction == SGP_IN ? SGP_IN : SGP_OUT;
+    struct edge *edge = edges_find(daemon, effect->note.link.peer, direction);
     bool known = edge != NULL && edge != &daemon->gone;
     if (known)
-        keep_error(daemon, edge, note, why);
+        keep_error(daemon, edge, effect, why);
     (void)snprintf(kind, sizeof kind, "%s %s", name, why);
-    if (known && !is_due(daemon, edge, level_of(note), kind))
+    if (known && !is_due(daemon, edge, level_of(effect), kind))
         return;
-    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s direction=%s%s%s%s%s%s", name,
-        name_of(daemon, note->link.peer), direction_name(direction), *why ? " reason=\"" : "", why,
-        *why ? "\"" : "", known ? " remote=" : "", known ? remote_of(daemon, edge) : "");
+    sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s direction=%s%s%s%s%s%s", name,
+        name_of(daemon, effect->note.link.peer), direction_name(direction),
+        *why ? " reason=\"" : "", why, *why ? "\"" : "", known ? " remote=" : "",
+        known ? remote_of(daemon, edge) : "");
 }
 
 /* Whoever greets as a neighbour that is here is a stranger like others: a flood of them is no flood of
  * lines, and nothing is wrong with the neighbour. */
-static void log_turned_away(struct daemon *daemon, const struct sgp_effect *note)
+static void log_turned_away(struct daemon *daemon, const struct sgp_effect *effect)
 {
     char text[SGP_TEXT_BYTES];
-    const struct link *link = edges_link(daemon, &note->link);
+    const struct link *link = edges_link(daemon, &effect->note.link);
     if (link == NULL)
         return;
     (void)snprintf(text, sizeof text, "it greets as %s, which is here: %s",
-        name_of(daemon, note->link.peer), sgp_reason_text(note->reason));
+        name_of(daemon, effect->note.link.peer), sgp_reason_text(effect->note.reason));
     listener_log(&daemon->listener, link, text);
 }
 
-static void log_about_self(struct daemon *daemon, const struct sgp_effect *note)
+static void log_about_self(struct daemon *daemon, const struct sgp_effect *effect)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    sgp_log(&daemon->log->sink, level_of(note),
+    sgp_log(&daemon->log->sink, level_of(effect),
         "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",
-        sgp_note_name(note->note), sgp_node_state_name(status.state), note->round, note->weight,
-        status.weight_in_flight);
+        sgp_note_name(effect->note.what), sgp_node_state_name(status.state), effect->round,
+        effect->weight, status.weight_in_flight);
 }
 
 /* Mass that changes hands, or is taken off, for good. */
-static void log_bequest(struct daemon *daemon, const struct sgp_effect *note)
+static void log_bequest(struct daemon *daemon, const struct sgp_effect *effect)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    bool inherited = note->note == SGP_NOTE_INHERITED;
-    sgp_log(&daemon->log->sink, level_of(note),
+    bool inherited = effect->note.what == SGP_NOTE_INHERITED;
+    sgp_log(&daemon->log->sink, level_of(effect),
         "event=%s%s%s round=%" PRId64 " amount=%.17g weight=%.17g surplus=%.17g",
-        sgp_note_name(note->note), inherited ? " peer=" : "",
-        inherited ? name_of(daemon, note->link.peer) : "", note->round, note->factor, status.weight,
-        status.surplus);
+        sgp_note_name(effect->note.what), inherited ? " peer=" : "",
+        inherited ? name_of(daemon, effect->note.link.peer) : "", effect->round,
+        effect->note.amount, status.weight, status.surplus);
 }
 
 /* How far neighbours are apart at the end, and what follows: mixing until that round, or nothing more. */
-static void log_agreement(struct daemon *daemon, const struct sgp_effect *note)
+static void log_agreement(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    const char *name = sgp_note_name(note->note);
-    struct edge *edge = edges_find(daemon, note->link.peer, note->link.direction);
-    if (edge != NULL && !is_due(daemon, edge, level_of(note), name))
+    const char *name = sgp_note_name(effect->note.what);
+    struct edge *edge = edges_find(daemon, effect->note.link.peer, effect->note.link.direction);
+    if (edge != NULL && !is_due(daemon, edge, level_of(effect), name))
         return;
-    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s distance=%.6g until=%" PRId64,
-        name, name_of(daemon, note->link.peer), note->factor, note->round);
+    sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s distance=%.6g until=%" PRId64,
+        name, name_of(daemon, effect->note.link.peer), effect->note.amount, effect->round);
 }
 
-static void log_outdated(struct daemon *daemon, const struct sgp_effect *note)
+static void log_outdated(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    const char *name = name_of(daemon, note->link.peer);
-    sgp_log(&daemon->log->sink, level_of(note),
+    const char *name = name_of(daemon, effect->note.link.peer);
+    sgp_log(&daemon->log->sink, level_of(effect),
         "event=outdated peer=%s text=\"the ledger is older than what %s has seen: it was put back "
         "from a backup; numbers are taken from there, and the total weight may be off by %.6g at "
         "most\"",
-        name, name, note->factor);
+        name, name, effect->note.amount);
 }
 
 /* Weight that was in doubt: whose it is now is known. */
-static void log_settled(struct daemon *daemon, const struct sgp_effect *note)
+static void log_settled(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    sgp_log(&daemon->log->sink, level_of(note), "event=%s peer=%s weight=%.17g outcome=%s",
-        sgp_note_name(note->note), name_of(daemon, note->link.peer), note->factor,
-        note->reason == SGP_REASON_NONE ? "accepted" : "returned");
+    sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s weight=%.17g outcome=%s",
+        sgp_note_name(effect->note.what), name_of(daemon, effect->note.link.peer),
+        effect->note.amount, effect->note.reason == SGP_REASON_NONE ? "accepted" : "returned");
 }
 
 /* It has ended, and for good: who has its mass. */
@@ -312,26 +313,26 @@ static void log_left(struct daemon *daemon)
             status.weight_owed);
 }
 
-void notes_note(struct daemon *daemon, const struct sgp_effect *note)
+void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    bool about_peer = note->link.peer != daemon->prepared->self;
-    if (note->note == SGP_NOTE_INHERITED || note->note == SGP_NOTE_DISSOLVED)
-        log_bequest(daemon, note);
-    else if (note->note == SGP_NOTE_MIXES || note->note == SGP_NOTE_DISAGREES)
-        log_agreement(daemon, note);
-    else if (note->note == SGP_NOTE_TURNED_AWAY)
-        log_turned_away(daemon, note);
-    else if (note->note == SGP_NOTE_OUTDATED)
-        log_outdated(daemon, note);
-    else if (note->note == SGP_NOTE_SETTLED)
-        log_settled(daemon, note);
+    bool about_peer = effect->note.link.peer != daemon->prepared->self;
+    if (effect->note.what == SGP_NOTE_INHERITED || effect->note.what == SGP_NOTE_DISSOLVED)
+        log_bequest(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_MIXES || effect->note.what == SGP_NOTE_DISAGREES)
+        log_agreement(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_TURNED_AWAY)
+        log_turned_away(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_OUTDATED)
+        log_outdated(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_SETTLED)
+        log_settled(daemon, effect);
     else if (about_peer)
-        log_about_peer(daemon, note);
+        log_about_peer(daemon, effect);
     else
-        log_about_self(daemon, note);
-    if (note->note == SGP_NOTE_DIVERGED)
-        notes_error(daemon, "training: %s", sgp_strerror(note->code));
-    else if (note->note == SGP_NOTE_DRAINED)
+        log_about_self(daemon, effect);
+    if (effect->note.what == SGP_NOTE_DIVERGED)
+        notes_error(daemon, "training: %s", sgp_strerror(effect->note.code));
+    else if (effect->note.what == SGP_NOTE_DRAINED)
         log_left(daemon);
 }
 

@@ -132,11 +132,12 @@ static void done_publish(struct job *job, bool cancelled)
     post_done(task, SGP_EVENT_PUBLISHED, cancelled);
 }
 
-static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
+static void verb_publish(
+    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, run_publish, done_publish);
-    if (keep < 1) { /* else a copy for a neighbour that asked for our estimate */
+    if (purpose == SGP_PUBLISH_SHARES) {
         daemon->own_slot = snapshot;
         daemon->own_round = round;
         daemon->own_weight = daemon->weight;

@@ -22,7 +22,8 @@ struct sgp_driver_verbs {
     void (*receive)(void *context, struct sgp_link link, uint32_t slot);
     /* Jobs: appended to one queue, done in this order. */
     void (*train)(void *context, sgp_round round, double weight, uint32_t steps, double pace);
-    void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep);
+    void (*publish)(
+        void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose);
     void (*absorb)(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);

@@ -141,22 +141,20 @@ struct sgp_event {
 };
 
 enum sgp_effect_type {
-    SGP_EFFECT_DIAL = 1, /* link.peer: connect to it; answer with UP or DOWN */
-    SGP_EFFECT_SEND,     /* link, message; a share or an estimate with payload sends snapshot `slot`
-                            after it */
-    SGP_EFFECT_HANG_UP,  /* link, code: say goodbye if that is easy, close. No DOWN must follow */
-    SGP_EFFECT_RECEIVE,  /* link, slot: the payload just announced belongs in this receive slot */
-    SGP_EFFECT_TRAIN,    /* job: weight, steps, factor of the learning rate */
-    SGP_EFFECT_PUBLISH, /* job: snapshot `slot` = x, x *= factor (1: a copy, for an estimate); answer
-                            with slot */
-    SGP_EFFECT_ABSORB,  /* job: x[slice] += factor * receive slot */
-    SGP_EFFECT_RESTORE, /* job: x[slice] += factor * snapshot slot; a share came back */
+    SGP_EFFECT_DIAL = 1, /* connect to the peer; answer with UP or DOWN */
+    SGP_EFFECT_SEND, /* a message; a share or an estimate with payload sends its snapshot after it */
+    SGP_EFFECT_HANG_UP, /* say goodbye if that is easy, close. No DOWN must follow */
+    SGP_EFFECT_RECEIVE, /* the payload just announced belongs in this receive slot */
+    SGP_EFFECT_TRAIN,   /* job: steps at `weight` */
+    SGP_EFFECT_PUBLISH, /* job: the snapshot = x, x *= keep; answer with the slot */
+    SGP_EFFECT_ABSORB,  /* job: x[slice] += fraction * receive slot */
+    SGP_EFFECT_RESTORE, /* job: x[slice] += fraction * snapshot; a share came back */
     SGP_EFFECT_NOTE,    /* something a person may want to read */
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
     SGP_EFFECT_SCALE,   /* job: x *= factor; answers nothing */
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
-    SGP_EFFECT_INQUIRE, /* link.peer, message: ask it this on a connection of its own; answer with
-                           ANSWER. One at a time: another one takes the place of the one before */
+    SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a
+                            time: another one takes the place of the one before */
 };
 
 /* What a NOTE tells. */
@@ -177,10 +175,10 @@ enum sgp_note {
     SGP_NOTE_ADOPTED,  /* peer: took its estimate */
     SGP_NOTE_DRAINED,  /* after STOP: everything settled or the bound passed; the process may end.
                          After LEAVE: it has left (status.left, heir, weight_left) */
-    SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: factor is the weight */
-    SGP_NOTE_MIXES, /* peer: at the end its estimate is `factor` away; mixing goes on until round */
+    SGP_NOTE_INHERITED,   /* peer: it has left, and its mass is this node's: amount is the weight */
+    SGP_NOTE_MIXES,       /* peer: at the end its estimate is `amount` away; mixing goes on until */
     SGP_NOTE_DISAGREES,   /* peer: the same, but mixing has not helped, or may not go on */
-    SGP_NOTE_DISSOLVED,   /* of what was inherited, this node took `factor` off its weight */
+    SGP_NOTE_DISSOLVED,   /* of what was inherited, this node took `amount` off its weight */
     SGP_NOTE_OTHER_DATA,  /* peer: its rows and ours are parts of unlike tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused beside the connection of that name that stands; reason */
     SGP_NOTE_TRICKLES, /* link.peer, direction: hung up on for a payload that came too slowly (IN), or what
@@ -188,28 +186,93 @@ enum sgp_note {
                           for until one has come whole */
     SGP_NOTE_OVERDUE, /* peer: in its round for longer than the patience; not waited for until its next */
     SGP_NOTE_DISPUTED, /* peer: it came back as another, and may have accepted the share that it was
-                           owed before: others are asked. A second time, with slot and factor: its
-                           snapshot was let go of, and its fraction; message.inquire: which share */
+                           owed before: others are asked. A second time, with a slot: its snapshot
+                           was let go of */
     SGP_NOTE_OUTDATED, /* peer: it has seen more than the record of this node says; once a process;
-                          factor: by so much may the total be off at most, with what was before */
-    SGP_NOTE_SETTLED,  /* peer: weight `factor` that was in doubt; reason: accepted, or come home */
+                          amount: by so much may the total be off at most, with what was before */
+    SGP_NOTE_SETTLED,  /* peer: weight `amount` that was in doubt; reason: accepted, or come home */
     SGP_NOTE_COUNT,    /* one past the last */
 };
 
-/* A job's scalars travel by value; `message` is part of the effect and lives as long as the list. */
-struct sgp_effect {
-    enum sgp_effect_type type;
-    enum sgp_note note;
-    struct sgp_link link;
-    uint32_t slot;
-    uint32_t steps;
+/* What a NOTE tells; beside that its effect's round and weight. Fields that a note does not name are 0. */
+struct sgp_noted {
+    enum sgp_note what;
+    struct sgp_link link; /* peer: this node itself where the note is of none */
     int code;
     enum sgp_reason reason;
-    sgp_round round;
-    double weight;
-    double factor;
-    struct sgp_slice slice;
-    struct sgp_message message;
+    double amount;               /* of weight, or a distance */
+    sgp_round until;             /* MIXES, DISAGREES */
+    uint32_t slot;               /* DISPUTED: the snapshot that was let go of, or SGP_SLOT_NONE, */
+    double fraction;             /* its fraction, */
+    struct sgp_inquire question; /* and which share */
+};
+
+/* Why a snapshot is made. */
+enum sgp_publish {
+    SGP_PUBLISH_SHARES = 1, /* for this turn's targets, who get what is not kept */
+    SGP_PUBLISH_ESTIMATE,   /* a copy for a neighbour that asked; all is kept */
+};
+
+/* A job's scalars travel by value; messages are part of the effect and live as long as the list. The member
+ * of the union is that of the type. */
+struct sgp_effect {
+    enum sgp_effect_type type;
+    sgp_round round; /* of the node, */
+    double weight;   /* and that of its estimate, when this was asked for */
+    union {
+        struct {
+            uint32_t peer;
+        } dial;
+        struct {
+            struct sgp_link link;
+            uint32_t slot; /* of the snapshot that is its payload; SGP_SLOT_NONE: it has none */
+            struct sgp_message message;
+        } send;
+        struct {
+            struct sgp_link link;
+            int code;
+            enum sgp_reason reason;
+            struct sgp_message message; /* the farewell */
+        } hang_up;
+        struct {
+            struct sgp_link link;
+            uint32_t slot;
+        } receive;
+        struct {
+            uint32_t steps;
+            double pace; /* factor of the learning rate */
+        } train;
+        struct {
+            uint32_t slot;
+            double keep; /* factor of what stays */
+            enum sgp_publish purpose;
+        } publish;
+        struct {
+            uint32_t peer;   /* from whom, */
+            sgp_round round; /* and of which round, it came */
+            uint32_t slot;
+            double fraction;
+            struct sgp_slice slice;
+        } absorb;
+        struct {
+            uint32_t slot;
+            double fraction;
+            struct sgp_slice slice;
+        } restore;
+        struct {
+            uint32_t peer;
+            uint32_t slot;
+            double factor;
+        } adopt;
+        struct {
+            double factor;
+        } scale;
+        struct {
+            uint32_t peer;
+            struct sgp_inquire question;
+        } inquire;
+        struct sgp_noted note;
+    };
 };
 
 /* The caller's list; step clears and fills it. One list may serve many nodes in turn. */

@@ -71,9 +71,9 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
     double weight = entry->account.weight;
     if (entry->slot != SGP_SLOT_NONE) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->slot = entry->slot;
-        effect->factor = entry->fraction;
-        effect->slice = (struct sgp_slice){.first = 0, .count = node->config.parameters};
+        effect->restore.slot = entry->slot;
+        effect->restore.fraction = entry->fraction;
+        effect->restore.slice = (struct sgp_slice){.first = 0, .count = node->config.parameters};
         entry->slot = SGP_SLOT_NONE;
     } else {
         sgp_core_grow(node, weight);
@@ -93,10 +93,10 @@ static void note_dispute(
     struct sgp_node *node, const struct sgp_core_account *entry, uint32_t peer, uint32_t slot)
 {
     const struct sgp_account *account = &entry->account;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISPUTED, peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISPUTED, peer);
     note->slot = slot;
-    note->factor = entry->fraction;
-    note->message.inquire = (struct sgp_inquire){.source = lasting(node, account->source),
+    note->fraction = entry->fraction;
+    note->question = (struct sgp_inquire){.source = lasting(node, account->source),
         .target = lasting(node, account->target),
         .source_lineage = account->source_lineage,
         .target_lineage = account->target_lineage,
@@ -312,9 +312,9 @@ void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
     node->mass.surplus = fmin(node->mass.surplus + share->bequest, (double)SGP_NODES_MAX - 1);
     node->mass.covered =
         fmin(node->mass.covered + fmin(share->bequest, share->weight), node->mass.surplus);
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
     note->link.direction = link->direction;
-    note->factor = link->receiving.incoming.weight;
+    note->amount = link->receiving.incoming.weight;
     enforce(node, link);
 }
 

@@ -163,10 +163,10 @@ static bool mix_on(struct sgp_node *node, double apart)
 static void tell(
     struct sgp_node *node, enum sgp_note what, const struct sgp_core_link *link, double distance)
 {
-    struct sgp_effect *note = sgp_core_note(node, what, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, what, link->peer);
     note->link.direction = link->direction;
-    note->factor = distance;
-    note->round = sgp_core_last(node);
+    note->amount = distance;
+    note->until = sgp_core_last(node);
 }
 
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)

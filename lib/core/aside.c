@@ -20,7 +20,7 @@ static void turn_away(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t connection, enum sgp_reason reason)
 {
     struct sgp_link id = {link->peer, link->direction, connection};
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_TURNED_AWAY, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_TURNED_AWAY, link->peer);
     note->link = id;
     note->reason = reason;
     sgp_core_say_goodbye(node, &id, SGP_E_REPLACED, reason);

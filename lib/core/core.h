@@ -134,9 +134,11 @@ void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the
 
 /* emit.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
-struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer);
+struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint32_t peer);
 struct sgp_message *sgp_core_send(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
+struct sgp_message *sgp_core_send_payload(struct sgp_node *node, struct sgp_core_link *link,
+    enum sgp_message_type type, uint32_t slot); /* of the snapshot */
 void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
 void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);

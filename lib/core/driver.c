@@ -11,40 +11,44 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
     void *context = driver->context;
     switch (effect->type) {
     case SGP_EFFECT_DIAL:
-        verbs->dial(context, effect->link.peer);
+        verbs->dial(context, effect->dial.peer);
         break;
     case SGP_EFFECT_SEND:
-        verbs->send(context, effect->link, &effect->message, effect->slot);
+        verbs->send(context, effect->send.link, &effect->send.message, effect->send.slot);
         break;
     case SGP_EFFECT_HANG_UP:
-        verbs->hang_up(context, effect->link, effect->code, &effect->message);
+        verbs->hang_up(
+            context, effect->hang_up.link, effect->hang_up.code, &effect->hang_up.message);
         break;
     case SGP_EFFECT_RECEIVE:
-        verbs->receive(context, effect->link, effect->slot);
+        verbs->receive(context, effect->receive.link, effect->receive.slot);
         break;
     case SGP_EFFECT_TRAIN:
-        verbs->train(context, effect->round, effect->weight, effect->steps, effect->factor);
+        verbs->train(
+            context, effect->round, effect->weight, effect->train.steps, effect->train.pace);
         break;
     case SGP_EFFECT_PUBLISH:
-        verbs->publish(context, effect->round, effect->slot, effect->factor);
+        verbs->publish(context, effect->round, effect->publish.slot, effect->publish.keep,
+            effect->publish.purpose);
         break;
     case SGP_EFFECT_ABSORB:
-        verbs->absorb(context, effect->slot, effect->factor, effect->slice);
+        verbs->absorb(context, effect->absorb.slot, effect->absorb.fraction, effect->absorb.slice);
         break;
     case SGP_EFFECT_RESTORE:
-        verbs->restore(context, effect->slot, effect->factor, effect->slice);
+        verbs->restore(
+            context, effect->restore.slot, effect->restore.fraction, effect->restore.slice);
         break;
     case SGP_EFFECT_ADOPT:
-        verbs->adopt(context, effect->slot, effect->factor);
+        verbs->adopt(context, effect->adopt.slot, effect->adopt.factor);
         break;
     case SGP_EFFECT_SCALE:
-        verbs->scale(context, effect->factor);
+        verbs->scale(context, effect->scale.factor);
         break;
     case SGP_EFFECT_SKETCH:
         verbs->sketch(context, effect->weight);
         break;
     case SGP_EFFECT_INQUIRE:
-        verbs->inquire(context, effect->link.peer, &effect->message.inquire);
+        verbs->inquire(context, effect->inquire.peer, &effect->inquire.question);
         break;
     case SGP_EFFECT_NOTE:
         verbs->note(context, effect);

@@ -23,27 +23,28 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
         type == SGP_EFFECT_ADOPT)
         spoil_sketch(node);
     effect->type = type;
-    effect->slot = SGP_SLOT_NONE;
     effect->round = node->round;
     effect->weight = node->mass.weight;
     return effect;
 }
 
-struct sgp_effect *sgp_core_note(struct sgp_node *node, enum sgp_note note, uint32_t peer)
+struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint32_t peer)
 {
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_NOTE);
-    effect->note = note;
-    effect->link.peer = peer;
-    return effect;
+    struct sgp_noted *note = &sgp_core_emit(node, SGP_EFFECT_NOTE)->note;
+    note->what = what;
+    note->link.peer = peer;
+    note->slot = SGP_SLOT_NONE;
+    return note;
 }
 
-struct sgp_message *sgp_core_send(
-    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
+struct sgp_message *sgp_core_send_payload(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type, uint32_t slot)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SEND);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->message.type = type;
-    effect->message.pulse = (struct sgp_pulse){
+    effect->send.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->send.slot = slot;
+    effect->send.message.type = type;
+    effect->send.message.pulse = (struct sgp_pulse){
         .state = sgp_core_state(node),
         .computing = sgp_core_computes(node),
         .round = node->round,
@@ -53,9 +54,9 @@ struct sgp_message *sgp_core_send(
     };
     if (type == SGP_BEAT) {
         link->end.told = sgp_core_says_ended(node);
-        effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes};
+        effect->send.message.beat = (struct sgp_beat){.mixes = node->ending.mixes};
         if (link->end.told)
-            effect->message.beat = (struct sgp_beat){.mixes = node->ending.mixes,
+            effect->send.message.beat = (struct sgp_beat){.mixes = node->ending.mixes,
                 .ended = true,
                 .empty = node->ending.empty,
                 .sketch = node->ending.sketch};
@@ -65,27 +66,33 @@ struct sgp_message *sgp_core_send(
         if (!sgp_core_credit_holds(node, link->giving.announced, promise))
             link->giving.credit = SGP_ROUND_NONE;
         link->giving.announced = promise;
-        effect->message.pulse.next_round = promise;
+        effect->send.message.pulse.next_round = promise;
     }
     link->connection.said = node->now;
     sgp_core_touch(node, link);
-    return &effect->message;
+    return &effect->send.message;
+}
+
+struct sgp_message *sgp_core_send(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
+{
+    return sgp_core_send_payload(node, link, type, SGP_SLOT_NONE);
 }
 
 void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_HANG_UP);
-    effect->link = *id;
-    effect->code = code;
-    effect->reason = reason;
-    effect->message.type = SGP_GOODBYE;
-    effect->message.pulse = (struct sgp_pulse){.state = sgp_core_state(node),
+    effect->hang_up.link = *id;
+    effect->hang_up.code = code;
+    effect->hang_up.reason = reason;
+    effect->hang_up.message.type = SGP_GOODBYE;
+    effect->hang_up.message.pulse = (struct sgp_pulse){.state = sgp_core_state(node),
         .round = node->round,
         .next_round = SGP_ROUND_NONE,
         .ends = node->fleet.ends,
         .stop = node->fleet.stop};
-    effect->message.goodbye =
+    effect->hang_up.message.goodbye =
         (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
 }
 

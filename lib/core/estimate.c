@@ -26,8 +26,8 @@ struct sgp_verdict sgp_core_estimate(
     node->seeking.filling = true;
     sgp_core_payload_begins(node, link);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->slot = node->seeking.slot;
+    effect->receive.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->receive.slot = node->seeking.slot;
     return sgp_fine();
 }
 
@@ -36,9 +36,9 @@ static void adopt(struct sgp_node *node, uint32_t peer)
     uint32_t slot = node->seeking.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
-    effect->link.peer = peer;
-    effect->slot = slot;
-    effect->factor = node->mass.weight / node->seeking.incoming.weight;
+    effect->adopt.peer = peer;
+    effect->adopt.slot = slot;
+    effect->adopt.factor = node->mass.weight / node->seeking.incoming.weight;
     node->seeking.slot = SGP_SLOT_NONE;
     node->seeking.wants = false;
     node->seeking.until = node->now; /* once is enough */
@@ -110,8 +110,9 @@ static void begin(struct sgp_node *node, const struct sgp_core_link *link)
             .payload_bytes = 4 * node->config.parameters},
     };
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
-    effect->slot = slot;
-    effect->factor = 1;
+    effect->publish.slot = slot;
+    effect->publish.keep = 1;
+    effect->publish.purpose = SGP_PUBLISH_ESTIMATE;
 }
 
 static void send(struct sgp_node *node)
@@ -120,9 +121,8 @@ static void send(struct sgp_node *node)
     if (link->owed.exists && link->owed.sent) /* one payload at a time on a link */
         return;
     node->handing.sent = true;
-    struct sgp_message *message = sgp_core_send(node, link, SGP_ESTIMATE);
-    message->estimate = node->handing.estimate;
-    node->effects->items[node->effects->count - 1].slot = node->handing.slot;
+    sgp_core_send_payload(node, link, SGP_ESTIMATE, node->handing.slot)->estimate =
+        node->handing.estimate;
 }
 
 /* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */

@@ -226,8 +226,9 @@ static void publish(struct sgp_node *node, double part, double fractions, uint32
     node->layout.snapshot_users[slot]++;
     node->giving.slot = slot;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
-    effect->slot = slot;
-    effect->factor = all ? 0 : keep;
+    effect->publish.slot = slot;
+    effect->publish.keep = all ? 0 : keep;
+    effect->publish.purpose = SGP_PUBLISH_SHARES;
 }
 
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */

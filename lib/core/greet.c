@@ -50,13 +50,13 @@ static void note_differences(
     bool differs = own->topology != other->topology || own->batch != other->batch ||
                    memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0;
     if (differs && !link->greeting.mismatch) {
-        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
+        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
         note->link.direction = link->direction;
     }
     link->greeting.mismatch = differs;
     bool apart = own->data != 0 && other->data != 0 && own->data != other->data;
     if (apart && !link->greeting.other_data) {
-        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);
+        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);
         note->link.direction = link->direction;
     }
     link->greeting.other_data = apart;
@@ -89,7 +89,7 @@ static void greeted(struct sgp_node *node, struct sgp_core_link *link)
     link->connection.last_error = 0;
     sgp_core_met(node, link);
     sgp_core_believe(node, link);
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_UP, link->peer);
     note->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
 }
 

@@ -155,9 +155,9 @@ static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
 
 static void tell(struct sgp_node *node, int64_t peer, double weight, enum sgp_reason reason)
 {
-    struct sgp_effect *note =
+    struct sgp_noted *note =
         sgp_core_note(node, SGP_NOTE_SETTLED, peer >= 0 ? (uint32_t)peer : SGP_SLOT_NONE);
-    note->factor = weight;
+    note->amount = weight;
     note->reason = reason;
 }
 
@@ -269,9 +269,8 @@ static void ask(struct sgp_node *node, const struct subject *subject)
     sgp_core_copy_name(node->inquiry.about.source, question->source);
     sgp_core_copy_name(node->inquiry.about.target, question->target);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_INQUIRE);
-    effect->link.peer = whom;
-    effect->message.type = SGP_INQUIRE;
-    effect->message.inquire = question_of_account(&node->inquiry.about);
+    effect->inquire.peer = whom;
+    effect->inquire.question = question_of_account(&node->inquiry.about);
 }
 
 /* What the question under way is about, if it is still in question. */

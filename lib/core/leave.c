@@ -318,14 +318,14 @@ void sgp_core_dissolve(struct sgp_node *node)
     if (!(off > 0))
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->factor = (node->mass.weight - off) / node->mass.weight;
+    effect->scale.factor = (node->mass.weight - off) / node->mass.weight;
     node->mass.weight -= off;
     node->mass.due -= off;
     node->mass.surplus -= off;
     node->mass.covered -= off;
     node->unrecorded = true;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
-    note->factor = off;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
+    note->amount = off;
 }
 
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)

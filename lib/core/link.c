@@ -31,7 +31,7 @@ static void note_interval(struct sgp_core_link *link, sgp_time now)
 void sgp_core_refuse(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
 {
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
     note->link.direction = link->direction;
     note->reason = reason;
     link->liveness.heard = SGP_TIME_NEVER;
@@ -138,7 +138,7 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
 void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code)
 {
     if (link->connection.state == SGP_LINK_UP || link->connection.last_error != code) {
-        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
+        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
         note->link.direction = link->direction;
         note->code = code;
     }
@@ -149,7 +149,7 @@ void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code)
 void sgp_core_goodbye(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye)
 {
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
     note->link.direction = link->direction;
     note->code = SGP_E_CLOSED;
     note->reason = goodbye->reason;

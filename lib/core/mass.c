@@ -42,7 +42,7 @@ void sgp_core_grow(struct sgp_node *node, double weight)
 {
     if (node->mass.weight > 0 && weight > 0) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-        effect->factor = (node->mass.weight + weight) / node->mass.weight;
+        effect->scale.factor = (node->mass.weight + weight) / node->mass.weight;
     } else if (weight > 0) {
         sgp_core_want(node);
     }
@@ -54,10 +54,9 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
     const struct sgp_owed *owed = &link->owed;
     if (owed->slot != SGP_SLOT_NONE) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->link.peer = link->peer;
-        effect->slot = owed->slot;
-        effect->factor = owed->share.fraction;
-        effect->slice = owed->share.slice;
+        effect->restore.slot = owed->slot;
+        effect->restore.fraction = owed->share.fraction;
+        effect->restore.slice = owed->share.slice;
     } else if (owed->lost) {
         sgp_core_grow(node, owed->share.weight);
     }
@@ -67,6 +66,6 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
     link->owed.exists = false;
     link->count.returned++;
     link->connection.last_reason = reason;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
     note->reason = reason;
 }

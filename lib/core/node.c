@@ -151,7 +151,7 @@ static void on_start(struct sgp_node *node)
     const struct sgp_core_link *heir = sgp_core_bequest(node);
     bool lost = heir != NULL && heir->owed.slot == SGP_SLOT_NONE;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-    effect->factor = node->mass.weight + (lost ? heir->owed.share.weight : 0);
+    effect->scale.factor = node->mass.weight + (lost ? heir->owed.share.weight : 0);
 }
 
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)

@@ -19,9 +19,9 @@ static void find_outdated(struct sgp_node *node, struct sgp_core_link *link)
     node->mass.outdated = true;
     node->mass.unknown += node->mass.members_most;
     node->unrecorded = true;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);
     note->link.direction = link->direction;
-    note->factor = node->mass.unknown;
+    note->amount = node->mass.unknown;
 }
 
 /* A lineage that has brought no weight is not worth another's place: what was accepted from it may be

@@ -37,7 +37,7 @@ sgp_time sgp_core_payload_end(const struct sgp_core_link *link)
 void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->patience.trickles = true;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_TRICKLES, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_TRICKLES, link->peer);
     note->link.direction = link->direction;
 }
 
@@ -137,6 +137,6 @@ void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
     if (sgp_core_overdue_at(node, link) > node->now)
         return;
     link->patience.overdue = true;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_OVERDUE, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OVERDUE, link->peer);
     note->link.direction = link->direction;
 }

@@ -73,11 +73,11 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
     receive->state = SGP_RECEIVE_ABSORBING;
     node->mass.weight += receive->share.weight;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
-    effect->link.peer = receive->peer;
-    effect->slot = (uint32_t)(receive - node->layout.receives);
-    effect->factor = receive->share.fraction;
-    effect->slice = receive->share.slice;
-    effect->round = receive->share.round;
+    effect->absorb.peer = receive->peer;
+    effect->absorb.slot = (uint32_t)(receive - node->layout.receives);
+    effect->absorb.fraction = receive->share.fraction;
+    effect->absorb.slice = receive->share.slice;
+    effect->absorb.round = receive->share.round;
 }
 
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)

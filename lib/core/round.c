@@ -223,8 +223,8 @@ static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
         return;
     }
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
-    effect->steps = node->config.local_steps;
-    effect->factor = sgp_core_pace(node);
+    effect->train.steps = node->config.local_steps;
+    effect->train.pace = sgp_core_pace(node);
     sgp_core_enter(node, SGP_STAGE_TRAIN);
 }
 
@@ -284,7 +284,7 @@ void sgp_core_trained(struct sgp_node *node, int code)
     node->unrecorded = true;
     if (code == 0)
         return;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_DIVERGED, node->config.self);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DIVERGED, node->config.self);
     note->code = code;
     sgp_core_pause(node, true);
 }

@@ -58,8 +58,8 @@ struct sgp_verdict sgp_core_share(
     if (share->payload_bytes == 0)
         return sgp_core_payload(node, link, 0);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
-    effect->link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->slot = link->receiving.slot;
+    effect->receive.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->receive.slot = link->receiving.slot;
     return sgp_fine();
 }
 
@@ -91,7 +91,7 @@ static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum 
     message->ack = (struct sgp_ack){.number = link->receiving.incoming.number, .reason = reason};
     if (reason == SGP_REASON_NONE)
         return;
-    struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
     note->link.direction = link->direction;
     note->reason = reason;
     link->connection.last_reason = reason;
@@ -164,9 +164,7 @@ void sgp_core_send_owed(struct sgp_node *node)
         link->owed.since = node->now;
         node->leaving.sent = node->leaving.sent || bequest;
         link->giving.credit = SGP_ROUND_NONE;
-        struct sgp_message *message = sgp_core_send(node, link, SGP_SHARE);
-        message->share = link->owed.share;
-        node->effects->items[node->effects->count - 1].slot = link->owed.slot;
+        sgp_core_send_payload(node, link, SGP_SHARE, link->owed.slot)->share = link->owed.share;
     }
 }
 

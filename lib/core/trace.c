@@ -64,20 +64,40 @@ SGP_PRINTF(2, 3) static void add(struct text *text, const char *format, ...)
     }
 }
 
+/* With whom an effect has to do; SGP_SLOT_NONE: with this node alone. */
+static uint32_t peer_of(const struct sgp_effect *effect)
+{
+    switch (effect->type) {
+    case SGP_EFFECT_DIAL:
+        return effect->dial.peer;
+    case SGP_EFFECT_SEND:
+        return effect->send.link.peer;
+    case SGP_EFFECT_HANG_UP:
+        return effect->hang_up.link.peer;
+    case SGP_EFFECT_RECEIVE:
+        return effect->receive.link.peer;
+    case SGP_EFFECT_INQUIRE:
+        return effect->inquire.peer;
+    default:
+        return SGP_SLOT_NONE;
+    }
+}
+
 static void add_effect(
     struct text *text, const struct sgp_node *node, const struct sgp_effect *effect)
 {
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     add(text, "%s", effect_words[effect->type]);
     if (effect->type == SGP_EFFECT_NOTE)
-        add(text, ":%s", sgp_note_name(effect->note));
-    if (effect->type == SGP_EFFECT_SEND)
-        add(text, ":%s", sgp_message_type_name(effect->message.type));
-    bool on_link = effect->type <= SGP_EFFECT_RECEIVE || effect->type == SGP_EFFECT_INQUIRE;
-    if (on_link)
-        add(text, ":%s", nodes[effect->link.peer].name);
-    if (effect->type == SGP_EFFECT_SEND && effect->message.type == SGP_SHARE)
-        add(text, ":%" PRIu64 ":%.17g", effect->message.share.number, effect->message.share.weight);
+        add(text, ":%s", sgp_note_name(effect->note.what));
+    const struct sgp_message *sent = effect->type == SGP_EFFECT_SEND ? &effect->send.message : NULL;
+    if (sent != NULL)
+        add(text, ":%s", sgp_message_type_name(sent->type));
+    uint32_t peer = peer_of(effect);
+    if (peer != SGP_SLOT_NONE)
+        add(text, ":%s", nodes[peer].name);
+    if (sent != NULL && sent->type == SGP_SHARE)
+        add(text, ":%" PRIu64 ":%.17g", sent->share.number, sent->share.weight);
 }
 
 void sgp_trace_line(

@@ -91,7 +91,7 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
                  node->now - link->liveness.heard >= sgp_core_silence(link);
     if (known) {
         link->liveness.absent = true;
-        struct sgp_effect *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
+        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
         note->link.direction = link->direction;
     } else if (receives(node, link) && sgp_core_payload_end(link) <= node->now) {
         sgp_core_payload_trickles(node, link);
@@ -115,7 +115,7 @@ void sgp_core_watch(struct sgp_node *node)
         }
         if (link->connection.redial <= node->now && wants_connection(node, link)) {
             struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_DIAL);
-            effect->link = (struct sgp_link){.peer = link->peer, .direction = SGP_OUT};
+            effect->dial.peer = link->peer;
             link->connection.redial = SGP_TIME_NEVER;
         }
     }

@@ -247,12 +247,12 @@ void sgp_sim_check_all(struct sgp_sim *sim)
 
 /* ---- after a note ---- */
 
-void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note)
+void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *effect)
 {
     struct sgp_sim *sim = host->sim;
-    const struct sgp_inquire *share = &note->message.inquire;
-    double fraction = (double)(float)note->factor;
-    if (note->slot == SGP_SLOT_NONE)
+    const struct sgp_inquire *share = &effect->note.question;
+    double fraction = (double)(float)effect->note.fraction;
+    if (effect->note.slot == SGP_SLOT_NONE)
         return; /* it is kept */
     struct sgp_account debt = {.number = share->number,
         .source_lineage = share->source_lineage,
@@ -261,8 +261,8 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *n
     memcpy(debt.target, share->target, strlen(share->target) + 1);
     if (sgp_sim_is_paid(sim, &debt))
         return;
-    host->outstanding[note->slot] -= fraction;
-    const float *snapshot = host->snapshots + note->slot * sim->options.dimension;
+    host->outstanding[effect->note.slot] -= fraction;
+    const float *snapshot = host->snapshots + effect->note.slot * sim->options.dimension;
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         sim->moved[c] -= fraction * (double)snapshot[c];
 }

@@ -30,11 +30,12 @@ void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps
 }
 
 /* As the daemon does, it looks now and then for its largest magnitude, by which others' shares are judged. */
-void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep)
+void sgp_sim_publish(
+    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(snapshot < host->snapshot_count);
-    bool looks = keep < 1 && host->published++ % SGP_LOOK_ROUNDS == 0;
+    bool looks = purpose == SGP_PUBLISH_SHARES && host->published++ % SGP_LOOK_ROUNDS == 0;
     sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_PUBLISH,
                              .round = round,
                              .slot = snapshot,

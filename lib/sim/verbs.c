@@ -13,7 +13,7 @@ static void note(void *context, const struct sgp_effect *effect)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
-    switch (effect->note) {
+    switch (effect->note.what) {
     case SGP_NOTE_ROUND:
         sgp_sim_measure(host, effect->round, effect->weight);
         break;
@@ -33,7 +33,7 @@ static void note(void *context, const struct sgp_effect *effect)
         host->diverged = true;
         break;
     case SGP_NOTE_DISSOLVED:
-        sgp_sim_check_dissolve(host, effect->factor);
+        sgp_sim_check_dissolve(host, effect->note.amount);
         break;
     case SGP_NOTE_DISPUTED:
         sgp_sim_check_dispute(host, effect);

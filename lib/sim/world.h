@@ -498,7 +498,8 @@ void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears n
 
 /* compute.c */
 void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace);
-void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep);
+void sgp_sim_publish(
+    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose);
 void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);

@@ -50,8 +50,8 @@ static void tell_both(struct desk *desk)
                    .weight = 0.25});
     const struct sgp_effect *answer = find_sent(desk, SGP_ANSWER, 1);
     cr_assert_not_null(answer);
-    cr_assert(answer->message.answer.known);
-    cr_assert(eq(u64, answer->message.answer.number, 2));
+    cr_assert(answer->send.message.answer.known);
+    cr_assert(eq(u64, answer->send.message.answer.number, 2));
 }
 
 static void bequeath_as(struct desk *desk, uint32_t leaver)
@@ -62,7 +62,7 @@ static void bequeath_as(struct desk *desk, uint32_t leaver)
     deliver(desk, leaver, 0);
     const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
     if (absorb != NULL)
-        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
 }
 
 static void bequeath(struct desk *desk)
@@ -148,7 +148,7 @@ static uint32_t fill_as(struct desk *desk, uint32_t leaver, const char *source, 
                 .source_lineage = i + 1,
                 .target_lineage = 81,
                 .number = 7});
-        if (!find_sent(desk, SGP_ANSWER, leaver)->message.answer.known)
+        if (!find_sent(desk, SGP_ANSWER, leaver)->send.message.answer.known)
             return i;
     }
     return count;
@@ -244,7 +244,7 @@ Test(accounts, debts_that_are_absurd_are_refused_with_their_bequest)
                     .number = 4,
                     .weight = 1000});
     bequeath(&desk);
-    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_RANGE));
+    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->send.message.ack.reason, SGP_REASON_RANGE));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
     close_desk(&desk);
 }
@@ -276,9 +276,9 @@ static void inherit_debt(struct desk *desk)
     tell_both(desk);
     bequeath(desk);
     const struct sgp_effect *question = next_question(desk);
-    cr_assert(eq(u32, question->link.peer, 2), "the target itself");
-    cr_assert(eq(str, (char *)question->message.inquire.source, (char *)"n1"));
-    cr_assert(eq(u64, question->message.inquire.number, 4));
+    cr_assert(eq(u32, question->inquire.peer, 2), "the target itself");
+    cr_assert(eq(str, (char *)question->inquire.question.source, (char *)"n1"));
+    cr_assert(eq(u64, question->inquire.question.number, 4));
 }
 
 Test(accounts, a_debt_that_was_accepted_is_the_targets)
@@ -312,9 +312,9 @@ Test(accounts, all_are_asked_before_a_debt_of_one_that_is_gone_comes_home)
     inherit_debt(&desk);
     double weight = status_of(&desk).weight;
     answer(&desk, (struct sgp_answer){.lineage = 92});
-    cr_assert(eq(u32, next_question(&desk)->link.peer, 1));
+    cr_assert(eq(u32, next_question(&desk)->inquire.peer, 1));
     answer(&desk, (struct sgp_answer){.lineage = 0});
-    cr_assert(eq(u32, next_question(&desk)->link.peer, 3));
+    cr_assert(eq(u32, next_question(&desk)->inquire.peer, 3));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
     answer(&desk, (struct sgp_answer){.lineage = 0});
     for (int i = 0; i < 3; i++) {
@@ -365,7 +365,7 @@ Test(accounts, an_heir_tells_what_the_one_before_it_had_accepted)
         struct desk desk;
         owe_one_that_is_gone(&desk);
         const struct sgp_effect *question = next_question(&desk);
-        cr_assert(eq(u32, question->link.peer, 1));
+        cr_assert(eq(u32, question->inquire.peer, 1));
         double weight = status_of(&desk).weight;
         post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER});
         (void)next_question(&desk);
@@ -386,9 +386,9 @@ Test(accounts, a_target_that_comes_back_as_another_does_not_double_what_it_was_o
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 91, 0);
     cr_assert(eq(dbl, status_of(&desk).weight, weight));
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0.25));
-    cr_assert(eq(u32, next_question(&desk)->link.peer, 1));
+    cr_assert(eq(u32, next_question(&desk)->inquire.peer, 1));
     answer(&desk, (struct sgp_answer){.lineage = 91});
-    cr_assert(eq(u32, next_question(&desk)->link.peer, 2));
+    cr_assert(eq(u32, next_question(&desk)->inquire.peer, 2));
     answer(&desk, (struct sgp_answer){.known = true, .number = 1});
     cr_assert(eq(dbl, status_of(&desk).weight_debts, 0));
     cr_assert(eq(dbl, status_of(&desk).weight, weight));

@@ -46,8 +46,8 @@ Test(agree, it_finishes_when_its_neighbour_is_there_too_with_the_same_estimate)
     sketched(&desk, 2);
     const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
     cr_assert_not_null(beat);
-    cr_assert(beat->message.beat.ended);
-    cr_assert(eq(flt, beat->message.beat.sketch.values[3], 2));
+    cr_assert(beat->send.message.beat.ended);
+    cr_assert(eq(flt, beat->send.message.beat.sketch.values[3], 2));
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_END));
     cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
@@ -67,10 +67,10 @@ Test(agree, an_estimate_beyond_all_numbers_is_none_and_can_be_said)
         sketched(&desk, beyond[i]);
         const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
         cr_assert_not_null(beat);
-        cr_assert(beat->message.beat.ended && beat->message.beat.empty);
+        cr_assert(beat->send.message.beat.ended && beat->send.message.beat.empty);
         uint8_t frame[SGP_WIRE_FRAME_MAX];
         size_t bytes;
-        cr_assert(zero(int, sgp_wire_encode(&beat->message, frame, sizeof frame, &bytes)));
+        cr_assert(zero(int, sgp_wire_encode(&beat->send.message, frame, sizeof frame, &bytes)));
         close_desk(&desk);
     }
 }
@@ -96,7 +96,7 @@ Test(agree, it_mixes_twice_as_long_each_time_while_they_differ)
         sketched(&desk, 2);
         const struct sgp_effect *note = find_note(&desk, SGP_NOTE_MIXES);
         cr_assert_not_null(note);
-        cr_assert(eq(dbl, note->factor, 1), "so far are they apart");
+        cr_assert(eq(dbl, note->note.amount, 1), "so far are they apart");
         last += more;
         cr_assert(eq(i64, status_of(&desk).last_round, last));
         desk.node->ending.fresh = false; /* as the shares of a round would have it */
@@ -215,9 +215,9 @@ Test(agree, a_share_that_comes_late_takes_back_what_was_said)
     cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
     const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
     cr_assert_not_null(beat);
-    cr_assert(not(beat->message.beat.ended));
+    cr_assert(not(beat->send.message.beat.ended));
     sketched(&desk, 2);
-    cr_assert(find_sent(&desk, SGP_BEAT, 1)->message.beat.ended);
+    cr_assert(find_sent(&desk, SGP_BEAT, 1)->send.message.beat.ended);
     close_desk(&desk);
 }
 

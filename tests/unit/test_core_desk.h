@@ -149,8 +149,8 @@ static __attribute__((unused)) const struct sgp_effect *find_sent(
 {
     for (uint32_t i = 0; i < desk->effects.count; i++) {
         const struct sgp_effect *effect = &desk->items[i];
-        if (effect->type == SGP_EFFECT_SEND && effect->message.type == type &&
-            effect->link.peer == peer)
+        if (effect->type == SGP_EFFECT_SEND && effect->send.message.type == type &&
+            effect->send.link.peer == peer)
             return effect;
     }
     return NULL;
@@ -160,7 +160,7 @@ static __attribute__((unused)) const struct sgp_effect *find_note(
     const struct desk *desk, enum sgp_note note)
 {
     for (uint32_t i = 0; i < desk->effects.count; i++)
-        if (desk->items[i].type == SGP_EFFECT_NOTE && desk->items[i].note == note)
+        if (desk->items[i].type == SGP_EFFECT_NOTE && desk->items[i].note.what == note)
             return &desk->items[i];
     return NULL;
 }
@@ -279,7 +279,7 @@ static __attribute__((unused)) void open_pair_that_mixes(struct desk *desk, uint
     post_type(desk, SGP_EVENT_START);
     const struct sgp_effect *dial = find(desk, SGP_EFFECT_DIAL);
     cr_assert_not_null(dial);
-    cr_assert(eq(u32, dial->link.peer, 1));
+    cr_assert(eq(u32, dial->dial.peer, 1));
     greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
     cr_assert_null(find(desk, SGP_EFFECT_TRAIN), "round 0 must wait for the other hello");
     greet_in(desk, 1, pulse_at(0, 0), 88);
@@ -298,13 +298,13 @@ static __attribute__((unused)) void give_first(struct desk *desk)
     post_type(desk, SGP_EVENT_TRAINED);
     const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(publish);
-    cr_assert(eq(dbl, publish->factor, 0.5));
+    cr_assert(eq(dbl, publish->publish.keep, 0.5));
     post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, 1);
     cr_assert_not_null(sent);
-    cr_assert(eq(u64, sent->message.share.number, 1));
-    cr_assert(eq(dbl, sent->message.share.weight, 0.5));
-    cr_assert(eq(i64, sent->message.pulse.next_round, 1));
+    cr_assert(eq(u64, sent->send.message.share.number, 1));
+    cr_assert(eq(dbl, sent->send.message.share.weight, 0.5));
+    cr_assert(eq(i64, sent->send.message.pulse.next_round, 1));
     cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
 }
 

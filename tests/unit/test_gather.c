@@ -19,7 +19,7 @@ static void want_to_leave_with(struct desk *desk, double weight, sgp_round next)
         deliver(desk, i, 0);
         const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
         if (absorb != NULL)
-            post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+            post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     }
     cr_assert(eq(dbl, status_of(desk).weight, 0.5 + 2 * weight));
 }
@@ -36,7 +36,7 @@ Test(gather, a_leaver_gathers_the_mass_of_a_member_first)
     cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
     for (uint32_t i = 1; i < 3; i++) {
         cr_assert_not_null(find_sent(&desk, SGP_SHARE, i));
-        cr_assert(zero(dbl, find_sent(&desk, SGP_SHARE, i)->message.share.fraction));
+        cr_assert(zero(dbl, find_sent(&desk, SGP_SHARE, i)->send.message.share.fraction));
     }
     for (uint32_t i = 1; i < 3; i++) {
         acknowledge(&desk, i, 2, SGP_REASON_NONE);
@@ -126,14 +126,14 @@ Test(gather, what_was_never_covered_is_not_bequeathed)
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_DRAINING));
     const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB);
     if (absorb != NULL)
-        post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+        post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     grant(&desk, 1, 0);
     const struct sgp_effect *told = NULL;
     for (uint32_t i = 0; i < desk.effects.count; i++)
-        if (desk.items[i].message.bequeath.kind == SGP_BEQUEATH_TOLD)
+        if (desk.items[i].send.message.bequeath.kind == SGP_BEQUEATH_TOLD)
             told = &desk.items[i];
     cr_assert_not_null(told, "but told of");
-    cr_assert(eq(dbl, told->message.bequeath.weight, 2.75));
+    cr_assert(eq(dbl, told->send.message.bequeath.weight, 2.75));
     (void)stage(&desk, 1);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     const struct sgp_share *bequest = bequest_to(&desk, 1);
@@ -166,10 +166,10 @@ Test(gather, what_is_not_known_is_told_to_the_heir)
     grant(&desk, 1, 0);
     const struct sgp_effect *told = NULL;
     for (uint32_t i = 0; i < desk.effects.count; i++)
-        if (desk.items[i].message.bequeath.kind == SGP_BEQUEATH_UNKNOWN)
+        if (desk.items[i].send.message.bequeath.kind == SGP_BEQUEATH_UNKNOWN)
             told = &desk.items[i];
     cr_assert_not_null(told);
-    cr_assert(eq(dbl, told->message.bequeath.weight, 3));
+    cr_assert(eq(dbl, told->send.message.bequeath.weight, 3));
     close_desk(&desk);
 }
 

@@ -48,14 +48,14 @@ static uint32_t count(const struct desk *desk, enum sgp_effect_type type)
 static const struct sgp_share *share_to(const struct desk *desk, uint32_t peer)
 {
     const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, peer);
-    return sent != NULL ? &sent->message.share : NULL;
+    return sent != NULL ? &sent->send.message.share : NULL;
 }
 
 static void publish(struct desk *desk, double keep)
 {
     const struct sgp_effect *effect = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(effect);
-    cr_assert(eq(dbl, effect->factor, keep));
+    cr_assert(eq(dbl, effect->publish.keep, keep));
     post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
 }
 
@@ -229,13 +229,13 @@ Test(gift, whoever_draws_promises_the_next_turn_to_all)
     uint32_t promised = 0;
     for (uint32_t i = 1; i < 4; i++) {
         const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, i);
-        promised += beat != NULL && beat->message.pulse.next_round == 1;
+        promised += beat != NULL && beat->send.message.pulse.next_round == 1;
     }
     cr_assert(eq(u32, promised, 2), "the third has its share coming first");
     publish(&desk, 0.5);
     for (uint32_t i = 1; i < 4; i++) {
         const struct sgp_effect *share = find_sent(&desk, SGP_SHARE, i);
-        promised += share != NULL && share->message.pulse.next_round == 1;
+        promised += share != NULL && share->send.message.pulse.next_round == 1;
     }
     cr_assert(eq(u32, promised, 3));
     close_desk(&desk);
@@ -303,9 +303,9 @@ Test(gift, a_starving_node_gives_down_to_its_floor_and_then_empty_shares)
             post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
         const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
         cr_assert_not_null(sent);
-        cr_assert(eq(dbl, sent->message.share.weight, given[k]));
-        cr_assert(eq(dbl, sent->message.share.fraction, given[k] / before));
-        cr_assert(eq(u64, sent->message.share.payload_bytes > 0, k < 2));
+        cr_assert(eq(dbl, sent->send.message.share.weight, given[k]));
+        cr_assert(eq(dbl, sent->send.message.share.fraction, given[k] / before));
+        cr_assert(eq(u64, sent->send.message.share.payload_bytes > 0, k < 2));
         cr_assert(eq(dbl, status_of(&desk).weight, before - given[k]));
         cr_assert(eq(int, status_of(&desk).starving, k > 0));
         acknowledge(&desk, 1, k + 1, SGP_REASON_NONE);
@@ -332,7 +332,7 @@ static bool give_and_get(struct desk *desk, uint64_t k, double gain)
     deliver(desk, 1, 0);
     const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
     cr_assert_not_null(absorb);
-    post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     return told;
 }
 

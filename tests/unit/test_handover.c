@@ -43,7 +43,7 @@ static void inherit(struct desk *desk)
     cr_assert_not_null(find_note(desk, SGP_NOTE_INHERITED));
     const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
     if (absorb != NULL)
-        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
 }
 
 static void leave_at_once(struct desk *desk)
@@ -53,7 +53,7 @@ static void leave_at_once(struct desk *desk)
     post_type(desk, SGP_EVENT_TRAINED);
     const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
     if (absorb != NULL)
-        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     cr_assert(eq(int, status_of(desk).state, SGP_NODE_DRAINING));
 }
 
@@ -90,7 +90,7 @@ Test(handover, one_that_leaves_takes_no_accounts)
     tell(&desk, 2, accepted_of(1));
     const struct sgp_effect *sent = find_sent(&desk, SGP_ANSWER, 2);
     cr_assert_not_null(sent);
-    cr_assert(not(sent->message.answer.known));
+    cr_assert(not(sent->send.message.answer.known));
     close_desk(&desk);
 }
 
@@ -111,10 +111,11 @@ Test(handover, every_account_is_told_once_though_the_table_changes)
     for (uint64_t staged = 0, sent = 0;; first = false) {
         for (uint32_t i = 0; i < desk.effects.count; i++) {
             const struct sgp_effect *effect = &desk.items[i];
-            bool item = effect->type == SGP_EFFECT_SEND && effect->message.type == SGP_BEQUEATH;
+            bool item =
+                effect->type == SGP_EFFECT_SEND && effect->send.message.type == SGP_BEQUEATH;
             sent += item;
-            if (item && effect->message.bequeath.source_lineage == 89)
-                told[effect->message.bequeath.number]++;
+            if (item && effect->send.message.bequeath.source_lineage == 89)
+                told[effect->send.message.bequeath.number]++;
         }
         if (staged == sent)
             break;
@@ -185,7 +186,7 @@ Test(handover, a_reload_before_the_bequest_is_sent_begins_again)
     pledge(&desk);
     reload(&desk, without_n2());
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
-    cr_assert(end != NULL && end->link.peer == 1 && end->link.direction == SGP_OUT);
+    cr_assert(end != NULL && end->hang_up.link.peer == 1 && end->hang_up.link.direction == SGP_OUT);
     cr_assert(eq(dbl, status_of(&desk).weight, 0.75));
     cr_assert(zero(dbl, status_of(&desk).weight_in_flight));
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
@@ -240,9 +241,10 @@ Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
     grant(&desk, 1, 0);
     const struct sgp_bequeath *former = NULL;
     for (uint32_t i = 0; i < desk.effects.count; i++)
-        if (desk.items[i].type == SGP_EFFECT_SEND && desk.items[i].message.type == SGP_BEQUEATH &&
-            desk.items[i].message.bequeath.source_lineage == 82)
-            former = &desk.items[i].message.bequeath;
+        if (desk.items[i].type == SGP_EFFECT_SEND &&
+            desk.items[i].send.message.type == SGP_BEQUEATH &&
+            desk.items[i].send.message.bequeath.source_lineage == 82)
+            former = &desk.items[i].send.message.bequeath;
     cr_assert_not_null(former);
     cr_assert(eq(int, former->kind, SGP_BEQUEATH_ACCEPTED));
     cr_assert(eq(str, (char *)former->source, (char *)"n2"));
@@ -274,7 +276,7 @@ static uint64_t asked_about(struct desk *desk)
         question = find(desk, SGP_EFFECT_INQUIRE);
     }
     cr_assert_not_null(question);
-    return question->message.inquire.target_lineage;
+    return question->inquire.question.target_lineage;
 }
 
 Test(handover, the_one_to_whom_the_bequest_was_sent_is_asked_about)

@@ -12,10 +12,10 @@ static void inherit(struct desk *desk, double weight, double members)
     deliver(desk, 1, 0);
     const struct sgp_effect *note = find_note(desk, SGP_NOTE_INHERITED);
     cr_assert_not_null(note);
-    cr_assert(eq(dbl, note->factor, weight));
+    cr_assert(eq(dbl, note->note.amount, weight));
     const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
     if (absorb != NULL)
-        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
 }
 
 /* Ends round `k`, in which nobody gives or gets anything. */
@@ -58,7 +58,7 @@ Test(heir, a_bequest_without_weight_is_refused)
     say(&desk, 1, SGP_IN, message);
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end, "surplus is %g", status_of(&desk).surplus);
-    cr_assert(eq(int, end->reason, SGP_REASON_RANGE));
+    cr_assert(eq(int, end->hang_up.reason, SGP_REASON_RANGE));
     cr_assert(zero(dbl, status_of(&desk).surplus));
     close_desk(&desk);
 
@@ -94,8 +94,8 @@ Test(heir, an_heir_scales_itself_down_where_its_estimate_stays)
     post_type(&desk, SGP_EVENT_TRAINED);
     const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
     cr_assert_not_null(scale);
-    cr_assert(eq(dbl, scale->factor, 1.25 / 2.25));
-    cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_DISSOLVED)->factor, 1));
+    cr_assert(eq(dbl, scale->scale.factor, 1.25 / 2.25));
+    cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_DISSOLVED)->note.amount, 1));
     cr_assert(eq(dbl, status_of(&desk).weight, 1.25));
     cr_assert(eq(dbl, status_of(&desk).surplus, 0));
     cr_assert(eq(dbl, find(&desk, SGP_EFFECT_TRAIN)->weight, 1.25));
@@ -153,7 +153,8 @@ Test(heir, what_is_inherited_stays_within_what_a_message_and_a_record_can_say)
         deliver(&desk, 1, 0);
         const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB);
         if (absorb != NULL)
-            post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+            post(
+                &desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     }
     record_of(&desk, &record);
     cr_assert(eq(dbl, record.surplus, SGP_NODES_MAX - 1));

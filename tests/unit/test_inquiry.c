@@ -54,7 +54,7 @@ static const struct sgp_effect *next_asked(struct desk *desk)
 
 static const struct sgp_inquire *next_question(struct desk *desk)
 {
-    return &next_asked(desk)->message.inquire;
+    return &next_asked(desk)->inquire.question;
 }
 
 static void answer(struct desk *desk, const struct sgp_answer *answer)
@@ -120,8 +120,8 @@ Test(inquiry, a_dispute_is_told_in_the_names_of_the_file)
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 92, 0);
     const struct sgp_effect *note = find_note(&desk, SGP_NOTE_DISPUTED);
     cr_assert_not_null(note);
-    cr_assert(eq(ptr, (void *)note->message.inquire.source, desk.topology->nodes[0].name));
-    cr_assert(eq(ptr, (void *)note->message.inquire.target, desk.topology->nodes[2].name));
+    cr_assert(eq(ptr, (void *)note->note.question.source, desk.topology->nodes[0].name));
+    cr_assert(eq(ptr, (void *)note->note.question.target, desk.topology->nodes[2].name));
     close_desk(&desk);
 }
 
@@ -145,11 +145,11 @@ static uint32_t asked_of_n2(struct desk *desk)
     const struct sgp_effect *asked = find(desk, SGP_EFFECT_INQUIRE);
     if (asked == NULL)
         asked = next_asked(desk);
-    while (strcmp(asked->message.inquire.target, "n2") != 0) {
+    while (strcmp(asked->inquire.question.target, "n2") != 0) {
         answer(desk, NULL);
         asked = next_asked(desk);
     }
-    return asked->link.peer;
+    return asked->inquire.peer;
 }
 
 /* Its nodes may stand elsewhere: whoever was passed already may not have been asked. */

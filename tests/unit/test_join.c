@@ -23,7 +23,7 @@ Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(&desk, 1, SGP_IN)});
     const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
     cr_assert_not_null(adopt);
-    cr_assert(eq(dbl, adopt->factor, 2));
+    cr_assert(eq(dbl, adopt->adopt.factor, 2));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_JUMP));
     cr_assert(eq(i64, status_of(&desk).round, 70));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
@@ -297,6 +297,6 @@ Test(join, one_that_leaves_answers_an_heir_that_joins)
         (struct sgp_message){.type = SGP_ASK, .pulse = joining, .ask = {.wants = true}});
     const struct sgp_effect *copy = find(&desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(copy);
-    cr_assert(eq(dbl, copy->factor, 1));
+    cr_assert(eq(dbl, copy->publish.keep, 1));
     close_desk(&desk);
 }

@@ -20,7 +20,8 @@ Test(leave, all_mass_goes_to_one_heir_and_then_the_node_is_gone)
         cr_assert(le(i64, desk.now, last));
         post_type(&desk, SGP_EVENT_TICK);
     }
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEFT));
+    cr_assert(
+        eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_LEFT));
     close_desk(&desk);
 }
 
@@ -36,9 +37,9 @@ Test(leave, the_heir_alone_is_promised_a_share)
     const struct sgp_effect *to_heir = find_sent(&desk, SGP_BEAT, 1);
     const struct sgp_effect *to_other = find_sent(&desk, SGP_BEAT, 2);
     cr_assert(to_heir != NULL && to_other != NULL);
-    cr_assert(eq(int, to_other->message.pulse.state, SGP_NODE_DRAINING));
-    cr_assert(eq(i64, to_heir->message.pulse.next_round, 0));
-    cr_assert(eq(i64, to_other->message.pulse.next_round, SGP_ROUND_NONE));
+    cr_assert(eq(int, to_other->send.message.pulse.state, SGP_NODE_DRAINING));
+    cr_assert(eq(i64, to_heir->send.message.pulse.next_round, 0));
+    cr_assert(eq(i64, to_other->send.message.pulse.next_round, SGP_ROUND_NONE));
     close_desk(&desk);
 }
 
@@ -50,7 +51,7 @@ Test(leave, what_still_comes_returns_to_its_source)
     deliver(&desk, 1, 0);
     const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
     cr_assert_not_null(ack);
-    cr_assert(eq(int, ack->message.ack.reason, SGP_REASON_LEAVING));
+    cr_assert(eq(int, ack->send.message.ack.reason, SGP_REASON_LEAVING));
     cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
     close_desk(&desk);
 }
@@ -64,7 +65,7 @@ Test(leave, one_that_declines_is_not_asked_twice)
     const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(restore);
     cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = restore->slot});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = restore->restore.slot});
     hand_over_to(&desk, 2);
     acknowledge(&desk, 2, 2, SGP_REASON_NONE);
     cr_assert(eq(u32, status_of(&desk).heir, 2));
@@ -250,15 +251,15 @@ Test(leave, a_payload_without_end_does_not_hold_it)
     sgp_time left_at = desk.now;
     const struct sgp_effect *end = trickle_until_hang_up(&desk);
     cr_assert_not_null(end);
-    cr_assert(eq(u32, end->link.peer, 1));
-    cr_assert(eq(int, end->reason, SGP_REASON_CREDIT));
+    cr_assert(eq(u32, end->hang_up.link.peer, 1));
+    cr_assert(eq(int, end->hang_up.reason, SGP_REASON_CREDIT));
     cr_assert(eq(i64, desk.now, left_at + SGP_DRAIN_NS));
     cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
     greet_in(&desk, 1, pulse_at(1, 1), 81);
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 1));
     end = trickle_until_hang_up(&desk);
     cr_assert_not_null(end);
-    cr_assert(eq(int, end->reason, SGP_REASON_LEFT));
+    cr_assert(eq(int, end->hang_up.reason, SGP_REASON_LEFT));
     cr_assert(eq(i64, desk.now, left_at + 2 * SGP_DRAIN_NS));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
     close_desk(&desk);
@@ -272,7 +273,8 @@ Test(leave, one_that_has_left_and_is_stopped_says_that_it_has_left)
     acknowledge(&desk, 1, 2, SGP_REASON_NONE);
     post_type(&desk, SGP_EVENT_STOP);
     cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEFT));
+    cr_assert(
+        eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_LEFT));
     close_desk(&desk);
 }
 
@@ -289,7 +291,7 @@ Test(leave, a_bequest_that_did_not_arrive_goes_to_another)
     greet_out(&desk, 1, pulse, 81, 1);
     const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(restore);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = restore->slot});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = restore->restore.slot});
     hand_over_to(&desk, 2);
     close_desk(&desk);
 }
@@ -353,11 +355,11 @@ Test(leave, what_an_absent_one_is_owed_goes_to_the_heir)
     grant(&desk, 1, 1);
     const struct sgp_effect *debt = NULL;
     for (uint32_t i = 0; i < desk.effects.count; i++)
-        if (desk.items[i].message.bequeath.kind == SGP_BEQUEATH_DEBT)
+        if (desk.items[i].send.message.bequeath.kind == SGP_BEQUEATH_DEBT)
             debt = &desk.items[i];
     cr_assert_not_null(debt);
-    cr_assert(eq(dbl, debt->message.bequeath.weight, 0.25));
-    cr_assert(eq(str, (char *)debt->message.bequeath.target, (char *)"n2"));
+    cr_assert(eq(dbl, debt->send.message.bequeath.weight, 0.25));
+    cr_assert(eq(str, (char *)debt->send.message.bequeath.target, (char *)"n2"));
     (void)stage(&desk, 1);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     cr_assert_not_null(bequest_to(&desk, 1));
@@ -378,7 +380,7 @@ Test(leave, an_heir_without_room_is_replaced)
     answer(&desk, 1, false, 0);
     const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(restore);
-    uint32_t slot = restore->slot;
+    uint32_t slot = restore->restore.slot;
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     post(&desk, (struct sgp_event){.type = SGP_EVENT_RESTORED, .slot = slot});
     hand_over_to(&desk, 2);
@@ -407,20 +409,20 @@ Test(leave, a_leaver_takes_the_estimate_that_is_on_its_way)
     struct desk desk;
     kill_with_bequest(&desk);
     greet_in(&desk, 2, pulse_at(1, 1), 82);
-    cr_assert(find_sent(&desk, SGP_ASK, 2)->message.ask.wants);
+    cr_assert(find_sent(&desk, SGP_ASK, 2)->send.message.ask.wants);
     say(&desk, 2, SGP_IN,
         (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = pulse_at(1, 1),
             .estimate = {.round = 1, .weight = 0.5, .payload_bytes = PAYLOAD}});
-    uint32_t slot = find(&desk, SGP_EFFECT_RECEIVE)->slot;
+    uint32_t slot = find(&desk, SGP_EFFECT_RECEIVE)->receive.slot;
     greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 1);
     cr_assert(eq(dbl, status_of(&desk).weight, 1.5));
     cr_assert_null(find_sent(&desk, SGP_ASK, 2), "it was asked already");
     deliver(&desk, 2, 0);
     const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
     cr_assert_not_null(adopt);
-    cr_assert(eq(u32, adopt->slot, slot));
-    cr_assert(eq(dbl, adopt->factor, 3));
+    cr_assert(eq(u32, adopt->adopt.slot, slot));
+    cr_assert(eq(dbl, adopt->adopt.factor, 3));
     close_desk(&desk);
 }
 
@@ -430,7 +432,7 @@ Test(leave, a_leaver_does_not_look_for_an_estimate_for_ever)
     struct desk desk;
     kill_with_bequest(&desk);
     const struct sgp_effect *scale = find(&desk, SGP_EFFECT_SCALE);
-    cr_assert(eq(dbl, scale->factor, 1.5), "the model of the bequest, should it come home");
+    cr_assert(eq(dbl, scale->scale.factor, 1.5), "the model of the bequest, should it come home");
     greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 1);
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
     for (int i = 0; i < 100 && status_of(&desk).waiting == SGP_WAITING_ESTIMATE; i++) {
@@ -490,7 +492,7 @@ Test(leave, one_that_never_acknowledges_does_not_hold_it)
     grant(&desk, 1, 0);
     cr_assert_not_null(find(&desk, SGP_EFFECT_PUBLISH));
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
-    cr_assert(end != NULL && end->link.peer == 2 && end->link.direction == SGP_OUT);
+    cr_assert(end != NULL && end->hang_up.link.peer == 2 && end->hang_up.link.direction == SGP_OUT);
     (void)stage(&desk, 1);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     cr_assert_not_null(bequest_to(&desk, 1));

@@ -39,7 +39,7 @@ static __attribute__((unused)) void leave_in_round_one(struct desk *desk)
         deliver(desk, i, 0);
         const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
         if (absorb != NULL)
-            post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+            post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     }
     cr_assert(eq(int, status_of(desk).state, SGP_NODE_DRAINING));
     cr_assert(status_of(desk).leaving);
@@ -51,7 +51,7 @@ static __attribute__((unused)) const struct sgp_share *bequest_to(
     const struct desk *desk, uint32_t peer)
 {
     const struct sgp_effect *sent = find_sent(desk, SGP_SHARE, peer);
-    return sent != NULL && sent->message.share.bequest > 0 ? &sent->message.share : NULL;
+    return sent != NULL && sent->send.message.share.bequest > 0 ? &sent->send.message.share : NULL;
 }
 
 static __attribute__((unused)) void answer(
@@ -69,7 +69,8 @@ static __attribute__((unused)) uint64_t stage(struct desk *desk, uint32_t heir)
     uint64_t count = 0;
     for (uint32_t i = 0; i < desk->effects.count; i++)
         count += desk->items[i].type == SGP_EFFECT_SEND &&
-                 desk->items[i].message.type == SGP_BEQUEATH && desk->items[i].link.peer == heir;
+                 desk->items[i].send.message.type == SGP_BEQUEATH &&
+                 desk->items[i].send.link.peer == heir;
     for (uint64_t staged = 1; staged <= count; staged++)
         answer(desk, heir, true, staged);
     return count;
@@ -80,11 +81,11 @@ static __attribute__((unused)) void hand_over_to(struct desk *desk, uint32_t hei
     grant(desk, heir, 0);
     const struct sgp_effect *found = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(found);
-    cr_assert(eq(dbl, found->factor, 0));
+    cr_assert(eq(dbl, found->publish.keep, 0));
     const struct sgp_effect effect = *found, *publish = &effect;
     cr_assert(ge(u64, stage(desk, heir), 2), "of n1 and n2");
     cr_assert_null(bequest_to(desk, heir));
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->slot});
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED, .slot = publish->publish.slot});
     cr_assert_not_null(bequest_to(desk, heir));
     cr_assert(eq(dbl, bequest_to(desk, heir)->weight, 1.5));
     cr_assert(eq(dbl, bequest_to(desk, heir)->fraction, 1));

@@ -5,8 +5,8 @@
 static void assert_stands(struct desk *desk, uint64_t connection)
 {
     for (uint32_t i = 0; i < desk->effects.count; i++)
-        if (desk->items[i].type == SGP_EFFECT_HANG_UP && desk->items[i].link.peer == 1)
-            cr_assert(ne(u64, desk->items[i].link.connection, connection));
+        if (desk->items[i].type == SGP_EFFECT_HANG_UP && desk->items[i].hang_up.link.peer == 1)
+            cr_assert(ne(u64, desk->items[i].hang_up.link.connection, connection));
 }
 
 /* The hang-up of a connection in this step, or NULL. */
@@ -14,7 +14,7 @@ static const struct sgp_effect *find_end(const struct desk *desk, uint64_t conne
 {
     for (uint32_t i = 0; i < desk->effects.count; i++)
         if (desk->items[i].type == SGP_EFFECT_HANG_UP &&
-            desk->items[i].link.connection == connection)
+            desk->items[i].hang_up.link.connection == connection)
             return &desk->items[i];
     return NULL;
 }
@@ -44,10 +44,10 @@ Test(link, a_new_connection_waits_aside_until_the_old_one_is_silent)
     cr_assert(le(i64, sgp_node_deadline(desk.node), desk.now + 1));
     desk.now += 1;
     post_type(&desk, SGP_EVENT_TICK);
-    cr_assert(eq(int, find_end(&desk, old)->code, SGP_E_REPLACED));
+    cr_assert(eq(int, find_end(&desk, old)->hang_up.code, SGP_E_REPLACED));
     const struct sgp_effect *welcome = find_sent(&desk, SGP_WELCOME, 1);
     cr_assert_not_null(welcome);
-    cr_assert(eq(u64, welcome->link.connection, desk.link_of[1][SGP_IN]));
+    cr_assert(eq(u64, welcome->send.link.connection, desk.link_of[1][SGP_IN]));
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = {1, SGP_IN, old}});
     cr_assert(eq(dbl, status_of(&desk).weight, 1), "events of the old connection are ignored");
     close_desk(&desk);
@@ -66,7 +66,7 @@ Test(link, a_new_connection_beside_one_that_speaks_is_refused_in_time)
         beat_in(&desk, old);
         assert_stands(&desk, old);
     }
-    cr_assert(eq(int, find_end(&desk, new)->reason, SGP_REASON_REPLACED));
+    cr_assert(eq(int, find_end(&desk, new)->hang_up.reason, SGP_REASON_REPLACED));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_TURNED_AWAY));
     close_desk(&desk);
 }
@@ -81,7 +81,7 @@ Test(link, another_lineage_gets_in_only_when_the_old_connection_has_ended)
     assert_stands(&desk, old);
     desk.now += 1;
     post_type(&desk, SGP_EVENT_TICK);
-    cr_assert(eq(int, find_end(&desk, old)->reason, SGP_REASON_ABSENT));
+    cr_assert(eq(int, find_end(&desk, old)->hang_up.reason, SGP_REASON_ABSENT));
     cr_assert_not_null(find_sent(&desk, SGP_WELCOME, 1));
     close_desk(&desk);
 
@@ -120,7 +120,7 @@ Test(link, a_greeting_with_any_fault_touches_no_connection_that_stands)
         assert_stands(&desk, old);
         const struct sgp_effect *end = find_end(&desk, desk.link_of[1][SGP_IN]);
         cr_assert_not_null(end);
-        cr_assert(ne(int, end->reason, SGP_REASON_REPLACED));
+        cr_assert(ne(int, end->hang_up.reason, SGP_REASON_REPLACED));
         beat_in(&desk, old);
         cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP), "fault %d", fault);
         close_desk(&desk);
@@ -147,7 +147,7 @@ Test(link, no_more_than_one_waits_aside)
     desk.now += 2 * SGP_BEAT_NS;
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_end(&desk, old));
-    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->link.connection, aside[2]));
+    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->send.link.connection, aside[2]));
     close_desk(&desk);
 }
 
@@ -230,7 +230,7 @@ Test(link, another_model_is_refused_by_name)
         greet_in(&desk, 1, pulse_at(0, 0), 88);
         const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
         cr_assert_not_null(end);
-        cr_assert(eq(int, end->message.goodbye.reason, reasons[i]));
+        cr_assert(eq(int, end->hang_up.message.goodbye.reason, reasons[i]));
         cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
         close_desk(&desk);
     }
@@ -250,7 +250,8 @@ Test(link, of_the_end_only_those_are_believed_who_have_greeted)
     other.stop = 5;
     desk.peers.shape ^= 1;
     greet_in(&desk, 1, other, 88);
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_SHAPE));
+    cr_assert(
+        eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_SHAPE));
     cr_assert(eq(i64, status_of(&desk).rounds, 100));
     greet_out(&desk, 1, other, 88, 0);
     cr_assert(eq(i64, status_of(&desk).rounds, 100));
@@ -277,7 +278,7 @@ Test(link, another_algorithm_is_refused)
     greet_in(&desk, 1, pulse_at(0, 0), 88);
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);
-    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_METHOD));
+    cr_assert(eq(int, end->hang_up.message.goodbye.reason, SGP_REASON_METHOD));
     close_desk(&desk);
 }
 
@@ -349,9 +350,9 @@ Test(link, one_that_trains_64_times_as_long_is_refused_when_it_greets)
         cr_assert(eq(int, refused != NULL, !most));
         cr_assert(eq(int, find_sent(&desk, SGP_WELCOME, 1) != NULL, most));
         if (refused != NULL) {
-            cr_assert(eq(int, refused->reason, SGP_REASON_ROUNDS));
-            cr_assert(eq(
-                int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_ROUNDS));
+            cr_assert(eq(int, refused->note.reason, SGP_REASON_ROUNDS));
+            cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason,
+                SGP_REASON_ROUNDS));
         }
         close_desk(&desk);
     }
@@ -362,18 +363,20 @@ Test(link, messages_that_cannot_come_now_end_the_connection)
     struct desk desk;
     open_pair(&desk);
     acknowledge(&desk, 1, 7, SGP_REASON_NONE);
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_PROTOCOL));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.code, SGP_E_PROTOCOL));
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_CREDIT, .pulse = pulse_at(0, 0)});
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_PROTOCOL));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.code, SGP_E_PROTOCOL));
     greet_in(&desk, 1, pulse_at(0, 0), 88);
     struct sgp_pulse absurd = pulse_at(0, 0);
     absurd.ends = SGP_ROUND_MAX - 1;
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_ROUNDS));
+    cr_assert(eq(
+        int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_ROUNDS));
     greet_in(&desk, 1, pulse_at(0, 0), 88);
     absurd = pulse_at(-1, 0);
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_RANGE));
+    cr_assert(
+        eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_RANGE));
     close_desk(&desk);
 }
 
@@ -468,7 +471,7 @@ Test(link, the_silence_of_one_that_drains_is_missed_and_its_link_dialled_anew)
     post_type(&desk, SGP_EVENT_TICK);
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);
-    cr_assert(eq(int, end->code, SGP_E_ABSENT));
+    cr_assert(eq(int, end->hang_up.code, SGP_E_ABSENT));
     bool dialled = false;
     for (int i = 0; i < 100 && !dialled; i++) {
         desk.now = sgp_node_deadline(desk.node);
@@ -501,8 +504,8 @@ Test(link, a_paused_node_says_so_and_falls_quiet)
     post_type(&desk, SGP_EVENT_PAUSE);
     const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
     cr_assert_not_null(beat);
-    cr_assert(eq(int, beat->message.pulse.state, SGP_NODE_PAUSED));
-    cr_assert(eq(i64, beat->message.pulse.next_round, SGP_ROUND_NONE));
+    cr_assert(eq(int, beat->send.message.pulse.state, SGP_NODE_PAUSED));
+    cr_assert(eq(i64, beat->send.message.pulse.next_round, SGP_ROUND_NONE));
     post_type(&desk, SGP_EVENT_TRAINED);
     cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
@@ -513,7 +516,7 @@ Test(link, a_paused_node_says_so_and_falls_quiet)
     say(&desk, 1, SGP_OUT,
         (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
     post_type(&desk, SGP_EVENT_RESUME);
-    cr_assert(eq(i64, find_sent(&desk, SGP_BEAT, 1)->message.pulse.next_round, 0));
+    cr_assert(eq(i64, find_sent(&desk, SGP_BEAT, 1)->send.message.pulse.next_round, 0));
     close_desk(&desk);
 }
 

@@ -12,7 +12,7 @@ static uint64_t told_accepted(const struct desk *desk)
 {
     const struct sgp_effect *welcome = find_sent(desk, SGP_WELCOME, 1);
     cr_assert_not_null(welcome);
-    return welcome->message.welcome.accepted;
+    return welcome->send.message.welcome.accepted;
 }
 
 /* n1 is dead, and others greet in its name: what came from it is not forgotten. */
@@ -46,7 +46,7 @@ Test(outdated, empty_shares_under_another_lineage_do_not_make_it_forget)
     empty.share.fraction = empty.share.weight = 0;
     empty.share.payload_bytes = 0;
     say(&desk, 1, SGP_IN, empty);
-    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_NONE));
+    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->send.message.ack.reason, SGP_REASON_NONE));
     say_hello(&desk, 501);
     say_hello(&desk, 88);
     cr_assert(eq(u64, told_accepted(&desk), 1), "its share has come already");
@@ -144,7 +144,7 @@ Test(outdated, what_is_unknown_adds_up_once_a_process)
     for (int process = 1; process <= 3; process++) {
         greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 12 + (uint64_t)process);
         cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
-        cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_OUTDATED)->factor, 2 * process));
+        cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_OUTDATED)->note.amount, 2 * process));
         greet_acknowledged(&desk, 77, 9 + (uint64_t)process);
         cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED), "one restore, seen by two links");
         cr_assert(eq(dbl, status_of(&desk).unknown, 2 * process));
@@ -215,8 +215,8 @@ Test(outdated, a_source_tells_what_was_acknowledged)
     come_up(&desk, 1, SGP_OUT);
     const struct sgp_effect *hello = find_sent(&desk, SGP_HELLO, 1);
     cr_assert_not_null(hello);
-    cr_assert(eq(u64, hello->message.hello.target_lineage, 88));
-    cr_assert(eq(u64, hello->message.hello.acknowledged, 3));
+    cr_assert(eq(u64, hello->send.message.hello.target_lineage, 88));
+    cr_assert(eq(u64, hello->send.message.hello.acknowledged, 3));
     close_desk(&desk);
 }
 
@@ -238,7 +238,7 @@ Test(outdated, a_target_cannot_have_accepted_what_was_not_given_on_a_link_that_g
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 5);
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);
-    cr_assert(eq(int, end->reason, SGP_REASON_RANGE));
+    cr_assert(eq(int, end->hang_up.reason, SGP_REASON_RANGE));
     cr_assert(eq(dbl, status_of(&desk).unknown, 0));
     close_desk(&desk);
 }
@@ -268,7 +268,7 @@ Test(outdated, a_number_far_beyond_what_was_accepted_is_out_of_range)
         const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
         cr_assert(eq(int, end == NULL, cases[i].sound), "%zu", i);
         if (end != NULL)
-            cr_assert(eq(int, end->reason, SGP_REASON_RANGE), "%zu", i);
+            cr_assert(eq(int, end->hang_up.reason, SGP_REASON_RANGE), "%zu", i);
         close_desk(&desk);
     }
 }

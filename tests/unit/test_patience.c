@@ -14,8 +14,8 @@ static sgp_time end_of_payload(struct desk *desk, sgp_time heard_every, uint64_t
         say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 1)});
         const struct sgp_effect *end = find(desk, SGP_EFFECT_HANG_UP);
         if (end != NULL) {
-            cr_assert(eq(int, end->link.direction, SGP_IN));
-            cr_assert(eq(int, end->reason, SGP_REASON_ABSENT));
+            cr_assert(eq(int, end->hang_up.link.direction, SGP_IN));
+            cr_assert(eq(int, end->hang_up.reason, SGP_REASON_ABSENT));
             return desk->now - from;
         }
         say(desk, 1, SGP_OUT,

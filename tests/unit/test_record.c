@@ -175,7 +175,7 @@ Test(record, what_the_target_never_saw_comes_home_and_x_follows_w)
     cr_assert(eq(dbl, status_of(node).weight, 1));
     cr_assert(eq(dbl, status_of(node).weight_in_flight, 0));
     cr_assert(find(SGP_EFFECT_SCALE) != NULL);
-    cr_assert(epsilon_eq(dbl, find(SGP_EFFECT_SCALE)->factor, 1 / 0.75, 1e-15));
+    cr_assert(epsilon_eq(dbl, find(SGP_EFFECT_SCALE)->scale.factor, 1 / 0.75, 1e-15));
     sgp_node_destroy(node);
 }
 
@@ -187,9 +187,9 @@ Test(record, what_the_target_never_saw_comes_home_to_the_bit_if_its_snapshot_was
     cr_assert(find(SGP_EFFECT_SCALE) == NULL);
     const struct sgp_effect *effect = find(SGP_EFFECT_RESTORE);
     cr_assert(effect != NULL);
-    cr_assert(eq(u32, effect->slot, 1));
-    cr_assert(eq(dbl, effect->factor, 0.5));
-    cr_assert(eq(u64, effect->slice.count, 4));
+    cr_assert(eq(u32, effect->restore.slot, 1));
+    cr_assert(eq(dbl, effect->restore.fraction, 0.5));
+    cr_assert(eq(u64, effect->restore.slice.count, 4));
     struct sgp_event done = {.type = SGP_EVENT_RESTORED, .now = 1, .slot = 1};
     sgp_node_step(node, &done, &effects);
     sgp_node_destroy(node);
@@ -231,7 +231,7 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
 {
     struct sgp_node *node = restored(true);
     cr_assert(find(SGP_EFFECT_SCALE) != NULL); /* its guess, at weight 1 */
-    cr_assert(eq(dbl, find(SGP_EFFECT_SCALE)->factor, 0.75));
+    cr_assert(eq(dbl, find(SGP_EFFECT_SCALE)->scale.factor, 0.75));
     greet(node, 11, 5);
     cr_assert(eq(int, (int)status_of(node).state, SGP_NODE_JOINING));
     cr_assert(status_of(node).seeks);
@@ -253,9 +253,9 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
     post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
     bool asked = false;
     for (uint32_t i = 0; i < effects.count; i++)
-        asked = asked ||
-                (effects.items[i].type == SGP_EFFECT_SEND &&
-                    effects.items[i].message.type == SGP_ASK && effects.items[i].message.ask.wants);
+        asked = asked || (effects.items[i].type == SGP_EFFECT_SEND &&
+                             effects.items[i].send.message.type == SGP_ASK &&
+                             effects.items[i].send.message.ask.wants);
     cr_assert(asked);
 
     struct sgp_message estimate = {.type = SGP_ESTIMATE,
@@ -263,11 +263,11 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
         .estimate = {.round = 20, .weight = 1.5, .payload_bytes = 16}};
     post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
     cr_assert(find(SGP_EFFECT_RECEIVE) != NULL);
-    uint32_t slot = find(SGP_EFFECT_RECEIVE)->slot;
+    uint32_t slot = find(SGP_EFFECT_RECEIVE)->receive.slot;
     post(node, SGP_EVENT_PAYLOAD, SGP_IN, NULL);
     cr_assert(find(SGP_EFFECT_ADOPT) != NULL);
-    cr_assert(eq(u32, find(SGP_EFFECT_ADOPT)->slot, slot));
-    cr_assert(eq(dbl, find(SGP_EFFECT_ADOPT)->factor, 0.5));
+    cr_assert(eq(u32, find(SGP_EFFECT_ADOPT)->adopt.slot, slot));
+    cr_assert(eq(dbl, find(SGP_EFFECT_ADOPT)->adopt.factor, 0.5));
     cr_assert(eq(int, (int)status_of(node).state, SGP_NODE_TRAINING));
     cr_assert(eq(i64, status_of(node).round, 20));
     cr_assert(eq(dbl, status_of(node).weight, 0.75));

@@ -189,11 +189,18 @@ static void complete(struct desk *desk, char who)
     post(desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_of(desk, who, SGP_IN)});
 }
 
+static uint32_t peer_of(const struct sgp_effect *effect)
+{
+    return effect->type == SGP_EFFECT_DIAL     ? effect->dial.peer
+           : effect->type == SGP_EFFECT_ABSORB ? effect->absorb.peer
+                                               : effect->hang_up.link.peer;
+}
+
 static const struct sgp_effect *find(const struct desk *desk, enum sgp_effect_type type, char who)
 {
     for (uint32_t i = 0; i < desk->effects.count; i++)
         if (desk->items[i].type == type &&
-            (who == 0 || desk->items[i].link.peer == index_of(desk, who)))
+            (who == 0 || peer_of(&desk->items[i]) == index_of(desk, who)))
             return &desk->items[i];
     return NULL;
 }
@@ -202,8 +209,8 @@ static const struct sgp_effect *find_sent(
     const struct desk *desk, enum sgp_message_type type, char who)
 {
     for (uint32_t i = 0; i < desk->effects.count; i++)
-        if (desk->items[i].type == SGP_EFFECT_SEND && desk->items[i].message.type == type &&
-            desk->items[i].link.peer == index_of(desk, who))
+        if (desk->items[i].type == SGP_EFFECT_SEND && desk->items[i].send.message.type == type &&
+            desk->items[i].send.link.peer == index_of(desk, who))
             return &desk->items[i];
     return NULL;
 }
@@ -429,7 +436,7 @@ Test(reload, an_edge_that_comes_back_goes_on_with_its_numbers)
     desk.now += 2 * SGP_BEAT_NS; /* on its old connection c has fallen silent */
     greet_in(&desk, 'c', 1, 1);
     cr_assert(find_sent(&desk, SGP_WELCOME, 'c') != NULL);
-    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 'c')->message.welcome.accepted, 1));
+    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 'c')->send.message.welcome.accepted, 1));
     close_desk(&desk);
 }
 
@@ -473,7 +480,7 @@ Test(reload, what_a_peer_that_is_gone_gave_is_absorbed)
     reload(&desk, two);
     const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB, 0);
     cr_assert(absorb != NULL);
-    uint32_t slot = absorb->slot;
+    uint32_t slot = absorb->absorb.slot;
     cr_assert(eq(dbl, status_of(&desk).weight_estimate, 1.25));
     finish_reload(&desk, two);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = slot});
@@ -491,7 +498,7 @@ Test(reload, a_new_peer_is_dialled_at_once_and_nobody_waits_for_it)
     play_round(&desk, 1, 3);
     const struct sgp_effect *job = find(&desk, SGP_EFFECT_PUBLISH, 0);
     cr_assert(job != NULL);
-    cr_assert(epsilon_eq(dbl, job->factor, 0.5, 1e-7)); /* 1/4 for b, for c; d's stays */
+    cr_assert(epsilon_eq(dbl, job->publish.keep, 0.5, 1e-7)); /* 1/4 for b, for c; d's stays */
     close_desk(&desk);
 }
 
@@ -502,10 +509,10 @@ Test(reload, changed_promises_are_announced_at_once)
     change_to(&desk, TOPOLOGY("abc", "ab ba bc cb", "ac ca"));
     const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 'c');
     cr_assert(beat != NULL);
-    cr_assert(eq(i64, beat->message.pulse.next_round, 1));
+    cr_assert(eq(i64, beat->send.message.pulse.next_round, 1));
     beat = find_sent(&desk, SGP_BEAT, 'b');
     cr_assert(beat != NULL);
-    cr_assert(eq(i64, beat->message.pulse.next_round, 0));
+    cr_assert(eq(i64, beat->send.message.pulse.next_round, 0));
     close_desk(&desk);
 }
 
@@ -517,7 +524,7 @@ Test(reload, a_peer_with_another_address_is_dialled_there)
     strcpy(moved->nodes[1].address, "10.0.0.2:7311");
     reload(&desk, moved);
     cr_assert(find(&desk, SGP_EFFECT_HANG_UP, 'b') != NULL);
-    cr_assert(eq(int, (int)find(&desk, SGP_EFFECT_HANG_UP, 'b')->link.direction, SGP_OUT));
+    cr_assert(eq(int, (int)find(&desk, SGP_EFFECT_HANG_UP, 'b')->hang_up.link.direction, SGP_OUT));
     cr_assert(find(&desk, SGP_EFFECT_HANG_UP, 'c') == NULL);
     finish_reload(&desk, moved);
     cr_assert(find(&desk, SGP_EFFECT_DIAL, 'b') != NULL);

@@ -50,7 +50,7 @@ static double factor_after_rounds(struct desk *desk, sgp_round *peer_round)
         post_type(desk, SGP_EVENT_TRAINED);
         const struct sgp_effect *train = find(desk, SGP_EFFECT_TRAIN);
         cr_assert_not_null(train);
-        factor = train->factor;
+        factor = train->train.pace;
     }
     return factor;
 }
@@ -96,7 +96,8 @@ Test(round, stopping_waits_for_acknowledgements_but_not_for_ever)
     cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED));
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     cr_assert_not_null(find_note(&desk, SGP_NOTE_DRAINED));
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->message.goodbye.reason, SGP_REASON_LEAVING));
+    cr_assert(eq(
+        int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_LEAVING));
     close_desk(&desk);
 
     open_pair(&desk);
@@ -175,7 +176,7 @@ Test(round, an_early_stop_reaches_everybody)
     post_type(&desk, SGP_EVENT_TICK);
     const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
     cr_assert_not_null(beat);
-    cr_assert(eq(i64, beat->message.pulse.stop, 3), "nodes and one cycle from now");
+    cr_assert(eq(i64, beat->send.message.pulse.stop, 3), "nodes and one cycle from now");
     cr_assert(eq(i64, status_of(&desk).last_round, 5));
     close_desk(&desk);
 }

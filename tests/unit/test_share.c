@@ -17,10 +17,10 @@ Test(share, a_round_of_two)
     deliver(&desk, 1, 0);
     const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
     cr_assert_not_null(ack);
-    cr_assert(eq(int, ack->message.ack.reason, SGP_REASON_NONE));
+    cr_assert(eq(int, ack->send.message.ack.reason, SGP_REASON_NONE));
     const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB);
     cr_assert_not_null(absorb);
-    cr_assert(eq(dbl, absorb->factor, 0.5));
+    cr_assert(eq(dbl, absorb->absorb.fraction, 0.5));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     cr_assert(eq(i64, status_of(&desk).round, 1));
     cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN), "the next round begins at once");
@@ -38,7 +38,7 @@ Test(share, a_share_that_comes_early_is_held)
     cr_assert(eq(dbl, status_of(&desk).weight_estimate, 1));
     const struct sgp_effect *credit = find_sent(&desk, SGP_CREDIT, 1);
     cr_assert_not_null(credit, "the next round's buffer is granted ahead");
-    cr_assert(eq(i64, credit->message.credit.round, 1));
+    cr_assert(eq(i64, credit->send.message.credit.round, 1));
     close_desk(&desk);
 }
 
@@ -51,8 +51,8 @@ Test(share, no_share_without_credit)
     say(&desk, 1, SGP_IN, share_of(2, 0, 2)); /* promised 2, which is too far to be granted */
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);
-    cr_assert(eq(int, end->code, SGP_E_CREDIT));
-    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_CREDIT));
+    cr_assert(eq(int, end->hang_up.code, SGP_E_CREDIT));
+    cr_assert(eq(int, end->hang_up.message.goodbye.reason, SGP_REASON_CREDIT));
     cr_assert(eq(dbl, status_of(&desk).weight, 1.5), "what was accepted stays");
     close_desk(&desk);
 }
@@ -76,7 +76,7 @@ Test(share, a_share_out_of_range_ends_the_connection)
         say(&desk, 1, SGP_IN, bad[i]);
         const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
         cr_assert_not_null(end, "case %zu", i);
-        cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_RANGE));
+        cr_assert(eq(int, end->hang_up.message.goodbye.reason, SGP_REASON_RANGE));
         cr_assert(eq(dbl, status_of(&desk).weight, 1));
         close_desk(&desk);
     }
@@ -89,7 +89,7 @@ Test(share, a_share_that_is_not_finite_returns)
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
     deliver(&desk, 1, SGP_E_NOT_FINITE);
     const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
-    cr_assert(eq(int, ack->message.ack.reason, SGP_REASON_NOT_FINITE));
+    cr_assert(eq(int, ack->send.message.ack.reason, SGP_REASON_NOT_FINITE));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_REFUSED));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
 
@@ -98,7 +98,7 @@ Test(share, a_share_that_is_not_finite_returns)
     acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
     const struct sgp_effect *restore = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(restore);
-    cr_assert(eq(dbl, restore->factor, 0.5));
+    cr_assert(eq(dbl, restore->restore.fraction, 0.5));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_RETURNED));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
@@ -120,7 +120,7 @@ Test(share, shares_that_are_absurd_together_return)
     say(&desk, 1, SGP_IN, second);
     deliver(&desk, 1, 0);
     cr_assert(
-        eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_RANGE), "4.0625");
+        eq(int, find_sent(&desk, SGP_ACK, 1)->send.message.ack.reason, SGP_REASON_RANGE), "4.0625");
     cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
     cr_assert(eq(dbl, status_of(&desk).weight, 2.5));
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
@@ -129,7 +129,7 @@ Test(share, shares_that_are_absurd_together_return)
     second.share.weight = 1;
     say(&desk, 1, SGP_IN, second);
     deliver(&desk, 1, 0);
-    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->message.ack.reason, SGP_REASON_NONE));
+    cr_assert(eq(int, find_sent(&desk, SGP_ACK, 1)->send.message.ack.reason, SGP_REASON_NONE));
     cr_assert(eq(dbl, status_of(&desk).weight, 3.5));
     close_desk(&desk);
 }
@@ -140,10 +140,10 @@ Test(share, a_damaged_share_is_neither_accepted_nor_lost)
     open_pair(&desk);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
     deliver(&desk, 1, SGP_E_CHECKSUM);
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CHECKSUM));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.code, SGP_E_CHECKSUM));
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     greet_in(&desk, 1, pulse_at(0, 0), 88); /* it dials again and is told what we have */
-    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->message.welcome.accepted, 0));
+    cr_assert(eq(u64, find_sent(&desk, SGP_WELCOME, 1)->send.message.welcome.accepted, 0));
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
     close_desk(&desk);
 }
@@ -181,7 +181,7 @@ Test(share, what_was_lost_in_a_break_is_sent_again)
     grant(&desk, 1, 0);
     const struct sgp_effect *again = find_sent(&desk, SGP_SHARE, 1);
     cr_assert_not_null(again);
-    cr_assert(eq(u64, again->message.share.number, 1));
+    cr_assert(eq(u64, again->send.message.share.number, 1));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
     close_desk(&desk);
 }
@@ -195,8 +195,8 @@ Test(share, a_target_without_memory_gives_the_share_back)
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
     const struct sgp_effect *inquire = find(&desk, SGP_EFFECT_INQUIRE);
     cr_assert_not_null(inquire);
-    cr_assert(eq(u32, inquire->link.peer, 1));
-    cr_assert(eq(u64, inquire->message.inquire.target_lineage, 88));
+    cr_assert(eq(u32, inquire->inquire.peer, 1));
+    cr_assert(eq(u64, inquire->inquire.question.target_lineage, 88));
     struct sgp_message none = {.type = SGP_ANSWER, .answer = {.lineage = 99}};
     post(&desk, (struct sgp_event){.type = SGP_EVENT_ANSWER, .message = &none});
     desk.now += SGP_SECOND;
@@ -274,7 +274,7 @@ Test(share, buffers_are_granted_in_round_order)
     say(&desk, 2, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 4)});
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 2));
     say(&desk, 2, SGP_IN, share_of(1, 0, 4));
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CREDIT));
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.code, SGP_E_CREDIT));
     close_desk(&desk);
 }
 
@@ -298,8 +298,8 @@ static void share_that_took(sgp_time took, sgp_time lasted, bool *ret_before, bo
     desk.now += took;
     deliver(&desk, 1, 0);
     cr_assert(eq(i64, status_of(&desk).round, 1));
-    post(&desk, (struct sgp_event){
-                    .type = SGP_EVENT_ABSORBED, .slot = find(&desk, SGP_EFFECT_ABSORB)->slot});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED,
+                    .slot = find(&desk, SGP_EFFECT_ABSORB)->absorb.slot});
     *ret_before = find_sent(&desk, SGP_CREDIT, 1) != NULL;
     post_type(&desk, SGP_EVENT_TRAINED);
     say(&desk, 2, SGP_IN, share_of(1, 1, 3));
@@ -353,8 +353,8 @@ Test(share, a_buffer_not_used_yet_gives_way_to_an_earlier_share)
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);
-    cr_assert(eq(u32, end->link.peer, 3), "the last in order");
-    cr_assert(eq(int, end->message.goodbye.reason, SGP_REASON_CREDIT));
+    cr_assert(eq(u32, end->hang_up.link.peer, 3), "the last in order");
+    cr_assert(eq(int, end->hang_up.message.goodbye.reason, SGP_REASON_CREDIT));
 
     greet_in(&desk, 3, pulse_at(0, 4), 13);
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 3));
@@ -363,7 +363,7 @@ Test(share, a_buffer_not_used_yet_gives_way_to_an_earlier_share)
     deliver(&desk, 1, 0);
     const struct sgp_effect *absorb = find(&desk, SGP_EFFECT_ABSORB);
     cr_assert_not_null(absorb);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->slot});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 3));
     close_desk(&desk);
 }
@@ -388,7 +388,8 @@ Test(share, a_credit_is_good_for_its_round_alone)
     struct desk desk;
     open_pair(&desk);
     say(&desk, 1, SGP_IN, share_of(1, 1, 2));
-    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->code, SGP_E_CREDIT), "granted was round 0");
+    cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.code, SGP_E_CREDIT),
+        "granted was round 0");
     close_desk(&desk);
 
     /* n0 only mixes; it has the credit of round 1 when it finds the fleet in round 50 */

@@ -114,7 +114,7 @@ static void look_at_n1(void *context, uint32_t node, sgp_time now, const struct 
 {
     (void)context;
     (void)now;
-    found_out += node == 1 && note->note == SGP_NOTE_OUTDATED;
+    found_out += node == 1 && note->note.what == SGP_NOTE_OUTDATED;
 }
 
 /* Nobody waits for a node whose neighbours know more than it: it is found out when it greets, by

@@ -80,7 +80,7 @@ static void fleet_note(void *context, uint32_t node, sgp_time now, const struct 
     struct fleet *fleet = context;
     (void)node;
     (void)now;
-    fleet->notes[note->note]++;
+    fleet->notes[note->note.what]++;
 }
 
 /* A fleet that only averages, of dimension 1, without edges yet. */
