@@ -3,6 +3,7 @@
  * One thread, one command, then the end. Nothing is undone on the way out but what the world would
  * see: half-written files. */
 #include "ctl.h"
+#include "sgp/version.h"
 #include "sgp/wire.h"
 
 #include <locale.h>
@@ -56,8 +57,8 @@ static enum ctl_exit print_version(const struct ctl *ctl)
 {
     if (ctl->json)
         return ctl_print_json(
-            json_pack("{s:s, s:i}", "version", SGP_VERSION, "protocol", SGP_WIRE_VERSION));
-    (void)printf("sgpctl %s (protocol %u)\n", SGP_VERSION, SGP_WIRE_VERSION);
+            json_pack("{s:s, s:i}", "version", sgp_version(), "protocol", SGP_WIRE_VERSION));
+    (void)printf("sgpctl %s (protocol %u)\n", sgp_version(), SGP_WIRE_VERSION);
     return CTL_DONE;
 }
 

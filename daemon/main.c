@@ -2,6 +2,7 @@
 #include "daemon.h"
 #include "site.h"
 
+#include "sgp/version.h"
 #include "sgp/wire.h"
 
 #include <getopt.h>
@@ -58,7 +59,7 @@ static int parse_options(int count, char **arguments, struct options *ret_option
             config_print_keys(stdout);
             return STATUS_DONE;
         case VERSION:
-            (void)printf("sgpd %s, protocol %u\n", SGP_VERSION, SGP_WIRE_VERSION);
+            (void)printf("sgpd %s, protocol %u\n", sgp_version(), SGP_WIRE_VERSION);
             return STATUS_DONE;
         default:
             (void)fputs(usage, stderr);

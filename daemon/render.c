@@ -1,6 +1,7 @@
 /* Views as JSON; see render.h. Metrics are in metrics.c. */
 #include "render.h"
 
+#include "sgp/version.h"
 #include "sgp/wire.h"
 
 #include <inttypes.h>
@@ -91,7 +92,7 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root = json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
                              "s:b, s:s?, s:b, s:o, s:o, s:o}",
-        "schema", 1, "version", SGP_VERSION, "protocol", (int)SGP_WIRE_VERSION, "name",
+        "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
         status->name, "state", sgp_node_state_name(status->state), "incarnation",
         identity(status->incarnation), "algorithm", status->algorithm, "round",
         round_or_null(status->round), "rounds", round_or_null(status->rounds), "samples",

@@ -1,5 +1,8 @@
 """sgpctl without a daemon: test_ctl_offline.py SGPCTL. Topology commands, help, errors, statuses."""
 import json
+import pathlib
+import re
+import shutil
 import subprocess
 import sys
 
@@ -234,6 +237,17 @@ def test_version_names_the_protocol():
     answer = json.loads(ctl("--version", "--json")[0])
     assert answer["protocol"] == 2
     assert ctl("--version")[0] == f"sgpctl {answer['version']} (protocol 2)\n"
+
+
+def test_version_names_the_commit_where_there_is_one():
+    source = pathlib.Path(__file__).resolve().parents[2]
+    git = subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], text=True, check=False,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if shutil.which("git") else None
+    version = json.loads(ctl("--version", "--json")[0])["version"]
+    if git is None or git.returncode != 0:
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version), version
+    else:
+        assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{12}(-dirty)?", version), version
 
 
 def test_a_full_disk_is_noticed():
