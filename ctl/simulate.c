@@ -7,6 +7,7 @@
 
 #include "sgp/dot.h"
 #include "sgp/quadratic.h"
+#include "sgp/version.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,6 +28,9 @@ struct simulation {
     uint32_t met;  /* nodes that are in the mean */
     char **words;  /* of the command line, as given */
     int word_count;
+    int file_word; /* which of them is the topology's file */
+    FILE *trace;   /* where every step is told; NULL: nowhere */
+    struct sgp_sink sink;
 };
 
 /* ---- the vectors to be averaged, or to be trained towards ---- */
@@ -180,15 +184,56 @@ static void tell_word(const char *word)
     (void)fputc('\'', stderr);
 }
 
-/* The whole command line, beside a failure: on a line of its own, since an error's has an end. */
+/* The whole command line, beside a failure: on a line of its own, since an error's has an end. Which program
+ * it was stands in a comment of the shell's. What standard input said is gone. */
 static void tell_again(const struct simulation *simulation)
 {
-    (void)fputs("again: sgpctl simulate", stderr);
+    bool gone = strcmp(simulation->words[simulation->file_word], "-") == 0;
+    if (gone)
+        (void)fputs("again: standard input cannot be read again; save the topology to FILE, then: "
+                    "sgpctl simulate",
+            stderr);
+    else
+        (void)fputs("again: sgpctl simulate", stderr);
     for (int i = 0; i < simulation->word_count; i++) {
         (void)fputc(' ', stderr);
-        tell_word(simulation->words[i]);
+        tell_word(gone && i == simulation->file_word ? "FILE" : simulation->words[i]);
     }
-    (void)fputc('\n', stderr);
+    (void)fprintf(stderr, " # sgpctl %s\n", sgp_version());
+}
+
+static void print_step(void *context, enum sgp_level level, const char *text)
+{
+    const struct simulation *simulation = context;
+    if (level == SGP_LEVEL_TRACE)
+        (void)fprintf(simulation->trace, "%s\n", text);
+}
+
+/* A dash is standard output, where the steps stand among the rounds. */
+static enum ctl_exit open_trace(struct simulation *simulation, const char *path)
+{
+    if (!path)
+        return CTL_DONE;
+    simulation->trace = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    if (!simulation->trace)
+        return ctl_fail(simulation->ctl, CTL_FAILED, "--trace %s: cannot be written: %s", path,
+            strerror(errno));
+    simulation->sink =
+        (struct sgp_sink){.line = print_step, .context = simulation, .level = SGP_LEVEL_TRACE};
+    simulation->options.sink = &simulation->sink;
+    return CTL_DONE;
+}
+
+static enum ctl_exit close_trace(struct simulation *simulation, enum ctl_exit status)
+{
+    FILE *trace = simulation->trace;
+    if (!trace || trace == stdout)
+        return status;
+    bool whole = !ferror(trace);
+    whole = fclose(trace) == 0 && whole;
+    if (whole || status != CTL_DONE)
+        return status;
+    return ctl_fail(simulation->ctl, CTL_FAILED, "the trace could not be written whole");
 }
 
 static enum ctl_exit run_simulation(struct simulation *simulation)
@@ -261,12 +306,15 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
     simulation.options.context = &simulation;
     simulation.options.trainer = make_trainer;
     simulation.options.row = print_row;
+    const char *trace = NULL;
     enum ctl_exit status = remember(&simulation, argc, argv);
     if (status == CTL_DONE)
         status = ctl_faults_take(ctl, &argc, argv, &simulation.faults);
     if (status == CTL_DONE)
         status = ctl_simulate_options_take(
-            ctl, &argc, argv, &simulation.options, &simulation.learning_rate);
+            ctl, &argc, argv, &simulation.options, &simulation.learning_rate, &trace);
+    while (status == CTL_DONE && simulation.words[simulation.file_word] != argv[0])
+        simulation.file_word++;
     if (status == CTL_DONE)
         status = ctl_read_topology(ctl, argv[0], &simulation.topology);
     if (status == CTL_DONE)
@@ -276,7 +324,10 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
     if (status == CTL_DONE)
         status = make_vectors(&simulation);
     if (status == CTL_DONE)
+        status = open_trace(&simulation, trace);
+    if (status == CTL_DONE)
         status = run_simulation(&simulation);
+    status = close_trace(&simulation, status);
     free(simulation.words);
     free(simulation.vector);
     free(simulation.mean);
@@ -292,8 +343,9 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
     .help =
         "FILE may be `-` for standard input. No daemon is needed. Every node is the daemon's own\n"
         "core; after every event the total weight is checked, and a violation ends with 1 and the\n"
-        "line that shows it again. Equal options give equal output. Prints a line per round, then\n"
-        "a summary; with --json an object per round, then {\"summary\": {...}}.\n"
+        "line that shows it again. Equal options and versions give equal output. Prints a line "
+        "per\n"
+        "round, then a summary; with --json an object per round, then {\"summary\": {...}}.\n"
         "\n"
         "  --rounds R            rounds to run (100)\n"
         "  --seed S              of the vectors, the jitter and the losses (1)\n"
@@ -329,6 +381,9 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "  --swizzle NODE:FROM:TO    half of its edges are clogged one by one, then released\n"
         "  --half-open LOSER,KEEPER:AT       one loses its connections with the other, unsaid\n"
         "  --through-wire        encode and decode every message\n"
+        "  --trace FILE          write what every step of every node did, and whom it then waits "
+        "for;\n"
+        "                        a dash is standard output\n"
         "\n"
         "Those with a NODE may be given more than once. See docs/SIMULATOR.md.\n",
     .run = simulate};

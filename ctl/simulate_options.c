@@ -31,6 +31,7 @@ enum {
     LOCAL_STEPS,
     FINAL_CYCLES,
     THROUGH_WIRE,
+    TRACE,
     OPTION_COUNT
 };
 
@@ -147,8 +148,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_option *give
     return status;
 }
 
-enum ctl_exit ctl_simulate_options_take(
-    struct ctl *ctl, int *argc, char **argv, struct sgp_sim_options *options, double *learning_rate)
+enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
+    struct sgp_sim_options *options, double *learning_rate, const char **ret_trace)
 {
     struct ctl_option given[OPTION_COUNT] = {[ROUNDS] = {.name = "--rounds"},
         [SEED] = {.name = "--seed"},
@@ -168,7 +169,10 @@ enum ctl_exit ctl_simulate_options_take(
         [STEP_BY_RATE] = {.name = "--step-by-rate", .flag = true},
         [LOCAL_STEPS] = {.name = "--local-steps"},
         [FINAL_CYCLES] = {.name = "--final-cycles"},
-        [THROUGH_WIRE] = {.name = "--through-wire", .flag = true}};
+        [THROUGH_WIRE] = {.name = "--through-wire", .flag = true},
+        [TRACE] = {.name = "--trace"}};
     enum ctl_exit status = ctl_options_take(ctl, argc, argv, given, OPTION_COUNT, 1, 1);
+    if (given[TRACE].given)
+        *ret_trace = given[TRACE].value;
     return status == CTL_DONE ? read_options(ctl, given, options, learning_rate) : status;
 }

@@ -38,10 +38,13 @@ struct sgp_driver {
     struct sgp_node *node; /* borrowed */
     const struct sgp_driver_verbs *verbs;
     void *context;               /* handed to the verbs */
-    const struct sgp_sink *sink; /* gets one TRACE line per step, key=value; may be NULL */
+    const struct sgp_sink *sink; /* gets TRACE lines for each step, key=value; may be NULL */
     const char *name;            /* of the node, for that line */
     struct sgp_effects *effects; /* borrowed scratch; may be shared by drivers of one thread */
     bool stepping;
+    /* What the trace told last that the node waits for; 0 before the first. */
+    enum sgp_waiting waiting;
+    uint32_t waiting_peer;
 };
 
 /* Perform one event. */

@@ -1,9 +1,8 @@
 /* The driver: one event through the node, its effects through the verbs, one line for the trace. */
 #include "sgp/driver.h"
 
+#include "core/core.h"
 #include "core/trace.h"
-
-#include <inttypes.h>
 
 static void perform(const struct sgp_driver *driver, const struct sgp_effect *effect)
 {
@@ -69,11 +68,8 @@ void sgp_driver_post(struct sgp_driver *driver, const struct sgp_event *event)
     sgp_assert(!driver->stepping); /* a verb must not post */
     driver->stepping = true;
     sgp_node_step(driver->node, event, driver->effects);
-    if (sgp_sink_wants(driver->sink, SGP_LEVEL_TRACE)) {
-        char line[SGP_TRACE_BYTES];
-        sgp_trace_line(line, sizeof(line), driver, event);
-        sgp_log(driver->sink, SGP_LEVEL_TRACE, "%s", line);
-    }
+    if (sgp_sink_wants(driver->sink, SGP_LEVEL_TRACE))
+        sgp_trace_step(driver, event);
     carry_out(driver);
     driver->stepping = false;
 }
@@ -82,9 +78,10 @@ void sgp_driver_reload(struct sgp_driver *driver, sgp_time now, struct sgp_reloa
 {
     sgp_assert(!driver->stepping);
     driver->stepping = true;
+    const struct sgp_topology *former = driver->node->config.topology;
     sgp_node_reload(driver->node, now, reload, driver->effects);
-    sgp_log(driver->sink, SGP_LEVEL_TRACE, "t=%" PRId64 " node=%s event=reload effects=%" PRIu32,
-        now, driver->name, driver->effects->count);
+    if (sgp_sink_wants(driver->sink, SGP_LEVEL_TRACE))
+        sgp_trace_reload(driver, former);
     carry_out(driver);
     driver->stepping = false;
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const event_words[] = {
     [SGP_EVENT_START] = "start",
@@ -84,9 +85,8 @@ static uint32_t peer_of(const struct sgp_effect *effect)
 }
 
 static void add_effect(
-    struct text *text, const struct sgp_node *node, const struct sgp_effect *effect)
+    struct text *text, const struct sgp_topology_node *nodes, const struct sgp_effect *effect)
 {
-    const struct sgp_topology_node *nodes = node->config.topology->nodes;
     add(text, "%s", effect_words[effect->type]);
     if (effect->type == SGP_EFFECT_NOTE)
         add(text, ":%s", sgp_note_name(effect->note.what));
@@ -100,22 +100,73 @@ static void add_effect(
         add(text, ":%" PRIu64 ":%.17g", sent->share.number, sent->share.weight);
 }
 
-void sgp_trace_line(
-    char *line, size_t bytes, const struct sgp_driver *driver, const struct sgp_event *event)
+/* The head, and what is done; as many lines as that takes, each with the head. */
+static void tell(
+    const struct sgp_driver *driver, const struct sgp_topology_node *nodes, const char *head)
+{
+    uint32_t i = 0;
+    do {
+        char line[SGP_TEXT_BYTES], word[SGP_TEXT_BYTES];
+        struct text text = {line, sizeof(line)};
+        add(&text, "%s", head);
+        for (const char *before = " do="; i < driver->effects->count; i++, before = ",") {
+            struct text effect = {word, sizeof(word)};
+            add_effect(&effect, nodes, &driver->effects->items[i]);
+            if (strlen(before) + strlen(word) >= text.left && before[0] == ',')
+                break;
+            add(&text, "%s%s", before, word);
+        }
+        sgp_log(driver->sink, SGP_LEVEL_TRACE, "%s", line);
+    } while (i < driver->effects->count);
+}
+
+/* Whom the node waits for now, if that has changed. */
+static void tell_waiting(struct sgp_driver *driver)
 {
     const struct sgp_node *node = driver->node;
-    struct text text = {line, bytes};
-    add(&text, "t=%" PRId64 " node=%s state=%s round=%" PRId64 " w=%.17g event=%s", event->now,
-        driver->name, sgp_node_state_name(sgp_core_state(node)), node->round, node->mass.weight,
-        event_words[event->type]);
+    struct sgp_node_status status;
+    sgp_node_status(node, &status);
+    if (status.waiting == driver->waiting && status.waiting_peer == driver->waiting_peer)
+        return;
+    driver->waiting = status.waiting;
+    driver->waiting_peer = status.waiting_peer;
+    bool whom = status.waiting_peer != SGP_SLOT_NONE;
+    sgp_log(driver->sink, SGP_LEVEL_TRACE, "t=%" PRId64 " node=%s round=%" PRId64 " waits=%s%s%s",
+        node->now, driver->name, node->round, sgp_waiting_name(status.waiting),
+        whom ? " peer=" : "", whom ? node->config.topology->nodes[status.waiting_peer].name : "");
+}
+
+static void add_state(struct text *text, const struct sgp_driver *driver)
+{
+    const struct sgp_node *node = driver->node;
+    add(text, "t=%" PRId64 " node=%s state=%s round=%" PRId64 " w=%.17g", node->now, driver->name,
+        sgp_node_state_name(sgp_core_state(node)), node->round, node->mass.weight);
+}
+
+void sgp_trace_step(struct sgp_driver *driver, const struct sgp_event *event)
+{
+    const struct sgp_topology_node *nodes = driver->node->config.topology->nodes;
+    char head[SGP_TEXT_BYTES];
+    struct text text = {head, sizeof(head)};
+    add_state(&text, driver);
+    add(&text, " event=%s", event_words[event->type]);
     bool of_link = event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD;
     if (of_link)
         add(&text, ":%s peer=%s", event->link.direction == SGP_OUT ? "out" : "in",
-            node->config.topology->nodes[event->link.peer].name);
+            nodes[event->link.peer].name);
     if (event->type == SGP_EVENT_MESSAGE)
         add(&text, " message=%s", sgp_message_type_name(event->message->type));
-    for (uint32_t i = 0; i < driver->effects->count; i++) {
-        add(&text, i == 0 ? " do=" : ",");
-        add_effect(&text, node, &driver->effects->items[i]);
-    }
+    tell(driver, nodes, head);
+    tell_waiting(driver);
+}
+
+void sgp_trace_reload(struct sgp_driver *driver, const struct sgp_topology *former)
+{
+    char head[SGP_TEXT_BYTES];
+    struct text text = {head, sizeof(head)};
+    add_state(&text, driver);
+    add(&text, " event=reload digest=%016" PRIx64, driver->node->config.topology->digest);
+    tell(driver, former->nodes, head);
+    driver->waiting = 0; /* peers have other indices now */
+    tell_waiting(driver);
 }

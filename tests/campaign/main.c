@@ -1,6 +1,8 @@
 /* The command line of campaigns: many seeds, one seed with its story, or the planted bugs. Speaks TAP. */
 #include "campaign.h"
 
+#include "sgp/version.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,9 +68,10 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
 static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
-    (void)printf("# again: %s --algorithm %s --nodes %u --seed %llu%s%s --trace\n",
+    (void)printf("# again: %s --algorithm %s --nodes %u --seed %llu%s%s --trace # sgpd %s\n",
         request->program, method->name, request->nodes, (unsigned long long)seed,
-        request->plant ? " --plant " : "", request->plant ? request->plant->name : "");
+        request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
+        sgp_version());
 }
 
 /* ---- many seeds ---- */

@@ -15,6 +15,7 @@ import http.client
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -485,12 +486,21 @@ def keep(chaos):
     return place
 
 
+def program():
+    """Which sgpd it was, as a comment of the shell's."""
+    try:
+        said = subprocess.run([fleet.SGPD, "--version"], text=True, stdout=subprocess.PIPE, check=True).stdout
+        return " # " + said.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def command(options, seed, method):
     words = ["tests/system/chaos.py", fleet.SGPD, "--seed %d" % seed, "--seconds %g" % options.seconds,
              "--gap %g" % options.gap, "--nodes %d" % options.nodes, "--algorithm " + method]
     words += ["--faults " + options.faults] if options.faults else []
     words += ["--without " + options.without] if options.without else []
-    return " ".join(words)
+    return " ".join(words) + program()
 
 
 def chosen(options, faults):

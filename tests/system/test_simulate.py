@@ -1,6 +1,8 @@
 """sgpctl simulate: test_simulate.py SGPCTL. What people and scripts read, and every refusal."""
+import contextlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -27,6 +29,19 @@ def simulate(family, nodes, *arguments):
     lines = [json.loads(line) for line in
              ctl("--json", "simulate", "-", *arguments, text=text)[0].splitlines()]
     return lines[:-1], lines[-1]["summary"]
+
+
+def version():
+    return json.loads(ctl("--version", "--json")[0])["version"]
+
+
+@contextlib.contextmanager
+def topology_file(family, nodes):
+    """Its path; other files may lie beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fleet.dot"
+        path.write_text(ctl("topology", "generate", family, nodes)[0])
+        yield str(path)
 
 
 def refused(*arguments):
@@ -178,10 +193,19 @@ def test_a_fleet_that_can_never_start_says_why_and_how_to_see_it_again():
     out, err = ctl("--json", "simulate", "-", "--absent", "n3:0", text=text, status=1)
     message = json.loads(out)["error"]["message"]
     assert "n0, joining in round 0, waits for hello of n3" in message, message
-    assert err.splitlines()[-1] == "again: sgpctl simulate - --absent n3:0", err
+    assert err.splitlines()[-1].startswith("again: "), err
     many = [word for k in range(100) for word in ("--clog", f"n0,n1:{k}s:{k + 1}s")]
-    err = ctl("simulate", "-", "--absent", "n3:0", *many, text=text, status=1)[1]
-    assert err.splitlines()[-1] == " ".join(["again: sgpctl simulate - --absent n3:0", *many]), err
+    with topology_file("ring", 4) as path:
+        err = ctl("simulate", path, "--absent", "n3:0", *many, status=1)[1]
+    assert err.splitlines()[-1] == " ".join(
+        ["again: sgpctl simulate", path, "--absent n3:0", *many, "# sgpctl", version()]), err
+
+
+def test_what_standard_input_said_has_to_be_saved_to_be_seen_again():
+    text = ctl("topology", "generate", "ring", 4)[0]
+    err = ctl("simulate", "--absent", "n3:0", "-", "--cut=n0:0:1s", text=text, status=1)[1]
+    assert err.splitlines()[-1] == ("again: standard input cannot be read again; save the topology to FILE, then: "
+                                    "sgpctl simulate --absent n3:0 FILE --cut=n0:0:1s # sgpctl " + version()), err
 
 
 def test_the_command_that_shows_it_again_is_quoted_for_a_shell():
@@ -190,7 +214,37 @@ def test_the_command_that_shows_it_again_is_quoted_for_a_shell():
         path.write_text(ctl("topology", "generate", "ring", 4)[0])
         words = ["sgpctl", "simulate", str(path), "--absent", "n3:0"]
         err = ctl(*words[1:], status=1)[1]
-    assert shlex.split(err.splitlines()[-1].removeprefix("again: ")) == words, err
+    assert shlex.split(err.splitlines()[-1].removeprefix("again: "), comments=True) == words, err
+
+
+def test_the_trace_tells_every_step_and_whom_a_node_waits_for():
+    with topology_file("ring", 4) as path:
+        ctl("simulate", path, "--rounds", 3, "--trace", path + ".trace")
+        trace = Path(path + ".trace").read_text().splitlines()
+        among = ctl("simulate", path, "--rounds", 3, "--trace", "-")[0].splitlines()
+        ctl("simulate", path, "--rounds", 3, "--trace", path + "/none", status=1)
+        ctl("simulate", path, "--absent", "n3:0", "--trace", path + ".trace", status=1)
+        stuck = Path(path + ".trace").read_text().splitlines()
+    assert [line for line in among if line.startswith("t=")] == trace
+    assert sum(" event=start" in line for line in trace) == 4, trace[:9]
+    assert re.fullmatch(r"t=\d+ node=n0 state=\w+ round=\d+ w=\S+ event=start do=dial:n1", trace[0]), trace[0]
+    assert any(re.fullmatch(r"t=\d+ node=n1 round=2 waits=share peer=n0", line) for line in trace), trace
+    waits = [line for line in stuck if " node=n0 " in line and " waits=" in line]
+    assert waits[-1].endswith(" round=0 waits=hello peer=n3"), waits
+
+
+def test_a_step_that_does_more_than_a_line_holds_is_told_whole():
+    with topology_file("complete", 60) as path:
+        trace = ctl("simulate", path, "--rounds", 1, "--trace", "-")[0].splitlines()
+    done = [line.partition(" do=") for line in trace if line.startswith("t=0 node=n0 ") and " event=start" in line]
+    assert len(done) > 1 and len({head for head, _, _ in done}) == 1 and max(map(len, trace)) < 512
+    assert [word for _, _, words in done for word in words.split(",")] == [f"dial:n{i}" for i in range(1, 60)], done
+
+
+def test_a_trace_that_finds_no_room_is_a_failure():
+    with topology_file("ring", 4) as path:
+        err = ctl("simulate", path, "--trace", "/dev/full", status=1)[1]
+    assert err == "sgpctl: the trace could not be written whole\n", err
 
 
 def test_what_takes_longer_than_there_is_time_ends_with_one():
