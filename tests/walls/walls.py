@@ -15,11 +15,12 @@ ROOMS = {
     "lib/topology": ["lib/base"],
     "lib/core": ["lib/base", "lib/topology"],
     "lib/wire": ["lib/base"],
+    "lib/journal": ["lib/base", "lib/core", "lib/topology", "lib/wire"],
     "lib/tensor": ["lib/base"],
     "lib/train": ["lib/base", "lib/tensor"],
     "lib/sim": ["lib/base", "lib/core", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
-    "ctl": ["lib/base", "lib/sim", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
-    "daemon": ["lib/base", "lib/core", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+    "ctl": ["lib/base", "lib/sim", "lib/journal", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+    "daemon": ["lib/base", "lib/core", "lib/journal", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
 }
 
 # Which room a public header belongs to; a new header has to be entered here. trainer.h declares a table
@@ -29,6 +30,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/topology": "topology.h dot.h generate.h analysis.h",
     "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
     "lib/wire": "wire.h",
+    "lib/journal": "journal.h",
     "lib/tensor": "buffer.h kernels.h",
     "lib/train": "checkpoint.h dataset.h learner.h model.h model_file.h optimizer.h quadratic.h schedule.h",
     "lib/sim": "sim.h",
@@ -46,7 +48,7 @@ DOOR_SYMBOLS = {
 PRIVATE_HEADERS = [
     (r"uv\.h$", r"daemon/"),
     (r"cblas\.h$", r"lib/(tensor|train)/"),
-    (r"msgpack(\.h$|/)", r"lib/wire/"),
+    (r"msgpack(\.h$|/)", r"lib/(wire|journal)/"),
     (r"(graphviz/)?cgraph\.h$", r"lib/topology/dot"),
     (r"zlib\.h$", r"lib/train/"),
     (r"ini\.h$", r"daemon/"),
@@ -96,7 +98,8 @@ FLOORS = {
 
 LIBRARIES = {
     "base": "lib/base", "topology": "lib/topology", "dot": "lib/topology", "core": "lib/core",
-    "wire": "lib/wire", "tensor": "lib/tensor", "train": "lib/train", "sim": "lib/sim",
+    "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "train": "lib/train",
+    "sim": "lib/sim",
 }
 
 
