@@ -94,6 +94,8 @@ struct config {
     char *socket; /* default: /run/sgpd/NAME/control.sock */
 
     enum sgp_level log_level;
+    char *events;
+    char *trace;
 
     unsigned lines[CONFIG_LINES]; /* by enum config_id: where the key stands, 0 if it does not */
     bool changed[CONFIG_LINES];   /* by enum config_id: it stands there, and not as its default */
@@ -193,7 +195,13 @@ struct config {
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
         "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
     X(LOG_LEVEL, "log", "level", CONFIG_CHOICE, log_level, "info", 0, 0,                           \
-        "error|warning|info|debug|trace", "how much is written to the journal")
+        "error|warning|info|debug|trace", "how much is written to the journal")                    \
+    X(EVENTS, "log", "events", CONFIG_PATH, events, "", 0, 0, NULL,                                \
+        "file to which everything that the node was told is appended, for sgpctl replay; empty: "  \
+        "none")                                                                                    \
+    X(TRACE, "log", "trace", CONFIG_PATH, trace, "", 0, 0, NULL,                                   \
+        "file to which a line for every step of the node is appended, as sgpctl replay prints "    \
+        "it; empty: none")
 
 enum config_id {
 #define X(id, ...) CONFIG_ID_##id,

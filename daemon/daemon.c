@@ -15,6 +15,8 @@
 #include "survive.h"
 #include "task.h"
 
+#include "sgp/version.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -176,9 +178,14 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     if (code < 0)
         return code;
     daemon->lineage = config.lineage;
+    daemon->seed = config.seed;
     code = sgp_node_create(&config, &daemon->node);
     if (code < 0)
         return cannot(error, code, "the node cannot be made");
+    code = recorder_open(
+        &daemon->recorder, daemon->config, &config, events_now(), &daemon->log->sink, error);
+    if (code < 0)
+        return code;
     struct sgp_node_needs needs;
     sgp_node_counts(daemon->node, &needs);
     daemon->effects.items = calloc(needs.effects, sizeof *daemon->effects.items);
@@ -187,7 +194,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     daemon->driver = (struct sgp_driver){.node = daemon->node,
         .verbs = &performer_verbs,
         .context = daemon,
-        .sink = &daemon->log->sink,
+        .sink = &daemon->recorder.trace,
         .name = daemon->config->name,
         .effects = &daemon->effects};
     bool whole = daemon->effects.items != NULL && daemon->incoming != NULL;
@@ -282,6 +289,7 @@ static void free_all(struct daemon *daemon)
     free(daemon->found.memory);
     ledger_close(&daemon->ledger);
     history_close(&daemon->history);
+    recorder_close(&daemon->recorder);
     if (daemon->state_lock >= 0)
         (void)close(daemon->state_lock);
 }
@@ -316,8 +324,9 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         char rows[SGP_TEXT_BYTES];
         prepared_rows_text(prepared, rows);
         sgp_log(&log->sink, SGP_LEVEL_INFO,
-            "event=start listen=%s control=\"%s\" parameters=%llu data=\"%s\"", config->listen,
-            config->socket, (unsigned long long)prepared->parameters, rows);
+            "event=start listen=%s control=\"%s\" parameters=%llu data=\"%s\" version=%s seed=%llu",
+            config->listen, config->socket, (unsigned long long)prepared->parameters, rows,
+            sgp_version(), (unsigned long long)daemon.seed);
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
         notify_ready();
         notes_status_line(&daemon);

@@ -13,6 +13,7 @@
  *   notes.c       lines for people: the log, STATUS=, whom we wait for
  *   edges.c       which connection belongs to which edge of the topology
  *   events.c      the one way into the core
+ *   recorder.c    the event journal and the trace, on request
  *   state.h       struct daemon, which all of them share
  *
  * Nothing a peer does ends the process. What does: an order to stop, the end of training with

@@ -31,6 +31,7 @@ static void step(struct daemon *daemon, struct sgp_event event)
     if (daemon->drained)
         return;
     event.now = events_now();
+    recorder_event(&daemon->recorder, &event);
     sgp_driver_post(&daemon->driver, &event);
 }
 

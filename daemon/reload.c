@@ -91,14 +91,19 @@ static int read_place(struct daemon *daemon, struct reload *reload, struct sgp_e
     return sgp_fail(error, code, "%.430s; to retire this node, use sgpctl leave", why.text);
 }
 
+static struct sgp_node_change change_of(const struct reload *reload)
+{
+    return (struct sgp_node_change){.topology = reload->place.topology,
+        .self = reload->place.self,
+        .weight_least = reload->place.weight_least};
+}
+
 static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
 {
     int code = read_place(daemon, reload, error);
     if (code < 0)
         return code;
-    const struct sgp_node_change change = {.topology = reload->place.topology,
-        .self = reload->place.self,
-        .weight_least = reload->place.weight_least};
+    const struct sgp_node_change change = change_of(reload);
     code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
     if (code < 0)
         return sgp_fail(error, code, "%s: %s", daemon->config->topology, sgp_strerror(code));
@@ -107,13 +112,16 @@ static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_e
 
 /* ---- what cannot ---- */
 
-static void change(struct daemon *daemon, struct reload *reload)
+static void make_change(struct daemon *daemon, struct reload *reload)
 {
     struct prepared *prepared = daemon->prepared;
     const struct sgp_topology *former = prepared->topology, *topology = reload->place.topology;
     dialer_give_up(&daemon->dialer);
     daemon->ledger.topology = topology; /* the record is committed with the new indices */
-    sgp_driver_reload(&daemon->driver, events_now(), reload->core);
+    sgp_time now = events_now();
+    const struct sgp_node_change change = change_of(reload);
+    recorder_reload(&daemon->recorder, now, &change);
+    sgp_driver_reload(&daemon->driver, now, reload->core);
     reload->core = NULL;
     edges_remap(daemon, former, topology, reload->edges, reload->peers);
     reload->edges = NULL;
@@ -142,7 +150,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     notify_reloading();
     int code = make_ready(daemon, &reload, error);
     if (code == 0) {
-        change(daemon, &reload);
+        make_change(daemon, &reload);
         tell(daemon, &reload, ret_reload);
     } else {
         notes_error(daemon, "reload: %s; the former topology is kept", error->text);

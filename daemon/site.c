@@ -98,6 +98,23 @@ static int try_socket(const struct config *config, struct sgp_error *error, stru
     return try_parent(config, CONFIG_ID_SOCKET, config->socket, error, site);
 }
 
+/* A file that is appended to, if the configuration names one. */
+static int try_file(const struct config *config, enum config_id id, const char *path,
+    struct sgp_error *error, struct site *site)
+{
+    struct sgp_error why = {0};
+    if (path[0] == '\0')
+        return 0;
+    int descriptor = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0)
+        return close(descriptor);
+    if (errno == ENOENT)
+        return try_parent(config, id, path, error, site);
+    int code = sgp_fail(
+        &why, -errno, "%.300s: %s; give a file that sgpd may write to", path, strerror(errno));
+    return judge(config, id, code, why.text, error, site);
+}
+
 int site_check(const struct config *config, struct sgp_error *error, struct site *ret_site)
 {
     struct site site = {.running = false};
@@ -106,6 +123,10 @@ int site_check(const struct config *config, struct sgp_error *error, struct site
         code = try_port(config, error, &site);
     if (code == 0)
         code = try_socket(config, error, &site);
+    if (code == 0)
+        code = try_file(config, CONFIG_ID_EVENTS, config->events, error, &site);
+    if (code == 0)
+        code = try_file(config, CONFIG_ID_TRACE, config->trace, error, &site);
     if (code < 0)
         return code;
     unit_check(config, &site);

@@ -12,7 +12,7 @@
 
 #include "config.h"
 
-#define SITE_WARNINGS_MAX 16u /* of a place, three; of a unit, one for each path and one */
+#define SITE_WARNINGS_MAX 20u /* of a place, five; of a unit, one for each path and one */
 
 struct site {
     bool running; /* an sgpd uses the state directory now */

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "notify.h"
 #include "prepare.h"
+#include "recorder.h"
 #include "view.h"
 #include "worker.h"
 
@@ -59,6 +60,7 @@ struct daemon {
     struct prepared *prepared;
     struct log *log;
     uint64_t lineage;
+    uint64_t seed; /* of the core */
     sgp_time started;
     struct sgp_node *node;
     struct sgp_driver driver;
@@ -77,6 +79,7 @@ struct daemon {
     int state_lock; /* the state directory, locked for this process; -1: not */
     struct figures figures;
     struct notify notify;
+    struct recorder recorder;
     bool signalled; /* by SIGTERM or SIGINT: another one ends at once */
     bool ending;    /* handles are being closed */
     int exit_status;

@@ -116,8 +116,12 @@ static void look_at_directories(
         enum config_id id;
         const char *path, *parent;
     } places[] = {{CONFIG_ID_STATE_DIRECTORY, config->state_directory, "/var/lib/sgpd"},
-        {CONFIG_ID_SOCKET, config->socket, "/run/sgpd"}};
+        {CONFIG_ID_SOCKET, config->socket, "/run/sgpd"},
+        {CONFIG_ID_EVENTS, config->events, "/var/lib/sgpd"},
+        {CONFIG_ID_TRACE, config->trace, "/var/lib/sgpd"}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (places[i].path[0] == '\0')
+            continue;
         char own[PATH_MAX];
         (void)snprintf(own, sizeof own, "%s/%s", places[i].parent, instance);
         if (!is_below(places[i].path, own))

@@ -3,6 +3,8 @@
  * Its files stand on floors, the highest first. Each calls downward alone (tests/walls/walls.py):
  *
  *   driver.c   performs the effects of a node in the order in which they come
+ *
+ *   trace.c    a step as a line, and who waits for whom
  *   restart.c  what the next process relies on, of the record and of a checkpoint
  *
  *   node.c     create, step (an event to its handler), deadline
@@ -42,7 +44,6 @@
  *
  *   emit.c     effects, notes, messages, states
  *   pace.c     how fast the node is beside its neighbours
- *   trace.c    a step as a line
  *
  *   facts.c    what follows from how a node and its links stand
  *   layout.c   which links and how many buffers under a topology

@@ -124,10 +124,12 @@ static void train(void *context, sgp_round round, double weight, uint32_t steps,
     expect(context, SGP_EVENT_TRAINED, SGP_SLOT_NONE);
 }
 
-static void publish(void *context, sgp_round round, uint32_t snapshot, double keep)
+static void publish(void *context, sgp_round round, uint32_t snapshot, double keep,
+    enum sgp_publish purpose)
 {
     (void)round;
     (void)keep;
+    (void)purpose;
     expect(context, SGP_EVENT_PUBLISHED, snapshot);
 }
 

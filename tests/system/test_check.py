@@ -58,6 +58,13 @@ class Place(FleetTest):
         self.assertRegex(out, r"\n  parameters +56 B\n")
         self.assertRegex(out, r"\n  training rows +\d+\.\d KiB\n")
 
+    def test_a_journal_or_a_trace_that_cannot_be_made(self):
+        for key in ("log.events", "log.trace"):
+            self.make(**{key: "none/such"})
+            self.assert_refused(key, "No such file or directory; make the directory, or give another path")
+            self.make(**{key: "."})
+            self.assert_refused(key, "Is a directory; give a file that sgpd may write to")
+
     def test_an_address_of_another_machine(self):
         self.make(**{"network.listen": "192.0.2.1:7311"})
         self.assert_refused("network.listen", "cannot listen on 192.0.2.1:7311: address not available; this "

@@ -71,6 +71,8 @@ Test(config, least_file_gets_every_default)
     cr_assert(eq(str, c.scale, "none"));
     cr_assert(eq(str, c.labels, ""));
     cr_assert(eq(int, (int)c.log_level, SGP_LEVEL_INFO));
+    cr_assert(eq(str, c.events, ""));
+    cr_assert(eq(str, c.trace, ""));
     cr_assert(eq(u32, c.lines[CONFIG_ID_NAME], 2));
     cr_assert(eq(u32, c.lines[CONFIG_ID_BATCH], 0));
     config_finish(&c);
@@ -101,7 +103,9 @@ Test(config, values_of_every_kind)
                         "[control]\n"
                         "socket = /tmp/s\n"
                         "[log]\n"
-                        "level = trace\n";
+                        "level = trace\n"
+                        "events = /tmp/e\n"
+                        "trace = /tmp/t\n";
     cr_assert(eq(int, parse_more(more, &error, &c), 0), "%s", error.text);
     cr_assert(eq(u64, c.rounds, 20000));
     cr_assert(eq(u64, c.epochs, 0), "rounds take the place of epochs");
@@ -119,6 +123,8 @@ Test(config, values_of_every_kind)
     cr_assert(eq(int, (int)c.schedule, SGP_SCHEDULE_COSINE));
     cr_assert(eq(str, c.socket, "/tmp/s"));
     cr_assert(eq(int, (int)c.log_level, SGP_LEVEL_TRACE));
+    cr_assert(eq(str, c.trace, "/tmp/t"));
+    cr_assert(eq(str, c.events, "/tmp/e"));
     config_finish(&c);
 }
 
