@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Seconds to a test accuracy on Fashion-MNIST, in turn with PyTorch's DistributedDataParallel over gloo: the same
 MLP 784-128-10, rows, batch, rule, rate and schedule.
 

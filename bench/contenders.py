@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What several benchmarks measure: the models of `limit` and `train`, and one round of each contender that `limit`,
 `round` and `peer` let take turns, all along the one-peer exponential graph: plain sockets, the daemon's links, whole
 daemons, and gloo.

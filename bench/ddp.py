@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's DistributedDataParallel over gloo, to an accuracy: ddp.py SETTINGS, a JSON object of
 
 nodes, batch (of each), epochs, seed, goal, rate, hidden, data, places (see places.py), fp16 (whether gradients

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A switch of Ethernet that holds every frame: `delay MILLISECONDS DEVICE...`.
  *
  * What comes in by a device leaves, so much later and in the same order, by the device behind which its

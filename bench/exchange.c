@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel's sockets allow: the bytes of a round in the pattern of a round, by plain calls and nothing
  * else. One thread reads and writes, whichever can go on, in pieces as large as the kernel takes: on a core
  * of its own that is faster than two threads that block. */

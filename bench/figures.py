@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the benchmarks share: taking turns, medians with their spread, and one JSON line a measurement.
 
 A measurement is {"bench", "case", "value", "unit", "low", "high", "runs"} and, against a baseline,

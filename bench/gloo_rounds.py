@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Rounds by gloo: gloo_rounds.py ring|allreduce NODES BYTES ROUNDS WARMUP [PLACES].
 
 ring: isend and irecv of BYTES along the one-peer exponential graph; allreduce: the sum of all. PLACES is a JSON

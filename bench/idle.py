@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a daemon costs that has nothing to do: fleets that are paused, that have finished, and one paused node
 among others that train.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sgpd with a stopwatch in the place of training: `sgpd_idle -c FILE ROUNDS WARMUP`.
  *
  * Everything else is the daemon: its links, its core, its ledger, its compute thread, publishing,

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What this machine allows: memory, matrix products, and plain sockets in the pattern of a round.
 
 No code of ours runs here; the other benchmarks take their ratios from the same programs, run in turn with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links to measure over: the hosts of tests/system/hosts/switch.py, each with a cable to one bridge, whose
 cables are slowed down to a rate in both directions, or lengthened by a delay. Needs root.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the processor and its memory allow, without any of our code.
  *
  *   machine memory                              bytes/s of memcpy and of a[i] = b[i] + s * c[i]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/BENCHMARKS.md: a section for each benchmark, with its words, its command and day, a picture and a table."""
 import datetime
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Does a fleet learn what one machine would? Four nodes with batch 32 each beside one process with
 batch 128: the same rows, epochs and learning rate, on Fashion-MNIST, in one run.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The same rounds by gloo, PyTorch's library for processors, in turn with ours: isend and irecv along the
 same edges, which averages nothing, and the all-reduce that data-parallel training uses, after which every node
 has the mean of all: one round of ours mixes pairs, and log2 n of them give that mean.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pictures of docs/BENCHMARKS.md: one SVG a benchmark, drawn from its measurements alone.
 
 They need matplotlib (Debian's python3-matplotlib); without it the page has its tables only. Equal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a process of a benchmark is put: into a host's network (see links.py) and into a control group that
 limits its processor time (see quota.py). A place is {"network": FILE, "group": FOLDER}, both optional."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits on processor time, by control groups of version 1 or 2. Needs root."""
 import contextlib
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the benchmarks and writes docs/BENCHMARKS.md; behind scripts/bench, which installs and builds first.
 
 Without --only all are run; with it the page keeps what it said of the others. --json prints each measurement

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connected processes for the benchmarks of transport; see ring.h. Fails: says what, and ends. */
 #include "ring.h"
 

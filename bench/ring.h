@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that give along the one-peer exponential graph, connected by TCP over loopback, or from host to
  * host.
  *

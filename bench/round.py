@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """One gossip round: the daemon's links alone, and whole daemons that publish, send, receive and absorb,
 each beside plain sockets that exchange the same bytes in the same pattern.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a node costs as the fleet grows: simulated fleets on one-peer gossip, then real daemons that train.
 
 Bytes and messages per node and round are of the protocol; seconds and memory are of the simulation and of

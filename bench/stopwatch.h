@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elapsed time and the processor time of the whole process between two moments. Any thread. */
 #ifndef BENCH_STOPWATCH_H
 #define BENCH_STOPWATCH_H

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Rows a second of a model in training by PyTorch: torch_learn.py WIDTHS BATCH THREADS SECONDS.
 
 WIDTHS is 784,512,10: inputs, then each layer's outputs, ReLU between them. Cross-entropy, SGD with

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Rows a second of the built-in models in training, on one thread and on all cores, in turn with PyTorch
 training the same model by the same rule, and with the matrix products of a step alone. On several threads PyTorch
 is taken as fast as its faster run, on so many or on one: its two pools (OpenMP's, told to wait passively, and

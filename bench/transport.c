@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's links alone: shares in frames, read into their final place, summed, looked through for
  * what is not finite, and acknowledged; nothing is trained, published or absorbed. */
 #include "link.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What one slow machine costs: four nodes on Fashion-MNIST, one with 10% of a core, the others with 40%
 each, by each algorithm in one run.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload; and evaluate, which it answers
  * with figures. */
 #include "ctl.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Talks to the daemon: HTTP over its Unix socket, by libcurl.
  *
  * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, something else in its place CTL_USAGE,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sgpctl: what its commands share.
  *
  * A command is an entry of a table: its words, its help, its function. A function gets the arguments

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sgpctl: finds the command, takes the options that all commands share, and shows help.
  *
  * One thread, one command, then the end. Nothing is undone on the way out but what the world would

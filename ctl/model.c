@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The model in use: predict rows with it, export it.
  *
  * An exported file appears whole or not at all: it is received beside its place and renamed. */

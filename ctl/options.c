@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of a command: options anywhere among the operands, numbers with their ranges. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands print: errors, JSON, lines and tables.
  *
  * A failing write to standard output is noticed once, by main, at the end. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl replay`: the event journal of a daemon, fed to its core once more, without the daemon. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `sgpctl simulate`: a topology file under virtual time, without a daemon.
  *
  * The same cores as in the daemon, one per node of the file. Without a learning rate the nodes only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The faults of a simulation, from the command line: NODE:FACTOR, NODE:FROM:TO, NODE,NODE:FROM:TO.
  *
  * Each value is cut at its colons, and its first part at its commas; what stands there is read by one

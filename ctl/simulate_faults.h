@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What can be made to go wrong in `sgpctl simulate`: each of these options as often as wanted. */
 #ifndef CTL_SIMULATE_FAULTS_H
 #define CTL_SIMULATE_FAULTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The options of `sgpctl simulate` that name no node: each a word with a value, or a flag. */
 #include "simulate_options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a simulation is to run, from the command line: all but its faults. */
 #ifndef CTL_SIMULATE_OPTIONS_H
 #define CTL_SIMULATE_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon knows: status, peers, topology, metrics. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a text from the command line says. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topology files, without a daemon: check, show, generate. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine knows of a node by its name: its configuration, its place under /run, and its unit.
  *
  * systemd is asked by systemctl, where it runs; a machine without it, and a systemctl that fails or takes

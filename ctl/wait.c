@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waits until the daemon has come so far, by asking again and again. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shows status and peers again and again, until interrupted: on a terminal as tables of 80 columns. */
 #include "ctl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between two topologies, for people: one line of the log each, and how many. Names decide
  * which node is which, and their order which phase. Pure but for the log. Thread: the loop thread. */
 #ifndef SGPD_CHANGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XXH3-64 for payloads: xxhash.h, with the widest vectors that the processor has where libxxhash was built
  * to choose them when the program runs; Debian's is, and would otherwise use those of every x86-64. The
  * sums are the same. */

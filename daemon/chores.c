@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that the core knows nothing of: evaluate, hand out the estimate, predict, save the model. They
  * stand in the one queue, so each sees x as the jobs before it left it, and is given the w of that
  * place in the queue.

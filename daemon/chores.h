@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs that the core knows nothing of. Thread: the loop thread. */
 #ifndef SGPD_CHORES_H
 #define SGPD_CHORES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of classes to a text and back; see classes.h. */
 #include "classes.h"
 

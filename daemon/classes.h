@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of classes in one text: separated by blanks and commas; a name that holds one of these stands in
  * "quotes", in which a quote is written twice. Thread: any; nothing here keeps state. */
 #ifndef SGPD_CLASSES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a configuration through inih and turns it into plain values by the table of config.h.
  *
  * Any thread; nothing here keeps state. The text is hostile: its size, its lines and every value

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of one node: an INI file turned into plain values, checked while it is read.
  *
  * One table names every key with its section, type, default, range and meaning; the parser, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The socket of the control server and its place in the loop; see control.h and http.h.
  *
  * Thread: the loop thread. Fails at open with one line; afterwards a client at worst loses its own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control server: HTTP/1.1 with JSON over a Unix socket, inside the daemon's loop.
  *
  * libmicrohttpd parses and writes; we bind, listen and accept ourselves, so that a client beyond the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of the daemon: everything opened in order, the loop, timers and signals, and everything
  * closed again. See daemon.h. */
 #include "daemon.h"

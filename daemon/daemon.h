@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The running node. Each file has a header of its own and calls those below it alone:
  *
  *   daemon.c      life: open, the loop, signals, the end

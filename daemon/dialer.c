@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dialling; see dialer.h.
  *
  * A dial ends in three steps: it is decided (told to the owner, or given up), its timer is closed, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Outgoing connections: a name to addresses, one address after the other, to a connection.
  *
  * Fails: a name that does not resolve, addresses that refuse, or no answer within five seconds; told

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of edges; see edges.h. */
 #include "edges.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which connection belongs to which edge of the topology, and what is known of each edge. Thread: the
  * loop thread. */
 #ifndef SGPD_EDGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers of the control server, and their table; see http.h. */
 #include "endpoints.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How events enter the core; see events.h. */
 #include "events.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one way into the core: an event is stepped, and what came of it is settled. Thread: the loop
  * thread. */
 #ifndef SGPD_EVENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors and tags of a model file; see export.h. */
 #include "export.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model as a safetensors file: which tensors it has and what is written about it. Used for
  * GET /v1/model and for model.safetensors in the state directory, which are therefore alike.
  *

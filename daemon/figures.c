@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of training; see figures.h. */
 #include "figures.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known about the training of this node: loss, rows seen, their rate, test figures, how far the
  * neighbours' estimates are from its own, and whether it diverges. Pure arithmetic. Thread: the loop thread.
  *

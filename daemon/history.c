@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows in memory and in history.csv; see history.h. */
 #include "history.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the node got where it is: a row at each evaluation, the latest kept in memory for onlookers, all
  * appended to STATE/history.csv, which is for owner and group alone. A value that is not known is an
  * empty field.

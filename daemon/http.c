@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request from its first line to its answer; see http.h. Fails by answering with an error. */
 #include "http.h"
 #include "render.h"

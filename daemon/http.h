@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the control server: connections, requests, answers and jobs. Each file calls those below it:
  *
  *   control.c   socket, accepting, the loop, the end

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about what a node that is gone has accepted: ours, one at a time, each on a connection of its
  * own; and those of others, answered where they came in.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about what a node that is gone has accepted: ours, and those of strangers. Thread: the loop
  * thread. */
 #ifndef SGPD_INQUIRY_H

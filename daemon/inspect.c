@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What onlookers see of the node; see inspect.h. */
 #include "inspect.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What onlookers see of the node (view.h). Thread: the loop thread. */
 #ifndef SGPD_INSPECT_H
 #define SGPD_INSPECT_H

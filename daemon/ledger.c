@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mapped file behind the ledger; see ledger.h. */
 #include "ledger.h"
 

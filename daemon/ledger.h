@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger: what the core says must survive (sgp/record.h), in one memory-mapped file of the state
  * directory. It survives the process being killed at any instruction, not a power cut.
  *

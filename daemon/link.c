@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes to events and back on one connection; see link.h. */
 #include "link.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection: bytes in and bytes out, in frames. It knows the protocol's form and nothing of
  * rounds; who the peer is, and what a message means, is its owner's business.
  *

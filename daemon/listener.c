@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers on the gossip port; see listener.h. */
 #include "listener.h"
 

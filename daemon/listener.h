@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gossip port: accepts connections and finds out who is calling.
  *
  * A stranger has five seconds to say hello in one sound frame. So many strangers at once and the

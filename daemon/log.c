@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of the daemon on standard error; see log.h. */
 #include "log.h"
 

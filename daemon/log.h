@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the daemon's lines go: standard error, one write a line, `key=value` in a fixed order.
  *
  * Under systemd (JOURNAL_STREAM names standard error) a line begins with its priority, "<6>", and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
 #include "site.h"

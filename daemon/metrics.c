@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET /metrics: the status and the peers in Prometheus' text format; see render.h.
  *
  * One table of the node's figures and one of a link's. A figure that is not known is left out, as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from the core's notes; see milestones.h. */
 #include "milestones.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon does of its own accord once the core notes how far it has come. Thread: the loop thread. */
 #ifndef SGPD_MILESTONES_H
 #define SGPD_MILESTONES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How strangers become neighbours, and what a connection tells the core; see neighbours.h.
  *
  * Fails: a caller who is no neighbour is refused; a connection that fails is told to the core once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers become neighbours here, and what happens on a connection becomes an event of the core.
  * Thread: the loop thread. */
 #ifndef SGPD_NEIGHBOURS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines for people: what the core notes, what links suffer, and whom the node waits for. One fact, one
  * line, `event=` first. Thread: the loop thread. */
 #include "notes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words to the service manager; see notify.h. */
 #include "notify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the service manager is told (sd_notify(3)); silent when there is none.
  *
  * Thread: the loop thread. Nothing here fails: a manager that does not listen is no reason to stop. */

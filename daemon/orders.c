@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orders; see orders.h. One that makes no sense now is refused with SGP_E_STATE. */
 #include "orders.h"
 

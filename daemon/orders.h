@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What onlookers (view.h) and signals order. Thread: the loop thread. */
 #ifndef SGPD_ORDERS_H
 #define SGPD_ORDERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The core's effects in the real world: verbs that hand messages to links and jobs to the compute
  * thread, and the ends of these jobs, posted back to the core in the order in which they were done.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The core's effects in the real world. Thread: the loop thread. */
 #ifndef SGPD_PERFORMER_H
 #define SGPD_PERFORMER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/predict: rows from a body, through the model, to labels and outputs.
  *
  * A body that begins with { or [ is JSON, {"rows": [[...], ...]} or the array alone, of features as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/predict. Thread: the loop thread. */
 #ifndef SGPD_PREDICT_H
 #define SGPD_PREDICT_H

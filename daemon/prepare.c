@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Builds what a node needs before it opens a socket; see prepare.h. Blocks on files. */
 #include "prepare.h"
 

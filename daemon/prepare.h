@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a configuration to everything that a node needs before it may open a socket: topology and
  * own place in it, rows, model, trainer, rounds, fingerprint, and the memory that all this takes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are appended to; see recorder.h. */
 #include "recorder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The event journal (sgp/journal.h) and the trace of this process, each appended to a file of its own if
  * the configuration names one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Another topology file for a node that runs. Everything that can fail comes first: the file is read
  * and checked as at the start, and all memory that the new topology wants beyond what is there is
  * taken. What follows cannot fail: the core changes, its effects are carried out while its peers still

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Another topology file for a node that runs. Thread: the loop thread. */
 #ifndef SGPD_RELOAD_H
 #define SGPD_RELOAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views as JSON; see render.h. Metrics are in metrics.c. */
 #include "render.h"
 

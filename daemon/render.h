@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the control server says: views turned into JSON and Prometheus text.
  *
  * A NaN becomes null. 64-bit identities (incarnation, digests) are strings of 16 hexadecimal digits,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tries what a start would do; see site.h. */
 #include "site.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a daemon will stand: its state directory, its port, its control socket, tried before it starts.
  *
  * `sgpd --check` asks; nothing is made, changed or left behind. For an instant it holds the port and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a running node share: one struct, in groups that name the file they belong to.
  *
  * A loop thread owns the core, the links and the pools; one compute thread alone writes model vectors.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `sgpd --check` writes: what will run, its memory term by term, and every warning. */
 #include "prepare.h"
 

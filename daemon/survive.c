@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an earlier process of this node left, and what this one leaves: the ledger (ledger.h) with the
  * weight and the checkpoint (sgp/checkpoint.h) with the parameters, both in the state directory.
  *

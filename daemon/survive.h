@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an earlier process of this node left, and what this one leaves. Thread: the loop thread. */
 #ifndef SGPD_SURVIVE_H
 #define SGPD_SURVIVE_H

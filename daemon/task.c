@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fixed stock of jobs; see task.h. */
 #include "task.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A job of the compute thread with its arguments and results. They are made beforehand: as many as
  * the core can have under way, and TASK_CHORES_MAX for onlookers.
  *

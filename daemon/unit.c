@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at a configuration with the eyes of the unit; see unit.h. */
 #include "unit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the installed unit sgpd@.service keeps from a daemon (systemd/sgpd@.service.in): home and temporary
  * directories are not there for it, it may write to its own directories alone, and it runs as the user sgpd.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The seam between the running node and those who look at it from outside.
  *
  * The daemon fills plain structs and carries actions out; the control server (and the STATUS= line)

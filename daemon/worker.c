@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The compute thread; see worker.h. */
 #include "worker.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one compute thread, and the two lists through which the loop thread talks to it.
  *
  * Jobs run one after the other in the order of their pushes, so whatever they touch (the trainer, the

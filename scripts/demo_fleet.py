@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fleet behind scripts/demo: N daemons on loopback that train one model on Fashion-MNIST.
 
 It writes a topology and N configurations into a temporary directory, starts build/daemon/sgpd N times,

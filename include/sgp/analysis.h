@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a topology will do, computed before anything starts: `sgpctl topology check`. */
 #ifndef SGP_ANALYSIS_H
 #define SGP_ANALYSIS_H

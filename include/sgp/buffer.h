@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flat float vectors, and pools of them.
  *
  * Everything that is as long as the model lives in memory that is asked for at start, so that no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: all that a node's training is, in one file, replaced at once and never half.
  *
  *     header (128 bytes) | x, float32 | velocity, float32, or nothing | snapshots, float32 |

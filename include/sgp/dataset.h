@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows to train on: where they come from, how they are scaled, and which of them a node owns.
  *
  * A dataset is a table of `rows` rows with `features` float32 numbers each and what is to be learnt

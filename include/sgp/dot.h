@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topology files: Graphviz DOT in, DOT out.
  *
  * A file holds one or more digraphs, each a phase, used in turn. Attributes: node `address`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver: steps a node and carries its effects out through a table of verbs.
  *
  * The daemon and the simulator each fill in the verbs; everything above them is the same code, so

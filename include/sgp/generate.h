@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Families of topologies, made rather than written: who gives to whom for any number of nodes. */
 #ifndef SGP_GENERATE_H
 #define SGP_GENERATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of a node: everything that its core was given, so that the same core does the same again.
  *
  *     journal = part ...      one for each process of the node, appended by it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector kernels: a plain reference and faster twins, chosen when the program runs.
  *
  * Every twin gives the bits of the reference for every input (only which NaN a NaN is may differ),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in trainer: a model, an optimiser, a schedule and the rows of this node.
  *
  * Every epoch visits each training row exactly once, in a permutation that is a pure function of

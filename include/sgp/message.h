@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes say to each other: the core's messages, which lib/wire turns into bytes and back.
  *
  * One connection per directed edge, dialled by the source. On it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A way to train together is a preset over three questions: with whom to share, when to wait, how to
  * absorb. The engine asks the preset; it has no branch named after a method.
  *

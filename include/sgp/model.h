@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models: multi-layer perceptrons of any shape, softmax regression included, and their losses.
  *
  * A model is a description without any number learnt: plain data, copied by assignment. Its

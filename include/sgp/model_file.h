@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models as files: safetensors, which is also read back, and npz for numpy.
  *
  * A model is one flat vector of float32 values and a table that gives slices of it names and shapes.

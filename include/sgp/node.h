@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The node: a pure state machine. One event in, a bounded list of effects out.
  *
  * It owns w, rounds, links, promises, credits and buffer slots; it owns no clock, socket, thread or

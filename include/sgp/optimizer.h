@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers: what one gradient does to the biased numerator x (Assran et al. 2019, Algorithm 1).
  *
  * With g the gradient at z = x / w plus weight_decay * z, and m the momentum coefficient:

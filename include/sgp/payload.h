@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Judging a payload that has come whole, checksums and all: it may still be nonsense, which no training like ours
  * comes to. One rule, for daemons and for the simulator.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simplest trainer: f(z) = |z - centre|^2 / 2, one centre a node.
  *
  * The minimum over a fleet is the mean of the centres, so a simulation can be judged against exact

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chance from a seed: the only source of randomness in the library.
  *
  * splitmix64 spreads a seed, xoshiro256++ makes the stream (Blackman and Vigna, 2019). The same seed

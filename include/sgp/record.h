@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What of a node must survive its process, so that no weight is lost or made when it dies at any
  * moment: who it is, how much it has, what it accepted last from each source, and what it owes each
  * target. Parameters are no part of it: they are regained as an estimate (sgp/node.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Restarting: what the next process of a node may rely on of all that the last one left. One rule, for
  * daemons and for the simulator.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The learning rate as a function of the epoch.
  *
  * Warm-up first (Goyal et al. 2017): over `warmup_epochs` the rate grows from 0 in proportion to the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulator: real cores under virtual time, on virtual links, with faults on purpose.
  *
  * It runs one struct sgp_node per node of a topology, each behind the same driver as in the daemon,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where library code sends a line it wants a person to be able to read. It never prints itself. */
 #ifndef SGP_SINK_H
 #define SGP_SINK_H

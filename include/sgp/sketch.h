@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A linear sketch of a vector (Alon, Matias and Szegedy 1996): so few numbers that they fit into a beat,
  * from which the distance of two vectors can be told though they are on two machines.
  *

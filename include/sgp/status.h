@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors: one space of codes, one line of text.
  *
  * Functions return 0 or a negative code: -errno (libuv uses the same numbers), or one of ours from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A time-varying directed graph: who gives to whom, in which round, and how much.
  *
  * A topology is a list of phases. Phase p holds for `rounds` rounds, then the next; after the last

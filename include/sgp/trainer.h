@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node does with its parameters: the seam between rounds and models.
  *
  * A trainer owns the biased numerator x (float32, `parameters` values); the core owns the weight w

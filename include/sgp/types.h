@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scalars with a unit or an identity, and the limits that everything else refuses to exceed.
  *
  * A typedef here always means "a number that must not be mixed up with another": a time is not a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes on a link: messages to frames and back. docs/PROTOCOL.md has the byte tables.
  *
  *     frame = header (32 bytes) | body (msgpack, <= SGP_WIRE_BODY_MAX) | payload

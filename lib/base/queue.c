@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The event queue: a radix heap of linked cells. One thread. */
 #include "base/queue.h"
 #include "sgp/status.h"

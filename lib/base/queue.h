@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A queue of things to happen, by time; what was pushed first comes first among equals.
  *
  * Time never goes back: nothing may be pushed for before the entry popped last. So an entry needs no

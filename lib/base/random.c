@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* xoshiro256++ 1.0 seeded by splitmix64 (Blackman and Vigna, "Scrambled linear pseudorandom number
  * generators", 2019). Any thread, one stream per thread. */
 #include "sgp/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines for people, delivered to whoever asked for them.
  *
  * Any thread the sink's owner allows; nothing here keeps state. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The linear sketch; see sgp/sketch.h. */
 #include "sgp/sketch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error codes and their texts; the one line a failure gets; the always-on assertion.
  *
  * Any thread: nothing here keeps state. Only sgp_assert_failed prints, and it does not return. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the library: text that came from outside and goes to a person. */
 #ifndef SGP_BASE_TEXT_H
 #define SGP_BASE_TEXT_H

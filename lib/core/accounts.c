@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Accounts: what a node answers for though others did it.
  *
  * One that leaves for good takes two things with it that its neighbours may still need: what it accepted

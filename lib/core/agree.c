@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Agreement: a node has finished when its neighbours hold the model that it holds.
  *
  * A node that is through with its rounds makes a sketch of its estimate (sgp/sketch.h) and says it to all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Aside: a connection that comes while its source has another one here.
  *
  * Whoever reaches the port can say a neighbour's name, and what a greeting says is no proof. So the

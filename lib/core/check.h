@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold of a node between two steps. */
 #ifndef SGP_CORE_CHECK_H
 #define SGP_CORE_CHECK_H

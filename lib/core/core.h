@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of the node: what its files ask of each other. What it is made of is in state.h.
  *
  * Its files stand on floors, the highest first. Each calls downward alone (tests/walls/walls.py):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The driver: one event through the node, its effects through the verbs, one line for the trace. */
 #include "sgp/driver.h"
 

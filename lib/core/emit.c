@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Emitting: effects, notes, messages, and the states that others hear of. */
 #include "core/check.h"
 

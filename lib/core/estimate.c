@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Estimates: a node whose parameters did not survive asks a source for a copy of its x, and hands
  * its own to a target that asks. No weight moves.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts: what follows from how a node and its links stand. These questions change nothing; at the end, whom a
  * changed answer concerns. */
 #include "core/core.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gifts: to whom a node gives in this turn, how much of its mass, and what that leaves it.
  *
  * Where the file says whom, the gifts of a turn are the edges of its round. A method that chooses for

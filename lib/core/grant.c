@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Granting: who gets a receive buffer next, and a credit for it. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Greeting: whether a peer is the one that it is meant to be, and trains what this node trains. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inquiries: who is asked about what is owed to a node that cannot be reached, or that came back as another.
  *
  * It may have left for good, and its heir answers for it (accounts.c); heirs are out-neighbours of those

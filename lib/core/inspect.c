@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What status and peers show of a node. Reads only. */
 #include "core/core.h"
 

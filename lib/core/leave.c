@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leaving for good: the node that goes, and its heir.
  *
  * The leaver gathers first: it gives empty shares, and goes on absorbing, until it has the mass of a

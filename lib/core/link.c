@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links: hearing a neighbour, and connections that begin and end.
  *
  * A link is one directed edge with at most one connection. What is heard on it is judged on it

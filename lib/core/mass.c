@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mass: what a node has, what is owed by it, and what comes home. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages and payloads: each goes to the file that it concerns, and its verdict is carried out here. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of methods, what follows from a row, and what each wants of a topology. */
 #include "sgp/method.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The node's frame: creation, one step, the next deadline. Runs on the caller's thread; does no I/O. */
 #include "core/check.h"
 

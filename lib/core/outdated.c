@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two ends of a link remember of each other, and where one of them remembers less.
  *
  * A source that greets under another lineage has forgotten its past, or somebody greets in its name. What was

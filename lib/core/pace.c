@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pace: how many rounds a minute this node makes beside its in-neighbours. Where nobody waits, a fast
  * node steps more often than a slow one, and the fixed point leans to its rows; steps that are divided
  * by the node's rate pull all alike (Assran and Rabbat, IEEE TAC 2020). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patience: how long a neighbour that is heard may keep this node waiting.
  *
  * Silence is judged elsewhere (link.c). Here are those that speak and do not get on: a payload of which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a payload can be of a model like ours; see sgp/payload.h. */
 #include "sgp/payload.h"
 

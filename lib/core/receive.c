@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Receive buffers: granted to a source, set aside for an estimate, holding a share, being absorbed. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What survives the process, and a node made from it. A step marks what it changes (`unrecorded`) and
  * the performer stores the record before it lets anything out. */
 #include "core/core.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Another topology for a node that runs. What can fail, the memory, comes first (sgp_reload_prepare);
  * then every link that survives moves with all that it knows to its place in the new arrays, and the
  * peers that are gone are settled with as well as one can. Nothing else of the node changes, so a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a process takes over from the one before it, and what it leaves to the next beside the record. */
 #include "sgp/restart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The roster: which links have something to do, so that a step looks at these and not at all of them.
  *
  * A node may have dozens of links, and in a round most of them do nothing. Whatever changes a link marks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds: the stages of one, from the first hello to the end. */
 #include "core/core.h"
 

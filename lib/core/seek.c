@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeking: a node whose parameters are a guess asks one source after the other for its estimate.
  *
  * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time. One that

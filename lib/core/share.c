@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shares: accepting them, sending what gift.c gave, and settling what became of it.
  *
  * A share leaves `weight` when it is given, is owed while nobody has acknowledged it, and enters the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node is made of. One invariant rules: `weight` + held + owed changes by nothing but what crosses a
  * link. */
 #ifndef SGP_CORE_STATE_H

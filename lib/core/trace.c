@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a step. Called only when somebody wants to read it. */
 #include "core/trace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One line of text a step, more where one does not hold it: the same in tests, simulator, daemon and replay.
  *
  *     t=NS node=NAME state=.. round=K w=W event=.. peer=.. do=..,..

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words for the core's enumerations. */
 #include "core/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables, and one field of a structure to a msgpack value and back. */
 #include "journal/fields.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside lib/journal: what is written of each structure, in order.
  *
  * One table a structure serves both directions, so what is written is what is read. */

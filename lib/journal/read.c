@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The values of a record. Every list is bounded by what the file holds of it. */
 #include "journal/read.h"
 

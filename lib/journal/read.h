@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside lib/journal: records and what they hold, out of bytes that may be hostile. */
 #ifndef SGP_JOURNAL_READ_H
 #define SGP_JOURNAL_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A journal, fed to the core once more.
  *
  * The core trusts its performer, and a journal may be hostile: so whatever a performer never says is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where records begin and end, and whether they are whole. */
 #include "journal/read.h"
 

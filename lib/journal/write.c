@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs of a core to records. */
 #include "journal/fields.h"
 

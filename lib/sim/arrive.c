@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What reaches a host: messages in order, payloads in pieces, and news of its connections. */
 #include "sim/world.h"
 

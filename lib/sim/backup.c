@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records of an earlier moment, and how one takes the place of the last. */
 #include "sim/world.h"
 

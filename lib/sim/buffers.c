@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a host: what it gives, receives, records and writes down. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The invariants. After every event the running sums must show the mass of all nodes, to rounding;
  * every round everything is counted again from the cores' and the buffers' own state. */
 #include "sim/world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the invariants expect of a process that dies, and of the one that begins in its place. */
 #include "sim/world.h"
 

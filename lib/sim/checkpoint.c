@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: the parameters that a host writes down, and the snapshots that it keeps with them. */
 #include "sim/world.h"
 

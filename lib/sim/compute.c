@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each host's compute thread: the verbs that queue its jobs, and what the jobs do to the parameters. */
 #include "sim/world.h"
 

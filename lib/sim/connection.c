@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, one per directed edge: dialled, torn, forgotten.
  *
  * A connection behaves as TCP does: what is sent arrives in order or, when the connection breaks, not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Crashes: a process dies with everything but its record, or with that too, and is started again.
  *
  * Until then its core stays as it was, so that its weight is still counted: exactly that must come

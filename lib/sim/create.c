@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a simulation begins and ends: its hosts with their cores and trainers, the links between them,
  * and the first entries of the queue. */
 #include "sim/world.h"

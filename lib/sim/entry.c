@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of the queue: what is to happen, and when. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events: handed to the core of a host, whose answer is checked and whose next tick is seen to. */
 #include "sim/world.h"
 

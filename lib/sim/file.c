@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topology files: which one each host has, and when it gets another.
  *
  * Hosts are the nodes of the fleet's topology, which names all that will ever be. Another file may name

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One host: what its core is made for, and what may be looked at of it. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions that a host asks another, each on a connection of its own: there and back in two round trips
  * if the network lets it pass and the process runs; else there is no answer, and the core waits in vain. */
 #include "sim/world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each host's queue of jobs, one under way at a time. Training takes virtual time; moving mass takes
  * none, but keeps its place in the queue. */
 #include "sim/world.h"

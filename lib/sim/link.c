@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links: the edges of all files that a host ever has, one entry at each end. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of a simulation: the defaults, what is out of range, and a copy of its faults. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A host gets another topology file: its core changes to it, or it is born by it. */
 #include "sim/world.h"
 

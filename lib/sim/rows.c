@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is told of every round: how far apart the estimates are with which the nodes leave it.
  *
  * Nodes leave a round at different times, so each open round keeps, per coordinate, the sum, least

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leaves a host: messages, the snapshots behind them, and the end of a connection. */
 #include "sim/world.h"
 

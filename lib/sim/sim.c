@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The run: one entry of the queue after another, until everybody has finished or an invariant
  * breaks. */
 #include "sim/world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stall: nobody completes a round any more, and whom that is to be blamed on. */
 #include "sim/world.h"
 

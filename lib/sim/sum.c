@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums that lose nothing however many events add to them. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The totals of a run, and its digest. */
 #include "sim/world.h"
 

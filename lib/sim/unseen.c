@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weight under way, seen from above: a share that its target has accepted is the target's, though
  * the source still owes it until the acknowledgement comes. */
 #include "sim/world.h"

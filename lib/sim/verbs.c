@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the effects of a core are carried out: the table of verbs, and what a note does. */
 #include "sim/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the world does to hosts, to their clocks and to the network between them: which faults are on
  * now. Each question is answered from the options and the time; only a swizzle is drawn, once. */
 #include "sim/world.h"

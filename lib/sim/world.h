@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a simulation: its structures, and what its files ask of each other.
  *
  *   sim.c      the run: one entry of the queue after another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the memory of flat vectors and pools; see sgp/buffer.h. */
 #include "sgp/buffer.h"
 

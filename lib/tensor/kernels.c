@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the choice between the twins of a kernel. Any thread; no state.
  *
  * There is no twin for AVX-512: these kernels wait for memory, and vectors of 64 bytes were measured

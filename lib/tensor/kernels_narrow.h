@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix products of a layer with few outputs, for the fast twin; kernels_vector.h includes it.
  *
  * They keep a tile of sums in registers: OUTPUTS_AT_ONCE outputs of two rows, or of two vectors of inputs,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plain loops that define what every kernel computes, to the bit. They are written to be read,
  * not to be fast. Any thread; no state. */
 #include "twins.h"

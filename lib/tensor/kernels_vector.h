@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
  * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
  * processor, after defining VECTOR_BYTES, TABLE and NAME.

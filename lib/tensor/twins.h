@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of kernels that kernels.c chooses from; see sgp/kernels.h for what each kernel does. */
 #ifndef SGP_TENSOR_TWINS_H
 #define SGP_TENSOR_TWINS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses as people write them. Any thread; pure. */
 #include "sgp/topology.h"
 

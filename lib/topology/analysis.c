@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a topology will do: structure, weights and the speed of agreement. Any thread; pure but for
  * working memory. Every question has a bounded price; what is too dear stays open, with a warning. */
 #include "sgp/analysis.h"

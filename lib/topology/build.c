@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building a topology: everything that is refused is refused here, whoever asks.
  *
  * Any thread; a topology under construction belongs to one. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the room: building with the place of an error, so that the reader can point at a line. */
 #ifndef SGP_TOPOLOGY_BUILD_H
 #define SGP_TOPOLOGY_BUILD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DOT to topology: libcgraph parses, this file decides what a topology may be and says where it is
  * not one.
  *

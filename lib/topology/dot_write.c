@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topology to DOT. Needs no libcgraph: every name that a topology accepts is safe within quotes.
  * A stream that fails is told at the end, as -errno. */
 #include "sgp/dot.h"

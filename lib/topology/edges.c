@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The edges of a phase while a generator makes them. */
 #include "topology/edges.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the room: the edges of a phase while a generator makes them. */
 #ifndef SGP_TOPOLOGY_EDGES_H
 #define SGP_TOPOLOGY_EDGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The families of topologies that are rules rather than files. Any thread; pure but for memory. */
 #include "topology/edges.h"
 #include "sgp/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Base-(k+1) graphs: exact averages in few rounds for any number of nodes and at most k peers a round.
  * Takezawa, Sato, Bao, Niwa, Yamada, "Beyond Exponential Graph: Communication-Efficient Topologies for
  * Decentralized Learning via Finite-time Convergence" (2023): algorithm 1 (hyper-hypercube), 2 (simple

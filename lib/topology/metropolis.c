@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metropolis weights: what makes an undirected graph averaging without push-sum's help. */
 #include "sgp/topology.h"
 

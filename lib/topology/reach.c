@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches over the union of phases, without building it. Any thread; working memory in the struct. */
 #include "topology/reach.h"
 

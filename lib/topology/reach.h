@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the room: who can be reached from whom over successive phases. */
 #ifndef SGP_TOPOLOGY_REACH_H
 #define SGP_TOPOLOGY_REACH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Undirected graphs, written as two edges each. */
 #include "sgp/topology.h"
 

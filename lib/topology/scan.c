@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A scanner of DOT's tokens that keeps lines: enough to measure a text and to find a place in it.
  * One pass, no memory but a small stack. Any thread. */
 #include "topology/scan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the DOT library: a look at the text itself, before and after libcgraph.
  *
  * Before: libcgraph multiplies sets of nodes and keeps its scanner's state after an open comment, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The topology once it is built: rounds to phases, edges of a node, weights without a model.
  *
  * Any thread: a sealed topology never changes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bias and activation of a layer, and back. Any thread; no state. */
 #include "activation.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bias and activation of a layer in one pass over its outputs, and back. Rows x columns, row-major.
  * Any thread; no state. */
 #ifndef SGP_TRAIN_ACTIVATION_H

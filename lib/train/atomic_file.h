@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replacing a file at once: readers see the old one or the new one, whole, even across a crash.
  *
  * Owns a descriptor and the temporary name PATH.new beside the target; what a crash leaves there is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints to a file and back; see sgp/checkpoint.h. */
 #include "sgp/checkpoint.h"
 

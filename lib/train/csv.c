@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RFC 4180 records: see csv.h. Fails by one line `FILE:LINE: ...`; after a failure the reader may
  * only be finished. */
 #include "csv.h"

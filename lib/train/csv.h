@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CSV reader: RFC 4180 records out of a source, one at a time.
  *
  * Owns the text of the record it holds. Knows nothing of numbers or columns' meanings. */

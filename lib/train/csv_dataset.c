@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Turns CSV records into a dataset: which field is which feature, and what a missing or unknown
  * value means. Owns nothing after it returns. Errors are one line, `FILE:LINE: column 'C': ...`. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first line of a CSV file, which gives the columns their names; see csv.h. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Computes a scaling from a CSV file in two passes, so that memory is a few numbers a column and the
  * values of the categorical ones alone. Fails as the CSV reader. */
 #include <errno.h>

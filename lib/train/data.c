@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Carries out the section [data]: reads files, keeps this node's rows, finds what to evaluate on.
  * Blocks on files. Owns the whole training table only until the node's part has been copied. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns a dataset's memory: making it, taking rows out of it, and its digests. No I/O; gathering
  * does not allocate and may run on any thread. */
 #include "table.h"

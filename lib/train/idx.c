@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads IDX files: a magic number (0, 0, type, dimensions), the sizes as big-endian 32-bit numbers,
  * then the elements. Owns nothing after it returns. What the header announces is believed only as far
  * as bytes follow: arrays grow with what was read. Every failure is one line with the byte. */

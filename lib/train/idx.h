@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The IDX reader on open files, so that tests and fuzzers can hand it bytes. */
 #ifndef SGP_TRAIN_IDX_H
 #define SGP_TRAIN_IDX_H

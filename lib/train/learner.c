@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns a model in training: x, velocity, gradient, the batch on its way through, and the order of
  * the rows. Thread: the one of the trainer. Nothing allocates after create. */
 #include "sgp/learner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Losses over the outputs of a batch, with their gradients. Any thread; no state. */
 #include "loss.h"
 

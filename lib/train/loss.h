@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Losses over the outputs of a batch, with their gradients. Rows x columns, row-major. Any thread;
  * no state. */
 #ifndef SGP_TRAIN_LOSS_H

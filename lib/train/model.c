@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of models: reading, writing, digests, first parameters. Any thread; no state. */
 #include "sgp/model.h"
 

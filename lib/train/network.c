@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the memory of a batch on its way through a model and back. Thread: the only caller of BLAS. */
 #include "network.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The passes of a model over a batch of rows, in memory set aside at init.
  *
  * The model used is the estimate z = x / w, but z is never written down: 1/w goes into the alpha of

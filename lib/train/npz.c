@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes .npz: a zip archive, stored without compression, of one .npy file a tensor. Blocks on the
  * disk; fails with one line. Sizes are 32 bits in a zip without extensions: more is refused. */
 #include <errno.h>

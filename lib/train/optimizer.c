@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the velocity of an optimizer. Thread: the one of its trainer. */
 #include "sgp/optimizer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the quadratic trainer: a centre, a step size, a count of steps. Thread: the one of the
  * trainer. */
 #include "sgp/quadratic.h"

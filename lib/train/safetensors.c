@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes safetensors; the layout is in safetensors.h. Owns nothing after it returns but what it hands
  * out. Blocks on the disk; fails with one line. */
 #include "safetensors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The layout that the writer and the reader of safetensors share.
  *
  * 8 bytes of length (little-endian), a JSON header of that length padded with blanks so that data

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads safetensors; the layout is in safetensors.h. The bytes are hostile: the header's length is
  * checked against the size of the file before memory is taken, every tensor against the data, and the
  * digest last. Blocks on the disk; fails with one line that names the file. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns scalings: the JSON file that fixes features, their order and their numbers for all nodes.
  * Reading and writing block on the file and fail with one line that names it. */
 #include "scaling.h"

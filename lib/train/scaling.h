@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the scaling file, the CSV reader and the digest know of a column. Immutable once made. */
 #ifndef SGP_TRAIN_SCALING_H
 #define SGP_TRAIN_SCALING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The learning rate as a function of the epoch; no state. Any thread. */
 #include "sgp/schedule.h"
 

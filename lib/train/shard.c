@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decides which rows of a common file a node owns. Pure: integers and exactly rounded arithmetic,
  * so every machine computes the same. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file of bytes, plain or gzip: see source.h. */
 #include "source.h"
 

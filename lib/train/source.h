@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file of bytes, plain or gzip, read front to back.
  *
  * Owns the buffers and the inflater, not the FILE. It never holds more than its two buffers, so a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the readers of this room share: datasets from parts, and arrays that grow with what really
  * arrives. */
 #ifndef SGP_TRAIN_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owns x, the flat vector behind a trainer. Thread: the one of the trainer.
  *
  * What is published is not copied: the vector that was x is lent to the snapshot, and x is only known to be

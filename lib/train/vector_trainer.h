@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every trainer whose parameters are one flat vector in this process does alike: the methods of
  * sgp/trainer.h that move mass. Thread: the one of the trainer. */
 #ifndef SGP_TRAIN_VECTOR_TRAINER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A message to a whole frame, and a body back to a message. */
 #include "wire/fields.h"
 #include "wire/frame.h"

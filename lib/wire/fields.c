@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fields of every message: their order on the wire, their place in memory, their range. */
 #include "wire/fields.h"
 

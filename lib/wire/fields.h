@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside lib/wire: which fields a message has on the wire, in order, and what each may hold.
  *
  * One table serves both directions, so what encode lets out is what decode lets in. */

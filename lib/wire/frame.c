@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fixed header before every frame, and telling strangers from peers.
  *
  * The header's layout and checksum are the same in every protocol version, so that a peer of another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside lib/wire: the header's bytes. */
 #ifndef SGP_WIRE_FRAME_H
 #define SGP_WIRE_FRAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Campaigns: from a seed a fleet, a topology and a mix of every fault, then a verdict.
  *
  *   draw.c    what a seed means

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a seed means: a topology that suits the method, a fleet, and faults of every kind, all of which
  * end while training goes on. */
 #include "campaign.h"

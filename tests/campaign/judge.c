@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The run of a campaign, and what must hold whatever happened in it.
  *
  * Safety is the simulator's own: mass, exactly once, credits, buffers, guards, after every event.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of campaigns: many seeds, one seed with its story, or the planted bugs. Speaks TAP. */
 #include "campaign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bugs put in on purpose: verbs of our own in front of the simulator's, which do what a faulty node or
  * daemon would. The checkers must see each of them; the core knows nothing of this. What a hostile node
  * does must harm nobody, so there they must see nothing. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One body, its checksum made good, so that the fuzzer reaches the fields. The first byte chooses the
  * type of the message. What decodes must encode, and decode again to the same. */
 #include "sgp/wire.h"

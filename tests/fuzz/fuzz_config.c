@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a configuration: refused with one line that names the file, or accepted with every
  * value in its range. */
 #include "config.h"

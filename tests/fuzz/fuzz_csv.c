@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a CSV file and its scaling file. An input is one byte of options, a scaling file up to
  * the first zero byte, and the CSV file. A scaling computed from a file must also read that file. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole streams of frames, as a link reads them: start, header, body or chunk, and again. */
 #include "sgp/wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as two IDX files. An input is two bytes (big-endian), the length of the file of rows; that
  * file; and what is left as the file of labels (nothing left: rows without labels). What is accepted
  * must hold: labels below the classes, every feature in [0, 1]. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records of an event journal, their checksums and those of the messages in them made good, so that the
  * fuzzer reaches what they hold and the core behind it: an input is bodies, each after its length (two bytes,
  * little-endian). A body that is a START begins a part. Whatever they say, the replay ends, and says why if it does not like it. The same bytes, as

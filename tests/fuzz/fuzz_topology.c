@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a topology file: refused with a reason, or read, queried and written back alike. */
 #include <stdint.h>
 #include <stdio.h>

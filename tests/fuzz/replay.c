@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzzer's function over every file of its corpus: what libFuzzer does first, without libFuzzer.
  * Any compiler builds it, so every run of the tests shows that no committed input breaks a reader. */
 #include <dirent.h>

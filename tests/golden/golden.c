@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Golden traces: one small fleet for each rule of a node's life, and what its drivers told of it.
  *
  *   golden FOLDER [--write]

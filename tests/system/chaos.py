@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A fleet of real daemons, and every fault that a seed draws: processes killed, stopped and paused, links cut,
 topologies reloaded, nodes that leave and come back as new members, full disks, ledgers from a backup. All of it
 ends before training does; then the fleet must have come to a right end, or say what is not right.

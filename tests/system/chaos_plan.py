@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a seed says: the algorithm, the cycles of mixing at the end, the faults of a run of chaos.py with their times, and topologies.
 
 A fault has a random generator of its own, so a run that leaves others out draws the same for it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must be right at the end of a run of chaos.py, each with its numbers."""
 import itertools
 import json

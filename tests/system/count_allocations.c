@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* For LD_PRELOAD: counts every malloc, calloc, realloc and aligned allocation of a process in a mapped
  * file, ALLOCATIONS_FILE, where a test reads it without waking the process. */
 #include <dlfcn.h>

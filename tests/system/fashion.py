@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fashion-MNIST as Debian installs it (dataset-fashion-mnist), for fleets of the system tests."""
 import os
 import unittest

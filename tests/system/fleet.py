@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fleets of real daemons on loopback, for the system tests.
 
 A fleet lives in a temporary directory: a generated CSV file, a topology, one configuration a node.

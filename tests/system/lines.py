@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines between every source and every target, which can be cut and mended while a fleet runs.
 
 A silent cut holds back what is sent, as a network does that drops packets: nobody hears of anything, an end of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a model of three parameters to standard output as safetensors: what GET /v1/model sends. */
 #include "sgp/model_file.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A neighbour made by hand: it speaks the protocol of docs/PROTOCOL.md, and lies where a test wants.
 
 Its encoder shares no line with lib/wire, so that the page and the code are held to each other.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line between a source and a target that breaks: the first `resets` connections are reset after a
 drawn number of bytes, wherever in a frame that may be."""
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scripted daemon for the tests of sgpctl: a small HTTP server on a Unix socket answers what each test wants, so
 that every exit status, every refusal and every hostile answer can be had at will. sgpctl is the first argument."""
 import contextlib

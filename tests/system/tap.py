@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the system tests share: functions named test_* are run in turn and told as TAP."""
 import sys
 import traceback

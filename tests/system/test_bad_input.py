@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that are wrong: one clear line that says where, what, and what would be right. `sgpd --check`
 ends with 6, the daemon with 78, so that its unit does not start it again."""
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/BENCHMARKS.md as bench/page.py writes it: its sections, tables and pictures, from given measurements."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sgpd --check` of the place where a node will stand: its address, state directory and control socket.
 What would keep it from starting is one line and status 6; nothing is made, taken or left behind."""
 import contextlib

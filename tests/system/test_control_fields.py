@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control socket of a running node, as curl sees it: every field with its type, the model against
 an independent computation, orders, and who may give them."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A crowd on the control socket: silent, slow, greedy and confused clients. Whoever asks properly is
 answered, training goes on, and what the crowd held is given back when it leaves."""
 import contextlib

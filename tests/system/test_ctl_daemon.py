@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sgpctl against a scripted daemon: test_ctl_daemon.py SGPCTL MAKE_MODEL."""
 import json
 import os

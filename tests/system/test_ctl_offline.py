@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sgpctl without a daemon: test_ctl_offline.py SGPCTL. Topology commands, help, errors, statuses."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How sgpctl waits and watches, against a scripted daemon: test_ctl_wait.py SGPCTL."""
 import json
 import os

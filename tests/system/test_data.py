@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which rows are a node's: what it says of them when it starts, and of neighbours whose files are others."""
 import gzip
 import os

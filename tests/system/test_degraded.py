@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends that look right and are not: what `sgpctl status --check` says of a real node whose training went wrong,
 and that it says nothing of one whose training is merely noisy: test_degraded.py SGPD SGPCTL."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finished means agreed: what the ends of a fleet hold in common, whatever happened before, and how a
 node that has finished begins again."""
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults on purpose: a neighbour killed, a line that breaks in mid-share, a process that stands still.
 Nobody waits for longer than the detection bound, and no share is counted twice or lost."""
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A healthy fleet: it finishes, agrees, conserves mass, and ends cleanly."""
 import os
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever comes in on the gossip port: one closed connection, one line in the log, and training goes
 on."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is installed is found: the library by pkg-config and the loader, wherever meson was run. And the
 programs are built as those should be that strangers may reach. test_install.py BUILD SOURCE CC PROGRAM..."""
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topologies that are not as one would draw them, by every algorithm: each trains to its end and keeps
 all mass, or is refused beforehand with the reason. Nothing hangs."""
 import fleet

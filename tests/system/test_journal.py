@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the journal and the status say of links: which error is of now and which is over, whose settings differ, who
 was refused from where, two nodes under one name, and no more lines than anybody reads."""
 import os

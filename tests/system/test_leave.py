@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node that leaves for good: real daemons, sgpd's own socket. The mass stays, the members get fewer."""
 import json
 import os

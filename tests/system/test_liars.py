@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A neighbour that does not keep to the protocol, as a source and as a target of shares: it is told the
 reason, a person is told in one line, no mass is made or lost, and the others train on."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a daemon's vectors take: its peak of memory beside the written sum (docs/PERFORMANCE.md, `sgpd --check`).
 
 A vector is as long as the model, 16 MiB here and 100 MB in a long run. The rows are a few kilobytes."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every algorithm with real daemons: it finishes, agrees, keeps all mass, and outlives a neighbour."""
 import signal
 import subprocess

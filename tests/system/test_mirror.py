@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Debian that the host tests install comes from where this machine's own apt gets it."""
 import functools
 import http.server

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model files as others read them: numpy loads the .npz, and the safetensors layout is followed by hand.
 
 usage: test_model_files.py WRITER, a program that writes NAME.npz and NAME.safetensors of known values.

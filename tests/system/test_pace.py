@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever others do on the gossip port, n0 trains on at its pace: alone on the machine, for pace is what is
 measured here."""
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another topology for a fleet that trains: reloaded node by node, in any order, good files and bad.
 
 Nobody measures time here: a node that was left behind would have jumped, one that was waited for in vain

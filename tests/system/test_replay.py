@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The event journal of a daemon, fed to its core once more, does the same again: test_replay.py SGPD SGPCTL.
 
 n0 writes its journal and, beside it, the trace of what it does; `sgpctl replay` makes a second trace out

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing is lost when a process dies: kill -9 and restarts of real daemons.
 
 The weights of a paused fleet are read from the control sockets; with what is in flight they must add up

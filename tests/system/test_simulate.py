@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sgpctl simulate: test_simulate.py SGPCTL. What people and scripts read, and every refusal."""
 import contextlib
 import json

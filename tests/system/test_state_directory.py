@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state directory on a disk that is full, and with files in it that are damaged: a node that can go on does.
 
 The disk is a tmpfs in a mount namespace of the test's own, gone with its process; without root these

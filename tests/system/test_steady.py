@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """In the steady state nothing allocates: no malloc in any thread of a daemon over hundreds of rounds,
 evaluations and rows of history among them."""
 import os

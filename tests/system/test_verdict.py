@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What chaos.py says of a fleet at its end, and that a seed that breaks ends no other: without daemons."""
 import argparse
 import contextlib

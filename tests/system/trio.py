@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """n0 and n1 are daemons that train together; n2, a neighbour of n0, is played by the test."""
 import concurrent.futures
 import socket

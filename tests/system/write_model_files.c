@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes NAME.npz and NAME.safetensors of known values, for test_model_files.py. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The worker under stress: jobs pushed from the loop thread, some of them by jobs that end, an end in
  * the middle, and a vector that only the order of jobs protects; and an end ordered by a job that is
  * handed back. Run under ThreadSanitizer too. */

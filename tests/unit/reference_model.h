@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A slow model to judge the fast one by: float64, one row and one unit at a time, and gradients by
  * central differences of the loss alone, so that no derivative is written down twice. */
 #ifndef REFERENCE_MODEL_H

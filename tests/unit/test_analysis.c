@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `topology check` says, against closed forms and the numbers that are known exactly. */
 #include "sgp/analysis.h"
 #include "sgp/dot.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The base room: texts of errors, published random streams, sinks, the order of the event queue. */
 #include "base/queue.h"
 #include "sgp/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors: aligned, zero, of any size; pools: bounded, disjoint, with places that stay. */
 #include "sgp/buffer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The difference of two topologies: what is counted, and what is written. */
 #include "changes.h"
 

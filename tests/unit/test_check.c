@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The core's check of itself: a node that is well has no flaw, and each plant is seen by its own rule. */
 #include "core/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: what comes back to the bit, and what is refused. */
 #include "sgp/checkpoint.h"
 

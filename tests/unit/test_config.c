@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: defaults, every kind of value, every refusal with its line, and the documents
  * that must name every key. */
 #include "config.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the control server answers: every endpoint, every order, and who may give it. */
 #include "test_control_fake.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the suites of the control server share: the server over a real Unix socket, in one thread, where a client
  * that does not block takes turns with the loop. The daemon behind it is a fake whose jobs end at the loop's next turn,
  * or when told. Plain functions, one fixture a test. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the core's suites share: one real node whose peers are played by the test. Plain functions, one
  * desk a test. */
 #ifndef TEST_CORE_DESK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CSV and scaling files: what the rows become, and one clear line for everything else. */
 #include "train/csv.h"
 #include "train/scaling.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topology files: what is read, what is written back, and the exact words of every refusal. */
 #include "sgp/dot.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When training counts as diverging, and what never does. */
 #include "figures.h"
 

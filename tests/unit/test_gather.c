@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one that leaves gathers before it goes, and how long. */
 #include "test_leave_desk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated families: their edges, when they average exactly, and what they refuse. */
 #include "sgp/dot.h"
 #include "sgp/generate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gifts by hand: whom a node that chooses for itself gives to, what it answers, and in which order. */
 #include "test_core_desk.h"
 

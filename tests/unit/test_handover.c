@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes to an heir before the bequest: every account once, whatever happens meanwhile. */
 #include "test_leave_desk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an heir does with mass that is not its own, by hand. */
 #include "test_leave_desk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history.csv: its rows, its bound, and a disk that is full or a file that cannot be had. */
 #include "history.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node at rest, paused or finished: how seldom it wakes up, and how seldom others wake it. */
 #include "test_core_desk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The IDX reader: what it reads, and one clear line for everything that is not IDX. */
 #include "train/idx.h"
 

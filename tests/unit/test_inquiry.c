@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about what is owed to those who cannot be reached: which answer settles what. */
 #include "test_core_desk.h"
 

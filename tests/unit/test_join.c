@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Joining by hand: a new node, and a fleet that is under way or over. */
 #include "test_core_desk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The event journal: what is written is what is read, whatever is done to the bytes in between. That a
  * daemon is played again to the same trace is shown in tests/system/test_replay.py. */
 #include "sgp/journal.h"

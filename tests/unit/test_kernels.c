@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every twin gives the bits of the reference: odd sizes, odd alignments, special values. And the
  * reference gives the numbers that its header promises. */
 #include "sgp/kernels.h"

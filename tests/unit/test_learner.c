@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in trainer: against a slow float64 reference, over epochs, when it diverges, and without
  * a single allocation once it exists. */
 #include "reference_model.h"

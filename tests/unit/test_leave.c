@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leaving for good by hand: what the leaver says, to whom it gives, and what comes back. */
 #include "test_leave_desk.h"
 

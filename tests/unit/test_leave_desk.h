@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the suites about leaving share: n0 with two neighbours, on its way out. */
 #ifndef TEST_LEAVE_DESK_H
 #define TEST_LEAVE_DESK_H

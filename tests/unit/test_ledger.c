@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's file: what comes back, and what damage does. */
 #include "ledger.h"
 

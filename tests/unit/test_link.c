@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links by hand: greeting, refusing, replacing, and what silence means. */
 #include "test_core_desk.h"
 

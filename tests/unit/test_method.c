@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The presets, and what follows from each. */
 #include "sgp/method.h"
 

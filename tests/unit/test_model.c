@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of models, and the passes through them against finite differences in float64. */
 #include "reference_model.h"
 #include "sgp/random.h"

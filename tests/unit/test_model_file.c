@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Model files: what is written comes back to the bit, and no damaged byte goes unseen. */
 #include "sgp/model_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers against a plain float64 transcription of the formulas, with w != 1 and decay on z. */
 #include "sgp/optimizer.h"
 #include "sgp/random.h"

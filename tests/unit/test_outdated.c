@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two ends of a link remember of each other: lineages that come and go, and a record that is older
  * than what the neighbours have seen. */
 #include "test_core_desk.h"

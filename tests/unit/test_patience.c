@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patience: how long one that is heard may keep a node waiting, by a payload, a round, or a word withheld. */
 #include "test_core_desk.h"
 

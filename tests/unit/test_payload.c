@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which payloads are nonsense, whatever their checksums say. */
 #include "sgp/payload.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a configuration to a node ready to start: the figures, and every refusal word for word. Files
  * are written into a directory of the test's own. */
 #include "classes.h"

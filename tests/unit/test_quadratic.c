@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The quadratic trainer, by hand-computed numbers. */
 #include "sgp/buffer.h"
 #include "sgp/quadratic.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What survives a node, and a node made from it. */
 #include "sgp/driver.h"
 #include "sgp/generate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Another topology in the middle of everything: one real core, its peers played by the test. Nodes are
  * called by letters, so that a letter means the same node under every file. */
 #include "sgp/driver.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the next process relies on: when a checkpoint is exact, whether it asks for an estimate, what it is, and
  * which shares can come home to the bit. */
 #include "sgp/restart.h"

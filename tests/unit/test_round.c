@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds by hand: alone, diverging, at their own pace, stopped early, and the end. */
 #include "test_core_desk.h"
 

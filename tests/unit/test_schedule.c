@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Learning rates at chosen epochs, and the refusal of every field out of range. */
 #include "sgp/schedule.h"
 

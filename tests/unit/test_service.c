@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET. */
 #include "log.h"
 #include "notify.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shards and held-out rows: partitions, alike on every machine, and unlike where that is meant. */
 #include "sgp/dataset.h"
 #include "sgp/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shares by hand: given, taken, damaged, settled after a break; buffers and credits, and in which order. */
 #include "test_core_desk.h"
 

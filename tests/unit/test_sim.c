@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulator itself: equal seeds repeat, faults keep every share exactly once, the network behaves
  * as one, and the checkers see what they are there for. */
 #include "test_sim_fleet.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each fault of the simulator by itself: that it does what it says, that what must survive it does, and
  * that it ends. */
 #include "test_sim_fleet.h"

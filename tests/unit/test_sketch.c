@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Linear sketches: known lengths, linearity, and how well they tell the distance of two vectors. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topologies once built: rounds to phases, edges, weights; and everything the builder refuses. */
 #include "sgp/random.h"
 #include "sgp/topology.h"

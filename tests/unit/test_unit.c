@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sgpd@.service would refuse, seen by `sgpd --check` before. The user sgpd is one without rights. */
 #include "unit.h"
 

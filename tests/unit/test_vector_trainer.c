@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Publishing and absorbing by exchange of memory, beside a slow trainer that copies: the same bits after
  * every step, whatever the order, and every vector is somewhere. */
 #include "sgp/buffer.h"

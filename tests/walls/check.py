@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks every wall: check.py SOURCE_ROOT [BUILD_FOLDER]. Speaks TAP.
 
 Without a build folder only the source is looked at: sanitizers and fuzzers add calls of their own.
@@ -9,6 +10,7 @@ import walls
 OF_SOURCE = [
     ("outside libraries stay in their rooms", walls.check_private_headers),
     ("rooms include only what they may", walls.check_room_includes),
+    ("every file names its licence", walls.check_licence),
     ("every public header has a room", walls.check_public_headers_known),
     ("every public header compiles alone", walls.check_headers_alone),
 ]

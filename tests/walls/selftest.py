@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shows that each wall can fall: plants one breach at a time in a copy and asks for the complaint.
 
 selftest.py SOURCE_ROOT. Speaks TAP. Nothing is written outside a temporary directory.
@@ -49,6 +50,7 @@ IN_SOURCE = [
     ("lib/wire/planted.c", "#include \"sgp/node.h\"\n", walls.check_room_includes, "lib/core"),
     ("lib/train/planted.c", "#include \"../core/planted.h\"\n", walls.check_room_includes, "lib/core"),
     ("ctl/planted.c", "#include \"nowhere.h\"\n", walls.check_room_includes, "no room is known"),
+    ("ctl/planted.c", "int planted;\n", walls.check_licence, "ctl/planted.c"),
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_public_headers_known, "planted.h"),
     ("include/sgp/planted.h", "uint32_t sgp_planted(void);\n", walls.check_headers_alone, "not alone"),
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_headers_alone, "not listed"),

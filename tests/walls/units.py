@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Installs into a DESTDIR and holds the installed units against systemd's own judges. Speaks TAP.
 
 units.py BUILD_FOLDER INSTALLED_FILE... The base units of this machine's systemd that ours refer to

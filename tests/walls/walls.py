@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The walls between the rooms, as functions that return complaints.
 
 docs/ARCHITECTURE.md says which room is responsible for what; the tables below say the same to a
@@ -167,6 +168,16 @@ def check_room_includes(root):
                 complaints.append(f"{path}:{number}: no room is known for \"{header}\"")
             elif target not in allowed and not door:
                 complaints.append(f"{path}:{number}: {room} may not use {target} ({header})")
+    return complaints
+
+
+def check_licence(root):
+    """Every C file names its licence in its first line."""
+    complaints = []
+    for path in sources(root, ["include", "lib", "daemon", "ctl"]):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            if file.readline() != "/* SPDX-License-Identifier: Apache-2.0 */\n":
+                complaints.append(f"{path}: the first line is not its SPDX-License-Identifier")
     return complaints
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host of its own: Debian 12 from debootstrap, sgpd installed into it, booted by systemd-nspawn.
 
 The tree is made once, in /var/cache/sgpd-tests (150 MB; remove it when you like). A container is an overlay

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where this machine gets Debian from: the first source of its own apt that answers and is Debian itself."""
 import os
 import re

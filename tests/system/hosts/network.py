@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hosts whose cables are cut, choked, or lose packets. network.py SGPD [TEST...]"""
 import json
 import time

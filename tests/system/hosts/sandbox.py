@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces of the test itself: mounts, devices and addresses made in them are gone with its process,
 however it ends. Needs root; says what is missing where it cannot work."""
 import ctypes

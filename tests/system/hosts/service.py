@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The installed unit under a real systemd, in a container: what start, stop, restart and the watchdog
 do, and who may touch what. service.py BUILD_FOLDER [TEST...]
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fleets of several hosts: each node in a network namespace with an address of its own, on a cable to a
 bridge that can be cut, choked, or cut in one direction only.
 

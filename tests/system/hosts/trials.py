@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Eight hosts train one model on Fashion-MNIST, undisturbed and then with everything going wrong, by each
 algorithm that sgpd knows. trials.py SGPD [TEST...]
 
