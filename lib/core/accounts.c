@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#define WINDOW 16u                             /* accounts on their way to an heir */
 #define INHERITED_MAX (SGP_ACCOUNTS_MAX - 64u) /* the rest is for disputes */
 #define OLD_MAX 64u                            /* that give way to one bequest */
 
@@ -419,7 +418,7 @@ void sgp_core_hand_accounts(struct sgp_node *node)
         return;
     struct sgp_bequeath item;
     uint64_t *mark;
-    while (heir->bequest.handed - heir->bequest.staged < WINDOW &&
+    while (heir->bequest.handed - heir->bequest.staged < SGP_CORE_WINDOW &&
            (mark = next_item(node, heir->connection.id, &item)) != NULL) {
         *mark = heir->connection.id;
         heir->bequest.handed++;

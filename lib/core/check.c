@@ -112,6 +112,54 @@ static bool links_are_sound(const struct sgp_node *node)
     return true;
 }
 
+/* ---- what leaves ---- */
+
+static bool is_part(double fraction)
+{
+    return fraction >= 0 && fraction <= 1;
+}
+
+static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect *effect)
+{
+    uint32_t snapshots = node->layout.snapshot_count, receives = node->layout.receive_count;
+    switch (effect->type) {
+    case SGP_EFFECT_SEND:
+        return effect->send.link.connection != 0 &&
+               (effect->send.slot < snapshots || effect->send.slot == SGP_SLOT_NONE);
+    case SGP_EFFECT_HANG_UP:
+        return effect->hang_up.link.connection != 0;
+    case SGP_EFFECT_RECEIVE:
+        return effect->receive.slot < receives;
+    case SGP_EFFECT_TRAIN:
+        return effect->weight > 0 && effect->train.steps > 0 && effect->train.pace > 0;
+    case SGP_EFFECT_PUBLISH:
+        return effect->publish.slot < snapshots && is_part(effect->publish.keep);
+    case SGP_EFFECT_ABSORB:
+        return effect->absorb.slot < receives && is_part(effect->absorb.fraction);
+    case SGP_EFFECT_RESTORE:
+        return effect->restore.slot < snapshots && is_part(effect->restore.fraction);
+    case SGP_EFFECT_ADOPT:
+        return effect->adopt.slot < receives && effect->adopt.factor >= 0 &&
+               isfinite(effect->adopt.factor);
+    case SGP_EFFECT_SCALE:
+        return effect->scale.factor >= 0 && isfinite(effect->scale.factor);
+    case SGP_EFFECT_DIAL:
+    case SGP_EFFECT_SKETCH:
+    case SGP_EFFECT_INQUIRE:
+    case SGP_EFFECT_NOTE:
+        break;
+    }
+    return true;
+}
+
+bool sgp_core_effects_are_sound(const struct sgp_node *node, const struct sgp_effects *effects)
+{
+    for (uint32_t i = 0; i < effects->count; i++)
+        if (!effect_is_sound(node, &effects->items[i]))
+            return false;
+    return true;
+}
+
 /* ---- all of it ---- */
 
 static bool stage_fits_state(const struct sgp_node *node)

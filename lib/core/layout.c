@@ -48,9 +48,23 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
     return most;
 }
 
+/* The most effects of one step, as a sum of what can come together in it. */
+enum {
+    OF_ROUND =
+        8, /* its jobs (TRAIN, PUBLISH twice, SKETCH, SCALE) and notes (STATE, ROUND, JUMP) */
+    OF_MASS = 12,    /* what is dissolved, adopted, disputed or scaled, each with its note */
+    OF_REST = 12,    /* a question, starving, agreement, the end, and what answers an event */
+    OF_AN_END = 2,   /* HANG_UP and why, */
+    OF_A_RETURN = 2, /* RESTORE and why, */
+    OF_MESSAGES = 2, /* and what is said on one link */
+};
+
 static uint32_t effects_most(uint32_t links, uint32_t receives)
 {
-    return 48 + 8 * links + 2 * receives;
+    uint32_t node = OF_ROUND + OF_MASS + OF_REST + SGP_CORE_WINDOW;
+    uint32_t link = 2 * OF_AN_END + OF_A_RETURN + OF_MESSAGES; /* one may stand aside */
+    uint32_t receive = 2;                                      /* ABSORB, and a new CREDIT */
+    return node + link * links + receive * receives;
 }
 
 /* The needs of the file's own edges. */

@@ -180,11 +180,13 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
             sgp_core_published(node);
         break;
     case SGP_EVENT_ABSORBED:
-        sgp_assert(node->layout.receives[event->slot].state == SGP_RECEIVE_ABSORBING);
+        sgp_assert(event->slot < node->layout.receive_count &&
+                   node->layout.receives[event->slot].state == SGP_RECEIVE_ABSORBING);
         node->layout.receives[event->slot].state = SGP_RECEIVE_FREE;
         break;
     case SGP_EVENT_RESTORED:
-        sgp_assert(node->layout.snapshot_users[event->slot] > 0);
+        sgp_assert(event->slot < node->layout.snapshot_count &&
+                   node->layout.snapshot_users[event->slot] > 0);
         node->layout.snapshot_users[event->slot]--;
         break;
     case SGP_EVENT_SKETCHED:
@@ -235,6 +237,7 @@ void sgp_node_step(
     sgp_core_announce(node);
     sgp_core_enrol(node);
     node->effects = NULL;
+    sgp_check(sgp_core_effects_are_sound(node, effects));
     sgp_core_check(node);
 }
 

@@ -174,6 +174,7 @@ struct sgp_gift {
 };
 
 #define SGP_CORE_STAGED_MAX (2 * SGP_ACCOUNTS_MAX) /* by all neighbours together */
+#define SGP_CORE_WINDOW 16u                        /* accounts on their way to an heir */
 #define SGP_CORE_ACCOUNTS_MAX (SGP_ACCOUNTS_MAX + SGP_CORE_STAGED_MAX)
 
 struct sgp_core_account {

@@ -116,3 +116,26 @@ Test(check, a_flaw_ends_a_test_build, .signal = SIGABRT)
     desk.node->mass.weight *= 2;
     post_type(&desk, SGP_EVENT_TICK);
 }
+
+/* What performers rely on is asked on both sides of the wall: here of what leaves the core. */
+Test(check, an_effect_out_of_range_is_seen)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    struct sgp_effect items[] = {
+        {.type = SGP_EFFECT_PUBLISH, .publish = {.slot = 99, .keep = 0.5}},
+        {.type = SGP_EFFECT_PUBLISH, .publish = {.slot = 0, .keep = 1.5}},
+        {.type = SGP_EFFECT_ABSORB, .absorb = {.slot = 0, .fraction = NAN}},
+        {.type = SGP_EFFECT_RESTORE, .restore = {.slot = SGP_SLOT_NONE, .fraction = 0.5}},
+        {.type = SGP_EFFECT_SCALE, .scale = {.factor = -1}},
+        {.type = SGP_EFFECT_ADOPT, .adopt = {.slot = 0, .factor = INFINITY}},
+        {.type = SGP_EFFECT_SEND, .send = {.link = {.connection = 0}}},
+        {.type = SGP_EFFECT_TRAIN, .weight = 0, .train = {.steps = 1, .pace = 1}},
+    };
+    for (size_t i = 0; i < sizeof items / sizeof items[0]; i++) {
+        const struct sgp_effects one = {.items = &items[i], .count = 1, .capacity = 1};
+        cr_assert(not(sgp_core_effects_are_sound(desk.node, &one)), "item %zu", i);
+    }
+    cr_assert(sgp_core_effects_are_sound(desk.node, &desk.effects));
+    close_desk(&desk);
+}
