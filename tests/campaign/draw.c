@@ -381,6 +381,32 @@ static void draw_backups(struct campaign *campaign)
     }
 }
 
+/* ---- what is kept ---- */
+
+/* The target of one that dies has stood still, and itself it has been paused, since a while before: what it gave
+ * last is not acknowledged, its checkpoint is of the moment of its record, and the snapshot comes back with it. */
+static void draw_rest(struct campaign *campaign)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    bool room = options->absence_count < CAMPAIGN_FAULTS_MAX &&
+                campaign->command_count + 2 <= 2 * CAMPAIGN_FAULTS_MAX;
+    if (options->checkpoint_ns == 0 || options->crash_count == 0 || !room || chance(campaign, 0.4))
+        return;
+    const struct sgp_sim_crash *crash = &campaign->crashes[below(campaign, options->crash_count)];
+    uint32_t edges;
+    const struct sgp_edge *edge =
+        sgp_phase_out(&campaign->topology->phases[0], crash->node, &edges);
+    sgp_time pause = crash->at - 2 * options->checkpoint_ns;
+    sgp_time still = pause - 2 * options->local_steps * options->compute_ns;
+    if (edges == 0 || still < 1)
+        return;
+    edge += below(campaign, edges);
+    campaign->absences[options->absence_count++] =
+        (struct sgp_sim_absence){.node = edge->target, .from = still, .to = crash->back + 1};
+    command(campaign, pause, crash->node, SGP_EVENT_PAUSE);
+    command(campaign, crash->back + 1, crash->node, SGP_EVENT_RESUME);
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -420,6 +446,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_leaving(campaign);
     draw_patience(campaign);
     draw_backups(campaign);
+    draw_rest(campaign);
     return 0;
 }
 
