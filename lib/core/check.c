@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checking: what holds of every node between two steps, written down once more, apart from the code that sees
- * to it. Test builds ask after every step. The roster, which is dear to look at, campaigns and unit tests ask
+ * to it. Builds for tests (-Dchecked=true) ask after every step. The roster, which is dear to look at, campaigns and unit tests ask
  * for (sgp_core_is_enrolled). */
 #include "core/check.h"
 
