@@ -60,7 +60,7 @@ void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
     node->accounts.staged -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
     node->accounts.count--; /* the others keep their order: the oldest come first */
-    memmove(entry, entry + 1, (node->accounts.count - index) * sizeof(*entry));
+    memmove(entry, entry + 1, (node->accounts.count - index) * sizeof *entry);
 }
 
 /* A debt that its target has not accepted: to the bit if its snapshot is there, which stays in use until the

@@ -19,7 +19,7 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     struct sgp_effects *effects = node->effects;
     sgp_assert(effects->count < effects->capacity);
     struct sgp_effect *effect = &effects->items[effects->count++];
-    memset(effect, 0, sizeof(*effect));
+    memset(effect, 0, sizeof *effect);
     if (type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
         type == SGP_EFFECT_ADOPT)
         spoil_sketch(node);

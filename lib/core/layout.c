@@ -141,10 +141,10 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
         needs.snapshots += (marks[i] & (SGP_MARK_OUT | SGP_MARK_OWES)) == SGP_MARK_OWES;
     }
     layout.snapshot_count = needs.snapshots > least->snapshots ? needs.snapshots : least->snapshots;
-    layout.links = calloc(layout.link_count + 1u, sizeof(*layout.links));
-    layout.snapshot_users = calloc(layout.snapshot_count, sizeof(*layout.snapshot_users));
-    layout.receives = calloc(layout.receive_count, sizeof(*layout.receives));
-    layout.gifts = calloc(layout.out_count + 1u, sizeof(*layout.gifts));
+    layout.links = calloc(layout.link_count + 1u, sizeof *layout.links);
+    layout.snapshot_users = calloc(layout.snapshot_count, sizeof *layout.snapshot_users);
+    layout.receives = calloc(layout.receive_count, sizeof *layout.receives);
+    layout.gifts = calloc(layout.out_count + 1u, sizeof *layout.gifts);
     bool filed = sgp_core_roster_init(&layout.roster, layout.link_count) == 0;
     if (!filed || layout.links == NULL || layout.snapshot_users == NULL ||
         layout.receives == NULL || layout.gifts == NULL) {

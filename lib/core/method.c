@@ -20,7 +20,7 @@ const struct sgp_method *sgp_method_at(uint32_t index)
         {"adpsgd", 5, SGP_WHOM_ONE_BY_LOT, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
             .publishes_first = false, SGP_WANTS_REVERSES},
     };
-    return index < sizeof(methods) / sizeof(methods[0]) ? &methods[index] : NULL;
+    return index < sizeof methods / sizeof methods[0] ? &methods[index] : NULL;
 }
 
 const struct sgp_method *sgp_method_find(const char *name)

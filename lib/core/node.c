@@ -56,10 +56,10 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
 {
     if (!config_is_sound(config))
         return -EINVAL;
-    struct sgp_node *node = calloc(1, sizeof(*node));
+    struct sgp_node *node = calloc(1, sizeof *node);
     if (node == NULL)
         return -ENOMEM;
-    node->accounts.entries = calloc(SGP_CORE_ACCOUNTS_MAX, sizeof(*node->accounts.entries));
+    node->accounts.entries = calloc(SGP_CORE_ACCOUNTS_MAX, sizeof *node->accounts.entries);
     int code = node->accounts.entries != NULL ? lay_out(node, config) : -ENOMEM;
     if (code < 0) {
         sgp_node_destroy(node);

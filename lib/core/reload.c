@@ -55,9 +55,9 @@ int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_node_change
     if (!is_sound(node, change))
         return -EINVAL;
     const struct sgp_topology *former = node->config.topology;
-    struct sgp_reload *reload = calloc(1, sizeof(*reload));
+    struct sgp_reload *reload = calloc(1, sizeof *reload);
     unsigned char *marks = calloc(change->topology->node_count, 1);
-    uint32_t *index = calloc(former->node_count, sizeof(*index));
+    uint32_t *index = calloc(former->node_count, sizeof *index);
     int code = reload != NULL && marks != NULL && index != NULL ? 0 : -ENOMEM;
     if (code == 0) {
         find_nodes(former, change->topology, index);
@@ -154,9 +154,9 @@ static void move_slots(
     struct sgp_node *node, const struct sgp_layout *former, const uint32_t *index)
 {
     memcpy(node->layout.snapshot_users, former->snapshot_users,
-        former->snapshot_count * sizeof(*former->snapshot_users));
+        former->snapshot_count * sizeof *former->snapshot_users);
     memcpy(
-        node->layout.receives, former->receives, former->receive_count * sizeof(*former->receives));
+        node->layout.receives, former->receives, former->receive_count * sizeof *former->receives);
     for (uint32_t i = 0; i < former->receive_count; i++)
         if (node->layout.receives[i].state ==
             SGP_RECEIVE_HELD) /* what is granted moves with its link */

@@ -17,10 +17,10 @@ int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count)
 {
     uint32_t words = link_count / 64 + 1;
     *roster = (struct sgp_roster){.words = words};
-    roster->sets = calloc((size_t)words * SGP_SET_COUNT, sizeof(*roster->sets));
-    roster->due = calloc(link_count + 1u, sizeof(*roster->due));
-    roster->promised = calloc(link_count + 1u, sizeof(*roster->promised));
-    roster->peers = calloc(link_count + 1u, sizeof(*roster->peers));
+    roster->sets = calloc((size_t)words * SGP_SET_COUNT, sizeof *roster->sets);
+    roster->due = calloc(link_count + 1u, sizeof *roster->due);
+    roster->promised = calloc(link_count + 1u, sizeof *roster->promised);
+    roster->peers = calloc(link_count + 1u, sizeof *roster->peers);
     if (roster->sets != NULL && roster->due != NULL && roster->promised != NULL &&
         roster->peers != NULL)
         return 0;

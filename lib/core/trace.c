@@ -108,10 +108,10 @@ static void tell(
     uint32_t i = 0;
     do {
         char line[SGP_TEXT_BYTES], word[SGP_TEXT_BYTES];
-        struct text text = {line, sizeof(line)};
+        struct text text = {line, sizeof line};
         add(&text, "%s", head);
         for (const char *before = " do="; i < driver->effects->count; i++, before = ",") {
-            struct text effect = {word, sizeof(word)};
+            struct text effect = {word, sizeof word};
             add_effect(&effect, nodes, &driver->effects->items[i]);
             if (strlen(before) + strlen(word) >= text.left && before[0] == ',')
                 break;
@@ -148,7 +148,7 @@ void sgp_trace_step(struct sgp_driver *driver, const struct sgp_event *event)
 {
     const struct sgp_topology_node *nodes = driver->node->config.topology->nodes;
     char head[SGP_TEXT_BYTES];
-    struct text text = {head, sizeof(head)};
+    struct text text = {head, sizeof head};
     add_state(&text, driver);
     add(&text, " event=%s", event_words[event->type]);
     bool of_link = event->type >= SGP_EVENT_UP && event->type <= SGP_EVENT_HEARD;
@@ -164,7 +164,7 @@ void sgp_trace_step(struct sgp_driver *driver, const struct sgp_event *event)
 void sgp_trace_reload(struct sgp_driver *driver, const struct sgp_topology *former)
 {
     char head[SGP_TEXT_BYTES];
-    struct text text = {head, sizeof(head)};
+    struct text text = {head, sizeof head};
     add_state(&text, driver);
     add(&text, " event=reload digest=%016" PRIx64, driver->node->config.topology->digest);
     tell(driver, former->nodes, head);

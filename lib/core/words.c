@@ -3,7 +3,7 @@
 #include "core/core.h"
 
 #define WORD(words, value)                                                                         \
-    ((size_t)(value) < sizeof(words) / sizeof((words)[0]) && (words)[value] != NULL                \
+    ((size_t)(value) < sizeof words / sizeof((words)[0]) && (words)[value] != NULL                 \
             ? (words)[value]                                                                       \
             : "?")
 

@@ -129,7 +129,7 @@ static const struct sgp_journal_field sketch_fields[] = {
     VALUE(14),
     VALUE(15),
 };
-_Static_assert(sizeof(sketch_fields) / sizeof(*sketch_fields) == SGP_SKETCH_VALUES, "all of it");
+_Static_assert(sizeof sketch_fields / sizeof *sketch_fields == SGP_SKETCH_VALUES, "all of it");
 
 #define CHANGE(kind, member)                                                                       \
     {                                                                                              \
@@ -142,7 +142,7 @@ static const struct sgp_journal_field change_fields[] = {
 
 #define TABLE(fields)                                                                              \
     {                                                                                              \
-        fields, sizeof(fields) / sizeof *(fields)                                                  \
+        fields, sizeof fields / sizeof *(fields)                                                   \
     }
 const struct sgp_journal_table sgp_journal_config = TABLE(config_fields);
 const struct sgp_journal_table sgp_journal_record_fields = TABLE(record_fields);

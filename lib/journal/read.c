@@ -132,8 +132,8 @@ static int get_record(
     if (record->link_count > left / sgp_journal_record_link.count ||
         record->account_count > left / sgp_journal_account.count)
         return wrong(why, "a list of the record of the former process");
-    record->links = calloc(record->link_count + 1u, sizeof(*record->links));
-    record->accounts = calloc(record->account_count + 1u, sizeof(*record->accounts));
+    record->links = calloc(record->link_count + 1u, sizeof *record->links);
+    record->accounts = calloc(record->account_count + 1u, sizeof *record->accounts);
     if (record->links == NULL || record->accounts == NULL)
         return -ENOMEM;
     record->link_capacity = record->link_count;
@@ -162,14 +162,14 @@ int sgp_journal_get_start(struct sgp_journal_reader *reader,
     *process = (struct sgp_journal_process){.topology = NULL};
     process->start.version = process->version;
     process->start.config = &process->config;
-    if (!get_text(reader, process->version, sizeof(process->version)) ||
+    if (!get_text(reader, process->version, sizeof process->version) ||
         !get_i64(reader, &process->start.date) || !get_i64(reader, &process->start.now))
         return wrong(why, "the version or the date");
     int code = get_topology(reader, &process->topology, why);
     if (code < 0)
         return code;
     char method[SGP_NAME_BYTES];
-    if (!get_text(reader, method, sizeof(method)) ||
+    if (!get_text(reader, method, sizeof method) ||
         (process->config.method = sgp_method_find(method)) == NULL)
         return wrong(why, "the algorithm");
     if (!get(reader, &sgp_journal_config, &process->config))

@@ -46,7 +46,7 @@ SGP_PRINTF(2, 3) static int refuse(const struct player *player, const char *form
     char text[SGP_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return sgp_fail(player->error, SGP_E_FILE, "%s: byte %zu: %s", player->name, player->at, text);
 }
@@ -58,12 +58,12 @@ static void expect(struct player *player, enum sgp_event_type type, uint32_t slo
     if (player->job_first > 0 && player->job_count == player->job_capacity) {
         player->job_count -= player->job_first;
         memmove(player->jobs, player->jobs + player->job_first,
-            player->job_count * sizeof(*player->jobs));
+            player->job_count * sizeof *player->jobs);
         player->job_first = 0;
     }
     if (player->job_count == player->job_capacity) {
         uint32_t capacity = 2 * player->job_capacity + 16;
-        struct job *jobs = realloc(player->jobs, capacity * sizeof(*jobs));
+        struct job *jobs = realloc(player->jobs, capacity * sizeof *jobs);
         player->starved = player->starved || jobs == NULL;
         if (jobs == NULL)
             return;
@@ -125,8 +125,8 @@ static void train(void *context, sgp_round round, double weight, uint32_t steps,
     expect(context, SGP_EVENT_TRAINED, SGP_SLOT_NONE);
 }
 
-static void publish(void *context, sgp_round round, uint32_t snapshot, double keep,
-    enum sgp_publish purpose)
+static void publish(
+    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
 {
     (void)round;
     (void)keep;
@@ -212,7 +212,7 @@ static int extend_effects(struct player *player, uint32_t capacity)
 {
     if (capacity <= player->effects.capacity)
         return 0;
-    void *items = realloc(player->effects.items, capacity * sizeof(*player->effects.items));
+    void *items = realloc(player->effects.items, capacity * sizeof *player->effects.items);
     if (items == NULL)
         return -ENOMEM;
     player->effects.items = items;

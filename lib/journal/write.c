@@ -51,7 +51,7 @@ static void begin(
     msgpack_packer_init(&writer->packer, writer, append);
     if (record == SGP_JOURNAL_START)
         (void)append(writer, SGP_JOURNAL_MARK, SGP_JOURNAL_MARK_BYTES);
-    (void)append(writer, header, sizeof(header));
+    (void)append(writer, header, sizeof header);
     (void)msgpack_pack_int(&writer->packer, (int)record);
 }
 
@@ -146,7 +146,7 @@ int sgp_journal_put_event(struct sgp_journal *journal, const struct sgp_event *e
     uint8_t frame[SGP_WIRE_FRAME_MAX];
     size_t bytes = 0;
     int code =
-        event->message != NULL ? sgp_wire_encode(event->message, frame, sizeof(frame), &bytes) : 0;
+        event->message != NULL ? sgp_wire_encode(event->message, frame, sizeof frame, &bytes) : 0;
     if (code < 0)
         return code;
     begin(&writer, journal, SGP_JOURNAL_EVENT);
@@ -177,7 +177,7 @@ void sgp_journal_head(char line[SGP_TEXT_BYTES], const struct sgp_journal_start 
     struct tm utc;
     char date[32] = "?";
     if (start->date >= 0 && gmtime_r(&second, &utc) != NULL)
-        (void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+        (void)strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     (void)snprintf(line, SGP_TEXT_BYTES,
         "t=%" PRId64 " node=%s event=process version=%s date=%s algorithm=%s seed=%" PRIu64
         " lineage=%016" PRIx64 " topology=%016" PRIx64 " nodes=%" PRIu32 " rounds=%" PRId64

@@ -120,7 +120,7 @@ static const struct sgp_field beat_fields[] = {
     SKETCH(14),
     SKETCH(15),
 };
-_Static_assert(sizeof(beat_fields) / sizeof(*beat_fields) == 3 + SGP_SKETCH_VALUES, "all of it");
+_Static_assert(sizeof beat_fields / sizeof *beat_fields == 3 + SGP_SKETCH_VALUES, "all of it");
 
 static const struct sgp_field credit_fields[] = {
     ROUND("round", credit.round, 0),
@@ -188,7 +188,7 @@ static const struct sgp_field answer_fields[] = {
     U64("number", answer.number, 0, UINT64_MAX),
 };
 
-#define LIST(fields) (*ret_count = sizeof(fields) / sizeof *(fields), (fields))
+#define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
 {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
+#define COUNT(array) ((uint32_t)(sizeof array / sizeof *(array)))
 
 static struct sgp_analysis of_family(const char *name, uint32_t nodes, uint32_t peers)
 {

@@ -87,7 +87,7 @@ static __attribute__((unused)) struct sgp_node_config config_of(const struct sgp
 static __attribute__((unused)) void open_desk(
     struct desk *desk, struct sgp_topology *topology, struct sgp_node_config config)
 {
-    memset(desk, 0, sizeof(*desk));
+    memset(desk, 0, sizeof *desk);
     desk->topology = topology;
     desk->peers = prints;
     desk->effects = (struct sgp_effects){.items = desk->items, .capacity = 256};

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
+#define COUNT(array) ((uint32_t)(sizeof array / sizeof *(array)))
 
 static struct sgp_topology *generate(const struct sgp_generate_options *options)
 {

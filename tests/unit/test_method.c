@@ -35,7 +35,7 @@ Test(method, what_follows_from_each)
         {"dpsgd", true, false, true, false, false, false, true, 1},
         {"adpsgd", false, false, false, true, true, true, false, 0.5},
     };
-    for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct sgp_method *method = sgp_method_find(rows[i].name);
         cr_assert(method == sgp_method_at(i), "%s", rows[i].name);
         cr_expect(sgp_method_waits(method) == rows[i].waits, "%s", method->name);
@@ -47,5 +47,5 @@ Test(method, what_follows_from_each)
         cr_expect(sgp_method_in_order(method) == rows[i].in_order, "%s", method->name);
         cr_expect(eq(dbl, sgp_method_keep(method), rows[i].keep), "%s", method->name);
     }
-    cr_assert(sgp_method_at(sizeof(rows) / sizeof(rows[0])) == NULL, "a row is missing here");
+    cr_assert(sgp_method_at(sizeof rows / sizeof rows[0]) == NULL, "a row is missing here");
 }

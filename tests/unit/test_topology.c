@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define DEFAULT SGP_FRACTION_DEFAULT
-#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
+#define COUNT(array) ((uint32_t)(sizeof array / sizeof *(array)))
 
 static struct sgp_topology *fleet(uint32_t n)
 {
