@@ -50,14 +50,16 @@ struct sgp_search {
 };
 
 /* One directed edge, with at most one connection. Each group names the file that writes it; beside that
- * layout.c begins it, record.c restores it, and reload.c moves it. */
+ * layout.c begins it, record.c restores it, reload.c moves it, and `disconnect` in link.c clears what was
+ * half-done on a connection. */
 struct sgp_core_link {
     uint32_t peer;
     enum sgp_direction direction;
     bool retired;           /* no edge of the file any more */
     struct sgp_pulse pulse; /* link.c: the latest; state 0 before the first */
 
-    struct {                       /* link.c; greet.c: up; watch.c: dialled; emit.c: said */
+    /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, mass.c: the last reason */
+    struct {
         enum sgp_link_state state; /* CONNECTING: dialled, or not greeted yet */
         uint64_t id;               /* 0 while there is none */
         sgp_time since;            /* of the present state */
@@ -83,7 +85,8 @@ struct sgp_core_link {
         bool other_data; /* both take parts of a table, and it is not one */
     } greeting;
 
-    /* outdated.c; share.c and gift.c: the numbers of shares. What both ends remember. */
+    /* outdated.c; greet.c: the target's lineage; share.c and gift.c: the numbers of shares. What both ends
+     * remember. */
     struct {
         bool recorded;         /* the link was on record */
         bool met;              /* the peer has greeted since this process knows the link */
@@ -123,7 +126,8 @@ struct sgp_core_link {
         bool asks;    /* OUT: the peer wants ours */
     } estimate;
 
-    struct {            /* OUT: emit.c, gift.c; share.c: the credit */
+    /* OUT: emit.c, gift.c; facts.c: the plan; share.c: the credit, answer_due */
+    struct {
         sgp_round plan; /* the next round with this edge, from `plan_from` on */
         sgp_round plan_from;
         sgp_round announced; /* the promise last stated */
@@ -132,9 +136,10 @@ struct sgp_core_link {
         bool answer_due;     /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    struct sgp_owed owed; /* OUT: gift.c gives it, share.c, mass.c and accounts.c settle it */
+    /* OUT: gift.c gives it; round.c: published; share.c, mass.c and accounts.c settle it */
+    struct sgp_owed owed;
 
-    struct {             /* accounts.c */
+    struct {             /* accounts.c; share.c: declined */
         bool declined;   /* OUT: on this connection the peer would not have our bequest */
         uint32_t handed; /* OUT: accounts sent before our bequest */
         uint32_t staged; /* that came on this connection; OUT: that the peer says have come */
@@ -162,7 +167,7 @@ struct sgp_core_link {
         uint64_t sent, received, returned;
     } count;
 
-    struct sgp_aside aside; /* IN: aside.c */
+    struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
 };
 
 /* What goes to one neighbour in this turn. */
