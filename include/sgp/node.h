@@ -76,7 +76,7 @@ struct sgp_node_config {
     const struct sgp_topology *topology; /* borrowed; sealed; must outlive the node */
     uint32_t self;                       /* this node's index */
     const struct sgp_method *method;
-    uint64_t lineage;    /* random, not 0; see architecture, Ledger */
+    uint64_t lineage;    /* random, not 0; see docs/rules/restart.md */
     uint64_t seed;       /* of the jitter of dialling */
     uint64_t parameters; /* d */
     struct sgp_fingerprint fingerprint;
