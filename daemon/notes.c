@@ -282,7 +282,7 @@ static void log_agreement(struct daemon *daemon, const struct sgp_effect *effect
     if (edge != NULL && !is_due(daemon, edge, level_of(effect), name))
         return;
     sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s distance=%.6g until=%" PRId64,
-        name, name_of(daemon, effect->note.link.peer), effect->note.amount, effect->round);
+        name, name_of(daemon, effect->note.link.peer), effect->note.amount, effect->note.until);
 }
 
 static void log_outdated(struct daemon *daemon, const struct sgp_effect *effect)

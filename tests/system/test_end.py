@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finished means agreed: what the ends of a fleet hold in common, whatever happened before, and how a
 node that has finished begins again."""
+import re
 import signal
 
 import fleet
@@ -38,7 +39,8 @@ class Ends(FleetTest):
         self.assertLessEqual(abs(self.total(f) - 4), 1e-9)
         self.assertLess(self.distance(f), 1e-3)
         self.assertEqual([s["disagrees"] for s in f.wait_state("finished")], [[]] * 4)
-        self.assertIn("event=mixes_on peer=", "".join(node.log() for node in f.nodes))
+        until = re.findall("event=mixes_on peer=.* until=(.*)", "".join(node.log() for node in f.nodes))
+        self.assertEqual(max(map(int, until)), max(s["round"] for s in f.wait_state("finished")))
 
     def test_a_slow_topology_mixes_until_it_agrees(self):
         f = self.fleet(5, phases=RING, options={"train.epochs": "10"})
