@@ -7,7 +7,8 @@
  * the connection on which the bequest follows; the heir keeps them aside (staged), and they are in force from the
  * step on in which it accepts the bequest. What the leaver answered for itself goes the same way.
  *
- * A debt is weight in flight: the target's if it has accepted the share, else this node's (inquiry.c). */
+ * A debt is weight in flight: the target's if it has accepted the share, else this node's (inquiry.c).
+ * The rule: docs/rules/inquiry.md */
 #include "core/core.h"
 
 #include <math.h>

@@ -7,7 +7,8 @@
  * as the greatest heard of; each time twice as long, so that slow topologies agree too. So does one that has
  * finished already and hears, from somebody who was cut off, of another estimate: both halves mix once
  * more, by their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX); beyond that a node finishes, and says
- * with whom it disagrees. */
+ * with whom it disagrees.
+ * The rule: docs/rules/agree.md */
 #include "core/core.h"
 
 #include <math.h>

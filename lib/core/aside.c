@@ -6,7 +6,8 @@
  * then only if it has ended, or if it has said nothing for two beats and the newcomer has the lineage
  * on record. Until then both stand, the newcomer without an answer: at most one a link, and for as long
  * as a source waits for its WELCOME. An honest source whose connection has broken at its own end alone is
- * in after two beats; one that has lost its lineage, once the old connection is given up. */
+ * in after two beats; one that has lost its lineage, once the old connection is given up.
+ * The rule: docs/rules/greeting.md */
 #include "core/core.h"
 
 #define SGP_QUIET_BEATS 2 /* one may be late */

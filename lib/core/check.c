@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checking: what holds of every node between two steps, written down once more, apart from the code that sees
- * to it. Builds for tests (-Dchecked=true) ask after every step. The roster, which is dear to look at, campaigns and unit tests ask
- * for (sgp_core_is_enrolled). */
+ * to it. Builds for tests (-Dchecked=true) ask after every step. The roster, which is dear to look at, campaigns
+ * and unit tests ask for (sgp_core_is_enrolled).
+ * The rule: docs/rules/mass.md */
 #include "core/check.h"
 
 #include <math.h>

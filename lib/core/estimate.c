@@ -4,7 +4,8 @@
  *
  * Whom to ask is for seek.c. Whoever is past joining can answer; the answer is one more snapshot, held until
  * the target says that it has come, or is gone. So can one that leaves for good until it has handed its
- * mass over: its only heir may be waiting for just that. */
+ * mass over: its only heir may be waiting for just that.
+ * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
 #include <math.h>

@@ -6,7 +6,8 @@
  * turn, each with half of what is left; when nobody has, it gives half to one neighbour by lot, and
  * asks. What a share that asks brought is absorbed after its answer was published, so that both ends
  * give half of what they had before they met; when no answer can be given, at once. An answer that
- * is never given costs nothing: all mass is somewhere, and only the exchange was one-sided. */
+ * is never given costs nothing: all mass is somewhere, and only the exchange was one-sided.
+ * The rule: docs/rules/gift.md */
 #include "core/core.h"
 
 #include <math.h>

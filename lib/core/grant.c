@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Granting: who gets a receive buffer next, and a credit for it. */
+/* Granting: who gets a receive buffer next, and a credit for it.
+ * The rule: docs/rules/credit.md */
 #include "core/core.h"
 
 static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Greeting: whether a peer is the one that it is meant to be, and trains what this node trains. */
+/* Greeting: whether a peer is the one that it is meant to be, and trains what this node trains.
+ * The rule: docs/rules/greeting.md */
 #include "core/core.h"
 
 #include <string.h>

@@ -5,7 +5,8 @@
  * who leave, so these are asked first: this node itself, the target, its out-neighbours, all others. A
  * number at or beyond the share's settles it as accepted, a smaller one brings it home. Where nobody knows
  * anything it stays owed, and all are asked again, ever more rarely; but if the target itself has come back
- * as another, and all could be asked, or after a long time all that could, there is nobody to know. */
+ * as another, and all could be asked, or after a long time all that could, there is nobody to know.
+ * The rule: docs/rules/inquiry.md */
 #include "core/core.h"
 
 #include <string.h>

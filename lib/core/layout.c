@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which links a node has under a topology, and how many buffers. The edges of the file are its links,
  * and so are those of a former file to peers that this one still names (`retired`): nothing is given
- * over them any more, but what is owed is settled, and numbers go on if the edge comes back. */
+ * over them any more, but what is owed is settled, and numbers go on if the edge comes back.
+ * The rule: docs/rules/reload.md */
 #include "core/core.h"
 
 #include <errno.h>

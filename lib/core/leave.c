@@ -10,7 +10,8 @@
  *
  * The heir has then the mass of two. Whenever it begins a round it takes some of the surplus off its
  * (x, w), which leaves its estimate as it is, until the total is the number of members again; never
- * so much that it would starve, and no more than came beside the bequest: words alone dissolve nothing. */
+ * so much that it would starve, and no more than came beside the bequest: words alone dissolve nothing.
+ * The rule: docs/rules/leave.md */
 #include "core/core.h"
 
 #include <math.h>

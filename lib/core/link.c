@@ -2,7 +2,8 @@
 /* Links: hearing a neighbour, and connections that begin and end.
  *
  * A link is one directed edge with at most one connection. What is heard on it is judged on it
- * alone: a peer that can reach us may still be out of our reach. */
+ * alone: a peer that can reach us may still be out of our reach.
+ * The rule: docs/rules/silence.md */
 #include "core/core.h"
 
 #define INTERVALS_PER_WINDOW 32

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mass: what a node has, what is owed by it, and what comes home. */
+/* Mass: what a node has, what is owed by it, and what comes home.
+ * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
 /* ---- sums ---- */

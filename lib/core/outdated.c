@@ -9,7 +9,8 @@
  * acknowledged shares than it says was accepted, is a certain sign that the record is older than what the
  * neighbours have seen: a ledger that was put back from a backup. Numbers are taken from there, so that
  * the links go on. How much weight passed since is not known; that the total may be off, and by how much
- * at most, is told: the members' weight for each record that was put back. */
+ * at most, is told: the members' weight for each record that was put back.
+ * The rule: docs/rules/outdated.md */
 #include "core/core.h"
 
 /* Found out on one link, it is known: a record that was put back is one event, however many see it. */

@@ -7,7 +7,8 @@
  * until a payload has come whole. How long a round may take nobody can know; one that takes far longer
  * than the neighbour's own longest is said, and whoever configures a bound does not wait beyond it until
  * the next round that leads to what is waited for. Not to be waited for is all that happens: the link
- * stays, mass goes over it both ways as it can, and none is made or lost. */
+ * stays, mass goes over it both ways as it can, and none is made or lost.
+ * The rule: docs/rules/patience.md */
 #include "core/core.h"
 
 #define SGP_SLOW_FACTOR 8 /* times its own longest round */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a payload can be of a model like ours; see sgp/payload.h. */
+/* Whether a payload can be of a model like ours; see sgp/payload.h.
+ * The rule: docs/rules/mass.md */
 #include "sgp/payload.h"
 
 #include "sgp/status.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive buffers: granted to a source, set aside for an estimate, holding a share, being absorbed. */
+/* Receive buffers: granted to a source, set aside for an estimate, holding a share, being absorbed.
+ * The rule: docs/rules/credit.md */
 #include "core/core.h"
 
 /* ---- granted ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What survives the process, and a node made from it. A step marks what it changes (`unrecorded`) and
- * the performer stores the record before it lets anything out. */
+ * the performer stores the record before it lets anything out.
+ * The rule: docs/rules/restart.md */
 #include "core/core.h"
 
 #include <math.h>

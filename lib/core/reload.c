@@ -3,7 +3,8 @@
  * then every link that survives moves with all that it knows to its place in the new arrays, and the
  * peers that are gone are settled with as well as one can. Nothing else of the node changes, so a
  * round goes on wherever it stands: plans are made again from the new file, and a changed promise is
- * announced at once. */
+ * announced at once.
+ * The rule: docs/rules/reload.md */
 #include "core/check.h"
 
 #include <errno.h>

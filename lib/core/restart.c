@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process takes over from the one before it, and what it leaves to the next beside the record. */
+/* What a process takes over from the one before it, and what it leaves to the next beside the record.
+ * The rule: docs/rules/restart.md */
 #include "sgp/restart.h"
 
 #include <string.h>

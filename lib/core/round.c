@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds: the stages of one, from the first hello to the end. */
+/* Rounds: the stages of one, from the first hello to the end.
+ * The rule: docs/rules/round.md */
 #include "core/core.h"
 
 /* ---- start ---- */

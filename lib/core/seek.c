@@ -3,7 +3,8 @@
  *
  * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time. One that
  * does not answer gives way to the next, and its connection ends with that, so that a late answer is never
- * taken for one to a later question. */
+ * taken for one to a later question.
+ * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
 #define TURNS_MAX 8 /* doublings of the time that a source has to answer: up to 43 minutes */

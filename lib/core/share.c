@@ -3,7 +3,8 @@
  *
  * A share leaves `weight` when it is given, is owed while nobody has acknowledged it, and enters the
  * target's weight when the target accepts it: whole, its checksum right, all of it finite. Whatever
- * happens in between, it is accepted exactly once or comes back. */
+ * happens in between, it is accepted exactly once or comes back.
+ * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
 #include <math.h>

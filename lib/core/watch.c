@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watching: who has been silent for too long, who is dialled, to whom a beat is due; and which links have to
- * be looked at in later steps, and when. */
+ * be looked at in later steps, and when.
+ * The rule: docs/rules/silence.md */
 #include "core/core.h"
 
 /* ---- saying ---- */
