@@ -297,7 +297,7 @@ struct sgp_node_needs {
 SGP_API int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
     const struct sgp_method *method, struct sgp_node_needs *ret_needs);
 
-struct sgp_node;   /* opaque: lib/core/core.h */
+struct sgp_node;   /* opaque: lib/core/state.h */
 struct sgp_reload; /* opaque: lib/core/reload.c */
 
 /* Create a node in state joining; it does nothing before SGP_EVENT_START. The config is copied, the

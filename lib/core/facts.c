@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts: what follows from how a node and its links stand. These questions change nothing; at the end, whom a
- * changed answer concerns. */
+/* Facts: what follows from how a node and its links stand. These questions change nothing, but that a plan
+ * which was looked up is kept; at the end, whom a changed answer concerns. */
 #include "core/core.h"
 
 /* ---- the node ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patience: how long a neighbour that is heard may keep this node waiting.
  *
- * Silence is judged elsewhere (link.c). Here are those that speak and do not get on: a payload of which
+ * Silence is judged elsewhere (watch.c). Here are those that speak and do not get on: a payload of which
  * a few bytes come now and then, or which is never acknowledged, and a round that never ends. A payload
  * has a least rate, whatever its size, and whoever fell below it, as source or as target, is not waited for
  * until a payload has come whole. How long a round may take nobody can know; one that takes far longer

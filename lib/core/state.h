@@ -8,7 +8,7 @@
 
 /* Where a node stands inside a round. */
 enum sgp_stage {
-    SGP_STAGE_IDLE = 1,   /* joining, finished or draining */
+    SGP_STAGE_IDLE = 1,   /* joining or draining */
     SGP_STAGE_BEGIN,      /* a round is about to start */
     SGP_STAGE_TRAIN,      /* the TRAIN job is under way */
     SGP_STAGE_CREDIT,     /* waits until it may give */
