@@ -23,7 +23,8 @@ def plant(root, path, text):
 def build(root, sources):
     """Compile {library: {file: text}} into a build folder as meson lays it out; others stay empty."""
     plan = []
-    for name, path in walls.libraries(root).items():
+    programs = {room: os.path.join(root, room, "program") for room in walls.PROGRAMS}
+    for name, path in (walls.libraries(root) | programs).items():
         folder = path + ".p"
         os.makedirs(folder, exist_ok=True)
         objects = []
@@ -31,7 +32,8 @@ def build(root, sources):
             objects.append(os.path.join(folder, file + ".o"))
             subprocess.run(["gcc", "-O0", "-w", "-c", "-x", "c", "-", "-o", objects[-1]], input=text,
                            text=True, check=True)
-        subprocess.run(["ar", "rcs", path, *objects], check=True)
+        if name not in programs:
+            subprocess.run(["ar", "rcs", path, *objects], check=True)
         plan.append(["build", path + ":", "STATIC_LINKER", *objects])
     with open(os.path.join(root, "build.ninja"), "w", encoding="utf-8") as file:
         for words in plan:
@@ -65,6 +67,8 @@ CLEAN = {
             "sim.c": "int sgp_arrive(void); int sgp_sim(void) { return sgp_arrive(); }"},
 }
 IN_BUILD = [
+    ("ctl", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_room_calls,
+     "planted.c.o calls sgp_core of lib/core"),
     ("core", "int clock_gettime(); int sgp_a(void) { return clock_gettime(); }", walls.check_pure,
      "planted.c.o calls clock_gettime"),
     ("base", "int fprintf(); int sgp_a(void) { return fprintf(); }", walls.check_pure,

@@ -40,9 +40,11 @@ HEADER_ROOMS = {header: room for room, headers in {
 # Doors in a wall: headers and functions of another room that a room may use all the same.
 DOORS = {
     "lib/wire": ["message.h"],  # the messages that it turns into bytes and back
+    "ctl": ["method.h"],  # a simulation's options name one
 }
 DOOR_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
+    "ctl": ["sgp_method_find", "sgp_method_suit"],
 }
 
 # Libraries that only some files may know of: a pattern of the include, then of these files.
@@ -103,6 +105,7 @@ LIBRARIES = {
     "wire": "lib/wire", "tensor": "lib/tensor", "journal": "lib/journal", "train": "lib/train",
     "sim": "lib/sim",
 }
+PROGRAMS = ["ctl", "daemon"]  # rooms that are no libraries
 
 
 def sources(root, folders):
@@ -247,9 +250,10 @@ def check_room_calls(build):
     for name, path in libraries(build).items():
         for _, _, symbol in symbols(path, "-g", "--defined-only"):
             owner[symbol] = LIBRARIES[name]
+    callers = [(name, LIBRARIES[name], path) for name, path in libraries(build).items()]
+    callers += [(room, room, path) for room in PROGRAMS for path in objects(build, room).values()]
     complaints = []
-    for name, path in libraries(build).items():
-        room = LIBRARIES[name]
+    for name, room, path in callers:
         for where, _, symbol in symbols(path, "-u"):
             target = owner.get(symbol, room)
             door = symbol in DOOR_SYMBOLS.get(room, [])
