@@ -279,6 +279,28 @@ Test(share, buffers_are_granted_in_round_order)
     close_desk(&desk);
 }
 
+/* Of three buffers two are granted for the next round; the third waits for a share of this one. */
+Test(share, the_last_free_buffer_is_for_a_share_that_is_due)
+{
+    static const struct sgp_edge one[] = {{1, 0, 0.5}}, two[] = {{2, 0, 0.5}},
+                                 three[] = {{3, 0, 0.5}};
+    const struct sgp_edge *edges[] = {one, two, three};
+    const uint32_t counts[] = {1, 1, 1};
+    struct desk desk;
+    struct sgp_topology *topology = topology_of(4, 3, edges, counts);
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 2, pulse_at(0, 1), 12);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 2));
+    greet_in(&desk, 3, pulse_at(0, 1), 13);
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 3));
+    greet_in(&desk, 1, pulse_at(0, 1), 11);
+    cr_assert_null(find_sent(&desk, SGP_CREDIT, 1), "one is free, and it is for round 0");
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+    cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
+    close_desk(&desk);
+}
+
 /* n1 and n2 give to n0 in turn; the first share comes `took` after it was announced, in a round that is then
  * `lasted` old. Whether n1's next credit was sent before n2's share of round 1 is there, and after. */
 static void share_that_took(sgp_time took, sgp_time lasted, bool *ret_before, bool *ret_after)
