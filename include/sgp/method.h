@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A way to train together is a preset over three questions: with whom to share, when to wait, how to
- * absorb. The engine asks the preset; it has no branch named after a method.
+/* A way to train together is a row of policies: with whom to share, when to wait, how to absorb,
+ * whether a share goes out before the steps, and what is wanted of the topology. The engine asks the row; it
+ * has no branch named after a method.
  *
  * Pure functions over a constant table. Thread: any. */
 #ifndef SGP_METHOD_H

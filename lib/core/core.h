@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of the node: what its files ask of each other. What it is made of is in state.h.
  *
- * Its files stand on floors, the highest first. Each calls downward alone (tests/walls/walls.py):
+ * Its files stand on floors, the highest first, with a blank line between two. Each calls downward alone
+ * (tests/walls/walls.py):
  *
  *   driver.c   performs the effects of a node in the order in which they come
  *
@@ -95,7 +96,7 @@ sgp_time sgp_core_due(const struct sgp_node *node); /* the earliest of all links
 enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
 bool sgp_core_state_is_active(enum sgp_node_state state);
 bool sgp_core_active(const struct sgp_node *node);      /* takes part in rounds, or is about to */
-bool sgp_core_at_own_pace(const struct sgp_node *node); /* never waits for a share */
+bool sgp_core_at_own_pace(const struct sgp_node *node); /* while it trains it waits for nobody */
 bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one for each in-link */
 sgp_round sgp_core_overlap(const struct sgp_node *node);    /* how old a promise may be, now */
 sgp_round sgp_core_train_end(const struct sgp_node *node);  /* the fleet's; one past */
@@ -114,9 +115,11 @@ struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
 bool sgp_core_rejoining(const struct sgp_core_link *link);
 bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
-bool sgp_core_living(const struct sgp_core_link *link);      /* up, and past joining */
+bool sgp_core_living(
+    const struct sgp_core_link *link); /* up, not absent, past joining and not draining */
 sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
-bool sgp_core_is_late(const struct sgp_core_link *link);     /* heard, and not waited for */
+bool sgp_core_is_late(
+    const struct sgp_core_link *link); /* not waited for, though it may be heard */
 bool sgp_core_is_waited_for(const struct sgp_core_link *link);
 /* leaving for good */
 bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
@@ -179,6 +182,7 @@ void sgp_core_round_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 bool sgp_core_is_slow(const struct sgp_node *node, const struct sgp_core_link *link);
 sgp_time sgp_core_overdue_at(const struct sgp_node *node, const struct sgp_core_link *link);
+/* When what it is owed must have been acknowledged. */
 sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node is made of. One invariant rules: `weight` + held + owed changes by nothing but what crosses a
- * link. */
+/* What a node is made of. One invariant rules: `weight` + held + owed changes by what is accepted here or
+ * elsewhere, and by what is dissolved, alone. A group names the files that write it. */
 #ifndef SGP_CORE_STATE_H
 #define SGP_CORE_STATE_H
 
@@ -26,7 +26,7 @@ struct sgp_owed {
     sgp_time since;  /* it was sent, */
     sgp_time spent;  /* and so long it was under way on connections before */
     bool lost;       /* of a former process: it is not sent again, only settled or taken back */
-    uint32_t slot;   /* of the snapshot; SGP_SLOT_NONE for an empty share */
+    uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: the share is empty, or its snapshot is gone */
     struct sgp_share share;
 };
 
@@ -60,20 +60,20 @@ struct sgp_core_link {
 
     /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, mass.c: the last reason */
     struct {
-        enum sgp_link_state state; /* CONNECTING: dialled, or not greeted yet */
+        enum sgp_link_state state; /* CONNECTING: connected, and not greeted yet */
         uint64_t id;               /* 0 while there is none */
         sgp_time since;            /* of the present state */
-        sgp_time redial;           /* OUT, DOWN: when to dial; NEVER if not wanted */
+        sgp_time redial;           /* OUT: when to dial; NEVER while it is dialled or connected */
         sgp_time backoff;
         sgp_time said; /* when anything was last sent */
         int last_error;
         enum sgp_reason last_reason;
     } connection;
 
-    /* link.c; watch.c: absent. What is heard, on this link alone: hearing a peer on one says nothing about the
+    /* link.c; watch.c: absent, and heard no more. What is heard, on this link alone: hearing a peer on one says nothing about the
      * other. */
     struct {
-        sgp_time heard;      /* SGP_TIME_NEVER before the first time */
+        sgp_time heard;      /* SGP_TIME_NEVER: not yet, or it is not reckoned with any more */
         sgp_time longest[2]; /* longest silence of the present and the previous window of 32 */
         uint32_t intervals;  /* in the present window */
         bool absent;
@@ -132,7 +132,7 @@ struct sgp_core_link {
         sgp_round plan_from;
         sgp_round announced; /* the promise last stated */
         sgp_round credit;    /* the round of an unused credit, or NONE */
-        uint32_t left_out;   /* turns in a row without a share, for want of a credit */
+        uint32_t left_out;   /* turns in a row without a share */
         bool answer_due;     /* the peer gave us a share that asks for one of ours */
     } giving;
 
@@ -185,8 +185,8 @@ struct sgp_gift {
 struct sgp_core_account {
     struct sgp_account account;
     uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
-    double told;     /* staged alone: members, and no account; */
-    double unknown;  /* the same: by how much the total may be off */
+    double told;     /* staged, and no account: so many members whose mass never came, */
+    double unknown;  /* or by how much the total may be off */
     uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
     double fraction;
     uint64_t told_on; /* the connection on which an heir was told of it */
@@ -201,17 +201,18 @@ struct sgp_inquiry {
     sgp_time until, next;
 };
 
+/* receive.c, grant.c, share.c, estimate.c, seek.c; node.c: absorbed */
 enum sgp_receive_state {
     SGP_RECEIVE_FREE = 0,
-    SGP_RECEIVE_GRANTED,
-    SGP_RECEIVE_HELD,
-    SGP_RECEIVE_ABSORBING
+    SGP_RECEIVE_GRANTED, /* to one source, or set aside for an estimate; its payload may be coming */
+    SGP_RECEIVE_HELD,    /* accepted, and not absorbed yet */
+    SGP_RECEIVE_ABSORBING, /* or being adopted */
 };
 
 struct sgp_receive { /* a receive slot */
     enum sgp_receive_state state;
-    uint32_t peer; /* node index of the source */
-    struct sgp_share share;
+    uint32_t peer;          /* node index of the source */
+    struct sgp_share share; /* GRANTED: only its round, that of the credit */
 };
 
 /* The estimate that is being handed to a peer: one at a time. */
@@ -276,7 +277,7 @@ enum sgp_set {       /* of links; `touched` ones count as members of all */
     SGP_SET_ASKING,
     SGP_SET_TO_ANSWER,
     SGP_SET_NEAR,           /* IN: promised for the next round or before */
-    SGP_SET_WITHOUT_BUFFER, /* IN: up, and its share may come before it has one */
+    SGP_SET_WITHOUT_BUFFER, /* IN: up, and it may be granted one now */
     SGP_SET_ENDING,         /* connected, and no edge of the file any more */
     SGP_SET_COUNT,
 };
@@ -320,6 +321,7 @@ struct sgp_node {
     bool changed;                /* tell all peers by a beat at the end of this step */
     bool unrecorded;             /* this step changed what a record holds */
 
+    /* round.c, leave.c, by emit.c */
     enum sgp_node_state state; /* JOINING, TRAINING, SETTLING, FINISHED or DRAINING */
     bool paused;               /* over any of the first three */
     bool drained;
@@ -327,10 +329,11 @@ struct sgp_node {
     enum sgp_stage stage;
     sgp_time stage_since;
 
+    /* round.c; gift.c: gave; share.c: thin */
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */
-    bool thin;          /* the share that came last took more than half of the round to come */
+    bool thin; /* the share that came last took more than half of the time since the round began */
     uint64_t jumps;
 
     struct {             /* greet.c, round.c */
@@ -344,7 +347,9 @@ struct sgp_node {
         sgp_time since;
     } pace;
 
-    struct { /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: the surplus */
+    /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
+     * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
+    struct {
         double weight;  /* w of z = x / w, at the end of the queue of jobs */
         double surplus; /* members that left their mass to this node, not dissolved yet */
         double covered; /* of these, those whose mass has come: it may be dissolved */
@@ -355,7 +360,7 @@ struct sgp_node {
             due; /* what weight, held and owed must come to: what came less what went (check.c) */
     } mass;
 
-    struct { /* gift.c */
+    struct { /* gift.c; round.c: published */
         bool starving;
         sgp_time quiet_until; /* until then that is not told again */
         uint32_t count;       /* of the gifts of this turn */
@@ -375,11 +380,12 @@ struct sgp_node {
     } past;
 
     struct sgp_layout layout;
-    struct sgp_leaving leaving; /* leave.c */
-    struct sgp_ending ending;   /* agree.c */
-    struct sgp_inquiry inquiry; /* inquiry.c */
-    struct sgp_handing handing; /* estimate.c */
-    struct sgp_seeking seeking; /* seek.c, estimate.c */
+    struct sgp_leaving
+        leaving; /* leave.c; accounts.c, share.c: what became of the bequest; reload.c */
+    struct sgp_ending ending;   /* agree.c; emit.c: spoiled */
+    struct sgp_inquiry inquiry; /* inquiry.c; accounts.c: a reload */
+    struct sgp_handing handing; /* estimate.c; reload.c */
+    struct sgp_seeking seeking; /* seek.c, estimate.c, receive.c; reload.c */
 };
 
 #endif
