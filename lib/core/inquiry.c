@@ -90,6 +90,7 @@ static void forget_search(struct sgp_node *node, struct sgp_core_link *link)
 /* Since when those that are owed something cannot be reached. */
 static void watch_links(struct sgp_node *node)
 {
+    node->inquiry.links = false;
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
@@ -99,6 +100,7 @@ static void watch_links(struct sgp_node *node)
             link->inquiry.unreachable = SGP_TIME_NEVER;
         else if (link->inquiry.unreachable == SGP_TIME_NEVER)
             link->inquiry.unreachable = node->now;
+        node->inquiry.links = node->inquiry.links || is_unreachable(node, link);
     }
 }
 
@@ -139,7 +141,8 @@ static bool choose_subject(struct sgp_node *node, struct subject *ret_subject)
         first = entry->search.next;
         ret_subject->debt = entry;
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0);
+         node->inquiry.links && i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         sgp_time due = due_of_link(node, &node->layout.links[i]);
         if (due >= first)
@@ -262,6 +265,7 @@ static void ask(struct sgp_node *node, const struct subject *subject)
     }
     const struct sgp_inquire *question = &subject->question;
     node->inquiry = (struct sgp_inquiry){.asked = true,
+        .links = node->inquiry.links,
         .about = {.source_lineage = question->source_lineage,
             .target_lineage = question->target_lineage,
             .number = question->number},
@@ -333,7 +337,8 @@ sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node)
         if (sgp_core_is_debt(&node->accounts.entries[i]) &&
             node->accounts.entries[i].search.next < first)
             first = node->accounts.entries[i].search.next;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0);
+         node->inquiry.links && i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         sgp_time due = due_of_link(node, &node->layout.links[i]);
         first = due < first ? due : first;

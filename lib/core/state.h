@@ -198,6 +198,7 @@ struct sgp_inquiry {
     bool asked;
     struct sgp_account about; /* number 0: whatever is said is void */
     uint32_t whom;            /* SGP_SLOT_NONE: gone meanwhile */
+    bool links;               /* some link owes what is asked about, if not now, then later */
     sgp_time until, next;
 };
 
