@@ -11,8 +11,8 @@ const char *sgp_core_flaw(const struct sgp_node *node);
 /* Whether what a step asks for is in the ranges that performers rely on. Reads only. */
 bool sgp_core_effects_are_sound(const struct sgp_node *node, const struct sgp_effects *effects);
 
-/* In builds with -Dchecked=true the end of the process, unless it is so. What users run goes on: a flaw of ours is no reason
- * to lose their training. */
+/* In builds with -Dchecked=true the end of the process, unless it is so. What users run goes on: a flaw of
+ * ours is no reason to lose their training. */
 #define sgp_check(expression) sgp_assert(!SGP_CHECKED || (expression))
 static inline void sgp_core_check(const struct sgp_node *node)
 {

@@ -16,7 +16,7 @@
  *   round.c    the stages of a round, start, pause, end
  *   watch.c    who is silent, who is dialled, to whom a beat is due, and when
  *
- *   leave.c    leaving, for good or for now
+ *   leave.c    leaving for good, and the end of a process
  *
  *   aside.c    a connection that comes while another of its source stands
  *

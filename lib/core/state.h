@@ -357,8 +357,7 @@ struct sgp_node {
         double unknown; /* by which the total may be off at most, since records were outdated */
         bool outdated;  /* that of this process was */
         double members_most; /* the most that a file of this node has named */
-        double
-            due; /* what weight, held and owed must come to: what came less what went (check.c) */
+        double due;          /* what weight, held and owed must come to (check.c) */
     } mass;
 
     struct { /* gift.c; round.c: published */

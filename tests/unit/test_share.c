@@ -248,15 +248,21 @@ Test(share, a_jump_leaves_the_old_credit_behind)
     close_desk(&desk);
 }
 
-/* n1, n2 and n3 give to n0 in turn: buffers are granted in the order of the promised rounds. */
-Test(share, buffers_are_granted_in_round_order)
+/* n1, n2 and n3 give to n0 in turn. */
+static struct sgp_topology *three_in_turn(void)
 {
     static const struct sgp_edge one[] = {{1, 0, 0.5}}, two[] = {{2, 0, 0.5}},
                                  three[] = {{3, 0, 0.5}};
     const struct sgp_edge *edges[] = {one, two, three};
     const uint32_t counts[] = {1, 1, 1};
+    return topology_of(4, 3, edges, counts);
+}
+
+/* Buffers are granted in the order of the promised rounds. */
+Test(share, buffers_are_granted_in_round_order)
+{
     struct desk desk;
-    struct sgp_topology *topology = topology_of(4, 3, edges, counts);
+    struct sgp_topology *topology = three_in_turn();
     struct sgp_node_needs needs;
     cr_assert(eq(int, sgp_node_needs(topology, 0, sgp_method_find("sgp"), &needs), 0));
     cr_assert(eq(u32, needs.receives, 3));
@@ -282,12 +288,8 @@ Test(share, buffers_are_granted_in_round_order)
 /* Of three buffers two are granted for the next round; the third waits for a share of this one. */
 Test(share, the_last_free_buffer_is_for_a_share_that_is_due)
 {
-    static const struct sgp_edge one[] = {{1, 0, 0.5}}, two[] = {{2, 0, 0.5}},
-                                 three[] = {{3, 0, 0.5}};
-    const struct sgp_edge *edges[] = {one, two, three};
-    const uint32_t counts[] = {1, 1, 1};
     struct desk desk;
-    struct sgp_topology *topology = topology_of(4, 3, edges, counts);
+    struct sgp_topology *topology = three_in_turn();
     open_desk(&desk, topology, config_of(topology));
     post_type(&desk, SGP_EVENT_START);
     greet_in(&desk, 2, pulse_at(0, 1), 12);
