@@ -85,8 +85,21 @@ static inline struct sgp_verdict sgp_refuses(int code, enum sgp_reason reason)
 /* roster.c */
 int sgp_core_roster_init(struct sgp_roster *roster, uint32_t link_count); /* 0 or -ENOMEM */
 void sgp_core_roster_finish(struct sgp_roster *roster);
-/* The first link from `from` on that is in the set, or link_count. What is touched on the way is seen. */
-uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from);
+/* The first link from `from` on that is in the set, or link_count. What is touched on the way is seen. Here,
+ * since a step asks dozens of times. */
+static inline uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from)
+{
+    const struct sgp_roster *roster = &node->layout.roster;
+    const uint64_t *touched = roster->sets + (size_t)SGP_SET_TOUCHED * roster->words;
+    const uint64_t *members = roster->sets + (size_t)set * roster->words;
+    uint64_t ahead = ~(uint64_t)0 << from % 64;
+    for (uint32_t word = from / 64; word < roster->words; word++, ahead = ~(uint64_t)0) {
+        uint64_t found = (touched[word] | members[word]) & ahead;
+        if (found != 0)
+            return word * 64 + (uint32_t)__builtin_ctzll(found);
+    }
+    return node->layout.link_count;
+}
 void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_touch_all(struct sgp_node *node);
 void sgp_core_touch_due(struct sgp_node *node);     /* those on which something is due */

@@ -94,13 +94,15 @@ static void watch_links(struct sgp_node *node)
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        if (link->connection.state == SGP_LINK_UP && link->inquiry.disputed == 0)
+        bool up = link->connection.state == SGP_LINK_UP, disputed = link->inquiry.disputed != 0;
+        if (up && !disputed && link->inquiry.search.number != 0)
             forget_search(node, link);
-        if (link->connection.state == SGP_LINK_UP || !link->owed.exists)
+        if (up || !link->owed.exists)
             link->inquiry.unreachable = SGP_TIME_NEVER;
         else if (link->inquiry.unreachable == SGP_TIME_NEVER)
             link->inquiry.unreachable = node->now;
-        node->inquiry.links = node->inquiry.links || is_unreachable(node, link);
+        if ((!up || disputed) && is_unreachable(node, link))
+            node->inquiry.links = true;
     }
 }
 
@@ -337,8 +339,9 @@ sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node)
         if (sgp_core_is_debt(&node->accounts.entries[i]) &&
             node->accounts.entries[i].search.next < first)
             first = node->accounts.entries[i].search.next;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0);
-         node->inquiry.links && i < node->layout.out_count;
+    if (!node->inquiry.links)
+        return first < inquiry->next ? inquiry->next : first;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         sgp_time due = due_of_link(node, &node->layout.links[i]);
         first = due < first ? due : first;

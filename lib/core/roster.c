@@ -38,22 +38,6 @@ void sgp_core_roster_finish(struct sgp_roster *roster)
     *roster = (struct sgp_roster){.words = 0};
 }
 
-/* ---- looking ---- */
-
-uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set set, uint32_t from)
-{
-    const struct sgp_roster *roster = &node->layout.roster;
-    const uint64_t *touched = roster->sets + (size_t)SGP_SET_TOUCHED * roster->words;
-    const uint64_t *members = roster->sets + (size_t)set * roster->words;
-    uint64_t ahead = ~(uint64_t)0 << from % 64;
-    for (uint32_t word = from / 64; word < roster->words; word++, ahead = ~(uint64_t)0) {
-        uint64_t found = (touched[word] | members[word]) & ahead;
-        if (found != 0)
-            return word * 64 + (uint32_t)__builtin_ctzll(found);
-    }
-    return node->layout.link_count;
-}
-
 /* ---- touching ---- */
 
 static void touch(struct sgp_node *node, uint32_t index)
