@@ -68,6 +68,7 @@ def free_ports(count):
     ports = []
     for port in itertools.islice(own_ports()[1], BLOCK - 1):
         with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as daemons do: connections of late do not matter
             try:
                 s.bind(("127.0.0.1", port))
                 ports.append(port)

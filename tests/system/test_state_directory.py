@@ -127,7 +127,7 @@ class FullDisk(StateTest):
         disk.fill()
         told = len(node.log())
         node.get("/v1/checkpoint", "POST")
-        f.wait("the failure in status", lambda: "checkpoint" in node.status()["last_error"])
+        f.wait("the failure in status", lambda: "checkpoint" in (node.status()["last_error"] or ""))
         self.assertIn(f"the checkpoint was not written: {disk.directory}/checkpoint", node.log()[told:])
         self.assertEqual(disk.names(), names)  # the one before is there, and nothing half written
         self.trains(f)
