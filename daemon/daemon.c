@@ -63,11 +63,11 @@ static void end(struct daemon *daemon)
  * neighbours may still find that it disagrees, and then all mix on. */
 static bool work_is_done(const struct daemon *daemon)
 {
+    if (daemon->config->when_done != CONFIG_EXIT || daemon->saves > 0 || daemon->stopping)
+        return false;
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    bool lasts = events_now() - daemon->finished_since >= LASTS_NS;
-    return lasts && daemon->config->when_done == CONFIG_EXIT && status.state == SGP_NODE_FINISHED &&
-           daemon->saves == 0 && !daemon->stopping;
+    return status.state == SGP_NODE_FINISHED && events_now() - daemon->finished_since >= LASTS_NS;
 }
 
 /* After each event: is it time? */
@@ -113,8 +113,8 @@ static void on_second(uv_timer_t *timer)
 static void on_watchdog(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
-    bool alive = notify_watchdog(
-        &daemon->notify, daemon->worker.pending == 0, worker_spent(&daemon->worker));
+    bool alive =
+        notify_watchdog(&daemon->notify, daemon->worker.away == 0, worker_spent(&daemon->worker));
     if (alive && daemon->stopping) /* a large model takes its time to be written */
         notify_extend(30 * SGP_SECOND);
 }

@@ -3,6 +3,7 @@
 #include "edges.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,30 @@ void edges_detach(struct daemon *daemon, struct link *link)
     *place = link->next;
     edge->bytes_sent += link->bytes_sent;
     edge->bytes_received += link->bytes_received;
+    for (place = &daemon->unsent; link->gathers && *place != NULL; place = &(*place)->next_unsent)
+        if (*place == link) {
+            *place = link->next_unsent;
+            break;
+        }
+}
+
+void edges_will_flush(struct daemon *daemon, struct link *link)
+{
+    if (link->gathers)
+        return;
+    link->gathers = true;
+    link->next_unsent = daemon->unsent;
+    daemon->unsent = link;
+}
+
+/* One that fails is told of at once, which may end others and send more. */
+void edges_flush(struct daemon *daemon)
+{
+    struct link *link;
+    while ((link = daemon->unsent) != NULL) {
+        daemon->unsent = link->next_unsent;
+        link_flush(link);
+    }
 }
 
 struct link *edges_link(struct daemon *daemon, const struct sgp_link *id)
@@ -169,6 +194,17 @@ void edges_close(struct daemon *daemon)
     for (uint32_t i = 0; i < daemon->edge_count; i++)
         for (struct link *link = daemon->edges[i].links; link != NULL; link = link->next)
             link_close(link, NULL); /* those that are gone close already */
+}
+
+double edges_distance(const struct daemon *daemon)
+{
+    double furthest = NAN;
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct sgp_peer_status status;
+        sgp_node_link_status(daemon->node, i, &status);
+        furthest = fmax(furthest, status.distance_relative);
+    }
+    return furthest;
 }
 
 bool edges_unheard(const struct sgp_peer_status *peer)

@@ -21,6 +21,9 @@ struct edge *edges_find(struct daemon *daemon, uint32_t peer, enum sgp_direction
 /* A connection becomes the last of its edge (the core may keep the present one), and is one no more. */
 void edges_attach(struct daemon *daemon, struct link *link);
 void edges_detach(struct daemon *daemon, struct link *link);
+/* What is sent on a link of an edge waits for edges_flush, once that is told of it. */
+void edges_will_flush(struct daemon *daemon, struct link *link);
+void edges_flush(struct daemon *daemon);
 /* A connection that stands; NULL: none. */
 struct link *edges_link(struct daemon *daemon, const struct sgp_link *id);
 struct link *edges_present(const struct edge *edge);
@@ -30,6 +33,10 @@ void edges_bytes(const struct edge *edge, uint64_t *ret_sent, uint64_t *ret_rece
 void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_direction direction);
 /* How many of the latest shares were, none having been accepted between. */
 uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *status);
+
+/* How far a node that has ended is from its neighbours, as a part of its estimate: the furthest whose end is
+ * known. NaN: none is. */
+double edges_distance(const struct daemon *daemon);
 
 /* Whether a link is from a source that is not heard (not yet, or no longer). */
 bool edges_unheard(const struct sgp_peer_status *peer);

@@ -2,6 +2,8 @@
 /* How events enter the core; see events.h. */
 #include "events.h"
 
+#include "edges.h"
+
 sgp_time events_now(void)
 {
     return (sgp_time)uv_hrtime();
@@ -60,13 +62,26 @@ void events_post(struct daemon *daemon, struct sgp_event event)
     events_settle(daemon);
 }
 
+/* What the events of this turn led to: first what is computed here, then what is said, to each peer in one
+ * write. */
+static void on_turn(uv_prepare_t *turn)
+{
+    struct daemon *daemon = turn->data;
+    worker_turn(&daemon->worker);
+    edges_flush(daemon);
+}
+
 void events_open(struct daemon *daemon)
 {
     (void)uv_timer_init(&daemon->loop, &daemon->tick);
+    (void)uv_prepare_init(&daemon->loop, &daemon->turn);
     daemon->tick.data = daemon;
+    daemon->turn.data = daemon;
+    (void)uv_prepare_start(&daemon->turn, on_turn);
 }
 
 void events_close(struct daemon *daemon)
 {
     uv_close((uv_handle_t *)&daemon->tick, NULL);
+    uv_close((uv_handle_t *)&daemon->turn, NULL);
 }

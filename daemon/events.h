@@ -8,7 +8,7 @@
 
 sgp_time events_now(void);
 
-/* The timer of the core's deadline, in the daemon's loop. */
+/* The timer of the core's deadline, and what ends each turn of the daemon's loop: short jobs, then writes. */
 void events_open(struct daemon *daemon);
 void events_close(struct daemon *daemon);
 

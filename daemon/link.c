@@ -41,19 +41,40 @@ bool link_stands(const struct link *link)
     return !link->closing && link->failure == 0;
 }
 
+/* ---- the end ---- */
+
+/* The messages that no write has taken yet, in one piece or two: so many. */
+static unsigned queued(const struct link *link, uv_buf_t buffers[2])
+{
+    size_t flight = link->writing ? link->queue_flight : 0, bytes = link->queue_bytes - flight;
+    size_t head = (link->queue_head + flight) % LINK_QUEUE_BYTES;
+    size_t straight = LINK_QUEUE_BYTES - head, first = bytes < straight ? bytes : straight;
+    buffers[0] = uv_buf_init((char *)link->queue + head, (unsigned)first);
+    buffers[1] = uv_buf_init((char *)link->queue, (unsigned)(bytes - first));
+    return (unsigned)(first > 0) + (unsigned)(first < bytes);
+}
+
+/* What waits, and goodbye behind it, as far as the socket takes them now. */
+static void say_last(struct link *link, const struct sgp_message *goodbye)
+{
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    size_t bytes;
+    uv_buf_t buffers[3];
+    unsigned count = queued(link, buffers);
+    if (goodbye != NULL && sgp_wire_encode(goodbye, frame, sizeof frame, &bytes) == 0)
+        buffers[count++] = uv_buf_init((char *)frame, (unsigned)bytes);
+    if (count > 0)
+        (void)uv_try_write((uv_stream_t *)&link->tcp, buffers, count);
+}
+
 void link_close(struct link *link, const struct sgp_message *goodbye)
 {
     if (link->closing)
         return;
     link->closing = true;
-    uint8_t frame[SGP_WIRE_FRAME_MAX];
-    size_t bytes;
-    /* Nothing may stand before it; what libuv still holds of a write makes try_write fail. */
-    bool easy = goodbye != NULL && link->queue_bytes == (link->writing ? link->queue_flight : 0);
-    if (easy && sgp_wire_encode(goodbye, frame, sizeof frame, &bytes) == 0) {
-        uv_buf_t buffer = uv_buf_init((char *)frame, (unsigned)bytes);
-        (void)uv_try_write((uv_stream_t *)&link->tcp, &buffer, 1);
-    }
+    /* Nothing else may stand before it; what libuv still holds of a write makes try_write fail. */
+    if (!link->writing || link->queue_bytes == link->queue_flight)
+        say_last(link, goodbye);
     uv_close((uv_handle_t *)&link->tcp, on_closed);
 }
 
@@ -70,39 +91,34 @@ static void fail(struct link *link, int code, const char *text)
 
 static void pump(struct link *link);
 
+/* The present write is through. */
+static void settle_write(struct link *link)
+{
+    link->bytes_sent += link->flight;
+    link->queue_head = (link->queue_head + link->queue_flight) % LINK_QUEUE_BYTES;
+    link->queue_bytes -= link->queue_flight;
+    link->writing = false;
+}
+
 static void on_written(uv_write_t *request, int status)
 {
     struct link *link = request->data;
-    link->writing = false;
     if (link->closing)
         return;
     if (status < 0) {
         fail(link, status, uv_strerror(status));
         return;
     }
-    link->bytes_sent += link->flight;
-    link->queue_head = (link->queue_head + link->queue_flight) % LINK_QUEUE_BYTES;
-    link->queue_bytes -= link->queue_flight;
+    settle_write(link);
     pump(link);
 }
 
-/* One write: all messages that wait, then the next chunk of the share. */
-static void pump(struct link *link)
+/* The next write: all messages that wait, then the next chunk of the payload. So many buffers. */
+static unsigned load(struct link *link, uv_buf_t buffers[4])
 {
-    if (link->writing || link->closing)
-        return;
-    uv_buf_t buffers[4];
-    unsigned count = 0;
+    unsigned count = queued(link, buffers);
     link->queue_flight = link->queue_bytes;
     link->flight = link->queue_bytes;
-    if (link->queue_bytes > 0) {
-        size_t straight = LINK_QUEUE_BYTES - link->queue_head;
-        size_t first = link->queue_bytes < straight ? link->queue_bytes : straight;
-        buffers[count++] = uv_buf_init((char *)link->queue + link->queue_head, (unsigned)first);
-        if (first < link->queue_bytes)
-            buffers[count++] =
-                uv_buf_init((char *)link->queue, (unsigned)(link->queue_bytes - first));
-    }
     if (link->payload_bytes > 0) {
         uint32_t chunk = link->payload_bytes < SGP_WIRE_CHUNK_MAX ? (uint32_t)link->payload_bytes
                                                                   : SGP_WIRE_CHUNK_MAX;
@@ -115,15 +131,53 @@ static void pump(struct link *link)
         link->payload_bytes -= chunk;
         link->flight += SGP_WIRE_HEADER_BYTES + chunk;
     }
-    if (count == 0)
-        return;
-    link->writing = true;
-    link->write.data = link;
-    int code = uv_write(&link->write, (uv_stream_t *)&link->tcp, buffers, count, on_written);
-    if (code < 0) {
-        link->writing = false;
-        fail(link, code, uv_strerror(code));
+    link->writing = count > 0;
+    return count;
+}
+
+/* Leave out the first `bytes` of what is to be written. */
+static void pass(uv_buf_t *buffers, unsigned count, size_t bytes)
+{
+    for (unsigned i = 0; i < count; i++) {
+        size_t part = bytes < buffers[i].len ? bytes : buffers[i].len;
+        buffers[i].base += part;
+        buffers[i].len -= part;
+        bytes -= part;
     }
+}
+
+/* A request to libuv costs a call back and two of the kernel more than a small write that the socket takes. */
+static void pump(struct link *link)
+{
+    uv_stream_t *stream = (uv_stream_t *)&link->tcp;
+    uv_buf_t buffers[4];
+    while (!link->writing && !link->closing) {
+        unsigned count = load(link, buffers);
+        if (count == 0)
+            return;
+        int taken =
+            link->flight <= LINK_SMALL_BYTES ? uv_try_write(stream, buffers, count) : UV_EAGAIN;
+        if (taken > 0 && (size_t)taken == link->flight) {
+            settle_write(link);
+            continue;
+        }
+        if (taken > 0)
+            pass(buffers, count, (size_t)taken);
+        link->write.data = link;
+        int code = taken >= 0 || taken == UV_EAGAIN
+                       ? uv_write(&link->write, stream, buffers, count, on_written)
+                       : taken;
+        if (code < 0) {
+            link->writing = false;
+            fail(link, code, uv_strerror(code));
+        }
+    }
+}
+
+void link_flush(struct link *link)
+{
+    link->gathers = false;
+    pump(link);
 }
 
 /* Copy a message's frame into the ring; false if the link failed for lack of room. */
@@ -133,7 +187,9 @@ static bool enqueue(struct link *link, const struct sgp_message *message)
     size_t bytes;
     int code = sgp_wire_encode(message, frame, sizeof frame, &bytes);
     sgp_assert(code == 0);
-    if (bytes > LINK_QUEUE_BYTES - link->queue_bytes) {
+    if (bytes > LINK_QUEUE_BYTES - link->queue_bytes)
+        pump(link);
+    if (link->closing || bytes > LINK_QUEUE_BYTES - link->queue_bytes) {
         fail(link, -ENOBUFS, "the peer does not read what is sent to it");
         return false;
     }
@@ -148,7 +204,7 @@ static bool enqueue(struct link *link, const struct sgp_message *message)
 
 void link_send(struct link *link, const struct sgp_message *message)
 {
-    if (!link->closing && enqueue(link, message))
+    if (!link->closing && enqueue(link, message) && !link->gathers)
         pump(link);
 }
 
@@ -165,25 +221,34 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
         return;
     link->payload = (const uint8_t *)payload;
     link->payload_bytes = payload_bytes;
-    pump(link);
+    if (!link->gathers)
+        pump(link);
 }
 
 /* ---- in ---- */
 
+/* What is read before it is known what it is, and used up before anything else is read. */
+static _Thread_local uint8_t input[LINK_INPUT_BYTES];
+
+/* Where the next bytes of the present frame belong, and how many may. */
+static uv_buf_t wanted(struct link *link)
+{
+    if (link->phase == LINK_HEADER)
+        return uv_buf_init((char *)link->header_bytes + link->have,
+            (unsigned)(SGP_WIRE_HEADER_BYTES - link->have));
+    if (link->phase == LINK_BODY)
+        return uv_buf_init(
+            (char *)link->body + link->have, (unsigned)(link->header.body_bytes - link->have));
+    uint32_t window = link->chunk < LINK_WINDOW_BYTES ? link->chunk : LINK_WINDOW_BYTES;
+    return uv_buf_init((char *)link->into + link->received, window);
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     (void)suggested;
-    struct link *link = handle->data;
-    if (link->phase == LINK_HEADER) {
-        *buffer = uv_buf_init((char *)link->header_bytes + link->have,
-            (unsigned)(SGP_WIRE_HEADER_BYTES - link->have));
-    } else if (link->phase == LINK_BODY) {
-        *buffer = uv_buf_init(
-            (char *)link->body + link->have, (unsigned)(link->header.body_bytes - link->have));
-    } else {
-        uint32_t window = link->chunk < LINK_WINDOW_BYTES ? link->chunk : LINK_WINDOW_BYTES;
-        *buffer = uv_buf_init((char *)link->into + link->received, window);
-    }
+    *buffer = wanted(handle->data);
+    if (buffer->len < LINK_INPUT_BYTES)
+        *buffer = uv_buf_init((char *)input, LINK_INPUT_BYTES);
 }
 
 void link_receive(struct link *link, float *into)
@@ -300,9 +365,35 @@ static void take_part_of_header(struct link *link)
         take_header(link);
 }
 
+/* `count` bytes lie where they were wanted. */
+static void take(struct link *link, size_t count)
+{
+    link->bytes_received += (uint64_t)count;
+    if (link->phase == LINK_PAYLOAD) {
+        take_payload(link, count);
+        return;
+    }
+    link->have += count;
+    if (link->phase == LINK_HEADER)
+        take_part_of_header(link);
+    else if (link->have == link->header.body_bytes)
+        take_body(link);
+}
+
+/* The owner may close the link in the middle. */
+static void take_input(struct link *link, size_t count)
+{
+    for (size_t taken = 0; taken < count && !link->closing;) {
+        uv_buf_t place = wanted(link);
+        size_t part = count - taken < place.len ? count - taken : place.len;
+        memcpy(place.base, input + taken, part);
+        taken += part;
+        take(link, part);
+    }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
-    (void)buffer;
     struct link *link = stream->data;
     if (count == 0 || link->closing)
         return;
@@ -310,18 +401,11 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
         bool ended = count == UV_EOF;
         fail(link, ended ? SGP_E_CLOSED : (int)count,
             ended ? "the peer closed the connection" : uv_strerror((int)count));
-        return;
+    } else if (buffer->base == (char *)input) {
+        take_input(link, (size_t)count);
+    } else {
+        take(link, (size_t)count);
     }
-    link->bytes_received += (uint64_t)count;
-    if (link->phase == LINK_PAYLOAD) {
-        take_payload(link, (size_t)count);
-        return;
-    }
-    link->have += (size_t)count;
-    if (link->phase == LINK_HEADER)
-        take_part_of_header(link);
-    else if (link->have == link->header.body_bytes)
-        take_body(link);
 }
 
 /* ---- the connection ---- */

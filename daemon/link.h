@@ -2,13 +2,13 @@
 /* A connection: bytes in and bytes out, in frames. It knows the protocol's form and nothing of
  * rounds; who the peer is, and what a message means, is its owner's business.
  *
- * In:  headers and bodies are read into the link, payload straight into the memory that the owner
- *      names when the share is announced, summed and checked piece by piece while it is in the cache.
+ * In:  small frames come many at a time in one read; a payload that is larger goes straight into the memory
+ *      that the owner names when the share is announced, summed and checked piece by piece while it is in the cache.
  *      libuv calls back at most 32 times per readiness with what alloc offered, so a window of 128
  *      KiB is the most that one peer gets of the loop: 4 MiB, a millisecond or two. Smaller windows cost
  *      more: of 32 KiB, a third more processor time for a share of 16 MiB.
- * Out: one write at a time. Messages wait in a ring of fixed size, and overflowing it ends the
- *      connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
+ * Out: one write at a time, and what is small without waiting for its end. Messages wait in a ring of fixed
+ *      size, and overflowing it ends the connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
  *      messages came meanwhile between the chunks.
  *
  * Fails: a read or write error, an end of stream, bytes that are not the protocol, or a peer that does
@@ -24,7 +24,9 @@
 #include <uv.h>
 
 #define LINK_WINDOW_BYTES (128u * 1024u) /* of payload in one read */
-#define LINK_QUEUE_BYTES 16384u          /* of messages waiting to be written */
+#define LINK_INPUT_BYTES 8192u  /* of frames in one read; a larger payload is no part of it */
+#define LINK_SMALL_BYTES 65536u /* a write of no more is tried at once */
+#define LINK_QUEUE_BYTES 16384u /* of messages waiting to be written */
 #define LINK_HEARD_NS (100 * SGP_MILLISECOND)
 #define LINK_KEEPALIVE_SECONDS 30u
 
@@ -57,6 +59,8 @@ struct link {
     struct sgp_link id; /* connection 0 until the peer is known */
     struct link *next;  /* in a list of the owner's */
     struct link *next_failed;
+    struct link *next_unsent;
+    bool gathers;           /* what is sent waits for link_flush, which resets it */
     struct sgp_share share; /* announced last on it */
     double unit;            /* the w of the sender's estimate in the payload announced last */
     int failure;            /* code given to `failed` */
@@ -106,13 +110,17 @@ struct link *link_create(uv_loop_t *loop, const struct link_events *events, void
 /* The connection stands: begin to read. Returns 0 or a negative code; close the link then. */
 int link_start(struct link *link);
 
-/* Queue a message. What the peer would refuse asserts: the core does not make such messages. */
+/* Send a message, or queue it behind a write under way. What the peer would refuse asserts: the core does not
+ * make such messages. */
 void link_send(struct link *link, const struct sgp_message *message);
 
-/* Queue a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has
+/* The same of a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has
  * acknowledged it or the link is closed; a peer that does so before all of it has left ends the link. */
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
     uint64_t payload_bytes);
+
+/* Write what was gathered. */
+void link_flush(struct link *link);
 
 /* Where the payload announced last belongs. */
 void link_receive(struct link *link, float *into);

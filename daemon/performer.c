@@ -2,8 +2,8 @@
 /* The core's effects in the real world: verbs that hand messages to links and jobs to the compute
  * thread, and the ends of these jobs, posted back to the core in the order in which they were done.
  *
- * Thread: the loop thread, but for the functions named run_*, which are the compute thread's and touch
- * nothing but their task, the trainer and the vectors named in the task. */
+ * Thread: the loop thread, but for the functions named run_*, which are the compute thread's, or run while that
+ * has nothing to do, and touch nothing but their task, the trainer and the vectors named in the task. */
 #include "performer.h"
 
 #include "edges.h"
@@ -16,11 +16,12 @@
 #include "sgp/kernels.h"
 #include "sgp/payload.h"
 
-static struct task *must_take(
-    struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool))
+static struct task *must_take(struct daemon *daemon, struct job_kind *kind,
+    void (*run)(struct job *), void (*done)(struct job *, bool))
 {
     struct task *task = task_take(daemon, run, done);
     sgp_assert(task != NULL); /* the core has a bounded number of jobs under way: tasks_reserve */
+    task->job.kind = kind;
     return task;
 }
 
@@ -40,6 +41,7 @@ static void verb_send(
     struct link *link = edges_link(daemon, &id);
     if (link == NULL)
         return;
+    edges_will_flush(daemon, link);
     if (snapshot == SGP_SLOT_NONE)
         link_send(link, message);
     else
@@ -104,7 +106,7 @@ static void done_train(struct job *job, bool cancelled)
 static void verb_train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, run_train, done_train);
+    struct task *task = must_take(daemon, &daemon->kinds.train, run_train, done_train);
     task->round = round;
     task->weight = weight;
     task->steps = steps;
@@ -137,7 +139,7 @@ static void verb_publish(
     void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, run_publish, done_publish);
+    struct task *task = must_take(daemon, &daemon->kinds.publish, run_publish, done_publish);
     if (purpose == SGP_PUBLISH_SHARES) {
         daemon->own_slot = snapshot;
         daemon->own_round = round;
@@ -182,7 +184,7 @@ static void verb_absorb(void *context, uint32_t slot, double fraction, struct sg
 {
     struct daemon *daemon = context;
     const struct sgp_share *share = &daemon->incoming[slot];
-    struct task *task = must_take(daemon, run_absorb, done_absorb);
+    struct task *task = must_take(daemon, &daemon->kinds.absorb, run_absorb, done_absorb);
     task->slot = slot;
     task->place = sgp_pool_place(&daemon->receives, slot);
     task->factor = fraction;
@@ -213,7 +215,7 @@ static void done_restore(struct job *job, bool cancelled)
 static void verb_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, run_restore, done_restore);
+    struct task *task = must_take(daemon, &daemon->kinds.restore, run_restore, done_restore);
     task->slot = snapshot;
     task->place = sgp_pool_place(&daemon->snapshots, snapshot);
     task->factor = fraction;
@@ -231,7 +233,7 @@ static void run_adopt(struct job *job)
 static void verb_adopt(void *context, uint32_t slot, double factor)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, run_adopt, done_absorb);
+    struct task *task = must_take(daemon, NULL, run_adopt, done_absorb);
     task->slot = slot;
     task->place = sgp_pool_place(&daemon->receives, slot);
     task->factor = factor;
@@ -254,7 +256,7 @@ static void done_scale(struct job *job, bool cancelled)
 static void verb_scale(void *context, double factor)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, run_scale, done_scale);
+    struct task *task = must_take(daemon, &daemon->kinds.scale, run_scale, done_scale);
     task->factor = factor;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
@@ -278,7 +280,7 @@ static void done_sketch(struct job *job, bool cancelled)
 static void verb_sketch(void *context, double weight)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, run_sketch, done_sketch);
+    struct task *task = must_take(daemon, &daemon->kinds.sketch, run_sketch, done_sketch);
     task->weight = weight;
     worker_push(&daemon->worker, &task->job);
 }

@@ -87,6 +87,7 @@ struct daemon {
 
     /* events.c */
     uv_timer_t tick;                        /* the core's deadline */
+    uv_prepare_t turn;                      /* before the loop waits */
     void (*settled)(struct daemon *daemon); /* after each event: is it time to end? */
 
     /* edges.c */
@@ -94,7 +95,8 @@ struct daemon {
     struct edge gone;   /* whose peer the topology does not name any more: connections that close */
     uint32_t edge_count;
     uint32_t out_count;
-    uint32_t *peers; /* by edge; out-edges by peer, then in-edges by peer */
+    uint32_t *peers;     /* by edge; out-edges by peer, then in-edges by peer */
+    struct link *unsent; /* with messages that edges_flush writes */
 
     /* neighbours.c */
     uint64_t connections;
@@ -113,6 +115,9 @@ struct daemon {
     uint32_t own_slot; /* SGP_SLOT_NONE before the first */
     sgp_round own_round;
     double own_weight;
+    struct {
+        struct job_kind train, publish, absorb, restore, scale, sketch;
+    } kinds;
     uint64_t published; /* rounds, since the start */
     double own_largest; /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
     bool measure_due;   /* an epoch ended: milestones.c evaluates when this round is complete */

@@ -33,6 +33,13 @@ static struct job_list take_all(struct job_list *list)
     return all;
 }
 
+static void run(struct job *job)
+{
+    uint64_t begin = uv_hrtime();
+    job->run(job);
+    job->took = uv_hrtime() - begin;
+}
+
 static void compute(void *argument)
 {
     struct worker *worker = argument;
@@ -41,7 +48,7 @@ static void compute(void *argument)
         struct job *job = worker->stopping ? NULL : take_first(&worker->todo);
         if (job != NULL) {
             uv_mutex_unlock(&worker->mutex);
-            job->run(job);
+            run(job);
             uv_mutex_lock(&worker->mutex);
             append(&worker->finished, job);
             (void)uv_async_send(&worker->async);
@@ -54,14 +61,47 @@ static void compute(void *argument)
     uv_mutex_unlock(&worker->mutex);
 }
 
+/* ---- what is short ---- */
+
+static bool is_short(const struct job *job)
+{
+    return job->kind != NULL && job->kind->expected > 0 && job->kind->expected <= WORKER_SHORT_NS;
+}
+
+/* The mean of the latest. One that was interrupted does not make its kind long; two in a row do. */
+static void learn(const struct job *job)
+{
+    const uint64_t most = 4 * WORKER_SHORT_NS;
+    uint64_t took = job->took < most ? job->took : most;
+    uint64_t *expected = &job->kind->expected;
+    *expected = *expected == 0 ? took : *expected - *expected / 8 + took / 8;
+    *expected += *expected == 0;
+}
+
+/* ---- there and back ---- */
+
+static void finish(struct worker *worker, struct job *job, bool cancelled)
+{
+    worker->pending--;
+    if (job->kind != NULL && !cancelled)
+        learn(job);
+    job->done(job, cancelled);
+}
+
 /* One by one: `done` may stop the worker, which hands back whatever is still in the list. */
 static void hand_back(struct worker *worker, struct job_list *list, bool cancelled)
 {
     struct job *job;
     while ((job = take_first(list)) != NULL) {
-        worker->pending--;
-        job->done(job, cancelled);
+        worker->away--;
+        finish(worker, job, cancelled);
     }
+}
+
+static void hand_over(struct worker *worker, struct job *job)
+{
+    worker->away++;
+    append(&worker->todo, job);
 }
 
 static void on_wake(uv_async_t *async)
@@ -86,10 +126,12 @@ int worker_start(struct worker *worker, uv_loop_t *loop)
     if (code < 0)
         goto no_async;
     worker->async.data = worker;
+    (void)uv_idle_init(loop, &worker->idle);
     code = uv_thread_create(&worker->thread, compute, worker);
     if (code == 0)
         return 0;
     uv_close((uv_handle_t *)&worker->async, NULL);
+    uv_close((uv_handle_t *)&worker->idle, NULL);
 no_async:
     uv_cond_destroy(&worker->wake);
 no_cond:
@@ -110,10 +152,49 @@ void worker_push(struct worker *worker, struct job *job)
 {
     sgp_assert(!worker->stopping);
     worker->pending++;
+    if (worker->ready.first != NULL || (is_short(job) && worker->away == 0)) {
+        append(&worker->ready, job);
+        return;
+    }
     uv_mutex_lock(&worker->mutex);
-    append(&worker->todo, job);
+    hand_over(worker, job);
     uv_cond_signal(&worker->wake);
     uv_mutex_unlock(&worker->mutex);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
+static void hand_over_all(struct worker *worker)
+{
+    struct job *job;
+    uv_mutex_lock(&worker->mutex);
+    while ((job = take_first(&worker->ready)) != NULL)
+        hand_over(worker, job);
+    uv_cond_signal(&worker->wake);
+    uv_mutex_unlock(&worker->mutex);
+}
+
+void worker_turn(struct worker *worker)
+{
+    struct job *job;
+    for (uint32_t jobs = 0; (job = worker->ready.first) != NULL; jobs++) {
+        if (worker->away > 0 || !is_short(job)) {
+            hand_over_all(worker);
+            break;
+        }
+        if (jobs == WORKER_TURN_JOBS) {
+            (void)uv_idle_start(&worker->idle, on_idle);
+            return;
+        }
+        (void)take_first(&worker->ready);
+        run(job);
+        finish(worker, job, false); /* may push others, and may stop the worker */
+    }
+    if (!worker->stopping)
+        (void)uv_idle_stop(&worker->idle);
 }
 
 void worker_stop(struct worker *worker)
@@ -126,8 +207,12 @@ void worker_stop(struct worker *worker)
     hand_back(worker, &worker->returned, false);
     hand_back(worker, &worker->finished, false);
     hand_back(worker, &worker->todo, true);
+    struct job *job;
+    while ((job = take_first(&worker->ready)) != NULL)
+        finish(worker, job, true);
     sgp_assert(worker->pending == 0);
     uv_close((uv_handle_t *)&worker->async, NULL);
+    uv_close((uv_handle_t *)&worker->idle, NULL);
     uv_cond_destroy(&worker->wake);
     uv_mutex_destroy(&worker->mutex);
 }

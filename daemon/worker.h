@@ -5,6 +5,9 @@
  * snapshots) needs no lock. A finished job comes back to the loop thread by one uv_async_t; since
  * wake-ups coalesce, each of them drains the whole list. Nothing here allocates after the start.
  *
+ * To wake a thread and to be woken costs more than a small job. So a job of which those before it say that it
+ * is short runs on the loop thread, before the loop waits again, if the compute thread has nothing to do then.
+ *
  * Thread: all functions are the loop thread's. */
 #ifndef SGPD_WORKER_H
 #define SGPD_WORKER_H
@@ -13,13 +16,24 @@
 #include <stdint.h>
 #include <uv.h>
 
+#define WORKER_SHORT_NS 50000u /* what is expected to take no longer is short */
+#define WORKER_TURN_JOBS 4u    /* short ones, those of a round; then the loop looks around */
+
+/* Jobs that take about the same time; the owner's memory, all zero at first. */
+struct job_kind {
+    uint64_t expected; /* ns, from the latest ones; 0: none has run yet */
+};
+
 /* Embedded in whatever the job is about; the owner's memory. */
 struct job {
     struct job *next;
-    void (*run)(struct job *job); /* on the compute thread */
+    struct job_kind *kind; /* NULL: it is not short */
+    void (*run)(struct job
+            *job); /* on the compute thread, or on the loop thread while that has nothing to do */
     /* On the loop thread, exactly once; may stop the worker, and push other jobs unless that has been
      * done. `cancelled` says that the worker stopped before the job was run. */
     void (*done)(struct job *job, bool cancelled);
+    uint64_t took; /* ns */
 };
 
 struct job_list {
@@ -32,11 +46,15 @@ struct worker {
     uv_mutex_t mutex; /* guards todo, finished and stopping */
     uv_cond_t wake;
     uv_async_t async;
+    uv_idle_t idle; /* while jobs are ready, so that the loop does not wait */
     struct job_list todo;
     struct job_list finished;
-    struct job_list returned; /* of these, not `done` yet; the loop thread's own */
     bool stopping;
-    uint32_t pending; /* pushed and not done; the loop thread's own */
+    /* the loop thread's own: */
+    struct job_list ready;    /* pushed, and not handed to the thread: worker_turn */
+    struct job_list returned; /* of the finished ones, not `done` yet */
+    uint32_t pending;         /* pushed and not done, */
+    uint32_t away;            /* and of these, handed to the thread */
 };
 
 /* Start the thread. Returns 0 or a negative code of libuv. */
@@ -49,8 +67,12 @@ uint64_t worker_spent(const struct worker *worker);
 /* Append a job; it belongs to the worker until `done`. Not after worker_stop. */
 void worker_push(struct worker *worker, struct job *job);
 
+/* Before the loop waits: run the short jobs that come first, and hand the others to the thread. Their `done` is
+ * called from here. */
+void worker_turn(struct worker *worker);
+
 /* End the thread after the job that runs now, call `done` of every job left, in the order of their
- * pushes, and close the handle, which the loop has to see through. Blocks for the rest of one job. */
+ * pushes, and close the handles, which the loop has to see through. Blocks for the rest of one job. */
 void worker_stop(struct worker *worker);
 
 #endif

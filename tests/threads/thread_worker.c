@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker under stress: jobs pushed from the loop thread, some of them by jobs that end, an end in
- * the middle, and a vector that only the order of jobs protects; and an end ordered by a job that is
- * handed back. Run under ThreadSanitizer too. */
+ * the middle, and a vector that only the order of jobs protects; jobs that turn from long to short and back; and
+ * an end ordered by a job that is handed back. Run under ThreadSanitizer too. */
 #include "worker.h"
 
 #include "sgp/status.h"
@@ -82,6 +82,87 @@ static void stress(void)
     sgp_assert(uv_loop_close(&loop) == 0);
 }
 
+/* ---- jobs that are short now and then ---- */
+
+#define MIXED 3000u
+
+static struct job_kind kind;
+static uint64_t at_work; /* which job's turn it is: written by whichever thread runs it */
+static uint64_t here;    /* how many ran on the loop thread */
+static uv_thread_t loop_thread;
+
+struct mixed {
+    struct job job;
+    uint64_t number;
+    bool takes_time;
+};
+static struct mixed mixed[MIXED];
+static uint64_t pushed, ended;
+static struct job left;
+
+static void run_mixed(struct job *job)
+{
+    struct mixed *one = (struct mixed *)job;
+    uv_thread_t self = uv_thread_self();
+    sgp_assert(at_work == one->number); /* in order, whoever runs them */
+    here += (uint64_t)uv_thread_equal(&self, &loop_thread);
+    uint64_t end = uv_hrtime() + (one->takes_time ? 3 * WORKER_SHORT_NS : 0);
+    while (uv_hrtime() < end)
+        continue;
+    at_work++;
+}
+
+/* Two more for each that ends, so that some wait behind others; long ones come in rows of a hundred. */
+static void on_mixed(struct job *job, bool was_cancelled)
+{
+    sgp_assert(!was_cancelled && ((struct mixed *)job)->number == ended);
+    ended++;
+    for (uint32_t i = 0; i < 2 && pushed < MIXED; i++, pushed++) {
+        bool chore = pushed % 7 == 0;
+        mixed[pushed] = (struct mixed){
+            .job = {.kind = chore ? NULL : &kind, .run = run_mixed, .done = on_mixed},
+            .number = pushed,
+            .takes_time = pushed / 100 % 5 == 4};
+        worker_push(&worker, &mixed[pushed].job);
+    }
+    if (ended == MIXED)
+        uv_stop(worker.async.loop);
+}
+
+static void on_turn(uv_prepare_t *turn)
+{
+    (void)turn;
+    worker_turn(&worker);
+}
+
+static void short_and_long(void)
+{
+    uv_loop_t loop;
+    uv_prepare_t turn;
+    loop_thread = uv_thread_self();
+    sgp_assert(uv_loop_init(&loop) == 0);
+    sgp_assert(worker_start(&worker, &loop) == 0);
+    (void)uv_prepare_init(&loop, &turn);
+    (void)uv_prepare_start(&turn, on_turn);
+    mixed[0].job = (struct job){.kind = &kind, .run = run_mixed, .done = on_mixed};
+    pushed = 1;
+    worker_push(&worker, &mixed[0].job);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    sgp_assert(ended == MIXED && worker.pending == 0 && worker.away == 0);
+    sgp_assert(here > 0 && here < MIXED); /* both threads had some */
+    /* One that is ready and was not run comes back when the worker stops. */
+    kind.expected = 1;
+    left = (struct job){.kind = &kind, .run = run_mixed, .done = on_left_done};
+    uint64_t cancelled_before = cancelled;
+    worker_push(&worker, &left);
+    sgp_assert(worker.pending == 1 && worker.away == 0);
+    worker_stop(&worker);
+    sgp_assert(cancelled == cancelled_before + 1);
+    uv_close((uv_handle_t *)&turn, NULL);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    sgp_assert(uv_loop_close(&loop) == 0);
+}
+
 /* ---- a job whose `done` stops the worker ---- */
 
 /* Both of the first come back in one list, the third is still at work, the last is never begun. */
@@ -140,6 +221,7 @@ static void stop_from_within(void)
 int main(void)
 {
     stress();
+    short_and_long();
     stop_from_within();
     return 0;
 }

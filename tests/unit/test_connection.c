@@ -29,21 +29,27 @@ XXH3_state_t *XXH3_createState(void)
 
 #define PARAMETERS (1u << 20) /* 4 MiB, in 4 chunks: more than a socket takes */
 
-static float payload[PARAMETERS];
+static float payload[PARAMETERS], came[PARAMETERS];
 static enum sgp_message_type heard; /* the last message that the owner was told of, or 0 */
+static uint64_t messages, payloads; /* since the link was made, and */
+static uint64_t ended;              /* with which of these it is closed; 0: it is not */
 static int failure;
 static char failure_text[128];
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
-    (void)link;
     heard = message->type;
+    if (message->type == SGP_SHARE)
+        link_receive(link, came);
+    if (++messages == ended)
+        link_close(link, NULL);
 }
 
-static void on_code(struct link *link, int code)
+static void on_payload(struct link *link, int code)
 {
     (void)link;
-    (void)code;
+    cr_assert(zero(int, code));
+    payloads++;
 }
 
 static void on_failed(struct link *link, int code, const char *text)
@@ -59,7 +65,7 @@ static void on_link(struct link *link)
 }
 
 static const struct link_events events = {.message = on_message,
-    .payload = on_code,
+    .payload = on_payload,
     .heard = on_link,
     .failed = on_failed,
     .freed = on_link};
@@ -86,6 +92,7 @@ static struct link *linked(uv_loop_t *loop, int *ret_peer)
     int ends[2];
     heard = 0;
     failure = 0;
+    messages = payloads = ended = 0;
     cr_assert(zero(int, uv_loop_init(loop)));
     cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends)));
     struct link *link = link_create(loop, &events, NULL);
@@ -95,15 +102,20 @@ static struct link *linked(uv_loop_t *loop, int *ret_peer)
     return link;
 }
 
-static void send_share(struct link *link, uint32_t parameters)
+static struct sgp_message share_of(uint32_t parameters)
 {
-    const struct sgp_message share = {.type = SGP_SHARE,
+    return (struct sgp_message){.type = SGP_SHARE,
         .pulse = pulse,
         .share = {.number = 1,
             .fraction = 0.5,
             .weight = 0.5,
             .slice = {.count = parameters},
             .payload_bytes = 4 * (uint64_t)parameters}};
+}
+
+static void send_share(struct link *link, uint32_t parameters)
+{
+    const struct sgp_message share = share_of(parameters);
     link_send_payload(link, &share, payload, share.share.payload_bytes);
 }
 
@@ -187,6 +199,135 @@ Test(connection, one_that_has_got_all_may_answer_at_once)
         cr_assert(eq(int, heard, SGP_ACK), "%s", failure_text);
         close_all(&loop, link, peer);
     }
+}
+
+/* ---- many frames, few calls of the kernel ---- */
+
+#define SMALL 100u   /* parameters that fit into one read with all else */
+#define LARGE 20000u /* and that do not */
+
+/* A credit, a share and an acknowledgement, one after the other, as they go over the wire. */
+static size_t put_frames(uint8_t *bytes, size_t size, uint32_t parameters)
+{
+    const struct sgp_message all[] = {{.type = SGP_CREDIT, .pulse = pulse, .credit = {.round = 1}},
+        share_of(parameters), acknowledgement(SGP_REASON_NONE)};
+    size_t count = 0, more;
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert(zero(int, sgp_wire_encode(&all[i], bytes + count, size - count, &more)));
+        count += more;
+        if (all[i].type != SGP_SHARE)
+            continue;
+        uint32_t sum = (uint32_t)XXH3_64bits(payload, 4 * parameters);
+        sgp_wire_chunk_header(4 * parameters, sum, bytes + count);
+        memcpy(bytes + count + SGP_WIRE_HEADER_BYTES, payload, 4 * parameters);
+        count += SGP_WIRE_HEADER_BYTES + 4 * parameters;
+    }
+    return count;
+}
+
+/* Wherever the kernel cuts them: each piece is read before the next one is written. */
+Test(connection, frames_are_the_same_however_they_are_cut)
+{
+    static uint8_t bytes[4 * LARGE + 4096];
+    const uint32_t parameters[] = {SMALL, LARGE};
+    for (uint32_t i = 0; i < PARAMETERS; i++)
+        payload[i] = (float)i;
+    for (size_t i = 0; i < 2; i++) {
+        size_t count = put_frames(bytes, sizeof bytes, parameters[i]);
+        for (size_t piece = i == 0 ? 1 : 97; piece <= 2 * count; piece += 1 + piece / 3) {
+            uv_loop_t loop;
+            int peer;
+            struct link *link = linked(&loop, &peer);
+            memset(came, 0, sizeof came);
+            for (size_t begin = 0; begin < count; begin += piece) {
+                size_t part = count - begin < piece ? count - begin : piece;
+                cr_assert(eq(sz, (size_t)write(peer, bytes + begin, part), part));
+                while (link->bytes_received < begin + part)
+                    (void)uv_run(&loop, UV_RUN_ONCE);
+            }
+            cr_assert(eq(u64, messages, 3));
+            cr_assert(eq(u64, payloads, 1));
+            cr_assert(eq(int, heard, SGP_ACK));
+            cr_assert(zero(int, memcmp(came, payload, 4 * parameters[i])));
+            close_all(&loop, link, peer);
+        }
+    }
+}
+
+Test(connection, what_was_read_with_the_message_that_ends_it_is_dropped)
+{
+    static uint8_t bytes[8192];
+    size_t count = put_frames(bytes, sizeof bytes, SMALL);
+    uv_loop_t loop;
+    int peer;
+    (void)linked(&loop, &peer);
+    ended = 1;
+    cr_assert(eq(sz, (size_t)write(peer, bytes, count), count));
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    cr_assert(eq(u64, messages, 1));
+    cr_assert(zero(int, uv_loop_close(&loop)));
+    (void)close(peer);
+}
+
+static size_t readable(int peer)
+{
+    static uint8_t got[4 * LARGE];
+    ssize_t count = recv(peer, got, sizeof got, MSG_DONTWAIT | MSG_PEEK);
+    return count > 0 ? (size_t)count : 0;
+}
+
+/* Nothing of them is written before, and all of them then: no call back is needed. */
+Test(connection, what_is_gathered_leaves_in_one_write)
+{
+    uv_loop_t loop;
+    int peer;
+    struct link *link = linked(&loop, &peer);
+    const struct sgp_message ack = acknowledgement(SGP_REASON_NONE);
+    link->gathers = true;
+    link_send(link, &ack);
+    send_share(link, SMALL);
+    link_send(link, &ack);
+    cr_assert(eq(sz, readable(peer), 0));
+    size_t waits = link->queue_bytes;
+    link_flush(link);
+    cr_assert(eq(sz, readable(peer), waits + SGP_WIRE_HEADER_BYTES + 4 * SMALL));
+    cr_assert(eq(u64, link->bytes_sent, readable(peer)));
+    cr_assert(not(link->gathers));
+    close_all(&loop, link, peer);
+}
+
+/* A node says why it hangs up in the same moment in which it acknowledges. */
+Test(connection, what_is_gathered_leaves_before_the_goodbye)
+{
+    const struct sgp_message ack = acknowledgement(SGP_REASON_NONE),
+                             goodbye = {.type = SGP_GOODBYE,
+                                 .pulse = pulse,
+                                 .goodbye = {.reason = SGP_REASON_CREDIT, .text = "credit"}};
+    uv_loop_t loop;
+    int peer;
+    struct link *link = linked(&loop, &peer);
+    link->gathers = true;
+    link_send(link, &ack);
+    size_t waits = link->queue_bytes;
+    link_close(link, &goodbye);
+    cr_assert(gt(sz, readable(peer), waits));
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    cr_assert(zero(int, uv_loop_close(&loop)));
+    (void)close(peer);
+}
+
+/* A full ring is emptied, where the socket takes it, before it is said that the peer does not read. */
+Test(connection, more_than_the_ring_holds_is_no_failure)
+{
+    uv_loop_t loop;
+    int peer;
+    struct link *link = linked(&loop, &peer);
+    const struct sgp_message ack = acknowledgement(SGP_REASON_NONE);
+    link->gathers = true;
+    for (uint32_t sent = 0; sent < 2 * LINK_QUEUE_BYTES; sent += 32)
+        link_send(link, &ack);
+    cr_assert(zero(int, failure));
+    close_all(&loop, link, peer);
 }
 
 /* ---- the port ---- */
