@@ -47,7 +47,7 @@ static void add_row(struct daemon *daemon, const struct task *task)
         .loss = figures->training.loss,
         .test_loss = figures->test.loss,
         .test_accuracy = figures->test.accuracy,
-        .disagreement = figures_disagreement(figures, ended),
+        .disagreement = figures_disagreement(figures, ended, ended ? edges_distance(daemon) : NAN),
         .weight = task->weight,
     };
     for (uint32_t i = 0; i < daemon->edge_count; i++) {

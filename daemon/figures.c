@@ -95,8 +95,10 @@ void figures_distance(struct figures *figures, sgp_round round, double distance)
     figures->distance = fmax(figures->distance, distance);
 }
 
-double figures_disagreement(const struct figures *figures, bool ended)
+double figures_disagreement(const struct figures *figures, bool ended, double at_end)
 {
+    if (ended && !isnan(at_end))
+        return at_end;
     bool present = ended || isnan(figures->distance_before);
     return present ? figures->distance : figures->distance_before;
 }

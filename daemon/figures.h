@@ -57,9 +57,11 @@ const char *figures_diverging(const struct figures *figures);
 /* A share of `round` came from an estimate at this relative distance of our own. */
 void figures_distance(struct figures *figures, sgp_round round, double distance);
 
-/* The largest distance in the latest cycle that is complete, or in the present one if the rounds are
- * over (`ended`) or there was none before. NaN if nothing was ever received. */
-double figures_disagreement(const struct figures *figures, bool ended);
+/* The largest distance in the latest cycle that is complete, or in the present one if there was none before.
+ * If the rounds are over (`ended`), that `at_end`; while it is not known (NaN), in the present cycle: shares tell
+ * of the rounds that they were given in, and where each node has its own pace these may be long past. NaN if
+ * nothing was ever received. */
+double figures_disagreement(const struct figures *figures, bool ended, double at_end);
 
 /* Rows a second, of the last window; 0 when that is long ago. */
 double figures_rate(const struct figures *figures, sgp_time now);

@@ -26,7 +26,8 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
     view->test_accuracy = figures->test.accuracy;
     view->learning_rate = figures->training.learning_rate;
     view->diverging = figures_diverging(figures);
-    view->disagreement = figures_disagreement(figures, view->state == SGP_NODE_FINISHED);
+    bool ended = view->state == SGP_NODE_FINISHED;
+    view->disagreement = figures_disagreement(figures, ended, ended ? edges_distance(daemon) : NAN);
 }
 
 static void inspect_status(void *context, struct view_status *ret_status)

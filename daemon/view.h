@@ -33,7 +33,7 @@ struct view_status {
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
     double weight;
     double weight_in_flight;
-    double disagreement; /* largest |z_received - z| / |z| in the latest cycle */
+    double disagreement; /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
     double weight_unknown; /* by which the total may be off at most: its ledger was outdated */
     double surplus;        /* members whose mass it inherited and has not dissolved yet */

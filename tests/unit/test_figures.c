@@ -125,6 +125,22 @@ Test(figures, zeros_for_zeros_say_nothing)
     cr_well(&figures);
 }
 
+/* Shares tell of rounds; the end is compared by itself. */
+Test(figures, disagreement_is_that_of_the_latest_cycle_and_in_the_end_that_of_the_ends)
+{
+    const struct sgp_topology topology = {.rounds_per_cycle = 2};
+    struct figures figures;
+    figures_init(&figures, &topology, ZERO_LOSS, 0);
+    cr_assert(isnan(figures_disagreement(&figures, false, NAN)));
+    figures_distance(&figures, 0, 0.5);
+    cr_assert(eq(dbl, figures_disagreement(&figures, false, NAN), 0.5));
+    figures_distance(&figures, 1, 0.25);
+    figures_distance(&figures, 2, 0.125); /* the first cycle is complete */
+    cr_assert(eq(dbl, figures_disagreement(&figures, false, NAN), 0.5));
+    cr_assert(eq(dbl, figures_disagreement(&figures, true, NAN), 0.125));
+    cr_assert(eq(dbl, figures_disagreement(&figures, true, 1e-6), 1e-6));
+}
+
 Test(figures, what_zeros_lose)
 {
     const float features[] = {1, 2, 3, 4}, values[] = {3, 0, 1, -2};
