@@ -251,10 +251,11 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
         *buffer = uv_buf_init((char *)input, LINK_INPUT_BYTES);
 }
 
-void link_receive(struct link *link, float *into)
+void link_receive(struct link *link, float *into, struct link_fold *fold)
 {
     sgp_assert(link->into == NULL && link->expected > 0);
     link->into = into;
+    link->fold = fold;
     link->received = 0;
     link->checked = 0;
     link->largest = 0;
@@ -327,17 +328,44 @@ static void finish_payload(struct link *link, int code)
     link->events->payload(link, code);
 }
 
-/* `bytes` more have been read to their final place: sum them and look at every whole value. */
+/* Look at so many values, fold them, and return the largest magnitude that came. */
+static float fold(struct link_fold *fold, float *values, uint64_t first, uint64_t count)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    for (uint64_t at = 0, run; fold->stride > 0 && at < count; at += run) {
+        run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
+        if ((first + at) / SGP_KERNELS_RUN % fold->stride != 0)
+            continue;
+        double difference, norm;
+        kernels->distance(&difference, &norm, values + at, fold->their_scale,
+            fold->source + first + at, fold->own_scale, run);
+        fold->difference += difference;
+        fold->norm += norm;
+    }
+    return kernels->fold(values, fold->source + first, fold->keep, fold->fraction, count);
+}
+
+/* At every whole value that has come; at whole runs, if they are folded. */
+static void look(struct link *link)
+{
+    uint64_t first = link->checked / sizeof(float), values = link->received / sizeof(float) - first;
+    if (link->fold != NULL && link->received < link->expected)
+        values -= values % SGP_KERNELS_RUN;
+    float *begin = link->into + first;
+    float most = link->fold != NULL ? fold(link->fold, begin, first, values)
+                                    : sgp_kernels_best()->largest(begin, values);
+    link->largest = most > link->largest ? most : link->largest;
+    link->checked += values * sizeof(float);
+}
+
+/* `bytes` more have been read to their final place: sum them and look at them. */
 static void take_payload(struct link *link, size_t bytes)
 {
     const uint8_t *base = (const uint8_t *)link->into;
     (void)XXH3_64bits_update(link->hash, base + link->received, bytes);
     link->received += bytes;
     link->chunk -= (uint32_t)bytes;
-    uint64_t whole = link->received / sizeof(float) - link->checked / sizeof(float);
-    float most = sgp_kernels_best()->largest(link->into + link->checked / sizeof(float), whole);
-    link->largest = most > link->largest ? most : link->largest;
-    link->checked += whole * sizeof(float);
+    look(link);
     bool sound = true;
     if (link->chunk == 0) {
         link->phase = LINK_HEADER;

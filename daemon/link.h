@@ -50,6 +50,15 @@ struct link_events {
     void (*freed)(struct link *link);
 };
 
+/* A payload that is folded as it comes (sgp/node.h: struct sgp_fold), by runs of SGP_KERNELS_RUN values. */
+struct link_fold {
+    const float *source;
+    float keep, fraction;
+    uint64_t stride;              /* of the runs whose distance is taken; 0: of none */
+    float their_scale, own_scale; /* of these: 1 / w of what comes, and of the source */
+    double difference, norm;      /* out: their sums (sgp/kernels.h: distance) */
+};
+
 enum link_phase { LINK_HEADER = 1, LINK_BODY, LINK_PAYLOAD };
 
 struct link {
@@ -85,11 +94,12 @@ struct link {
     struct sgp_wire_header header;
     struct sgp_wire_text text;
 
-    float *into;        /* where the payload goes; NULL while none is expected */
-    uint64_t expected;  /* bytes of the payload */
-    uint64_t checked;   /* of what was received, looked at: a multiple of 4 */
-    uint32_t chunk;     /* bytes left of the present chunk */
-    XXH3_state_t *hash; /* of the present chunk */
+    float *into;            /* where the payload goes; NULL while none is expected */
+    struct link_fold *fold; /* of it; NULL: it stays as it is */
+    uint64_t expected;      /* bytes of the payload */
+    uint64_t checked;       /* of what was received, looked at: a multiple of 4 */
+    uint32_t chunk;         /* bytes left of the present chunk */
+    XXH3_state_t *hash;     /* of the present chunk */
     sgp_time heard;
 
     uint8_t queue[LINK_QUEUE_BYTES];
@@ -122,8 +132,9 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
 /* Write what was gathered. */
 void link_flush(struct link *link);
 
-/* Where the payload announced last belongs. */
-void link_receive(struct link *link, float *into);
+/* Where the payload announced last belongs, and how it is folded; NULL: not at all. Both are the owner's, and
+ * used until the payload is complete or the link is closed. */
+void link_receive(struct link *link, float *into, struct link_fold *fold);
 
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
  * follows, and memory given to link_send_payload and link_receive is not touched any more. */

@@ -62,14 +62,33 @@ static void verb_hang_up(
     link_close(link, goodbye);
 }
 
-static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
+/* The snapshot is the one that we published in this round: our own estimate, to measure theirs against. */
+static void prepare_fold(
+    struct daemon *daemon, const struct sgp_fold *fold, const struct sgp_share *share)
+{
+    bool own = daemon->own_slot == fold->snapshot && daemon->own_round == share->round;
+    daemon->fold = (struct link_fold){
+        .source = *sgp_pool_place(&daemon->snapshots, fold->snapshot),
+        .keep = (float)fold->keep,
+        .fraction = (float)fold->fraction,
+        .stride = own ? sgp_kernels_stride(share->slice.count) : 0,
+        .their_scale = (float)(share->fraction / share->weight),
+        .own_scale = (float)(1 / daemon->own_weight),
+    };
+}
+
+static void verb_receive(
+    void *context, struct sgp_link id, uint32_t slot, const struct sgp_fold *fold)
 {
     struct daemon *daemon = context;
     struct link *link = edges_link(daemon, &id);
     if (link == NULL)
         return;
     daemon->incoming[slot] = link->share;
-    link_receive(link, *sgp_pool_place(&daemon->receives, slot));
+    if (fold != NULL)
+        prepare_fold(daemon, fold, &link->share);
+    link_receive(
+        link, *sgp_pool_place(&daemon->receives, slot), fold != NULL ? &daemon->fold : NULL);
 }
 
 /* ---- jobs ---- */
@@ -174,16 +193,41 @@ static void done_absorb(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
     const struct sgp_comparison *comparison = &task->comparison;
-    if (task->own != NULL && !cancelled)
+    if (task->compared && !cancelled)
         figures_distance(&task->daemon->figures, task->round,
             sgp_relative_difference(comparison->difference, comparison->norm));
     post_done(task, SGP_EVENT_ABSORBED, cancelled);
 }
 
-static void verb_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+static void run_take(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->take(task->trainer, task->place);
+}
+
+static void take_folded(struct daemon *daemon, uint32_t slot)
+{
+    const struct link_fold *fold = &daemon->fold;
+    struct task *task = must_take(daemon, &daemon->kinds.take, run_take, done_absorb);
+    task->slot = slot;
+    task->place = sgp_pool_place(&daemon->receives, slot);
+    task->round = daemon->incoming[slot].round;
+    task->compared = fold->stride > 0;
+    task->comparison = (struct sgp_comparison){.difference = fold->difference, .norm = fold->norm};
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void verb_absorb(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
 {
     struct daemon *daemon = context;
     const struct sgp_share *share = &daemon->incoming[slot];
+    daemon->weight += share->weight;
+    daemon->changed = true;
+    if (folded) {
+        take_folded(daemon, slot);
+        return;
+    }
     struct task *task = must_take(daemon, &daemon->kinds.absorb, run_absorb, done_absorb);
     task->slot = slot;
     task->place = sgp_pool_place(&daemon->receives, slot);
@@ -194,9 +238,8 @@ static void verb_absorb(void *context, uint32_t slot, double fraction, struct sg
         task->own = sgp_pool_place(&daemon->snapshots, daemon->own_slot);
         task->comparison.own_weight = daemon->own_weight;
         task->comparison.their_weight = share->weight / share->fraction;
+        task->compared = true;
     }
-    daemon->weight += share->weight;
-    daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
 

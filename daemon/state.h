@@ -116,11 +116,12 @@ struct daemon {
     sgp_round own_round;
     double own_weight;
     struct {
-        struct job_kind train, publish, absorb, restore, scale, sketch;
+        struct job_kind train, publish, absorb, take, restore, scale, sketch;
     } kinds;
-    uint64_t published; /* rounds, since the start */
-    double own_largest; /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
-    bool measure_due;   /* an epoch ended: milestones.c evaluates when this round is complete */
+    struct link_fold fold; /* of the one share that is folded */
+    uint64_t published;    /* rounds, since the start */
+    double own_largest;    /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
+    bool measure_due;      /* an epoch ended: milestones.c evaluates when this round is complete */
 
     /* milestones.c */
     sgp_time finished_since; /* the latest time */

@@ -26,7 +26,8 @@ struct task {
     /* Where the vectors lie, to be looked at when the job is done: one before it may exchange them. */
     float **place;                    /* of the snapshot or share */
     float **own;                      /* absorb: of the snapshot to compare with, or NULL */
-    struct sgp_comparison comparison; /* absorb: with it */
+    struct sgp_comparison comparison; /* absorb: with it, */
+    bool compared;                    /* if it is */
 
     int code;
     bool looks; /* publish: for the largest magnitude, too */

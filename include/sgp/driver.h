@@ -20,12 +20,15 @@ struct sgp_driver_verbs {
         void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
     void (*hang_up)(
         void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
-    void (*receive)(void *context, struct sgp_link link, uint32_t slot);
+    /* `fold`, borrowed for the call: how what comes is changed in its place; NULL: not at all. */
+    void (*receive)(
+        void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold);
     /* Jobs: appended to one queue, done in this order. */
     void (*train)(void *context, sgp_round round, double weight, uint32_t steps, double pace);
     void (*publish)(
         void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose);
-    void (*absorb)(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
+    void (*absorb)(
+        void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
     void (*scale)(void *context, double factor);

@@ -23,8 +23,9 @@ struct sgp_kernels {
     void (*scale)(float *y, const float *x, float factor, size_t count);
     /* x[i] += fraction * share[i], the product rounded first */
     void (*absorb)(float *x, const float *share, float fraction, size_t count);
-    /* share[i] = keep * x[i] + fraction * share[i], the products rounded first: scale, then absorb, in one pass */
-    void (*combine)(float *share, const float *x, float keep, float fraction, size_t count);
+    /* share[i] = keep * x[i] + fraction * share[i], the products rounded first: scale, then absorb, in one pass.
+     * Returns `largest` of the share as it was. */
+    float (*fold)(float *share, const float *x, float keep, float fraction, size_t count);
     /* estimate[i] = x[i] / weight, divided in float64 and rounded once: the nearest float32; both may be the
      * same vector */
     void (*estimate)(float *estimate, const float *x, double weight, size_t count);
@@ -95,6 +96,10 @@ SGP_API const struct sgp_kernels *sgp_kernels_best(void);
 /* All twins that this processor can run, the reference first, the best last. Fills
  * ret_twins[0..count) and returns count. */
 SGP_API size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX]);
+
+/* How far two long vectors are apart is well enough known from a sample: of their runs of SGP_KERNELS_RUN values
+ * those whose number is a multiple of this, between 64 and 128 of `count` values that have as many, else all. */
+SGP_API uint64_t sgp_kernels_stride(uint64_t count);
 
 /* sqrt(difference) / sqrt(norm), of sums of what `distance` gave: the disagreement |z_a - z_b| / |z_b| of two
  * nodes' estimates. 0 if difference is 0; infinite if only norm is, or if difference is too large for a

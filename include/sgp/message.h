@@ -97,6 +97,7 @@ enum sgp_reason {
     SGP_REASON_OUTSIZED, /* the payload is finite, and out of all proportion to the target's own */
     SGP_REASON_LEFT,     /* the sender has left for good, and accepts nothing any more */
     SGP_REASON_ROUNDS,   /* so many rounds of training that one of the two is mistaken */
+    SGP_REASON_CHANGED,  /* what the share was being added to has changed before it was whole */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };

@@ -148,7 +148,7 @@ enum sgp_effect_type {
     SGP_EFFECT_RECEIVE, /* the payload just announced belongs in this receive slot */
     SGP_EFFECT_TRAIN,   /* job: steps at `weight` */
     SGP_EFFECT_PUBLISH, /* job: the snapshot = x, x *= keep; answer with the slot */
-    SGP_EFFECT_ABSORB,  /* job: x[slice] += fraction * receive slot */
+    SGP_EFFECT_ABSORB, /* job: x[slice] += fraction * receive slot; folded: x = receive slot, exchanged */
     SGP_EFFECT_RESTORE, /* job: x[slice] += fraction * snapshot; a share came back */
     SGP_EFFECT_NOTE,    /* something a person may want to read */
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
@@ -208,6 +208,15 @@ struct sgp_noted {
     struct sgp_inquire question; /* and which share */
 };
 
+/* How a payload is changed in its place while it comes: value[i] = keep * snapshot[i] + fraction * value[i], each
+ * product rounded to float32 first. What is judged (SGP_EVENT_PAYLOAD's code) is what came. The snapshot does not
+ * change meanwhile. */
+struct sgp_fold {
+    uint32_t snapshot; /* slot; SGP_SLOT_NONE: it is not changed */
+    double keep;
+    double fraction;
+};
+
 /* Why a snapshot is made. */
 enum sgp_publish {
     SGP_PUBLISH_SHARES = 1, /* for this turn's targets, who get what is not kept */
@@ -238,6 +247,7 @@ struct sgp_effect {
         struct {
             struct sgp_link link;
             uint32_t slot;
+            struct sgp_fold fold;
         } receive;
         struct {
             uint32_t steps;
@@ -252,6 +262,7 @@ struct sgp_effect {
             uint32_t peer;   /* from whom, */
             sgp_round round; /* and of which round, it came */
             uint32_t slot;
+            bool folded; /* the slot holds what x becomes: exchange them */
             double fraction;
             struct sgp_slice slice;
         } absorb;

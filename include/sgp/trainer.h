@@ -31,8 +31,8 @@ struct
     const float *own; /* `parameters` values that were published with own_weight */
     double own_weight;
     double their_weight; /* when theirs were published */
-    double difference,
-        norm; /* out: square of the distance, and of the length of our own, over the slice */
+    /* out: square of the distance, and of the length of our own, over a sample of the slice */
+    double difference, norm;
 };
 
 struct sgp_trainer;
@@ -53,7 +53,10 @@ struct sgp_trainer_methods {
      * content does not matter. `comparison`, unless NULL, is filled in on the way. */
     void (*absorb)(struct sgp_trainer *trainer, float **share, float fraction, uint64_t first,
         uint64_t count, struct sgp_comparison *comparison);
-    /* The same without an exchange: `share` is read only. */
+    /* x is *values, `parameters` floats (sgp/buffer.h), which are exchanged: what absorbing would have made of x,
+     * made while the share came. */
+    void (*take)(struct sgp_trainer *trainer, float **values);
+    /* As absorb, without an exchange: `share` is read only. */
     void (*restore)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
         uint64_t count);
     /* x = factor * values[0..parameters), factor >= 0; the optimiser forgets its momentum. */

@@ -35,9 +35,11 @@ static bool is_used(const struct sgp_node *node, uint32_t slot)
 static bool snapshots_are_counted(const struct sgp_node *node)
 {
     const struct sgp_layout *layout = &node->layout;
-    bool all = is_used(node, node->giving.slot) && is_used(node, node->handing.slot);
+    bool all = is_used(node, node->giving.slot) && is_used(node, node->handing.slot) &&
+               is_used(node, node->folding.pinned);
     uint32_t users = (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
-                     (uint32_t)(node->handing.slot != SGP_SLOT_NONE);
+                     (uint32_t)(node->handing.slot != SGP_SLOT_NONE) +
+                     (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
     for (uint32_t i = 0; i < layout->out_count; i++) {
         const struct sgp_owed *owed = &layout->links[i].owed;
         users += owed->exists && owed->slot != SGP_SLOT_NONE;
@@ -99,6 +101,8 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
         return false;
     if (link->receiving.filling && link->receiving.slot == SGP_SLOT_NONE)
         return false;
+    if (link->receiving.folds && !link->receiving.filling)
+        return false;
     bool sent = link->owed.exists && link->owed.sent;
     bool published = link->owed.exists && link->owed.publishing;
     return (!sent || link->connection.state == SGP_LINK_UP) &&
@@ -107,10 +111,13 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
 
 static bool links_are_sound(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
+    uint32_t folded = 0;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
         if (!link_is_sound(node, &node->layout.links[i]))
             return false;
-    return true;
+        folded += node->layout.links[i].receiving.folds;
+    }
+    return folded == (node->folding.pinned != SGP_SLOT_NONE);
 }
 
 /* ---- what leaves ---- */

@@ -36,6 +36,7 @@
  *
  *   accounts.c what an heir answers for, and how it is handed over
  *   check.c    what must hold between two steps
+ *   fold.c     a share that is added to x while it comes
  *
  *   mass.c     what a node has and is owed, and what comes home
  *
@@ -150,6 +151,8 @@ bool sgp_core_is_kept(
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
 void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
 
+bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it was */
+
 /* emit.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
 struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint32_t peer);
@@ -215,7 +218,9 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if one is free */
 void sgp_core_want(struct sgp_node *node);
 double sgp_core_held(const struct sgp_node *node);
-void sgp_core_absorb_until(struct sgp_node *node, sgp_round round);
+void sgp_core_absorb_until(
+    struct sgp_node *node, sgp_round round); /* not while a share is folded */
+void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 
 /* agree.c */
@@ -264,6 +269,15 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
 /* Whether this node itself knows what it accepted last from a source of that name and lineage. */
 bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t lineage,
     uint64_t number, bool *ret_open, uint64_t *ret_accepted);
+
+/* fold.c */
+/* How the share that begins to come on a link is folded, if it is. */
+struct sgp_fold sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link); /* if there is one */
+/* The target refuses what it was given; that comes home once nothing is folded. */
+void sgp_core_refuse_later(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
+void sgp_core_take_up_refusals(struct sgp_node *node);
 
 /* gift.c */
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */

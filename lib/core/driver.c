@@ -21,7 +21,8 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
             context, effect->hang_up.link, effect->hang_up.code, &effect->hang_up.message);
         break;
     case SGP_EFFECT_RECEIVE:
-        verbs->receive(context, effect->receive.link, effect->receive.slot);
+        verbs->receive(context, effect->receive.link, effect->receive.slot,
+            effect->receive.fold.snapshot != SGP_SLOT_NONE ? &effect->receive.fold : NULL);
         break;
     case SGP_EFFECT_TRAIN:
         verbs->train(
@@ -32,7 +33,8 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
             effect->publish.purpose);
         break;
     case SGP_EFFECT_ABSORB:
-        verbs->absorb(context, effect->absorb.slot, effect->absorb.fraction, effect->absorb.slice);
+        verbs->absorb(context, effect->absorb.slot, effect->absorb.fraction, effect->absorb.slice,
+            effect->absorb.folded);
         break;
     case SGP_EFFECT_RESTORE:
         verbs->restore(

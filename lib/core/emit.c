@@ -14,15 +14,28 @@ static void spoil_sketch(struct sgp_node *node)
     node->changed = true; /* what was said is taken back */
 }
 
+/* Most jobs change x. What it rests on (fold.c) is gone then, and with its slot if another snapshot is made. */
+static void disturb(struct sgp_node *node, enum sgp_effect_type type)
+{
+    bool estimate = type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB ||
+                    type == SGP_EFFECT_RESTORE || type == SGP_EFFECT_ADOPT;
+    bool changes = estimate || type == SGP_EFFECT_SCALE;
+    if (estimate)
+        spoil_sketch(node);
+    if (changes || type == SGP_EFFECT_PUBLISH)
+        node->folding.snapshot = SGP_SLOT_NONE;
+    node->folding.changed = node->folding.changed || changes;
+}
+
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type)
 {
     struct sgp_effects *effects = node->effects;
     sgp_assert(effects->count < effects->capacity);
     struct sgp_effect *effect = &effects->items[effects->count++];
     memset(effect, 0, sizeof *effect);
-    if (type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
-        type == SGP_EFFECT_ADOPT)
-        spoil_sketch(node);
+    if (type == SGP_EFFECT_RECEIVE)
+        effect->receive.fold.snapshot = SGP_SLOT_NONE;
+    disturb(node, type);
     effect->type = type;
     effect->round = node->round;
     effect->weight = node->mass.weight;

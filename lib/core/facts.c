@@ -228,6 +228,11 @@ bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive)
            sgp_core_answer_due(node, receive->peer);
 }
 
+bool sgp_core_folds(const struct sgp_node *node)
+{
+    return node->folding.pinned != SGP_SLOT_NONE && !node->folding.changed;
+}
+
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many
  * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)

@@ -231,6 +231,9 @@ static void publish(struct sgp_node *node, double part, double fractions, uint32
     effect->publish.slot = slot;
     effect->publish.keep = all ? 0 : keep;
     effect->publish.purpose = SGP_PUBLISH_SHARES;
+    node->folding.changed = true;
+    node->folding.snapshot = slot;
+    node->folding.keep = effect->publish.keep;
 }
 
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */

@@ -78,11 +78,13 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     if (link->owed.sent)
         link->owed.spent += node->now - link->owed.since;
     link->owed.sent = false;
+    link->owed.refused = 0;
     link->end.told = false;
     link->bequest.declined = false;
     link->bequest.handed = 0;
     sgp_core_unstage(node, link);
     link->receiving.filling = false;
+    sgp_core_end_fold(node, link);
     sgp_core_unreserve(node, link);
     sgp_core_estimate_down(node, link);
     if (link->direction == SGP_IN)

@@ -76,6 +76,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->mass.members_most = config->topology->node_count;
     node->giving.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
+    node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};
     node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){
         .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};

@@ -70,13 +70,14 @@ static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *
     return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
 }
 
-static void absorb(struct sgp_node *node, struct sgp_receive *receive)
+static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool folded)
 {
     receive->state = SGP_RECEIVE_ABSORBING;
     node->mass.weight += receive->share.weight;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
     effect->absorb.peer = receive->peer;
     effect->absorb.slot = (uint32_t)(receive - node->layout.receives);
+    effect->absorb.folded = folded;
     effect->absorb.fraction = receive->share.fraction;
     effect->absorb.slice = receive->share.slice;
     effect->absorb.round = receive->share.round;
@@ -87,12 +88,17 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
             node->layout.receives[i].peer == peer)
-            absorb(node, &node->layout.receives[i]);
+            absorb(node, &node->layout.receives[i], false);
+}
+
+void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive)
+{
+    absorb(node, receive, true);
 }
 
 void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
 {
-    for (;;) {
+    while (!sgp_core_folds(node)) {
         struct sgp_receive *first = NULL;
         for (uint32_t i = 0; i < node->layout.receive_count; i++) {
             struct sgp_receive *receive = &node->layout.receives[i];
@@ -103,6 +109,6 @@ void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
         }
         if (first == NULL)
             return;
-        absorb(node, first);
+        absorb(node, first, false);
     }
 }

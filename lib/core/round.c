@@ -271,6 +271,7 @@ static bool in_order(const struct sgp_node *node)
 
 static void complete(struct sgp_node *node)
 {
+    node->folding.changed = true; /* one that is late is not waited for */
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
     take_round(node, node->round + 1);
@@ -377,6 +378,7 @@ void sgp_core_advance(struct sgp_node *node)
 {
     bool hold = in_order(node) && sgp_core_active(node); /* what belongs to this round and later */
     sgp_core_forget_answers(node);
+    sgp_core_take_up_refusals(node);
     sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
     if (node->paused && !sgp_core_computes(node))
         (void)sgp_core_leaves_now(node);

@@ -62,6 +62,7 @@ struct sgp_verdict sgp_core_share(
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
     effect->receive.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
     effect->receive.slot = link->receiving.slot;
+    effect->receive.fold = sgp_core_fold(node, link);
     return sgp_fine();
 }
 
@@ -78,12 +79,14 @@ static bool has_room(struct sgp_node *node, uint32_t peer, const struct sgp_shar
 }
 
 static enum sgp_reason judge(
-    struct sgp_node *node, uint32_t peer, const struct sgp_share *share, int code)
+    struct sgp_node *node, uint32_t peer, const struct sgp_share *share, bool folded, int code)
 {
     if (code != 0)
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
+    if (folded && !sgp_core_folds(node))
+        return SGP_REASON_CHANGED;
     return has_room(node, peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
 
@@ -121,7 +124,9 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         link->patience.trickles && link->receiving.incoming.payload_bytes == 0;
     node->thin = 2 * (node->now - link->receiving.since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->layout.receives[link->receiving.slot];
-    enum sgp_reason reason = judge(node, link->peer, &link->receiving.incoming, code);
+    bool folded = link->receiving.folds;
+    enum sgp_reason reason = judge(node, link->peer, &link->receiving.incoming, folded, code);
+    sgp_core_end_fold(node, link);
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
         acknowledge(node, link, reason);
@@ -140,6 +145,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         if (link->receiving.incoming.bequest > 0)
             sgp_core_inherit(node, link);
         acknowledge(node, link, SGP_REASON_NONE);
+        if (folded)
+            sgp_core_absorb_folded(node, receive);
     }
     sgp_core_take_promise(node, link);
     return sgp_fine();
@@ -196,10 +203,13 @@ void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link
 struct sgp_verdict sgp_core_ack(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack)
 {
-    if (!link->owed.exists || !link->owed.sent || ack->number != link->owed.share.number)
+    if (!link->owed.exists || !link->owed.sent || link->owed.refused != 0 ||
+        ack->number != link->owed.share.number)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     if (ack->reason == SGP_REASON_NONE) {
         sgp_core_accepted_by_peer(node, link);
+    } else if (sgp_core_folds(node)) {
+        sgp_core_refuse_later(node, link, ack->reason);
     } else {
         link->bequest.declined = link->owed.share.bequest > 0;
         sgp_core_take_back(node, link, ack->reason);

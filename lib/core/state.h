@@ -25,7 +25,9 @@ struct sgp_owed {
     bool publishing; /* its snapshot is still being made */
     sgp_time since;  /* it was sent, */
     sgp_time spent;  /* and so long it was under way on connections before */
-    bool lost;       /* of a former process: it is not sent again, only settled or taken back */
+    enum sgp_reason
+        refused;   /* on the present connection, which is not taken up yet (fold.c); else 0 */
+    bool lost;     /* of a former process: it is not sent again, only settled or taken back */
     uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: the share is empty, or its snapshot is gone */
     struct sgp_share share;
 };
@@ -159,7 +161,8 @@ struct sgp_core_link {
         sgp_round promise; /* frozen while a payload is under way */
         uint32_t slot;     /* granted, or being filled; NONE if neither */
         bool filling;      /* `incoming` was announced and its payload is under way */
-        sgp_time since;    /* that is so */
+        bool folds;        /* and is folded while it comes (fold.c) */
+        sgp_time since;    /* it is under way */
         struct sgp_share incoming;
     } receiving;
 
@@ -214,6 +217,15 @@ struct sgp_receive { /* a receive slot */
     enum sgp_receive_state state;
     uint32_t peer;          /* node index of the source */
     struct sgp_share share; /* GRANTED: only its round, that of the credit */
+};
+
+/* The share that is added to x while it comes: one at a time. fold.c; gift.c: published; emit.c: x changes */
+struct sgp_folding {
+    uint32_t snapshot; /* x is `keep` times that one; SGP_SLOT_NONE: it is not known to be */
+    double keep;
+    uint32_t pinned; /* the snapshot that a share is being added to; SGP_SLOT_NONE: none is */
+    bool changed;    /* x has changed since */
+    bool refusals;   /* came meanwhile, of what this node gave */
 };
 
 /* The estimate that is being handed to a peer: one at a time. */
@@ -366,6 +378,8 @@ struct sgp_node {
         uint32_t count;       /* of the gifts of this turn */
         uint32_t slot;        /* of the PUBLISH job under way */
     } giving;
+
+    struct sgp_folding folding; /* fold.c, gift.c, emit.c */
 
     struct {                              /* accounts.c */
         uint32_t count;                   /* in force and staged; the oldest first */

@@ -62,6 +62,7 @@ const char *sgp_reason_text(enum sgp_reason reason)
             "the algorithms differ ([train] algorithm must be the same on every node)",
         [SGP_REASON_TOPOLOGY] = "the topology file has changed",
         [SGP_REASON_OUTSIZED] = "a value of the share is out of all proportion to the target's",
+        [SGP_REASON_CHANGED] = "what the share was being added to has changed",
         [SGP_REASON_LEFT] = "the node has left for good",
         [SGP_REASON_ROUNDS] = "the rounds of training differ 64 times and more ([train] epochs or "
                               "rounds, or the rows of a node, are mistaken)",

@@ -109,8 +109,9 @@ static void hang_up(
     (void)goodbye;
 }
 
-static void receive(void *context, struct sgp_link link, uint32_t slot)
+static void receive(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold)
 {
+    (void)fold;
     (void)context;
     (void)link;
     (void)slot;
@@ -134,8 +135,10 @@ static void publish(
     expect(context, SGP_EVENT_PUBLISHED, snapshot);
 }
 
-static void absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+static void absorb(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
 {
+    (void)folded;
     (void)fraction;
     (void)slice;
     expect(context, SGP_EVENT_ABSORBED, slot);

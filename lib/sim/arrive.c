@@ -218,6 +218,19 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         share->fraction > 0 ? share->weight / share->fraction : share->weight, target->own_largest);
 }
 
+/* As the daemon does while it comes, whatever may be found wrong with it in the end. */
+static void fold(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t slot)
+{
+    const struct sgp_fold *fold = &host->receives[slot].fold;
+    uint64_t dimension = sim->options.dimension;
+    if (fold->snapshot == SGP_SLOT_NONE)
+        return;
+    sgp_assert(fold->snapshot < host->snapshot_count);
+    memcpy(host->folded, host->received + slot * dimension, dimension * sizeof *host->folded);
+    (void)sgp_kernels_best()->fold(host->folded, host->snapshots + fold->snapshot * dimension,
+        (float)fold->keep, (float)fold->fraction, dimension);
+}
+
 /* How much of a payload has come, at the pace at which it will have come whole. */
 static uint64_t bytes_so_far(const struct sgp_sim *sim, const struct sgp_sim_connection *connection)
 {
@@ -255,6 +268,7 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     connection->slot = slot;
     event.type = SGP_EVENT_PAYLOAD;
     event.code = fill(sim, connection);
+    fold(sim, target, slot);
     connection->slot = SGP_SLOT_NONE;
     struct sgp_sim_receive *receive = &target->receives[slot];
     uint64_t said = sim->links[connection->links[SGP_SIM_TARGET]].said;

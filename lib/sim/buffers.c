@@ -20,6 +20,7 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     host->outstanding = calloc(needs.snapshots, sizeof *host->outstanding);
     host->received = calloc(needs.receives, dimension * sizeof *host->received);
     host->receives = calloc(needs.receives, sizeof *host->receives);
+    host->folded = calloc(dimension, sizeof *host->folded);
     host->record.link_capacity = needs.links;
     host->record.links = calloc(needs.links + 1u, sizeof *host->record.links);
     if (needs.effects > sim->effects.capacity)
@@ -29,7 +30,7 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     if (host->checkpoint.x)
         host->checkpoint.kept = host->checkpoint.x + dimension;
     bool complete = host->snapshots && host->digests && host->outstanding && host->received &&
-                    host->receives && host->record.links &&
+                    host->receives && host->folded && host->record.links &&
                     (host->checkpoint.x || sim->options.checkpoint_ns == 0);
     return complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
 }
@@ -87,6 +88,7 @@ void sgp_sim_free_buffers(struct sgp_sim_host *host)
     free(host->outstanding);
     free(host->received);
     free(host->receives);
+    free(host->folded);
     free(host->record.links);
     free(host->record.accounts);
     free(host->checkpoint.x);

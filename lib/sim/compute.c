@@ -44,20 +44,24 @@ void sgp_sim_publish(
                              .factor = keep});
 }
 
-void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+void sgp_sim_absorb(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(slot < host->receive_count);
     struct sgp_sim_receive *receive = &host->receives[slot];
     if (receive->state != SGP_SIM_RECEIVE_HELD || receive->share.fraction != fraction ||
-        receive->share.slice.first != slice.first || receive->share.slice.count != slice.count)
+        receive->share.slice.first != slice.first || receive->share.slice.count != slice.count ||
+        folded != (receive->fold.snapshot != SGP_SLOT_NONE))
         sgp_sim_fail(host->sim, SGP_E_STATE,
             "%s absorbs slot %u, which holds another share or none",
             sgp_sim_name(host->sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_TAKEN;
-    sgp_sim_append(
-        host, (struct sgp_sim_job){
-                  .work = SGP_SIM_ABSORB, .slot = slot, .factor = fraction, .slice = slice});
+    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_ABSORB,
+                             .slot = slot,
+                             .factor = fraction,
+                             .slice = slice,
+                             .folded = folded});
 }
 
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
@@ -131,6 +135,19 @@ static void absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job, con
         job->slice.first, job->slice.count, NULL);
 }
 
+/* x has been made the long way: what came of folding must be the same to the bit, and takes its place. */
+static void take_folded(struct sgp_sim_host *host)
+{
+    struct sgp_sim *sim = host->sim;
+    size_t bytes = sim->options.dimension * sizeof *host->folded;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    if (memcmp(sim->after, host->folded, bytes) != 0)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s has folded a share into another x than it has",
+            sgp_sim_name(sim, host->index));
+    memcpy(sim->lent, host->folded, bytes);
+    host->trainer->methods->take(host->trainer, &sim->lent);
+}
+
 /* Do the job, fill in the event that tells the core, and check what has become of x. */
 static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struct sgp_event *event)
 {
@@ -154,6 +171,8 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         event->type = SGP_EVENT_ABSORBED;
         const float *share = host->received + job->slot * dimension;
         absorb(host, job, share);
+        if (job->folded)
+            take_folded(host);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
     } else if (job->work == SGP_SIM_ADOPT) {

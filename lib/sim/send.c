@@ -197,7 +197,8 @@ void sgp_sim_hang_up(
     enqueue(sim, connection, !side, end, due);
 }
 
-void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
+void sgp_sim_receive(
+    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
@@ -209,5 +210,6 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
             sgp_sim_name(sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_FILLING;
     receive->share = connection->share;
+    receive->fold = fold ? *fold : (struct sgp_fold){.snapshot = SGP_SLOT_NONE};
     connection->slot = slot;
 }

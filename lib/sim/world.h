@@ -88,6 +88,7 @@ struct sgp_sim_job {
     double weight;
     double factor;
     struct sgp_slice slice;
+    bool folded;
     struct sgp_moment moment;    /* of a checkpoint, */
     uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
 };
@@ -102,6 +103,7 @@ enum sgp_sim_receive_state {
 struct sgp_sim_receive {
     enum sgp_sim_receive_state state;
     struct sgp_share share;
+    struct sgp_fold fold; /* of the payload, into `folded` of the host */
 };
 
 /* ---- one machine ---- */
@@ -150,6 +152,7 @@ struct sgp_sim_host {
                             sum of the float32 fractions that trainers work with */
     float *received;     /* receive_count x dimension */
     struct sgp_sim_receive *receives;
+    float *folded; /* `dimension` values: what x is to become */
 
     double own_largest; /* magnitude in its estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
     double own_weight;  /* w of x, when it trained last */
@@ -433,7 +436,8 @@ void sgp_sim_send(
     void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
 void sgp_sim_hang_up(
     void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
-void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
+void sgp_sim_receive(
+    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold);
 /* The first message of a pipe is due: see to its entry of the queue. */
 void sgp_sim_pipe_schedule(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);
@@ -501,7 +505,8 @@ void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears n
 void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace);
 void sgp_sim_publish(
     void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose);
-void sgp_sim_absorb(void *context, uint32_t slot, double fraction, struct sgp_slice slice);
+void sgp_sim_absorb(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
 void sgp_sim_scale(void *context, double factor);

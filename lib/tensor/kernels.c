@@ -31,6 +31,13 @@ const struct sgp_kernels *sgp_kernels_best(void)
     return twins[sgp_kernels_all(twins) - 1];
 }
 
+uint64_t sgp_kernels_stride(uint64_t count)
+{
+    const uint64_t least = 64;
+    uint64_t stride = count / SGP_KERNELS_RUN / least;
+    return stride > 0 ? stride : 1;
+}
+
 double sgp_relative_difference(double difference, double norm)
 {
     if (difference == 0.0)

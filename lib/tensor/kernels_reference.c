@@ -18,12 +18,6 @@ static void absorb(float *x, const float *share, float fraction, size_t count)
         x[i] += fraction * share[i];
 }
 
-static void combine(float *share, const float *x, float keep, float fraction, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        share[i] = keep * x[i] + fraction * share[i];
-}
-
 static void estimate(float *z, const float *x, double weight, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -40,12 +34,20 @@ static float largest(const float *values, size_t count)
     return most;
 }
 
-static float fold(float lanes[SGP_KERNELS_LANES])
+static float pairwise(float lanes[SGP_KERNELS_LANES])
 {
     for (size_t half = SGP_KERNELS_LANES / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; i++)
             lanes[i] += lanes[i + half];
     return lanes[0];
+}
+
+static float fold(float *share, const float *x, float keep, float fraction, size_t count)
+{
+    float most = largest(share, count);
+    for (size_t i = 0; i < count; i++)
+        share[i] = keep * x[i] + fraction * share[i];
+    return most;
 }
 
 static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
@@ -61,8 +63,8 @@ static void distance(double *ret_difference, double *ret_norm, const float *a, f
             differences[i % SGP_KERNELS_LANES] += difference * difference;
             norms[i % SGP_KERNELS_LANES] += estimate_b * estimate_b;
         }
-        difference_sum += (double)fold(differences);
-        norm_sum += (double)fold(norms);
+        difference_sum += (double)pairwise(differences);
+        norm_sum += (double)pairwise(norms);
     }
     *ret_difference = difference_sum;
     *ret_norm = norm_sum;
@@ -219,7 +221,7 @@ static void narrow_gradient(float *gradient, const float *delta, const float *fe
 const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .scale = scale,
     .absorb = absorb,
-    .combine = combine,
+    .fold = fold,
     .estimate = estimate,
     .largest = largest,
     .distance = distance,

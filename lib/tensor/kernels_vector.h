@@ -40,15 +40,6 @@ static void absorb(float *x, const float *share, float fraction, size_t count)
     reference->absorb(x + whole, share + whole, fraction, count - whole);
 }
 
-static void combine(float *share, const float *x, float keep, float fraction, size_t count)
-{
-    size_t whole = WHOLE(count);
-    for (size_t i = 0; i < whole; i += FLOATS)
-        *(floats *)(share + i) =
-            *(const floats *)(x + i) * keep + *(floats *)(share + i) * fraction;
-    reference->combine(share + whole, x + whole, keep, fraction, count - whole);
-}
-
 static void estimate(float *z, const float *x, double weight, size_t count)
 {
     size_t whole = count - count % DOUBLES;
@@ -77,7 +68,29 @@ static float largest(const float *values, size_t count)
     return reference->largest(lanes, CHAINS * FLOATS + 1);
 }
 
-static double fold(const floats run[SGP_KERNELS_LANES / FLOATS])
+/* The largest magnitudes are compared as above. */
+static float fold(float *share, const float *x, float keep, float fraction, size_t count)
+{
+    enum { CHAINS = 2 };
+    size_t whole = count - count % (CHAINS * FLOATS);
+    integers most[CHAINS] = {{0}};
+    for (size_t i = 0; i < whole; i += CHAINS * FLOATS)
+        for (size_t j = 0; j < CHAINS; j++) {
+            float *place = share + i + j * FLOATS;
+            floats values = *(const floats *)place;
+            integers magnitude = (integers)values & 0x7fffffff;
+            integers above = magnitude > most[j];
+            most[j] = (magnitude & above) | (most[j] & ~above);
+            *(floats *)place = *(const floats *)(x + i + j * FLOATS) * keep + values * fraction;
+        }
+    float lanes[CHAINS * FLOATS + 1];
+    memcpy(lanes, most, sizeof most);
+    lanes[CHAINS * FLOATS] =
+        reference->fold(share + whole, x + whole, keep, fraction, count - whole);
+    return reference->largest(lanes, CHAINS * FLOATS + 1);
+}
+
+static double pairwise(const floats run[SGP_KERNELS_LANES / FLOATS])
 {
     float lanes[SGP_KERNELS_LANES];
     memcpy(lanes, run, sizeof lanes);
@@ -102,8 +115,8 @@ static void distance(double *ret_difference, double *ret_norm, const float *a, f
                 differences[j] += difference * difference;
                 norms[j] += estimate_b * estimate_b;
             }
-        difference_sum += fold(differences);
-        norm_sum += fold(norms);
+        difference_sum += pairwise(differences);
+        norm_sum += pairwise(norms);
     }
     reference->distance(
         &last_difference, &last_norm, a + whole, a_scale, b + whole, b_scale, count - whole);
@@ -281,7 +294,7 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
 const struct sgp_kernels TABLE = {.name = NAME,
     .scale = scale,
     .absorb = absorb,
-    .combine = combine,
+    .fold = fold,
     .estimate = estimate,
     .largest = largest,
     .distance = distance,

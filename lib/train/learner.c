@@ -224,6 +224,7 @@ static void learner_destroy(struct sgp_trainer *trainer)
 static const struct sgp_trainer_methods methods = {.train = learner_train,
     .publish = sgp_vector_trainer_publish,
     .absorb = sgp_vector_trainer_absorb,
+    .take = sgp_vector_trainer_take,
     .restore = sgp_vector_trainer_restore,
     .adopt = learner_adopt,
     .scale = sgp_vector_trainer_scale,

@@ -31,7 +31,7 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector)
 }
 
 /* Values that stay in the cache from one look at them to the next. */
-#define BLOCK_VALUES ((uint64_t)1024)
+#define BLOCK_VALUES ((uint64_t)SGP_KERNELS_RUN)
 
 static uint64_t block_after(uint64_t at, uint64_t count)
 {
@@ -75,22 +75,28 @@ void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float
     float *x = exchange ? NULL : sgp_vector_trainer_x(vector);
     if (comparison)
         comparison->difference = comparison->norm = 0;
+    uint64_t stride = sgp_kernels_stride(count);
     for (uint64_t at = 0, block; at < count; at += block) {
         block = block_after(at, count);
-        if (comparison)
+        if (comparison && at / BLOCK_VALUES % stride == 0)
             compare(vector->kernels, comparison, *share + at, first + at, block);
         if (exchange)
-            vector->kernels->combine(
+            (void)vector->kernels->fold(
                 *share + at, vector->source + at, vector->keep, fraction, block);
         else
             vector->kernels->absorb(x + first + at, *share + at, fraction, block);
     }
-    if (!exchange)
-        return;
+    if (exchange)
+        sgp_vector_trainer_take(trainer, share);
+}
+
+void sgp_vector_trainer_take(struct sgp_trainer *trainer, float **values)
+{
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     float *spare = vector->x;
-    vector->x = *share;
+    vector->x = *values;
     vector->source = NULL;
-    *share = spare;
+    *values = spare;
 }
 
 void sgp_vector_trainer_restore(

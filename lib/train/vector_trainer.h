@@ -29,6 +29,7 @@ float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector);
 void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float **snapshot, float keep);
 void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float fraction,
     uint64_t first, uint64_t count, struct sgp_comparison *comparison);
+void sgp_vector_trainer_take(struct sgp_trainer *trainer, float **values);
 void sgp_vector_trainer_restore(struct sgp_trainer *trainer, const float *share, float fraction,
     uint64_t first, uint64_t count);
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor);

@@ -21,19 +21,47 @@ static bool strikes(uint32_t pace)
 
 /* ---- the bugs ---- */
 
-static void absorb_twice(void *context, uint32_t slot, double fraction, struct sgp_slice slice)
+static void absorb_twice(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
 {
     struct sgp_sim_host *host = context;
     float *share = host->received + slot * host->sim->options.dimension;
     for (uint64_t i = 0; i < slice.count && strikes(20); i++)
         share[i] *= 2;
-    real->absorb(context, slot, fraction, slice);
+    real->absorb(context, slot, fraction, slice, folded);
 }
 
-static void acknowledge_early(void *context, struct sgp_link link, uint32_t slot)
+/* What was folded is kept although a part of it came damaged. */
+static void keep_damaged(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+{
+    const struct sgp_sim_host *host = context;
+    if (folded && strikes(20))
+        host->folded[slice.count / 2] += 1;
+    real->absorb(context, slot, fraction, slice, folded);
+}
+
+/* The core does not notice that x changes while a share is folded. */
+static void restore_unseen(
+    void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
 {
     struct sgp_sim_host *host = context;
-    real->receive(context, link, slot);
+    real->restore(context, snapshot, fraction, slice);
+    host->node->folding.changed = false;
+}
+
+static void train_unseen(void *context, sgp_round round, double weight, uint32_t steps, double pace)
+{
+    struct sgp_sim_host *host = context;
+    real->train(context, round, weight, steps, pace);
+    host->node->folding.changed = false;
+}
+
+static void acknowledge_early(
+    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold)
+{
+    struct sgp_sim_host *host = context;
+    real->receive(context, link, slot, fold);
     const struct sgp_share *share = &host->receives[slot].share;
     if (share->number == 0 || !strikes(20))
         return;
@@ -120,6 +148,7 @@ static void begin(struct sgp_sim *sim)
         put_verbs(sim);                                                                            \
     }
 PUT(put_absorb, absorb, absorb_twice)
+PUT(put_damaged, absorb, keep_damaged)
 PUT(put_acknowledge, receive, acknowledge_early)
 PUT(put_leak, send, leak_credit)
 PUT(put_lie, send, lie)
@@ -136,6 +165,15 @@ static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
     }
 }
 
+static void put_unseen(struct campaign_plant *plant, struct sgp_sim *sim)
+{
+    (void)plant;
+    begin(sim);
+    verbs.restore = restore_unseen;
+    verbs.train = train_unseen;
+    put_verbs(sim);
+}
+
 static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
 {
     (void)plant;
@@ -145,6 +183,8 @@ static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
 struct campaign_plant campaign_plants[] = {
     {"absorbed-twice", "a share counts twice", put_absorb, false},
     {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false},
+    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false},
+    {"folded-over-another", "a share is folded over an x that changes", put_unseen, false},
     {"credit-leaked", "a credit is granted and never told", put_leak, false},
     {"not-returned", "what a killed node owed does not come home", put_owe, false},
     {"spent-twice", "a second restart begins from the record of the first", put_commit, false},

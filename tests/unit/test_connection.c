@@ -40,7 +40,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
 {
     heard = message->type;
     if (message->type == SGP_SHARE)
-        link_receive(link, came);
+        link_receive(link, came, NULL);
     if (++messages == ended)
         link_close(link, NULL);
 }

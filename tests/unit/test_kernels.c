@@ -58,9 +58,10 @@ static void call_absorb(const struct sgp_kernels *t, struct arena *r, size_t o, 
 {
     t->absorb(r->a + o, r->b + 1, 0.3f, n);
 }
-static void call_combine(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+static void call_fold(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    t->combine(r->a + o, r->b + 1, 0.3f, 0.7f, n);
+    float most = t->fold(r->a + o, r->b + 1, 0.3f, 0.7f, n);
+    r->c[0] = most;
 }
 static void call_estimate(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
@@ -128,7 +129,7 @@ static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o
 static const struct {
     const char *name;
     call *run;
-} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"combine", call_combine},
+} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold},
     {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
     {"nesterov", call_nesterov}, {"widen", call_widen}, {"bias", call_bias},
     {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums}, {"bias_tanh", call_bias_tanh},
@@ -210,7 +211,7 @@ Test(kernels, scale_and_absorb_conserve_dyadic_mass)
     cr_assert(eq(int, memcmp(target, gained, sizeof target), 0));
 }
 
-Test(kernels, combine_is_scale_then_absorb)
+Test(kernels, fold_is_scale_then_absorb)
 {
     struct sgp_random random;
     sgp_random_init(&random, 5, 5);
@@ -221,7 +222,8 @@ Test(kernels, combine_is_scale_then_absorb)
         share[i] = (float)sgp_random_normal(&random);
         once[i] = share[i];
     }
-    best->combine(once, x, 0.3f, 0.7f, 1000);
+    float most = best->fold(once, x, 0.3f, 0.7f, 1000);
+    cr_assert(eq(flt, most, best->largest(share, 1000)));
     best->scale(x, x, 0.3f, 1000);
     best->absorb(x, share, 0.7f, 1000);
     cr_assert(eq(int, memcmp(once, x, sizeof x), 0));

@@ -86,7 +86,7 @@ FLOORS = {
         "emit pace",
         "receive agree outdated patience",
         "mass",
-        "accounts check",
+        "accounts check fold",
         "share gift estimate",
         "greet inquiry record",
         "link",

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folding: a share is added to x while it comes, piece by piece, before any of it has left the cache.
+ *
+ * After a node has published, x is `keep` times the snapshot until something changes it, and mostly the next share
+ * does. So the performer may write `keep * snapshot + fraction * share` over the share as it comes, and once all of
+ * it is there and accepted, the buffer is what x becomes. x itself is not touched: a share that is damaged, or
+ * whose connection ends, is dropped with its buffer. What else would change x waits meanwhile, if it can: shares
+ * that are held, and what others refused. If it cannot (the source is late and the round goes on without it, or a
+ * share comes home when a target greets), then what came is of no use, and is refused.
+ * The rule: docs/rules/fold.md */
+#include "core/core.h"
+
+/* Whether x is at rest, and stays so for as long as can be foreseen. */
+static bool rests(const struct sgp_node *node)
+{
+    return sgp_method_in_order(node->config.method) && sgp_core_active(node) &&
+           !node->leaving.wanted && node->stage == SGP_STAGE_GATHER &&
+           node->giving.slot == SGP_SLOT_NONE && node->folding.snapshot != SGP_SLOT_NONE;
+}
+
+/* Whether nothing is absorbed before it: the order of a round is that of its sources (receive.c). */
+static bool is_first(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+        const struct sgp_receive *receive = &node->layout.receives[i];
+        if (receive->state == SGP_RECEIVE_HELD && receive->share.round <= node->round &&
+            (receive->share.round < node->round || receive->peer < link->peer))
+            return false;
+    }
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
+        const struct sgp_core_link *other = &node->layout.links[i];
+        sgp_round last = other < link ? node->round : node->round - 1;
+        if (other != link && sgp_core_is_waited_for(other) &&
+            other->receiving.promise != SGP_ROUND_NONE && other->receiving.promise <= last)
+            return false;
+    }
+    return true;
+}
+
+struct sgp_fold sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_share *share = &link->receiving.incoming;
+    bool whole = share->slice.count == node->config.parameters && share->bequest <= 0;
+    bool awaited = share->round == node->round && sgp_core_is_waited_for(link);
+    struct sgp_folding *folding = &node->folding;
+    if (!whole || !awaited || folding->pinned != SGP_SLOT_NONE || !rests(node) ||
+        !is_first(node, link))
+        return (struct sgp_fold){.snapshot = SGP_SLOT_NONE};
+    link->receiving.folds = true;
+    folding->pinned = folding->snapshot;
+    folding->changed = false;
+    node->layout.snapshot_users[folding->pinned]++;
+    return (struct sgp_fold){
+        .snapshot = folding->pinned, .keep = folding->keep, .fraction = share->fraction};
+}
+
+void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (!link->receiving.folds)
+        return;
+    link->receiving.folds = false;
+    node->layout.snapshot_users[node->folding.pinned]--;
+    node->folding.pinned = SGP_SLOT_NONE;
+    node->again = node->again || node->folding.refusals;
+}
+
+void sgp_core_refuse_later(
+    struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+{
+    link->owed.refused = reason;
+    node->folding.refusals = true;
+}
+
+void sgp_core_take_up_refusals(struct sgp_node *node)
+{
+    if (!node->folding.refusals || sgp_core_folds(node))
+        return;
+    node->folding.refusals = false;
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->owed.exists && link->owed.refused != 0)
+            sgp_core_take_back(node, link, link->owed.refused);
+    }
+}
