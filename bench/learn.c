@@ -28,8 +28,21 @@ static int measure(struct sgp_trainer *trainer, double seconds)
     return 0;
 }
 
+/* As the daemon does; where the kernels do not fit, the program begins again. */
+static int fit(
+    char **arguments, const struct sgp_learner_settings *settings, struct sgp_error *error)
+{
+    struct sgp_blas blas;
+    struct sgp_blas_layer layers[SGP_LAYERS_MAX];
+    uint32_t products = sgp_model_products(&settings->model, settings->batch, layers);
+    const struct sgp_blas_wish wish = {
+        .arguments = arguments, .layers = products > 0 ? layers : NULL, .count = products};
+    return sgp_blas_fit(&wish, error, &blas);
+}
+
 int main(int count, char **arguments)
 {
+    sgp_blas_begin();
     if (count != 6) {
         (void)fprintf(stderr, "Usage: %s LAYERS BATCH THREADS SECONDS DATA\n", arguments[0]);
         return 2;
@@ -51,6 +64,8 @@ int main(int count, char **arguments)
         code = sgp_model_init(
             &settings.model, arguments[1], SGP_LOSS_CROSS_ENTROPY, data->features, &error);
     settings.train = data;
+    if (code == 0)
+        code = fit(arguments, &settings, &error);
     if (code == 0)
         code = sgp_learner_create(&settings, &error, &learner);
     if (code < 0)

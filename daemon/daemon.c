@@ -147,7 +147,8 @@ static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
 /* What a process that was killed was about to put in the place of these: half of it, and it takes room. */
 static void sweep_state_directory(const struct daemon *daemon)
 {
-    static const char *const names[] = {"ledger", "checkpoint", "model.safetensors", "history.csv"};
+    static const char *const names[] = {
+        "ledger", "checkpoint", "model.safetensors", "history.csv", "blas"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "%s.new", names[i]);
@@ -322,11 +323,13 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     code = open_all(&daemon, &error);
     if (code == 0) {
         start_timers(&daemon);
-        char rows[SGP_TEXT_BYTES];
+        char rows[SGP_TEXT_BYTES], blas[SGP_BLAS_TEXT_BYTES];
         prepared_rows_text(prepared, rows);
+        sgp_blas_text(&prepared->blas, blas);
         sgp_log(&log->sink, SGP_LEVEL_INFO,
-            "event=start listen=%s control=\"%s\" parameters=%llu data=\"%s\" version=%s seed=%llu",
-            config->listen, config->socket, (unsigned long long)prepared->parameters, rows,
+            "event=start listen=%s control=\"%s\" parameters=%llu data=\"%s\" blas=\"%s\" "
+            "version=%s seed=%llu",
+            config->listen, config->socket, (unsigned long long)prepared->parameters, rows, blas,
             sgp_version(), (unsigned long long)daemon.seed);
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
         notify_ready();

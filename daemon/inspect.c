@@ -63,6 +63,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
     if (status.waiting_peer != SGP_SLOT_NONE)
         (void)snprintf(ret_status->waiting_for, sizeof ret_status->waiting_for, "%s",
             daemon->prepared->topology->nodes[status.waiting_peer].name);
+    sgp_blas_text(&daemon->prepared->blas, ret_status->blas);
     memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
     fill_training(daemon, ret_status, now);
 }

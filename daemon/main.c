@@ -3,6 +3,8 @@
 #include "daemon.h"
 #include "site.h"
 
+#include "sgp/blas.h"
+
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
@@ -98,20 +100,54 @@ static int check(const struct config *config, const struct prepared *prepared)
     return STATUS_DONE;
 }
 
-static int run(const struct config *config, struct prepared *prepared)
+static int run(const struct config *config, struct prepared *prepared, struct log *log)
 {
-    struct log log;
     struct sgp_error error = {0};
     if (prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
-    log_init(&log, config->log_level, config->name);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
-        sgp_log(&log.sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
-    return daemon_run(config, prepared, &log);
+        sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
+    return daemon_run(config, prepared, log);
+}
+
+/* OpenBLAS's kernels shall fit. That may take another start of this program: what is remembered is looked up
+ * before the data are read, and tried are those products that the model needs. --check writes nothing. */
+static int fit_blas(char **arguments, const struct config *config, bool check,
+    const struct log *log, struct prepared *prepared, struct sgp_error *error)
+{
+    struct sgp_blas_layer layers[SGP_LAYERS_MAX];
+    struct sgp_blas blas;
+    struct sgp_blas_wish wish = {
+        .arguments = arguments, .directory = config->state_directory, .sink = &log->sink};
+    if (prepared == NULL)
+        return sgp_blas_fit(&wish, error, &blas);
+    wish.count = sgp_model_products(&prepared->model, prepared->settings.batch, layers);
+    wish.layers = wish.count > 0 ? layers : NULL;
+    wish.directory = check ? NULL : wish.directory;
+    return sgp_blas_fit(&wish, error, &prepared->blas);
+}
+
+static int run_or_check(
+    const struct options *options, const struct config *config, char **arguments)
+{
+    struct log log;
+    struct prepared prepared;
+    struct sgp_error error = {0};
+    log_init(&log, config->log_level, config->name);
+    if (fit_blas(arguments, config, options->check, &log, NULL, &error) < 0 ||
+        prepare(config, &error, &prepared) < 0)
+        return refuse(&error, options->check);
+    int status = fit_blas(arguments, config, options->check, &log, &prepared, &error) < 0
+                     ? refuse(&error, options->check)
+                 : options->check ? check(config, &prepared)
+                                  : run(config, &prepared, &log);
+    prepared_finish(&prepared);
+    return status;
 }
 
 int main(int count, char **arguments)
 {
+    sgp_blas_begin();
     struct options options = {0};
     int status = parse_options(count, arguments, &options);
     if (status >= 0)
@@ -122,17 +158,7 @@ int main(int count, char **arguments)
     struct config config;
     if (config_load(options.file, &error, &config) < 0)
         return refuse(&error, options.check);
-    struct prepared prepared;
-    if (prepare(&config, &error, &prepared) < 0) {
-        config_finish(&config);
-        return refuse(&error, options.check);
-    }
-    if (options.check) {
-        status = check(&config, &prepared);
-    } else {
-        status = run(&config, &prepared);
-    }
-    prepared_finish(&prepared);
+    status = run_or_check(&options, &config, arguments);
     config_finish(&config);
     return status;
 }

@@ -37,6 +37,7 @@ struct prepared {
     struct sgp_scaling *scaling; /* NULL: features are taken as they are */
     struct sgp_model model;
     struct sgp_learner_settings settings; /* over the three above */
+    struct sgp_blas blas;                 /* what multiplies; main.c */
     struct sgp_learner *learner;          /* owned; NULL before prepared_learn, like the next */
     struct sgp_trainer *trainer;          /* the learner as a trainer */
     char **class_names;                   /* NULL, or one name per output */

@@ -92,7 +92,7 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root = json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
-                             "s:b, s:s?, s:b, s:o, s:o, s:o}",
+                             "s:b, s:s?, s:b, s:s, s:o, s:o, s:o}",
         "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
         status->name, "state", sgp_node_state_name(status->state), "incarnation",
         identity(status->incarnation), "algorithm", status->algorithm, "round",
@@ -100,8 +100,8 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         count(status->samples), "parameters", count(status->parameters), "memory_bytes",
         count(status->memory_bytes), "jumps", count(status->jumps), "starving",
         (int)status->starving, "diverging", status->diverging, "hears_nobody",
-        (int)status->hears_nobody, "topology", place, "waiting", render_waiting(status),
-        "last_error", text_or_null(status->last_error));
+        (int)status->hears_nobody, "blas", status->blas, "topology", place, "waiting",
+        render_waiting(status), "last_error", text_or_null(status->last_error));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;

@@ -60,6 +60,9 @@ void prepared_print(FILE *stream, const struct prepared *p)
         (void)fprintf(stream, "%" PRIu64 " to test on\n", p->data.test->rows);
     else
         (void)fprintf(stream, "none to test on\n");
+    char blas[SGP_BLAS_TEXT_BYTES];
+    sgp_blas_text(&p->blas, blas);
+    (void)fprintf(stream, "blas       %s\n", blas);
     (void)fprintf(stream,
         "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64 " steps\n",
         p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);

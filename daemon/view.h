@@ -9,6 +9,7 @@
 #ifndef SGPD_VIEW_H
 #define SGPD_VIEW_H
 
+#include "sgp/blas.h"
 #include "sgp/message.h"
 #include "sgp/node.h"
 #include "sgp/topology.h"
@@ -41,7 +42,8 @@ struct view_status {
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
     bool starving;
-    bool hears_nobody;         /* has sources, has begun, and none of them is heard */
+    bool hears_nobody; /* has sources, has begun, and none of them is heard */
+    char blas[SGP_BLAS_TEXT_BYTES];
     const char *topology_file; /* outlives the call */
     uint32_t phase;            /* index, of the current round */
     enum sgp_waiting waiting;

@@ -10,6 +10,7 @@
 #ifndef SGP_MODEL_H
 #define SGP_MODEL_H
 
+#include "sgp/blas.h"
 #include "sgp/status.h"
 
 #define SGP_LAYERS_MAX 64u
@@ -61,6 +62,11 @@ SGP_API int sgp_model_init(struct sgp_model *model, const char *layers, enum sgp
 
 /* The canonical text of the layers: single blanks, no "none". Reading it gives the same model. */
 SGP_API void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_BYTES]);
+
+/* The products of a step with `batch` rows that OpenBLAS is asked for, to see to it that its kernels fit them
+ * (sgp/blas.h). Returns how many. */
+SGP_API uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
+    struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX]);
 
 /* XXH3 of the canonical texts, for the fingerprint that peers compare: equal digests, equal shape
  * (inputs included), equal loss. */

@@ -2,6 +2,8 @@
 /* Descriptions of models: reading, writing, digests, first parameters. Any thread; no state. */
 #include "sgp/model.h"
 
+#include "network.h"
+
 #include "sgp/random.h"
 
 #include <math.h>
@@ -152,6 +154,19 @@ uint64_t sgp_model_loss_digest(const struct sgp_model *model)
 {
     const char *name = loss_name(model->loss);
     return XXH3_64bits(name, strlen(name));
+}
+
+uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
+    struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t l = 0; l < model->layer_count; l++) {
+        const struct sgp_layer *layer = &model->layers[l];
+        bool back = l > 0; /* to its inputs, by OpenBLAS even if it is narrow */
+        if (layer->outputs > SGP_NARROW_OUTPUTS_MAX || back)
+            ret_layers[count++] = (struct sgp_blas_layer){batch, layer->inputs, layer->outputs};
+    }
+    return count;
 }
 
 void sgp_model_initialise(const struct sgp_model *model, uint64_t seed, float *x)

@@ -8,9 +8,6 @@
 
 #include <cblas.h>
 
-/* Layers with so few outputs are for the kernels: a BLAS packs what it multiplies, in panels as wide. */
-#define NARROW_OUTPUTS_MAX 15u
-
 #define LINE (SGP_BUFFER_ALIGNMENT / sizeof(float))
 
 /* Floats for rows x columns, in whole cache lines so that every array begins on one. */
@@ -74,7 +71,7 @@ static void multiply(const struct sgp_layer *layer, float *y, const float *featu
 {
     int inputs = (int)layer->inputs;
     int outputs = (int)layer->outputs;
-    if (layer->outputs <= NARROW_OUTPUTS_MAX)
+    if (layer->outputs <= SGP_NARROW_OUTPUTS_MAX)
         sgp_kernels_best()->narrow_product(
             y, features, x + layer->weights, scale, rows, layer->inputs, layer->outputs);
     else
@@ -88,7 +85,7 @@ static void multiply_gradient(const struct sgp_layer *layer, float *gradient, co
 {
     int inputs = (int)layer->inputs;
     int outputs = (int)layer->outputs;
-    if (layer->outputs <= NARROW_OUTPUTS_MAX)
+    if (layer->outputs <= SGP_NARROW_OUTPUTS_MAX)
         sgp_kernels_best()->narrow_gradient(
             gradient + layer->weights, delta, features, rows, layer->inputs, layer->outputs);
     else

@@ -11,6 +11,8 @@
 #include "loss.h"
 #include "sgp/model.h"
 
+/* Layers with so few outputs are for the kernels: a BLAS packs what it multiplies, in panels as wide. */
+#define SGP_NARROW_OUTPUTS_MAX 15u
 #define SGP_WORKSPACE_FLOATS_MAX ((uint64_t)1 << 34) /* activations of a batch, 64 GiB */
 
 struct sgp_network {

@@ -32,7 +32,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/core": "message.h method.h node.h driver.h payload.h record.h restart.h",
     "lib/wire": "wire.h",
     "lib/journal": "journal.h",
-    "lib/tensor": "buffer.h kernels.h",
+    "lib/tensor": "blas.h buffer.h kernels.h",
     "lib/train": "checkpoint.h dataset.h learner.h model.h model_file.h optimizer.h quadratic.h schedule.h",
     "lib/sim": "sim.h",
 }.items() for header in headers.split()}

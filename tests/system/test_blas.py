@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A processor that OpenBLAS does not know: the daemon tries kernels that fit, excludes what is wrong or crashes, and
+starts itself again with the fastest; a choice of the user's is never overridden."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import fleet
+from fleet import FleetTest
+
+STAND_IN = sys.argv.pop() if sys.argv[-1].endswith(".so") else None
+UNKNOWN = {"LD_PRELOAD": STAND_IN, "STAND_IN_CHOICE": "Prescott"}
+with open("/proc/cpuinfo") as file:
+    FLAGS = set(re.search(r"^(?:flags|Features)\s*: (.*)$", file.read() + "\nflags : \n", re.M).group(1).split())
+CHOSEN = r"^(SkylakeX|Cooperlake|Haswell|Zen) \(chosen: OpenBLAS took this processor for Prescott\)$"
+
+
+@unittest.skipUnless({"avx2", "fma"} <= FLAGS, "OpenBLAS has nothing better for this processor")
+class Blas(FleetTest):
+    def small(self):
+        return self.fleet(1, phases=[[]], options={"model.layers": "dense 200 relu, dense 100 relu, dense 2",
+                                                   "train.epochs": "10000", "train.batch": "40"})
+
+    def start(self, f, **environment):
+        """Start under a stand-in for an unknown processor."""
+        environment = {**UNKNOWN, **environment}
+        before = dict(os.environ)
+        os.environ.update(environment)
+        try:
+            f.nodes[0].start()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def trains(self, f):
+        f.wait("a round", lambda: (f.nodes[0].status() or {"round": 0})["round"] > 0)
+        return f.nodes[0].status()["blas"]
+
+    def test_kernels_that_fit_are_found_and_remembered(self):
+        f = self.small()
+        os.mkdir(f.nodes[0].directory)
+        self.start(f)
+        self.assertRegex(self.trains(f), CHOSEN)
+        self.assertRegex(f.nodes[0].log(), r'event=start .* blas="(SkylakeX|Cooperlake|Haswell|Zen) \(chosen: ')
+        self.assertNotIn("excluded", f.nodes[0].log())
+        path = os.path.join(f.nodes[0].directory, "blas")
+        with open(path) as file:
+            lines = file.read().splitlines()
+        self.assertEqual(len(lines), 2, lines)
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+        # What is remembered is not tried again: everything crashes now, and nobody notices.
+        self.start(f, STAND_IN_CRASH="Prescott")
+        self.assertRegex(self.trains(f), f"^{lines[1]} ")
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+        # For another processor, or another library, it says nothing.
+        with open(path, "w") as file:
+            file.write("another processor\nHaswell\n")
+        self.start(f, STAND_IN_CRASH="Haswell")
+        self.assertRegex(self.trains(f), CHOSEN)
+        self.assertIn("kernels=Haswell excluded=", f.nodes[0].log())
+
+    def test_wrong_ones_and_those_that_crash_are_excluded_and_named(self):
+        f = self.small()
+        self.start(f, STAND_IN_WRONG="Haswell", STAND_IN_CRASH="Zen")
+        self.assertNotRegex(self.trains(f), "^(Haswell|Zen) ")
+        self.assertRegex(f.nodes[0].log(), r'event=blas kernels=Haswell excluded="a product of [0-9]+ x [0-9]+')
+        self.assertIn('event=blas kernels=Zen excluded="ended by signal 6"', f.nodes[0].log())
+
+    def test_where_nothing_better_is_right_it_stays_as_it_is(self):
+        f = self.small()
+        self.start(f, STAND_IN_WRONG="not Prescott")
+        self.assertEqual(self.trains(f), "Prescott (slow here: no others were found better)")
+
+    def test_a_choice_of_the_users_stays_and_is_checked(self):
+        f = self.small()
+        self.start(f, OPENBLAS_CORETYPE="Nehalem")
+        self.assertEqual(self.trains(f), "Nehalem (by OPENBLAS_CORETYPE)")
+        self.assertEqual(f.nodes[0].end(), 0)
+        self.start(f, OPENBLAS_CORETYPE="Nehalem", STAND_IN_WRONG="Nehalem")
+        self.assertEqual(f.nodes[0].process.wait(fleet.PATIENCE), 78, f.nodes[0].log())
+        self.assertRegex(f.nodes[0].log(), "sgpd: OpenBLAS's kernels Nehalem are wrong on this processor: a product of "
+                                           ".*; set OPENBLAS_CORETYPE to others")
+
+    def test_check_says_it_and_writes_nothing(self):
+        f = self.small()
+        os.mkdir(f.nodes[0].directory)
+        done = subprocess.run([fleet.SGPD, "--check", "-c", f.nodes[0].configuration], text=True,
+                              stdout=subprocess.PIPE, env={**os.environ, **UNKNOWN}, timeout=fleet.PATIENCE)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, "(?m)" + CHOSEN.replace("^", "^blas       "))
+        self.assertEqual(os.listdir(f.nodes[0].directory), [])
+
+    def test_where_they_fit_nothing_is_tried(self):
+        f = self.small()
+        f.nodes[0].start()
+        self.assertNotIn("slow here", self.trains(f))
+        self.assertNotIn("event=blas", f.nodes[0].log())
+
+
+if __name__ == "__main__":
+    fleet.main()
