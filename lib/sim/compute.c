@@ -146,6 +146,7 @@ static void take_folded(struct sgp_sim_host *host)
             sgp_sim_name(sim, host->index));
     memcpy(sim->lent, host->folded, bytes);
     host->trainer->methods->take(host->trainer, &sim->lent);
+    sim->summary.shares_folded++;
 }
 
 /* Do the job, fill in the event that tells the core, and check what has become of x. */

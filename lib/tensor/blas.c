@@ -5,6 +5,9 @@
 #include "sgp/random.h"
 
 #include <cblas.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -69,15 +72,13 @@ const char *const *sgp_blas_candidates(void)
 
 void sgp_blas_key(char ret_text[SGP_TEXT_BYTES])
 {
-    char line[256], model[200] = "unknown processor";
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "model name : %199[^\n]", model) == 1)
-            break;
-    if (file != NULL)
-        (void)fclose(file);
-    (void)snprintf(ret_text, SGP_TEXT_BYTES, "%s, ability %d, %s", model,
-        (int)ability_of_processor(), openblas_get_config());
+    unsigned model[3][4] = {{0}}; /* its name, in characters */
+#ifdef __x86_64__
+    for (unsigned i = 0; i < 3; i++)
+        (void)__get_cpuid(0x80000002u + i, &model[i][0], &model[i][1], &model[i][2], &model[i][3]);
+#endif
+    (void)snprintf(ret_text, SGP_TEXT_BYTES, "%.*s, ability %d, %s", (int)sizeof model,
+        (const char *)model, (int)ability_of_processor(), openblas_get_config());
 }
 
 /* ---- one product ---- */

@@ -100,18 +100,19 @@ static bool run_seeds(const struct request *request, const struct sgp_method *me
         total.adopted += summary.adopted;
         total.absences += summary.absences;
         total.jumps += summary.jumps;
+        total.shares_folded += summary.shares_folded;
         if (summary.disagreement > total.disagreement)
             total.disagreement = summary.disagreement;
     }
-    (void)printf(
-        "# %llu events, %llu resets, %llu half-open, %llu crashes (%llu exact, %llu "
-        "shares kept, %llu from backups, %llu adopted), %llu absences, %llu jumps; %.1f s\n",
+    (void)printf("# %llu events, %llu resets, %llu half-open, %llu crashes (%llu exact, %llu "
+                 "shares kept, %llu from backups, %llu adopted), %llu absences, %llu jumps, %llu "
+                 "shares folded; %.1f s\n",
         (unsigned long long)total.events, (unsigned long long)total.resets,
         (unsigned long long)total.half_opened, (unsigned long long)total.crashes,
         (unsigned long long)total.exact, (unsigned long long)total.kept,
         (unsigned long long)total.restored, (unsigned long long)total.adopted,
         (unsigned long long)total.absences, (unsigned long long)total.jumps,
-        (double)(clock() - begin) / CLOCKS_PER_SEC);
+        (unsigned long long)total.shares_folded, (double)(clock() - begin) / CLOCKS_PER_SEC);
     (void)printf("%s - %s, %u nodes: %llu of %llu seeds hold\n", failed ? "not ok" : "ok",
         method->name, request->nodes, (unsigned long long)(request->seeds - failed),
         (unsigned long long)request->seeds);

@@ -3,11 +3,14 @@
  * gossip port does while there is no memory. The peer is the other end of a socket. */
 #include "listener.h"
 
+#include "sgp/kernels.h"
+
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,11 +39,16 @@ static uint64_t ended;              /* with which of these it is closed; 0: it i
 static int failure;
 static char failure_text[128];
 
+/* What x is folded from, and how; NULL: shares are not folded. */
+static float source[PARAMETERS];
+static struct link_fold *fold;
+static int payload_code; /* of the last payload */
+
 static void on_message(struct link *link, const struct sgp_message *message)
 {
     heard = message->type;
     if (message->type == SGP_SHARE)
-        link_receive(link, came, NULL);
+        link_receive(link, came, fold);
     if (++messages == ended)
         link_close(link, NULL);
 }
@@ -48,7 +56,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
 static void on_payload(struct link *link, int code)
 {
     (void)link;
-    cr_assert(zero(int, code));
+    payload_code = code;
     payloads++;
 }
 
@@ -93,6 +101,7 @@ static struct link *linked(uv_loop_t *loop, int *ret_peer)
     heard = 0;
     failure = 0;
     messages = payloads = ended = 0;
+    payload_code = 0;
     cr_assert(zero(int, uv_loop_init(loop)));
     cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends)));
     struct link *link = link_create(loop, &events, NULL);
@@ -249,6 +258,89 @@ Test(connection, frames_are_the_same_however_they_are_cut)
             cr_assert(eq(u64, payloads, 1));
             cr_assert(eq(int, heard, SGP_ACK));
             cr_assert(zero(int, memcmp(came, payload, 4 * parameters[i])));
+            close_all(&loop, link, peer);
+        }
+    }
+}
+
+static void write_all(
+    uv_loop_t *loop, struct link *link, int peer, const uint8_t *bytes, size_t count, size_t piece)
+{
+    for (size_t begin = 0; begin < count && failure == 0; begin += piece) {
+        size_t part = count - begin < piece ? count - begin : piece;
+        cr_assert(eq(sz, (size_t)write(peer, bytes + begin, part), part));
+        while (link->bytes_received < begin + part && !link->closing && payload_code == 0)
+            (void)uv_run(loop, UV_RUN_ONCE);
+    }
+}
+
+static struct link_fold fold_of(void)
+{
+    return (struct link_fold){.source = source,
+        .keep = 0.3f,
+        .fraction = 0.7f,
+        .stride = 1,
+        .their_scale = 0.5f,
+        .own_scale = 2};
+}
+
+/* The sum is what absorbing would have made of it, and the distance what absorbing would have measured. */
+Test(connection, folding_is_the_same_however_it_is_cut)
+{
+    static uint8_t bytes[4 * LARGE + 4096];
+    static float sum[LARGE];
+    const struct sgp_kernels *kernels = sgp_kernels_reference();
+    for (uint32_t i = 0; i < LARGE; i++) {
+        payload[i] = sinf((float)i);
+        source[i] = cosf((float)i);
+        sum[i] = payload[i];
+    }
+    double difference, norm;
+    kernels->distance(&difference, &norm, payload, 0.5f, source, 2, LARGE);
+    (void)kernels->fold(sum, source, 0.3f, 0.7f, LARGE);
+    size_t count = put_frames(bytes, sizeof bytes, LARGE);
+    for (size_t piece = 333; piece <= 2 * count; piece += 1 + piece / 2) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        struct link_fold how = fold_of();
+        fold = &how;
+        write_all(&loop, link, peer, bytes, count, piece);
+        cr_assert(eq(u64, payloads, 1));
+        cr_assert(zero(int, payload_code));
+        cr_assert(zero(int, memcmp(came, sum, sizeof sum)));
+        cr_assert(eq(dbl, how.difference, difference));
+        cr_assert(eq(dbl, how.norm, norm));
+        fold = NULL;
+        close_all(&loop, link, peer);
+    }
+}
+
+/* In whichever part of it: the code says so, what it was to be added to is as it was, and what follows goes on. */
+Test(connection, damage_is_found_wherever_it_is_also_in_what_is_folded)
+{
+    static uint8_t bytes[4 * LARGE + 4096];
+    static float before[LARGE];
+    memcpy(before, source, sizeof before);
+    uint8_t frame[SGP_WIRE_FRAME_MAX]; /* of what stands behind the payload */
+    size_t behind, count = put_frames(bytes, sizeof bytes, LARGE);
+    const struct sgp_message ack = acknowledgement(SGP_REASON_NONE);
+    cr_assert(zero(int, sgp_wire_encode(&ack, frame, sizeof frame, &behind)));
+    for (size_t window = 0; window < 4 * LARGE; window += 4096) {
+        for (int folds = 0; folds < 2; folds++) {
+            uv_loop_t loop;
+            int peer;
+            struct link *link = linked(&loop, &peer);
+            struct link_fold how = fold_of();
+            fold = folds ? &how : NULL;
+            size_t at = count - behind - 4 * LARGE + window;
+            bytes[at] ^= 0x10;
+            write_all(&loop, link, peer, bytes, count, 4096);
+            bytes[at] ^= 0x10;
+            cr_assert(eq(int, payload_code, SGP_E_CHECKSUM), "%zu", window);
+            cr_assert(zero(int, memcmp(source, before, sizeof before)));
+            fold = NULL;
+            payload_code = 0;
             close_all(&loop, link, peer);
         }
     }

@@ -52,6 +52,32 @@ Test(methods, without_a_step_dpsgd_and_sgp_coincide)
     cr_assert(gt(dbl, disagreement[0], 0));
 }
 
+/* ---- shares that are folded ---- */
+
+/* Node i hears from the `sources` nodes before it. The simulator holds each share that is folded against absorbing
+ * it, to the bit; where all do the same at the same time, each round folds the first of them. */
+Test(methods, one_share_of_each_round_is_folded_however_many_come)
+{
+    for (uint32_t sources = 1; sources <= 5; sources++) {
+        struct sgp_edge edges[8 * 5];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < 8; i++)
+            for (uint32_t k = 1; k <= sources; k++)
+                edges[count++] = (struct sgp_edge){i, (i + k) % 8, SGP_FRACTION_DEFAULT};
+        struct fleet *fleet = fleet_of_edges(8, edges, count);
+        fleet->options.method = sgp_method_find("sgp");
+        fleet->options.rounds = 20;
+        fleet->options.final_cycles = 0;
+        fleet->eta = 0.1;
+        for (int i = 0; i < 8; i++)
+            fleet->centre[i][0] = (float)(i * i) / 7;
+        fleet_run(fleet);
+        cr_assert(eq(u64, fleet_summary(fleet).shares_folded, 8 * 20), "%u sources", sources);
+        cr_assert(ge(u64, fleet_summary(fleet).shares, 8 * 20 * sources));
+        fleet_destroy(fleet);
+    }
+}
+
 /* ---- who waits for whom ---- */
 
 /* Virtual seconds until the last training round was left by all. */
