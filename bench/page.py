@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/BENCHMARKS.md: a section for each benchmark, with its words, its command and day, a picture and a table."""
+"""docs/BENCHMARKS.md: a section for each benchmark with its words and, for each machine that it ran on, its day, a
+picture and a table. A machine goes by the model of its processor; what one measured replaces nothing of another's."""
 import datetime
 import os
 import platform
@@ -12,7 +13,7 @@ BENCHES = ["limit", "round", "peer", "train", "scale", "idle", "accuracy"]
 PAGE = os.path.join(figures.ROOT, "docs/BENCHMARKS.md")
 HEAD = """# Benchmarks
 
-Measured by `scripts/bench` on one machine, over loopback where a case names no link; `scripts/bench --help` says how to run it
+Measured by `scripts/bench`, each machine for itself, over loopback where a case names no link; `scripts/bench --help` says how to run it
 again, and [PERFORMANCE.md](PERFORMANCE.md) what the figures mean. Values are medians with
 their extremes. What has a baseline took turns with it; a ratio says how many times as fast as the baseline ours was
 (above 1: faster), and is the median of the ratios of neighbouring runs.
@@ -45,20 +46,30 @@ def table(measurements):
     return "\n".join((["\n".join(rows) + "\n"] if measured else []) + skipped)
 
 
-def machine():
-    """The processor, its cores and memory, and the kernel."""
+def processor():
+    """The model of the processor, by which a machine is known."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         model = re.search(r"model name\s*: (.*)", file.read())
+    return model.group(1).strip() if model else platform.machine()
+
+
+def surroundings():
+    """Its cores and memory, the kernel, and the day."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return (f"{len(os.sched_getaffinity(0))} cores of {model.group(1) if model else platform.machine()}, "
-            f"{memory:.0f} GiB, Linux {platform.release().split('-')[0]}")
+    return (f"{len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB, Linux {platform.release().split('-')[0]}, "
+            f"{datetime.date.today()}.\n")
 
 
 def introduction(name):
-    """What a benchmark measures, in its own words, and its command and day."""
+    """What a benchmark measures, in its own words, and its command."""
     with open(os.path.join(figures.ROOT, "bench", name + ".py"), encoding="utf-8") as file:
         text = file.read().split('"""')[1].strip()
-    return f"{text}\n\n`scripts/bench --only {name}`, {datetime.date.today()}, {machine()}.\n"
+    return f"{text}\n\n`scripts/bench --only {name}`\n"
+
+
+def folder_of(model):
+    """The name of its folder of pictures."""
+    return re.sub(r"[^a-z0-9]+", "-", model.lower().replace("(r)", "").replace("(tm)", "")).strip("-")
 
 
 def picture(name, measurements, folder):
@@ -67,27 +78,36 @@ def picture(name, measurements, folder):
         path = pictures.draw(name, measurements, folder)
     except figures.Skip as reason:
         return f"No picture: {reason}.\n\n"
-    return f"![{name}]({os.path.basename(folder)}/{os.path.basename(path)})\n\n" if path else ""
+    where = os.path.join(os.path.basename(os.path.dirname(folder)), os.path.basename(folder))
+    return f"![{name}]({where}/{os.path.basename(path)})\n\n" if path else ""
 
 
 def sections_of(text):
-    """{name: text} of the benchmarks on the page as it is."""
-    parts = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)
-    return {name: body.rstrip() + "\n\n" for name, body in zip(parts[1::2], parts[2::2])}
+    """{name: {machine: text}} of the page as it is."""
+    def split(pattern, text):
+        parts = re.split(pattern, text, flags=re.MULTILINE)
+        return zip(parts[1::2], parts[2::2])
+    return {name: {machine: part.strip() + "\n" for machine, part in split(r"^### (.+)\n", body)}
+            for name, body in split(r"^## (\w+)\n", text)}
 
 
 def write(results, path=PAGE):
-    """Replace the sections that were measured, {name: measurements}, and keep the others, also of what could
-    not be measured this time."""
+    """Replace what this machine measured, {name: measurements}, and keep all else, also what it could not measure
+    this time."""
     sections = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             sections = sections_of(file.read())
-    folder = os.path.join(os.path.dirname(path), "pictures")
+    model = processor()
+    folder = os.path.join(os.path.dirname(path), "pictures", folder_of(model))
     for name, measurements in results.items():
-        if name in sections and all("skipped" in line for line in measurements):
+        machines = sections.setdefault(name, {})
+        if model in machines and all("skipped" in line for line in measurements):
             continue
-        sections[name] = f"\n{introduction(name)}\n{picture(name, measurements, folder)}{table(measurements)}\n"
-    body = "".join(f"## {name}\n{sections[name]}" for name in BENCHES if name in sections)
+        machines[model] = f"{surroundings()}\n{picture(name, measurements, folder)}{table(measurements)}"
+    body = ""
+    for name in (name for name in BENCHES if name in sections):
+        body += f"## {name}\n\n{introduction(name)}\n"
+        body += "".join(f"### {machine}\n\n{text.rstrip()}\n\n" for machine, text in sections[name].items())
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"{HEAD}\n{body.rstrip()}\n")

@@ -62,11 +62,16 @@ class Page(unittest.TestCase):
         self.page = os.path.join(self.temporary.name, "BENCHMARKS.md")
 
     def drawn(self, name):
-        return os.path.join(self.temporary.name, "pictures", name + ".svg")
+        return os.path.join(self.temporary.name, "pictures", page.folder_of(page.processor()), name + ".svg")
 
     def write(self, **results):
+        """Write; {name: what the page says of this machine}."""
         page.write(results, self.page)
-        return page.sections_of(read(self.page))
+        return {name: machines.get(page.processor(), "")
+                for name, machines in page.sections_of(read(self.page)).items()}
+
+    def on(self, model):
+        return unittest.mock.patch.object(page, "processor", lambda: model)
 
     def need_library(self):
         try:
@@ -89,8 +94,21 @@ class Page(unittest.TestCase):
                       after["peer"])
 
     def test_each_section_names_its_command(self):
-        for name, text in self.write(**MEASURED).items():
-            self.assertIn(f"`scripts/bench --only {name}`, ", text)
+        self.write(**MEASURED)
+        for name in page.BENCHES:
+            self.assertRegex(read(self.page), rf"(?s)## {name}\n\n.*`scripts/bench --only {name}`\n\n### ")
+
+    def test_a_machine_replaces_nothing_of_anothers(self):
+        with self.on("Model (R) A @ 2 GHz"):
+            before = self.write(**MEASURED)
+        with self.on("Model B"):
+            self.write(limit=[line("memcpy", "GB/s", 12.0)])
+            other = self.write(limit=[line("memcpy", "GB/s", 24.0)])["limit"]
+        self.assertIn("| memcpy | GB/s | 24 ", other)
+        machines = page.sections_of(read(self.page))
+        self.assertEqual(list(machines["limit"]), ["Model (R) A @ 2 GHz", "Model B"])
+        self.assertEqual({name: machines[name]["Model (R) A @ 2 GHz"] for name in machines}, before)
+        self.assertEqual(page.folder_of("Model (R) A @ 2 GHz"), "model-a-2-ghz")
 
     def test_one_that_was_skipped_says_why_and_has_no_picture(self):
         text = self.write(peer=[{"bench": "peer", "skipped": "no PyTorch"}])["peer"]
@@ -105,7 +123,7 @@ class Page(unittest.TestCase):
     def test_each_section_has_a_picture_with_units_on_its_axes(self):
         self.need_library()
         for name, text in self.write(**MEASURED).items():
-            self.assertIn(f"![{name}](pictures/{name}.svg)", text)
+            self.assertIn(f"![{name}](pictures/{page.folder_of(page.processor())}/{name}.svg)", text)
             picture = read(self.drawn(name))
             for label in AXES[name]:
                 self.assertIn(f">{label}<", picture, name)
