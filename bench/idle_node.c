@@ -16,6 +16,7 @@ struct counts {                       /* of the process, or between two moments 
     double bytes_read, bytes_written; /* through system calls, sockets above all */
     double publish_seconds, absorb_seconds;
     double bytes_copied; /* into snapshots */
+    double folded;       /* shares, while they came */
 };
 
 static struct sgp_trainer_methods idle;
@@ -45,14 +46,15 @@ static void print(const struct sgp_trainer *trainer)
     struct stopwatch taken = stopwatch_since(start, rounds);
     double n = (double)rounds;
     count_io(&now);
-    (void)printf("{\"seconds\": %.9g, \"cpu_seconds\": %.9g, \"bytes_read\": %.9g, "
-                 "\"bytes_written\": %.9g, \"bytes_copied\": %.9g, \"publish_seconds\": %.9g, "
-                 "\"absorb_seconds\": %.9g, \"memory_bytes\": %.9g, \"bytes\": %.9g}\n",
+    (void)printf(
+        "{\"seconds\": %.9g, \"cpu_seconds\": %.9g, \"bytes_read\": %.9g, "
+        "\"bytes_written\": %.9g, \"bytes_copied\": %.9g, \"publish_seconds\": %.9g, "
+        "\"absorb_seconds\": %.9g, \"folded\": %.9g, \"memory_bytes\": %.9g, \"bytes\": %.9g}\n",
         taken.seconds, taken.cpu_seconds, (now.bytes_read - then.bytes_read) / n,
         (now.bytes_written - then.bytes_written) / n, (now.bytes_copied - then.bytes_copied) / n,
         (now.publish_seconds - then.publish_seconds) / n,
-        (now.absorb_seconds - then.absorb_seconds) / n, memory_peak(),
-        (double)trainer->parameters * sizeof(float));
+        (now.absorb_seconds - then.absorb_seconds) / n, (now.folded - then.folded) / n,
+        memory_peak(), (double)trainer->parameters * sizeof(float));
     (void)fflush(stdout);
 }
 
@@ -92,6 +94,12 @@ static void timed_absorb(struct sgp_trainer *trainer, float **share, float fract
     now.absorb_seconds += stopwatch_seconds() - begin;
 }
 
+static void counted_take(struct sgp_trainer *trainer, float **values)
+{
+    real->take(trainer, values);
+    now.folded++;
+}
+
 static int run(const struct config *config)
 {
     struct sgp_error error = {0};
@@ -109,6 +117,7 @@ static int run(const struct config *config)
     idle.train = idle_train;
     idle.publish = timed_publish;
     idle.absorb = timed_absorb;
+    idle.take = counted_take;
     prepared.trainer->methods = &idle;
     log_init(&log, config->log_level, config->name);
     int status = daemon_run(config, &prepared, &log);

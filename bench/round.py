@@ -4,10 +4,12 @@
 each beside plain sockets that exchange the same bytes in the same pattern.
 
 Copies are of a share's bytes: those that the daemon makes
-itself, and those of system calls between the process and the kernel, counted by the kernel.
+itself, and those of system calls between the process and the kernel, counted by the kernel. Passes are bytes that
+the daemons fetch from memory for each byte of a share, both sides together, counted by cachegrind.
 """
 import figures
 from contenders import SIZES, daemons, links, sockets
+from passes import passes
 
 
 def tell_pair(case, size, results, key):
@@ -25,8 +27,14 @@ def tell_costs(case, size, results):
         figures.tell("round", f"{case}: {name}", "ms", [result[key] * 1e3 for result in results])
     figures.tell("round", f"{case}: copies of a byte", "copies", [
         (result["bytes_copied"] + result["bytes_read"] + result["bytes_written"]) / size for result in results])
+    figures.tell("round", f"{case}: folded while they came", "of all shares", [result["folded"] for result in results])
     figures.tell("round", f"{case}: peak memory", "MiB", [
         result["memory_bytes"] / (1 << 20) for result in results])
+
+
+def tell_passes(options):
+    nodes, size = 2, 16 << 20
+    figures.tell("round", f"{nodes} nodes, {SIZES[size]}: passes of a byte", "passes", [passes(options, nodes, size)])
 
 
 def measure(options):
@@ -41,6 +49,7 @@ def measure(options):
             tell_pair(f"{case}, whole daemons", size, results, "daemons")
             if size > 4096:
                 tell_costs(case, size, results["daemons"])
+    figures.attempt("round", tell_passes, options)
 
 
 figures.main("round", measure, __doc__)

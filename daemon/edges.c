@@ -122,12 +122,17 @@ void edges_will_flush(struct daemon *daemon, struct link *link)
 {
     if (link->gathers)
         return;
+    struct link **last = &daemon->unsent;
+    while (*last != NULL)
+        last = &(*last)->next_unsent;
     link->gathers = true;
-    link->next_unsent = daemon->unsent;
-    daemon->unsent = link;
+    link->next_unsent = NULL;
+    *last = link;
 }
 
-/* One that fails is told of at once, which may end others and send more. */
+/* In the order in which they were first sent on: the answer to a share leaves before the next share, so that
+ * its source is through with it when that comes. One that fails is told of at once, which may end others and send
+ * more. */
 void edges_flush(struct daemon *daemon)
 {
     struct link *link;

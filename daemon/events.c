@@ -60,10 +60,11 @@ void events_post(struct daemon *daemon, struct sgp_event event)
         return;
     step(daemon, event);
     events_settle(daemon);
+    worker_turn(&daemon->worker);
 }
 
-/* What the events of this turn led to: first what is computed here, then what is said, to each peer in one
- * write. */
+/* What the events of this turn led to: first what is left to compute here, then what is said, to each peer in
+ * one write. */
 static void on_turn(uv_prepare_t *turn)
 {
     struct daemon *daemon = turn->data;

@@ -180,20 +180,26 @@ static void hand_over_all(struct worker *worker)
 void worker_turn(struct worker *worker)
 {
     struct job *job;
+    if (worker->turning || worker->stopping)
+        return;
+    worker->turning = true;
     for (uint32_t jobs = 0; (job = worker->ready.first) != NULL; jobs++) {
         if (worker->away > 0 || !is_short(job)) {
             hand_over_all(worker);
             break;
         }
-        if (jobs == WORKER_TURN_JOBS) {
-            (void)uv_idle_start(&worker->idle, on_idle);
-            return;
-        }
+        if (jobs == WORKER_TURN_JOBS)
+            break;
         (void)take_first(&worker->ready);
         run(job);
         finish(worker, job, false); /* may push others, and may stop the worker */
     }
-    if (!worker->stopping)
+    worker->turning = false;
+    if (worker->stopping)
+        return;
+    if (worker->ready.first != NULL)
+        (void)uv_idle_start(&worker->idle, on_idle);
+    else
         (void)uv_idle_stop(&worker->idle);
 }
 

@@ -6,7 +6,7 @@
  * wake-ups coalesce, each of them drains the whole list. Nothing here allocates after the start.
  *
  * To wake a thread and to be woken costs more than a small job. So a job of which those before it say that it
- * is short runs on the loop thread, before the loop waits again, if the compute thread has nothing to do then.
+ * is short runs on the loop thread, if the compute thread has nothing to do then.
  *
  * Thread: all functions are the loop thread's. */
 #ifndef SGPD_WORKER_H
@@ -51,6 +51,7 @@ struct worker {
     struct job_list finished;
     bool stopping;
     /* the loop thread's own: */
+    bool turning;             /* worker_turn is under way */
     struct job_list ready;    /* pushed, and not handed to the thread: worker_turn */
     struct job_list returned; /* of the finished ones, not `done` yet */
     uint32_t pending;         /* pushed and not done, */
@@ -67,8 +68,9 @@ uint64_t worker_spent(const struct worker *worker);
 /* Append a job; it belongs to the worker until `done`. Not after worker_stop. */
 void worker_push(struct worker *worker, struct job *job);
 
-/* Before the loop waits: run the short jobs that come first, and hand the others to the thread. Their `done` is
- * called from here. */
+/* Run the short jobs that come first, WORKER_TURN_JOBS at most, and hand the others to the thread. Their `done` is
+ * called from here. After whatever pushes jobs, so that they are done before more is read, and before the loop
+ * waits. Does nothing within itself. */
 void worker_turn(struct worker *worker);
 
 /* End the thread after the job that runs now, call `done` of every job left, in the order of their
