@@ -64,8 +64,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
     struct exchange *exchange = link->context;
     if (message->type == SGP_SHARE) {
         uint64_t hop = hop_of(exchange->in, link);
-        link_receive(
-            link, exchange->memory + (1 + hop) * exchange->node->bytes / sizeof(float), NULL);
+        link_receive(link, exchange->memory + (1 + hop) * exchange->node->bytes / sizeof(float));
         return;
     }
     exchange->acknowledged[hop_of(exchange->out, link)]++;

@@ -304,6 +304,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .log = log,
         .state_lock = -1,
         .own_slot = SGP_SLOT_NONE,
+        .folded = SGP_SLOT_NONE,
         .own_round = SGP_ROUND_NONE,
         .changed = true,
         .started = events_now(),

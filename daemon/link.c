@@ -251,11 +251,11 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
         *buffer = uv_buf_init((char *)input, LINK_INPUT_BYTES);
 }
 
-void link_receive(struct link *link, float *into, struct link_fold *fold)
+void link_receive(struct link *link, float *into)
 {
     sgp_assert(link->into == NULL && link->expected > 0);
     link->into = into;
-    link->fold = fold;
+    link->fold = NULL;
     link->received = 0;
     link->checked = 0;
     link->largest = 0;
@@ -329,7 +329,7 @@ static void finish_payload(struct link *link, int code)
 }
 
 /* Look at so many values, fold them, and return the largest magnitude that came. */
-static float fold(struct link_fold *fold, float *values, uint64_t first, uint64_t count)
+static float fold_values(struct link_fold *fold, float *values, uint64_t first, uint64_t count)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();
     for (uint64_t at = 0, run; fold->stride > 0 && at < count; at += run) {
@@ -352,10 +352,19 @@ static void look(struct link *link)
     if (link->fold != NULL && link->received < link->expected)
         values -= values % SGP_KERNELS_RUN;
     float *begin = link->into + first;
-    float most = link->fold != NULL ? fold(link->fold, begin, first, values)
+    float most = link->fold != NULL ? fold_values(link->fold, begin, first, values)
                                     : sgp_kernels_best()->largest(begin, values);
     link->largest = most > link->largest ? most : link->largest;
     link->checked += values * sizeof(float);
+}
+
+/* Begins anew with looking, so that runs are whole. */
+void link_fold(struct link *link, struct link_fold *fold)
+{
+    sgp_assert(link->into != NULL && link->fold == NULL);
+    link->fold = fold;
+    link->checked = 0;
+    look(link);
 }
 
 /* `bytes` more have been read to their final place: sum them and look at them. */

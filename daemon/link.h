@@ -132,9 +132,12 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
 /* Write what was gathered. */
 void link_flush(struct link *link);
 
-/* Where the payload announced last belongs, and how it is folded; NULL: not at all. Both are the owner's, and
- * used until the payload is complete or the link is closed. */
-void link_receive(struct link *link, float *into, struct link_fold *fold);
+/* Where the payload announced last belongs. */
+void link_receive(struct link *link, float *into);
+
+/* From now on, and what has come of it already, that is folded. `fold` is the owner's, and used until the payload is
+ * complete or the link is closed. */
+void link_fold(struct link *link, struct link_fold *fold);
 
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
  * follows, and memory given to link_send_payload and link_receive is not touched any more. */

@@ -62,33 +62,40 @@ static void verb_hang_up(
     link_close(link, goodbye);
 }
 
-/* The snapshot is the one that we published in this round: our own estimate, to measure theirs against. */
-static void prepare_fold(
-    struct daemon *daemon, const struct sgp_fold *fold, const struct sgp_share *share)
-{
-    bool own = daemon->own_slot == fold->snapshot && daemon->own_round == share->round;
-    daemon->fold = (struct link_fold){
-        .source = *sgp_pool_place(&daemon->snapshots, fold->snapshot),
-        .keep = (float)fold->keep,
-        .fraction = (float)fold->fraction,
-        .stride = own ? sgp_kernels_stride(share->slice.count) : 0,
-        .their_scale = (float)(share->fraction / share->weight),
-        .own_scale = (float)(1 / daemon->own_weight),
-    };
-}
-
-static void verb_receive(
-    void *context, struct sgp_link id, uint32_t slot, const struct sgp_fold *fold)
+static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
 {
     struct daemon *daemon = context;
     struct link *link = edges_link(daemon, &id);
     if (link == NULL)
         return;
     daemon->incoming[slot] = link->share;
-    if (fold != NULL)
-        prepare_fold(daemon, fold, &link->share);
-    link_receive(
-        link, *sgp_pool_place(&daemon->receives, slot), fold != NULL ? &daemon->fold : NULL);
+    daemon->folded = daemon->folded == slot ? SGP_SLOT_NONE : daemon->folded;
+    link_receive(link, *sgp_pool_place(&daemon->receives, slot));
+}
+
+/* So much at most is folded at once, when x comes to rest while a share is on its way: more would hold up the
+ * loop, and has left the cache. Else the share is absorbed as others are. */
+#define FOLD_LATE_BYTES (4u << 20)
+
+/* The snapshot is the one that we published in this round: our own estimate, to measure theirs against. */
+static void verb_fold(void *context, struct sgp_link id, uint32_t slot, const struct sgp_fold *how)
+{
+    struct daemon *daemon = context;
+    struct link *link = edges_link(daemon, &id);
+    if (link == NULL || link->received > FOLD_LATE_BYTES)
+        return;
+    const struct sgp_share *share = &daemon->incoming[slot];
+    bool own = daemon->own_slot == how->snapshot && daemon->own_round == share->round;
+    daemon->folded = slot;
+    daemon->fold = (struct link_fold){
+        .source = *sgp_pool_place(&daemon->snapshots, how->snapshot),
+        .keep = (float)how->keep,
+        .fraction = (float)how->fraction,
+        .stride = own ? sgp_kernels_stride(share->slice.count) : 0,
+        .their_scale = (float)(share->fraction / share->weight),
+        .own_scale = (float)(1 / daemon->own_weight),
+    };
+    link_fold(link, &daemon->fold);
 }
 
 /* ---- jobs ---- */
@@ -224,7 +231,7 @@ static void verb_absorb(
     const struct sgp_share *share = &daemon->incoming[slot];
     daemon->weight += share->weight;
     daemon->changed = true;
-    if (folded) {
+    if (folded && daemon->folded == slot) {
         take_folded(daemon, slot);
         return;
     }
@@ -353,6 +360,7 @@ const struct sgp_driver_verbs performer_verbs = {
     .send = verb_send,
     .hang_up = verb_hang_up,
     .receive = verb_receive,
+    .fold = verb_fold,
     .train = verb_train,
     .publish = verb_publish,
     .absorb = verb_absorb,

@@ -118,7 +118,8 @@ struct daemon {
     struct {
         struct job_kind train, publish, absorb, take, restore, scale, sketch;
     } kinds;
-    struct link_fold fold; /* of the one share that is folded */
+    struct link_fold fold; /* of the one share that is folded, */
+    uint32_t folded;       /* and its slot; SGP_SLOT_NONE: none is */
     uint64_t published;    /* rounds, since the start */
     double own_largest;    /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
     bool measure_due;      /* an epoch ended: milestones.c evaluates when this round is complete */

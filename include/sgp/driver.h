@@ -20,9 +20,9 @@ struct sgp_driver_verbs {
         void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
     void (*hang_up)(
         void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
-    /* `fold`, borrowed for the call: how what comes is changed in its place; NULL: not at all. */
-    void (*receive)(
-        void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold);
+    void (*receive)(void *context, struct sgp_link link, uint32_t slot);
+    /* `how` is borrowed for the call. */
+    void (*fold)(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
     /* Jobs: appended to one queue, done in this order. */
     void (*train)(void *context, sgp_round round, double weight, uint32_t steps, double pace);
     void (*publish)(

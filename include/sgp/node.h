@@ -148,12 +148,13 @@ enum sgp_effect_type {
     SGP_EFFECT_RECEIVE, /* the payload just announced belongs in this receive slot */
     SGP_EFFECT_TRAIN,   /* job: steps at `weight` */
     SGP_EFFECT_PUBLISH, /* job: the snapshot = x, x *= keep; answer with the slot */
-    SGP_EFFECT_ABSORB, /* job: x[slice] += fraction * receive slot; folded: x = receive slot, exchanged */
+    SGP_EFFECT_ABSORB,  /* job: x[slice] += fraction * receive slot */
     SGP_EFFECT_RESTORE, /* job: x[slice] += fraction * snapshot; a share came back */
     SGP_EFFECT_NOTE,    /* something a person may want to read */
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
     SGP_EFFECT_SCALE,   /* job: x *= factor; answers nothing */
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
+    SGP_EFFECT_FOLD, /* the payload under way may be changed in its place until it is absorbed; it then is x */
     SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a
                             time: another one takes the place of the one before */
 };
@@ -208,11 +209,11 @@ struct sgp_noted {
     struct sgp_inquire question; /* and which share */
 };
 
-/* How a payload is changed in its place while it comes: value[i] = keep * snapshot[i] + fraction * value[i], each
- * product rounded to float32 first. What is judged (SGP_EVENT_PAYLOAD's code) is what came. The snapshot does not
- * change meanwhile. */
+/* How a payload may be changed in its place while it comes, since it is the next to be absorbed and x is
+ * keep * snapshot till then: value[i] = keep * snapshot[i] + fraction * value[i], each product rounded to float32 first.
+ * What is judged (SGP_EVENT_PAYLOAD's code) is what came. The snapshot does not change meanwhile. */
 struct sgp_fold {
-    uint32_t snapshot; /* slot; SGP_SLOT_NONE: it is not changed */
+    uint32_t snapshot; /* slot */
     double keep;
     double fraction;
 };
@@ -247,8 +248,12 @@ struct sgp_effect {
         struct {
             struct sgp_link link;
             uint32_t slot;
-            struct sgp_fold fold;
         } receive;
+        struct {
+            struct sgp_link link; /* whose payload is under way, */
+            uint32_t slot;        /* into this receive slot */
+            struct sgp_fold how;
+        } fold;
         struct {
             uint32_t steps;
             double pace; /* factor of the learning rate */
@@ -262,7 +267,8 @@ struct sgp_effect {
             uint32_t peer;   /* from whom, */
             sgp_round round; /* and of which round, it came */
             uint32_t slot;
-            bool folded; /* the slot holds what x becomes: exchange them */
+            bool
+                folded; /* FOLD was said of it: if it was done, the slot holds what x becomes, else the share */
             double fraction;
             struct sgp_slice slice;
         } absorb;

@@ -138,6 +138,9 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
         return effect->hang_up.link.connection != 0;
     case SGP_EFFECT_RECEIVE:
         return effect->receive.slot < receives;
+    case SGP_EFFECT_FOLD:
+        return effect->fold.slot < receives && effect->fold.how.snapshot < snapshots &&
+               is_part(effect->fold.how.keep) && is_part(effect->fold.how.fraction);
     case SGP_EFFECT_TRAIN:
         return effect->weight > 0 && effect->train.steps > 0 && effect->train.pace > 0;
     case SGP_EFFECT_PUBLISH:

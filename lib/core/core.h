@@ -271,8 +271,9 @@ bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t
     uint64_t number, bool *ret_open, uint64_t *ret_accepted);
 
 /* fold.c */
-/* How the share that begins to come on a link is folded, if it is. */
-struct sgp_fold sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link);
+/* The share that comes on a link, if it may be folded; or whichever may be. */
+void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_fold_any(struct sgp_node *node);
 void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link); /* if there is one */
 /* The target refuses what it was given; that comes home once nothing is folded. */
 void sgp_core_refuse_later(

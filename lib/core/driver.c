@@ -21,8 +21,10 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
             context, effect->hang_up.link, effect->hang_up.code, &effect->hang_up.message);
         break;
     case SGP_EFFECT_RECEIVE:
-        verbs->receive(context, effect->receive.link, effect->receive.slot,
-            effect->receive.fold.snapshot != SGP_SLOT_NONE ? &effect->receive.fold : NULL);
+        verbs->receive(context, effect->receive.link, effect->receive.slot);
+        break;
+    case SGP_EFFECT_FOLD:
+        verbs->fold(context, effect->fold.link, effect->fold.slot, &effect->fold.how);
         break;
     case SGP_EFFECT_TRAIN:
         verbs->train(

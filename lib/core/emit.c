@@ -33,8 +33,6 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     sgp_assert(effects->count < effects->capacity);
     struct sgp_effect *effect = &effects->items[effects->count++];
     memset(effect, 0, sizeof *effect);
-    if (type == SGP_EFFECT_RECEIVE)
-        effect->receive.fold.snapshot = SGP_SLOT_NONE;
     disturb(node, type);
     effect->type = type;
     effect->round = node->round;

@@ -2,7 +2,7 @@
 /* Folding: a share is added to x while it comes, piece by piece, before any of it has left the cache.
  *
  * After a node has published, x is `keep` times the snapshot until something changes it, and mostly the next share
- * does. So the performer may write `keep * snapshot + fraction * share` over the share as it comes, and once all of
+ * does, which may be on its way already. So the performer may write `keep * snapshot + fraction * share` over the share as it comes, and once all of
  * it is there and accepted, the buffer is what x becomes. x itself is not touched: a share that is damaged, or
  * whose connection ends, is dropped with its buffer. What else would change x waits meanwhile, if it can: shares
  * that are held, and what others refused. If it cannot (the source is late and the round goes on without it, or a
@@ -38,21 +38,37 @@ static bool is_first(const struct sgp_node *node, const struct sgp_core_link *li
     return true;
 }
 
-struct sgp_fold sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
+static bool may_fold(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_share *share = &link->receiving.incoming;
-    bool whole = share->slice.count == node->config.parameters && share->bequest <= 0;
-    bool awaited = share->round == node->round && sgp_core_is_waited_for(link);
+    return link->receiving.filling && share->payload_bytes > 0 && share->bequest <= 0 &&
+           share->slice.count == node->config.parameters && share->round == node->round &&
+           node->folding.pinned == SGP_SLOT_NONE && rests(node) && sgp_core_is_waited_for(link) &&
+           is_first(node, link);
+}
+
+void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
+{
     struct sgp_folding *folding = &node->folding;
-    if (!whole || !awaited || folding->pinned != SGP_SLOT_NONE || !rests(node) ||
-        !is_first(node, link))
-        return (struct sgp_fold){.snapshot = SGP_SLOT_NONE};
+    if (!may_fold(node, link))
+        return;
     link->receiving.folds = true;
     folding->pinned = folding->snapshot;
     folding->changed = false;
     node->layout.snapshot_users[folding->pinned]++;
-    return (struct sgp_fold){
-        .snapshot = folding->pinned, .keep = folding->keep, .fraction = share->fraction};
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLD);
+    effect->fold.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->fold.slot = link->receiving.slot;
+    effect->fold.how = (struct sgp_fold){.snapshot = folding->pinned,
+        .keep = folding->keep,
+        .fraction = link->receiving.incoming.fraction};
+}
+
+void sgp_core_fold_any(struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1))
+        sgp_core_fold(node, &node->layout.links[i]);
 }
 
 void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link)

@@ -309,6 +309,7 @@ void sgp_core_published(struct sgp_node *node)
         node->drain_until = node->now + SGP_DRAIN_NS;
     } else {
         after_giving(node);
+        sgp_core_fold_any(node); /* x is at rest now, if no step follows */
     }
 }
 

@@ -62,7 +62,7 @@ struct sgp_verdict sgp_core_share(
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
     effect->receive.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
     effect->receive.slot = link->receiving.slot;
-    effect->receive.fold = sgp_core_fold(node, link);
+    sgp_core_fold(node, link);
     return sgp_fine();
 }
 

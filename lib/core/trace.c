@@ -35,6 +35,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_SEND] = "send",
     [SGP_EFFECT_HANG_UP] = "hang-up",
     [SGP_EFFECT_RECEIVE] = "receive",
+    [SGP_EFFECT_FOLD] = "fold",
     [SGP_EFFECT_TRAIN] = "train",
     [SGP_EFFECT_PUBLISH] = "publish",
     [SGP_EFFECT_ABSORB] = "absorb",
@@ -78,6 +79,8 @@ static uint32_t peer_of(const struct sgp_effect *effect)
         return effect->hang_up.link.peer;
     case SGP_EFFECT_RECEIVE:
         return effect->receive.link.peer;
+    case SGP_EFFECT_FOLD:
+        return effect->fold.link.peer;
     case SGP_EFFECT_INQUIRE:
         return effect->inquire.peer;
     default:

@@ -109,12 +109,19 @@ static void hang_up(
     (void)goodbye;
 }
 
-static void receive(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold)
+static void receive(void *context, struct sgp_link link, uint32_t slot)
 {
-    (void)fold;
     (void)context;
     (void)link;
     (void)slot;
+}
+
+static void fold(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how)
+{
+    (void)context;
+    (void)link;
+    (void)slot;
+    (void)how;
 }
 
 static void train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
@@ -187,6 +194,7 @@ static const struct sgp_driver_verbs verbs = {
     .send = do_send,
     .hang_up = hang_up,
     .receive = receive,
+    .fold = fold,
     .train = train,
     .publish = publish,
     .absorb = absorb,

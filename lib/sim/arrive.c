@@ -223,7 +223,7 @@ static void fold(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t slot)
 {
     const struct sgp_fold *fold = &host->receives[slot].fold;
     uint64_t dimension = sim->options.dimension;
-    if (fold->snapshot == SGP_SLOT_NONE)
+    if (!host->receives[slot].folds)
         return;
     sgp_assert(fold->snapshot < host->snapshot_count);
     memcpy(host->folded, host->received + slot * dimension, dimension * sizeof *host->folded);

@@ -197,8 +197,7 @@ void sgp_sim_hang_up(
     enqueue(sim, connection, !side, end, due);
 }
 
-void sgp_sim_receive(
-    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold)
+void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
@@ -210,6 +209,15 @@ void sgp_sim_receive(
             sgp_sim_name(sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_FILLING;
     receive->share = connection->share;
-    receive->fold = fold ? *fold : (struct sgp_fold){.snapshot = SGP_SLOT_NONE};
+    receive->folds = false;
     connection->slot = slot;
+}
+
+void sgp_sim_fold(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how)
+{
+    struct sgp_sim_host *host = context;
+    const struct sgp_sim_connection *connection = sgp_sim_connection_of(host->sim, link.connection);
+    sgp_assert(connection && connection->slot == slot);
+    host->receives[slot].folds = true;
+    host->receives[slot].fold = *how;
 }

@@ -57,6 +57,7 @@ const struct sgp_driver_verbs sgp_sim_verbs = {
     .send = sgp_sim_send,
     .hang_up = sgp_sim_hang_up,
     .receive = sgp_sim_receive,
+    .fold = sgp_sim_fold,
     .train = sgp_sim_train,
     .publish = sgp_sim_publish,
     .absorb = sgp_sim_absorb,

@@ -103,7 +103,8 @@ enum sgp_sim_receive_state {
 struct sgp_sim_receive {
     enum sgp_sim_receive_state state;
     struct sgp_share share;
-    struct sgp_fold fold; /* of the payload, into `folded` of the host */
+    bool folds; /* the payload, into `folded` of the host, */
+    struct sgp_fold fold;
 };
 
 /* ---- one machine ---- */
@@ -436,8 +437,8 @@ void sgp_sim_send(
     void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot);
 void sgp_sim_hang_up(
     void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
-void sgp_sim_receive(
-    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold);
+void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
+void sgp_sim_fold(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
 /* The first message of a pipe is due: see to its entry of the queue. */
 void sgp_sim_pipe_schedule(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);

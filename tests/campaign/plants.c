@@ -57,11 +57,10 @@ static void train_unseen(void *context, sgp_round round, double weight, uint32_t
     host->node->folding.changed = false;
 }
 
-static void acknowledge_early(
-    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *fold)
+static void acknowledge_early(void *context, struct sgp_link link, uint32_t slot)
 {
     struct sgp_sim_host *host = context;
-    real->receive(context, link, slot, fold);
+    real->receive(context, link, slot);
     const struct sgp_share *share = &host->receives[slot].share;
     if (share->number == 0 || !strikes(20))
         return;

@@ -27,9 +27,7 @@ static void open_three(struct desk *desk)
 
 static bool is_folded(const struct desk *desk)
 {
-    const struct sgp_effect *receive = find(desk, SGP_EFFECT_RECEIVE);
-    cr_assert_not_null(receive);
-    return receive->receive.fold.snapshot != SGP_SLOT_NONE;
+    return find(desk, SGP_EFFECT_FOLD) != NULL;
 }
 
 /* The share of n1 for round 0 begins to come, and is folded. */
@@ -60,7 +58,7 @@ Test(fold, x_is_what_was_kept_of_the_snapshot)
 {
     struct desk desk;
     begin_fold(&desk);
-    const struct sgp_fold *fold = &find(&desk, SGP_EFFECT_RECEIVE)->receive.fold;
+    const struct sgp_fold *fold = &find(&desk, SGP_EFFECT_FOLD)->fold.how;
     cr_assert(eq(u32, fold->snapshot, 0));
     cr_assert(eq(dbl, fold->keep, 0.5));
     cr_assert(eq(dbl, fold->fraction, 0.5));
@@ -106,6 +104,20 @@ Test(fold, x_that_is_not_at_rest_is_let_alone)
     cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE)); /* what was given came home */
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
     cr_assert_not(is_folded(&desk));
+    close_desk(&desk);
+}
+
+/* It began to come before the snapshot was made. */
+Test(fold, one_that_is_on_its_way_is_from_the_moment_that_x_rests)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert_not(is_folded(&desk));
+    give_first(&desk);
+    cr_assert(is_folded(&desk));
+    deliver(&desk, 1, 0);
+    cr_assert(find(&desk, SGP_EFFECT_ABSORB)->absorb.folded);
     close_desk(&desk);
 }
 
