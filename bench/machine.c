@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processor and its memory allow, without any of our code.
+/* What the processor and its memory allow, without any of our code but the choice of OpenBLAS's kernels.
  *
  *   machine memory                              bytes/s of memcpy and of a[i] = b[i] + s * c[i]
  *   machine sgemm THREADS                       flops/s of square matrices of 2048
@@ -7,6 +7,8 @@
  *                                               alone; WIDTHS is 784,512,10: inputs, then each layer's
  */
 #include "stopwatch.h"
+
+#include "sgp/blas.h"
 
 #include <cblas.h>
 #include <stdio.h>
@@ -151,8 +153,24 @@ static int model(const char *widths, int batch, int threads, double seconds)
     return 0;
 }
 
+/* What the daemon would multiply with. */
+static bool fit(char **arguments)
+{
+    const struct sgp_blas_layer layer = {128, 512, 512};
+    struct sgp_blas blas;
+    struct sgp_error error = {0};
+    const struct sgp_blas_wish wish = {.arguments = arguments, .layers = &layer, .count = 1};
+    bool right = sgp_blas_fit(&wish, &error, &blas) == 0;
+    if (!right)
+        (void)fprintf(stderr, "machine: %s\n", error.text);
+    return right;
+}
+
 int main(int count, char **arguments)
 {
+    sgp_blas_begin();
+    if (!fit(arguments))
+        return 1;
     if (count == 2 && strcmp(arguments[1], "memory") == 0)
         return memory();
     if (count == 3 && strcmp(arguments[1], "sgemm") == 0)
