@@ -68,8 +68,13 @@ void events_post(struct daemon *daemon, struct sgp_event event)
 static void on_turn(uv_prepare_t *turn)
 {
     struct daemon *daemon = turn->data;
-    worker_turn(&daemon->worker);
-    edges_flush(daemon);
+    const struct worker *worker = &daemon->worker;
+    do {
+        worker_turn(&daemon->worker);
+        edges_flush(daemon); /* one that fails may lead to more */
+    } while (!daemon->ending &&
+             (daemon->unsent != NULL || (worker->ready.first != NULL &&
+                                            !uv_is_active((const uv_handle_t *)&worker->idle))));
 }
 
 void events_open(struct daemon *daemon)

@@ -361,8 +361,10 @@ static void look(struct link *link)
 /* Begins anew with looking, so that runs are whole. */
 void link_fold(struct link *link, struct link_fold *fold)
 {
-    sgp_assert(link->into != NULL && link->fold == NULL);
+    sgp_assert(link->into != NULL && (fold == NULL || link->fold == NULL));
     link->fold = fold;
+    if (fold == NULL)
+        return;
     link->checked = 0;
     look(link);
 }

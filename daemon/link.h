@@ -136,7 +136,7 @@ void link_flush(struct link *link);
 void link_receive(struct link *link, float *into);
 
 /* From now on, and what has come of it already, that is folded. `fold` is the owner's, and used until the payload is
- * complete or the link is closed. */
+ * complete or the link is closed. NULL: from now on it is not. */
 void link_fold(struct link *link, struct link_fold *fold);
 
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`

@@ -82,7 +82,9 @@ static void verb_fold(void *context, struct sgp_link id, uint32_t slot, const st
 {
     struct daemon *daemon = context;
     struct link *link = edges_link(daemon, &id);
-    if (link == NULL || link->received > FOLD_LATE_BYTES)
+    if (link != NULL && how->snapshot == SGP_SLOT_NONE && daemon->folded == slot)
+        link_fold(link, NULL);
+    if (link == NULL || how->snapshot == SGP_SLOT_NONE || link->received > FOLD_LATE_BYTES)
         return;
     const struct sgp_share *share = &daemon->incoming[slot];
     bool own = daemon->own_slot == how->snapshot && daemon->own_round == share->round;
@@ -129,10 +131,15 @@ static void done_train(struct job *job, bool cancelled)
     post_done(task, SGP_EVENT_TRAINED, cancelled);
 }
 
+/* A new epoch shuffles all rows in one of many short steps: more than so many are not for the loop thread. */
+#define SHUFFLED_ROWS_MAX 100000u
+
 static void verb_train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, &daemon->kinds.train, run_train, done_train);
+    bool shuffles = daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX;
+    struct task *task =
+        must_take(daemon, shuffles ? NULL : &daemon->kinds.train, run_train, done_train);
     task->round = round;
     task->weight = weight;
     task->steps = steps;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of a running node share: one struct, in groups that name the file they belong to.
  *
- * A loop thread owns the core, the links and the pools; one compute thread alone writes model vectors.
+ * A loop thread owns the core, the links and the pools; one compute thread writes model vectors, or the loop thread
+ * while the other has nothing to do (worker.h).
  * Thread: the loop thread. */
 #ifndef SGPD_STATE_H
 #define SGPD_STATE_H

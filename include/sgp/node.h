@@ -213,7 +213,8 @@ struct sgp_noted {
  * keep * snapshot till then: value[i] = keep * snapshot[i] + fraction * value[i], each product rounded to float32 first.
  * What is judged (SGP_EVENT_PAYLOAD's code) is what came. The snapshot does not change meanwhile. */
 struct sgp_fold {
-    uint32_t snapshot; /* slot */
+    uint32_t
+        snapshot; /* slot; SGP_SLOT_NONE: no more of it is changed, and what came will be refused */
     double keep;
     double fraction;
 };

@@ -5,8 +5,8 @@
  * and passes it in. The model in use is the estimate z = x / w. Built-in models live behind this
  * table (sgp_learner), a quadratic for simulations too, and one in another process can.
  *
- * Thread: all calls on one trainer come from one thread (the compute thread), in the order in which
- * the core emitted them. No call allocates after creation. */
+ * Thread: calls on one trainer come one after the other, in the order in which the core emitted them: from the
+ * compute thread, or from another while that has nothing to do. No call allocates after creation. */
 #ifndef SGP_TRAINER_H
 #define SGP_TRAINER_H
 

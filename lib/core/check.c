@@ -101,7 +101,7 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
         return false;
     if (link->receiving.filling && link->receiving.slot == SGP_SLOT_NONE)
         return false;
-    if (link->receiving.folds && !link->receiving.filling)
+    if ((link->receiving.folds || link->receiving.spoiled) && !link->receiving.filling)
         return false;
     bool sent = link->owed.exists && link->owed.sent;
     bool published = link->owed.exists && link->owed.publishing;
@@ -139,7 +139,9 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_RECEIVE:
         return effect->receive.slot < receives;
     case SGP_EFFECT_FOLD:
-        return effect->fold.slot < receives && effect->fold.how.snapshot < snapshots &&
+        return effect->fold.slot < receives &&
+               (effect->fold.how.snapshot < snapshots ||
+                   effect->fold.how.snapshot == SGP_SLOT_NONE) &&
                is_part(effect->fold.how.keep) && is_part(effect->fold.how.fraction);
     case SGP_EFFECT_TRAIN:
         return effect->weight > 0 && effect->train.steps > 0 && effect->train.pace > 0;

@@ -275,6 +275,7 @@ bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t
 void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_fold_any(struct sgp_node *node);
 void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link); /* if there is one */
+void sgp_core_give_up_fold(struct sgp_node *node);                         /* if x has changed */
 /* The target refuses what it was given; that comes home once nothing is folded. */
 void sgp_core_refuse_later(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);

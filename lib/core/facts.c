@@ -230,7 +230,8 @@ bool sgp_core_is_kept(struct sgp_node *node, const struct sgp_receive *receive)
 
 bool sgp_core_folds(const struct sgp_node *node)
 {
-    return node->folding.pinned != SGP_SLOT_NONE && !node->folding.changed;
+    return node->folding.pinned != SGP_SLOT_NONE && !node->folding.changed &&
+           node->state != SGP_NODE_DRAINING;
 }
 
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many

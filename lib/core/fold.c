@@ -13,7 +13,8 @@
 /* Whether x is at rest, and stays so for as long as can be foreseen. */
 static bool rests(const struct sgp_node *node)
 {
-    return sgp_method_in_order(node->config.method) && sgp_core_active(node) &&
+    bool forgives = node->config.backup_neighbours > 0 && node->state == SGP_NODE_TRAINING;
+    return sgp_method_in_order(node->config.method) && !forgives && sgp_core_active(node) &&
            !node->leaving.wanted && node->stage == SGP_STAGE_GATHER &&
            node->giving.slot == SGP_SLOT_NONE && node->folding.snapshot != SGP_SLOT_NONE;
 }
@@ -41,10 +42,10 @@ static bool is_first(const struct sgp_node *node, const struct sgp_core_link *li
 static bool may_fold(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_share *share = &link->receiving.incoming;
-    return link->receiving.filling && share->payload_bytes > 0 && share->bequest <= 0 &&
-           share->slice.count == node->config.parameters && share->round == node->round &&
-           node->folding.pinned == SGP_SLOT_NONE && rests(node) && sgp_core_is_waited_for(link) &&
-           is_first(node, link);
+    return link->receiving.filling && !link->receiving.spoiled && share->payload_bytes > 0 &&
+           share->bequest <= 0 && share->slice.count == node->config.parameters &&
+           share->round == node->round && node->folding.pinned == SGP_SLOT_NONE && rests(node) &&
+           sgp_core_is_waited_for(link) && is_first(node, link);
 }
 
 void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
@@ -71,14 +72,35 @@ void sgp_core_fold_any(struct sgp_node *node)
         sgp_core_fold(node, &node->layout.links[i]);
 }
 
-void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link)
+static void unpin(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (!link->receiving.folds)
-        return;
     link->receiving.folds = false;
     node->layout.snapshot_users[node->folding.pinned]--;
     node->folding.pinned = SGP_SLOT_NONE;
     node->again = node->again || node->folding.refusals;
+}
+
+void sgp_core_end_fold(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->receiving.folds)
+        unpin(node, link);
+    link->receiving.spoiled = false;
+}
+
+void sgp_core_give_up_fold(struct sgp_node *node)
+{
+    if (node->folding.pinned == SGP_SLOT_NONE || sgp_core_folds(node))
+        return;
+    struct sgp_core_link *link = node->layout.links + node->layout.out_count;
+    while (!link->receiving.folds)
+        link++;
+    unpin(node, link);
+    link->receiving.spoiled = true;
+    node->again = true; /* the snapshot may be what was waited for */
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLD);
+    effect->fold.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->fold.slot = link->receiving.slot;
+    effect->fold.how = (struct sgp_fold){.snapshot = SGP_SLOT_NONE};
 }
 
 void sgp_core_refuse_later(

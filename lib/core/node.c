@@ -234,6 +234,7 @@ void sgp_node_step(
     sgp_core_send_owed(node);
     sgp_core_hand_out(node);
     sgp_core_grant(node);
+    sgp_core_give_up_fold(node);
     sgp_core_notice(node);
     sgp_core_announce(node);
     sgp_core_enrol(node);

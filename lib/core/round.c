@@ -272,6 +272,7 @@ static bool in_order(const struct sgp_node *node)
 static void complete(struct sgp_node *node)
 {
     node->folding.changed = true; /* one that is late is not waited for */
+    node->again = node->again || node->folding.refusals;
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
     take_round(node, node->round + 1);

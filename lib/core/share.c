@@ -79,13 +79,13 @@ static bool has_room(struct sgp_node *node, uint32_t peer, const struct sgp_shar
 }
 
 static enum sgp_reason judge(
-    struct sgp_node *node, uint32_t peer, const struct sgp_share *share, bool folded, int code)
+    struct sgp_node *node, uint32_t peer, const struct sgp_share *share, bool spoiled, int code)
 {
     if (code != 0)
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
-    if (folded && !sgp_core_folds(node))
+    if (spoiled)
         return SGP_REASON_CHANGED;
     return has_room(node, peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
@@ -125,7 +125,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     node->thin = 2 * (node->now - link->receiving.since) > node->now - node->round_since;
     struct sgp_receive *receive = &node->layout.receives[link->receiving.slot];
     bool folded = link->receiving.folds;
-    enum sgp_reason reason = judge(node, link->peer, &link->receiving.incoming, folded, code);
+    bool spoiled = link->receiving.spoiled || (folded && !sgp_core_folds(node));
+    enum sgp_reason reason = judge(node, link->peer, &link->receiving.incoming, spoiled, code);
     sgp_core_end_fold(node, link);
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);

@@ -161,8 +161,9 @@ struct sgp_core_link {
         sgp_round promise; /* frozen while a payload is under way */
         uint32_t slot;     /* granted, or being filled; NONE if neither */
         bool filling;      /* `incoming` was announced and its payload is under way */
-        bool folds;        /* and is folded while it comes (fold.c) */
-        sgp_time since;    /* it is under way */
+        bool folds;        /* and is folded while it comes (fold.c); */
+        bool spoiled;      /* or was, until x changed */
+        sgp_time since;    /* when it began to come */
         struct sgp_share incoming;
     } receiving;
 

@@ -52,7 +52,7 @@ void sgp_sim_absorb(
     struct sgp_sim_receive *receive = &host->receives[slot];
     if (receive->state != SGP_SIM_RECEIVE_HELD || receive->share.fraction != fraction ||
         receive->share.slice.first != slice.first || receive->share.slice.count != slice.count ||
-        folded != receive->folds)
+        folded != receive->told)
         sgp_sim_fail(host->sim, SGP_E_STATE,
             "%s absorbs slot %u, which holds another share or none",
             sgp_sim_name(host->sim, host->index), slot);
@@ -61,7 +61,7 @@ void sgp_sim_absorb(
                              .slot = slot,
                              .factor = fraction,
                              .slice = slice,
-                             .folded = folded});
+                             .folded = receive->folds});
 }
 
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)

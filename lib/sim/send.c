@@ -209,7 +209,7 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
             sgp_sim_name(sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_FILLING;
     receive->share = connection->share;
-    receive->folds = false;
+    receive->told = receive->folds = false;
     connection->slot = slot;
 }
 
@@ -217,7 +217,11 @@ void sgp_sim_fold(void *context, struct sgp_link link, uint32_t slot, const stru
 {
     struct sgp_sim_host *host = context;
     const struct sgp_sim_connection *connection = sgp_sim_connection_of(host->sim, link.connection);
-    sgp_assert(connection && connection->slot == slot);
-    host->receives[slot].folds = true;
-    host->receives[slot].fold = *how;
+    struct sgp_sim_receive *receive = &host->receives[slot];
+    if (!connection || connection->slot != slot) /* the payload is lost, which it will hear of */
+        return;
+    receive->told = how->snapshot != SGP_SLOT_NONE;
+    receive->folds =
+        receive->told && receive->share.number % 4 != 0; /* else it is let be, as the daemon may */
+    receive->fold = *how;
 }

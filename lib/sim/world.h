@@ -103,7 +103,8 @@ enum sgp_sim_receive_state {
 struct sgp_sim_receive {
     enum sgp_sim_receive_state state;
     struct sgp_share share;
-    bool folds; /* the payload, into `folded` of the host, */
+    bool told;  /* that the payload may be folded, */
+    bool folds; /* and it is, into `folded` of the host, */
     struct sgp_fold fold;
 };
 

@@ -65,26 +65,27 @@ struct trial {
     char why[SGP_TEXT_BYTES];
 };
 
-/* `environ` with two variables more, in the place of those of their names; the caller frees the array. */
+/* `environ` without our variables, and with these of them, each NULL or "NAME=value"; the caller frees the array. */
 static char **environment_with(char *first, char *second)
 {
+    static const char *const ours[] = {CHOICE "=", TRIAL "=", INSTEAD "="};
     size_t count = 0, kept = 0;
     while (environ[count] != NULL)
         count++;
     char **all = calloc(count + 3, sizeof *all);
     for (size_t i = 0; all != NULL && i < count; i++) {
-        bool same = false;
-        for (int j = 0; j < 2; j++) {
-            const char *name = j == 0 ? first : second;
-            same = same || strncmp(environ[i], name, strcspn(name, "=") + 1) == 0;
-        }
-        if (!same)
+        bool own = false;
+        for (size_t j = 0; j < sizeof ours / sizeof *ours; j++)
+            own = own || strncmp(environ[i], ours[j], strlen(ours[j])) == 0;
+        if (!own)
             all[kept++] = environ[i];
     }
-    if (all != NULL) {
+    if (all == NULL)
+        return NULL;
+    if (first != NULL)
         all[kept++] = first;
+    if (second != NULL)
         all[kept++] = second;
-    }
     return all;
 }
 
@@ -93,8 +94,11 @@ static void listen_to(int descriptor, char *line, size_t size)
 {
     size_t used = 0;
     struct pollfd wait = {.fd = descriptor, .events = POLLIN};
-    while (used + 1 < size && poll(&wait, 1, TRIAL_MS) > 0) {
-        ssize_t count = read(descriptor, line + used, size - 1 - used);
+    while (used + 1 < size) {
+        int ready = poll(&wait, 1, TRIAL_MS);
+        ssize_t count = ready > 0 ? read(descriptor, line + used, size - 1 - used) : ready;
+        if (count < 0 && errno == EINTR)
+            continue;
         if (count <= 0)
             break;
         used += (size_t)count;
@@ -249,16 +253,35 @@ static void remember(const struct sgp_blas_wish *wish, const char *key, const ch
 
 /* ---- all of it ---- */
 
-/* Returns only if it could not. */
+/* By its path, which names the process; by SELF if that is gone. Returns only if it could not. */
+static void start_with(const struct sgp_blas_wish *wish, char *first, char *second)
+{
+    char path[4096];
+    ssize_t bytes = readlink(SELF, path, sizeof path - 1);
+    char **environment = environment_with(first, second);
+    if (environment != NULL && bytes > 0) {
+        path[bytes] = '\0';
+        (void)execve(path, wish->arguments, environment);
+    }
+    if (environment != NULL)
+        (void)execve(SELF, wish->arguments, environment);
+    free(environment);
+}
+
 static void start_again(const struct sgp_blas_wish *wish, const char *name, const char *instead)
 {
     char choice[64], before[64];
     (void)snprintf(choice, sizeof choice, CHOICE "=%s", name);
     (void)snprintf(before, sizeof before, INSTEAD "=%s", instead);
-    char **environment = environment_with(choice, before);
-    if (environment != NULL)
-        (void)execve(SELF, wish->arguments, environment);
-    free(environment);
+    start_with(wish, choice, before);
+}
+
+/* What was chosen is wrong for these layers: it was chosen for others. Begin anew. */
+static void forget(const struct sgp_blas_wish *wish)
+{
+    char path[SGP_TEXT_BYTES];
+    if (place_of(wish, "", path) && unlink(path) == 0)
+        start_with(wish, NULL, NULL);
 }
 
 /* Where they do not fit and nobody has chosen them: others, if these are better. */
@@ -291,6 +314,8 @@ int sgp_blas_fit(
         improve(wish, &blas);
     struct sgp_error why = {0};
     int code = wish->layers != NULL ? sgp_blas_verify(wish->layers, wish->count, &why) : 0;
+    if (code == SGP_E_STATE && instead != NULL)
+        forget(wish);
     if (code == SGP_E_STATE)
         return sgp_fail(error, code,
             "OpenBLAS's kernels %s are wrong on this processor: %s; set " CHOICE
@@ -309,5 +334,5 @@ void sgp_blas_text(const struct sgp_blas *blas, char ret_text[SGP_BLAS_TEXT_BYTE
         (void)snprintf(ret_text, SGP_BLAS_TEXT_BYTES, "%s%s", blas->kernels,
             blas->by_user ? " (by " CHOICE ")"
             : blas->fit   ? ""
-                          : " (slow here: no others were found better)");
+                          : " (slow on this processor)");
 }

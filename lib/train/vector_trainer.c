@@ -3,8 +3,7 @@
  *
  * What is published is not copied: the vector that was x is lent to the snapshot, and x is only known to be
  * `keep` times that until something changes it. Mostly that is the next share, which is as long: then the
- * sum is written over the share, whose memory becomes x. So in a round of one neighbour each value
- * passes through memory three times in all, twice read and once written. */
+ * sum is written over the share, whose memory becomes x: here, or while the share comes (`take`). */
 #include "vector_trainer.h"
 
 #include "sgp/buffer.h"

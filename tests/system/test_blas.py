@@ -54,6 +54,10 @@ class Blas(FleetTest):
         self.start(f, STAND_IN_CRASH="Prescott")
         self.assertRegex(self.trains(f), f"^{lines[1]} ")
         self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
+        # What turns out to be wrong for this model is forgotten, and others are tried.
+        self.start(f, STAND_IN_WRONG=lines[1])
+        self.assertRegex(self.trains(f), f"^(?!{lines[1]}){CHOSEN[1:]}")
+        self.assertEqual(f.nodes[0].end(), 0, f.nodes[0].log())
         # For another processor, or another library, it says nothing.
         with open(path, "w") as file:
             file.write("another processor\nHaswell\n")
@@ -71,7 +75,7 @@ class Blas(FleetTest):
     def test_where_nothing_better_is_right_it_stays_as_it_is(self):
         f = self.small()
         self.start(f, STAND_IN_WRONG="not Prescott")
-        self.assertEqual(self.trains(f), "Prescott (slow here: no others were found better)")
+        self.assertEqual(self.trains(f), "Prescott (slow on this processor)")
 
     def test_a_choice_of_the_users_stays_and_is_checked(self):
         f = self.small()
@@ -95,7 +99,7 @@ class Blas(FleetTest):
     def test_where_they_fit_nothing_is_tried(self):
         f = self.small()
         f.nodes[0].start()
-        self.assertNotIn("slow here", self.trains(f))
+        self.assertNotIn("slow on", self.trains(f))
         self.assertNotIn("event=blas", f.nodes[0].log())
 
 

@@ -249,6 +249,59 @@ Test(fold, over_an_x_that_has_changed_it_is_refused)
     close_desk(&desk);
 }
 
+/* A clean stop absorbs what is held, so that its last checkpoint is exact; what is still coming goes home. */
+Test(fold, a_stop_does_not_wait_for_it)
+{
+    struct desk desk;
+    open_three(&desk);
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    say(&desk, 2, SGP_IN, share_of(1, 0, 1));
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert(is_folded(&desk));
+    deliver(&desk, 2, 0);
+    cr_assert_null(find(&desk, SGP_EFFECT_ABSORB));
+    post_type(&desk, SGP_EVENT_STOP);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_ABSORB));
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ABSORB)->absorb.peer, 2));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    cr_assert(eq(dbl, status_of(&desk).weight_estimate, 1), "nothing is held");
+    cr_assert(eq(u32, users(&desk), 0));
+    close_desk(&desk);
+}
+
+/* It is one of those without whom a round may go on: then what came of it would be of no use. */
+Test(fold, nobody_is_where_a_round_may_go_on_without_him)
+{
+    struct desk desk;
+    struct sgp_topology *topology = two_sources();
+    struct sgp_node_config config = config_of(topology);
+    config.backup_neighbours = 1;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, 0), 88);
+    greet_in(&desk, 2, pulse_at(0, 0), 99);
+    give_first(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    cr_assert_not(is_folded(&desk));
+    close_desk(&desk);
+}
+
+/* x changes while it comes: the snapshot is let go of at once, and the rest of the share is not folded. */
+Test(fold, it_is_given_up_as_soon_as_x_changes)
+{
+    struct desk desk;
+    begin_fold(&desk);
+    say(&desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = SGP_REASON_RANGE, .text = "range"}});
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE));
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_FOLD)->fold.how.snapshot, SGP_SLOT_NONE));
+    cr_assert(eq(u32, users(&desk), 1), "the RESTORE job's");
+    close_desk(&desk);
+}
+
 /* Where each has its own pace, and where the steps come after the publishing, x is never at rest. */
 Test(fold, methods_that_do_not_rest_do_not)
 {

@@ -195,6 +195,8 @@ class Trial(NetworkTest):
     def disturbed(self, algorithm, rounds):
         f = self.start(algorithm, rounds)
         self.all_hear_all(f)
+        for node in f.nodes:  # has its history open from the first row on
+            f.wait_log(node.index, "event=epoch")
         before = list(map(descriptors, f.nodes)), list(map(resident, f.nodes))
         began = time.monotonic()
         self.kill(f)
