@@ -172,10 +172,10 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         event->type = SGP_EVENT_ABSORBED;
         const float *share = host->received + job->slot * dimension;
         absorb(host, job, share);
-        if (job->folded)
-            take_folded(host);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
+        if (job->folded)
+            take_folded(host);
     } else if (job->work == SGP_SIM_ADOPT) {
         event->type = SGP_EVENT_ABSORBED;
         const float *values = host->received + job->slot * dimension;

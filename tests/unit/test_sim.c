@@ -301,14 +301,14 @@ static void cheat_absorb(struct sgp_trainer *trainer, float **share, float fract
     honest_methods->absorb(trainer, share, fraction, first, count, comparison);
 }
 
-/* A trainer that has gone bad without noticing: what it gives away is not finite. */
-static void bad_publish(struct sgp_trainer *trainer, float **snapshot, float keep)
+/* A trainer that goes bad without noticing, until it is to train again: what it gives away meanwhile is not finite. */
+static int bad_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
+    struct sgp_training *ret_training)
 {
-    honest_methods->publish(trainer, snapshot, keep);
-    honest_methods->scale(
-        trainer, 1); /* x is written down: the snapshot is nobody's but its owner's */
-    for (uint64_t i = 0; i < trainer->parameters; i++)
-        (*snapshot)[i] = NAN;
+    int code = honest_methods->train(trainer, weight, steps, pace, ret_training);
+    if (code == 0)
+        honest_methods->scale(trainer, NAN);
+    return code;
 }
 
 static int replace_methods(uint32_t node, uint32_t bad, struct sgp_trainer **trainer)
@@ -335,7 +335,7 @@ static int bad_trainer(void *context, uint32_t node, struct sgp_trainer **ret_tr
     if (status < 0)
         return status;
     cheat_methods = *(*ret_trainer)->methods;
-    cheat_methods.publish = bad_publish;
+    cheat_methods.train = bad_train;
     return replace_methods(node, 0, ret_trainer);
 }
 
@@ -428,8 +428,8 @@ Test(checkers, what_is_not_finite_is_refused_and_comes_back)
     fleet->options.trainer = bad_trainer;
     fleet_run(fleet);
     struct sgp_sim_summary summary = fleet_summary(fleet);
-    cr_assert(eq(u64, summary.shares_refused, 4)); /* of the two rounds until n0 knows */
-    cr_assert(eq(u32, fleet->notes[SGP_NOTE_RETURNED], 4));
+    cr_assert(eq(u64, summary.shares_refused, 2)); /* of the round until n0 knows */
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_RETURNED], 2));
     cr_assert(eq(u32, summary.diverged, 1)); /* what came back is not finite either */
     cr_assert(eq(u32, summary.finished, 2));
     cr_assert(epsilon_eq(dbl, summary.weight, 3, 1e-12));
