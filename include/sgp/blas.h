@@ -31,6 +31,7 @@ struct sgp_blas {
         [SGP_BLAS_NAME_BYTES]; /* of these, for which OpenBLAS took the processor; "": of none */
     bool by_user;              /* OPENBLAS_CORETYPE was set when the program was started */
     bool fit;                  /* they use what the processor can do, as far as is known */
+    bool tried;                /* they do not, and no others were found to be better */
 };
 
 struct sgp_blas_wish {

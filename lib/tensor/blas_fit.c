@@ -284,20 +284,21 @@ static void forget(const struct sgp_blas_wish *wish)
         start_with(wish, NULL, NULL);
 }
 
-/* Where they do not fit and nobody has chosen them: others, if these are better. */
-static void improve(const struct sgp_blas_wish *wish, const struct sgp_blas *blas)
+/* Where they do not fit and nobody has chosen them: others, if these are better. Returns whether any were tried. */
+static bool improve(const struct sgp_blas_wish *wish, const struct sgp_blas *blas)
 {
     char key[SGP_TEXT_BYTES], name[SGP_BLAS_NAME_BYTES];
     sgp_blas_key(key);
     bool known = recall(wish, key, name);
     if (!known && wish->layers == NULL)
-        return;
+        return false;
     if (!known) {
         choose(wish, blas->kernels, name);
         remember(wish, key, name[0] != '\0' ? name : blas->kernels);
     }
     if (name[0] != '\0' && strcasecmp(name, blas->kernels) != 0)
         start_again(wish, name, blas->kernels);
+    return true;
 }
 
 int sgp_blas_fit(
@@ -311,7 +312,7 @@ int sgp_blas_fit(
     if (instead != NULL)
         (void)snprintf(blas.instead, sizeof blas.instead, "%s", instead);
     else if (!blas.fit && !blas.by_user)
-        improve(wish, &blas);
+        blas.tried = improve(wish, &blas);
     struct sgp_error why = {0};
     int code = wish->layers != NULL ? sgp_blas_verify(wish->layers, wish->count, &why) : 0;
     if (code == SGP_E_STATE && instead != NULL)
@@ -333,6 +334,6 @@ void sgp_blas_text(const struct sgp_blas *blas, char ret_text[SGP_BLAS_TEXT_BYTE
     else
         (void)snprintf(ret_text, SGP_BLAS_TEXT_BYTES, "%s%s", blas->kernels,
             blas->by_user ? " (by " CHOICE ")"
-            : blas->fit   ? ""
-                          : " (slow on this processor)");
+            : blas->tried ? " (others are no better here)"
+                          : "");
 }
