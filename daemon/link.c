@@ -41,8 +41,6 @@ bool link_stands(const struct link *link)
     return !link->closing && link->failure == 0;
 }
 
-/* ---- the end ---- */
-
 /* The messages that no write has taken yet, in one piece or two: so many. */
 static unsigned queued(const struct link *link, uv_buf_t buffers[2])
 {
@@ -53,6 +51,8 @@ static unsigned queued(const struct link *link, uv_buf_t buffers[2])
     buffers[1] = uv_buf_init((char *)link->queue, (unsigned)(bytes - first));
     return (unsigned)(first > 0) + (unsigned)(first < bytes);
 }
+
+/* ---- the end ---- */
 
 /* What waits, and goodbye behind it, as far as the socket takes them now. */
 static void say_last(struct link *link, const struct sgp_message *goodbye)
@@ -361,7 +361,7 @@ static void look(struct link *link)
 /* Begins anew with looking, so that runs are whole. */
 void link_fold(struct link *link, struct link_fold *fold)
 {
-    sgp_assert(link->into != NULL && (fold == NULL || link->fold == NULL));
+    sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
     link->fold = fold;
     if (fold == NULL)
         return;

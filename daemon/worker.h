@@ -28,8 +28,8 @@ struct job_kind {
 struct job {
     struct job *next;
     struct job_kind *kind; /* NULL: it is not short */
-    void (*run)(struct job
-            *job); /* on the compute thread, or on the loop thread while that has nothing to do */
+    /* On the compute thread, or on the loop thread while that has nothing to do. */
+    void (*run)(struct job *job);
     /* On the loop thread, exactly once; may stop the worker, and push other jobs unless that has been
      * done. `cancelled` says that the worker stopped before the job was run. */
     void (*done)(struct job *job, bool cancelled);

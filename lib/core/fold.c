@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Folding: a share is added to x while it comes, piece by piece, before any of it has left the cache.
  *
- * After a node has published, x is `keep` times the snapshot until something changes it, and mostly the next share
- * does, which may be on its way already. So the performer may write `keep * snapshot + fraction * share` over the share as it comes, and once all of
- * it is there and accepted, the buffer is what x becomes. x itself is not touched: a share that is damaged, or
- * whose connection ends, is dropped with its buffer. What else would change x waits meanwhile, if it can: shares
+ * After a node has published, x is `keep` times the snapshot until something changes it. Mostly the next share does,
+ * which may be on its way already. So the performer may write `keep * snapshot + fraction * share` over the share as it
+ * comes. Once all of it is there and accepted, the buffer is what x becomes. x itself is not touched: a share that is
+ * damaged, or whose connection ends, is dropped with its buffer. What else would change x waits meanwhile, if it can: shares
  * that are held, and what others refused. If it cannot (the source is late and the round goes on without it, or a
  * share comes home when a target greets), then what came is of no use, and is refused.
  * The rule: docs/rules/fold.md */
@@ -48,6 +48,14 @@ static bool may_fold(const struct sgp_node *node, const struct sgp_core_link *li
            sgp_core_is_waited_for(link) && is_first(node, link);
 }
 
+static void say(struct sgp_node *node, const struct sgp_core_link *link, struct sgp_fold how)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLD);
+    effect->fold.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
+    effect->fold.slot = link->receiving.slot;
+    effect->fold.how = how;
+}
+
 void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
 {
     struct sgp_folding *folding = &node->folding;
@@ -57,12 +65,10 @@ void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
     folding->pinned = folding->snapshot;
     folding->changed = false;
     node->layout.snapshot_users[folding->pinned]++;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLD);
-    effect->fold.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->fold.slot = link->receiving.slot;
-    effect->fold.how = (struct sgp_fold){.snapshot = folding->pinned,
-        .keep = folding->keep,
-        .fraction = link->receiving.incoming.fraction};
+    say(node, link,
+        (struct sgp_fold){.snapshot = folding->pinned,
+            .keep = folding->keep,
+            .fraction = link->receiving.incoming.fraction});
 }
 
 void sgp_core_fold_any(struct sgp_node *node)
@@ -97,10 +103,7 @@ void sgp_core_give_up_fold(struct sgp_node *node)
     unpin(node, link);
     link->receiving.spoiled = true;
     node->again = true; /* the snapshot may be what was waited for */
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLD);
-    effect->fold.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->fold.slot = link->receiving.slot;
-    effect->fold.how = (struct sgp_fold){.snapshot = SGP_SLOT_NONE};
+    say(node, link, (struct sgp_fold){.snapshot = SGP_SLOT_NONE});
 }
 
 void sgp_core_refuse_later(

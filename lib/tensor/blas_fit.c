@@ -223,7 +223,7 @@ static bool place_of(const struct sgp_blas_wish *wish, const char *end, char pat
 static bool recall(
     const struct sgp_blas_wish *wish, const char *key, char ret_name[SGP_BLAS_NAME_BYTES])
 {
-    char path[SGP_TEXT_BYTES], line[2 * SGP_TEXT_BYTES];
+    char path[SGP_TEXT_BYTES], line[2 * SGP_TEXT_BYTES] = "";
     FILE *file = place_of(wish, "", path) ? fopen(path, "re") : NULL;
     if (file == NULL)
         return false;

@@ -54,6 +54,22 @@ static enum sgp_reason answer_to(const struct desk *desk, uint32_t peer)
     return ack->send.message.ack.reason;
 }
 
+/* n1 ends its connection over what it was given, which comes home at once. */
+static void would_not_have_it(struct desk *desk)
+{
+    say(desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = SGP_REASON_RANGE, .text = "range"}});
+}
+
+static void break_off(struct desk *desk, enum sgp_direction direction)
+{
+    post(desk,
+        (struct sgp_event){
+            .type = SGP_EVENT_DOWN, .link = link_to(desk, 1, direction), .code = -ECONNRESET});
+}
+
 Test(fold, x_is_what_was_kept_of_the_snapshot)
 {
     struct desk desk;
@@ -221,9 +237,7 @@ Test(fold, a_refusal_is_forgotten_when_its_connection_ends)
     struct desk desk;
     begin_fold(&desk);
     acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
-    post(&desk,
-        (struct sgp_event){
-            .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -ECONNRESET});
+    break_off(&desk, SGP_OUT);
     deliver(&desk, 1, 0);
     cr_assert_null(find(&desk, SGP_EFFECT_RESTORE));
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 1); /* it has accepted it after all */
@@ -237,10 +251,7 @@ Test(fold, over_an_x_that_has_changed_it_is_refused)
 {
     struct desk desk;
     begin_fold(&desk);
-    say(&desk, 1, SGP_OUT,
-        (struct sgp_message){.type = SGP_GOODBYE,
-            .pulse = pulse_at(0, SGP_ROUND_NONE),
-            .goodbye = {.reason = SGP_REASON_RANGE, .text = "range"}});
+    would_not_have_it(&desk);
     cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE));
     deliver(&desk, 1, 0);
     cr_assert(eq(int, answer_to(&desk, 1), SGP_REASON_CHANGED));
@@ -292,10 +303,7 @@ Test(fold, it_is_given_up_as_soon_as_x_changes)
 {
     struct desk desk;
     begin_fold(&desk);
-    say(&desk, 1, SGP_OUT,
-        (struct sgp_message){.type = SGP_GOODBYE,
-            .pulse = pulse_at(0, SGP_ROUND_NONE),
-            .goodbye = {.reason = SGP_REASON_RANGE, .text = "range"}});
+    would_not_have_it(&desk);
     cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE));
     cr_assert(eq(u32, find(&desk, SGP_EFFECT_FOLD)->fold.how.snapshot, SGP_SLOT_NONE));
     cr_assert(eq(u32, users(&desk), 1), "the RESTORE job's");
