@@ -34,16 +34,20 @@ static json_t *analysis_json(const struct sgp_analysis *a)
     json_t *warnings = json_array();
     for (uint32_t i = 0; i < a->warning_count; i++)
         (void)json_array_append_new(warnings, json_string(a->warnings[i]));
-    return json_pack("{s:I, s:I, s:I, s:b, s:o, s:b, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:o}",
-        "nodes", (json_int_t)a->nodes, "phases", (json_int_t)a->phases, "rounds_per_cycle",
-        (json_int_t)a->rounds_per_cycle, "strongly_connected", (int)a->strongly_connected,
-        "window_rounds", round_or_null(a->window_rounds), "symmetric", (int)a->symmetric,
-        "doubly_stochastic", (int)a->doubly_stochastic, "out_degree_max",
-        (json_int_t)a->out_degree_max, "in_degree_max", (json_int_t)a->in_degree_max,
-        "contraction_per_cycle", ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, s:I, s:o, s:o, "
+                     "s:o, s:o, s:I, s:o, s:o, s:o}",
+        "nodes", (json_int_t)a->nodes, "relays", (json_int_t)a->relays, "phases",
+        (json_int_t)a->phases, "slices", (json_int_t)a->slices, "rounds_per_cycle",
+        (json_int_t)a->rounds_per_cycle, "turns_per_cycle", (json_int_t)a->turns_per_cycle, "exact",
+        (int)a->exact, "strongly_connected", (int)a->strongly_connected, "window_rounds",
+        round_or_null(a->window_rounds), "symmetric", (int)a->symmetric, "doubly_stochastic",
+        (int)a->doubly_stochastic, "out_degree_max", (json_int_t)a->out_degree_max, "in_degree_max",
+        (json_int_t)a->in_degree_max, "contraction_per_cycle",
+        ctl_json_real(a->contraction_per_cycle), "exact_average_rounds",
         round_or_null(a->exact_average_rounds), "weight_min", ctl_json_real(a->weight_min),
         "weight_max", ctl_json_real(a->weight_max), "shares_per_cycle",
-        (json_int_t)a->shares_per_cycle, "warnings", warnings);
+        (json_int_t)a->shares_per_cycle, "vectors_sent_mean", ctl_json_real(a->vectors_sent_mean),
+        "vectors_sent_most", ctl_json_real(a->vectors_sent_most), "warnings", warnings);
 }
 
 static enum ctl_exit check(struct ctl *ctl, int argc, char **argv)
@@ -78,6 +82,11 @@ const struct ctl_command ctl_topology_check_command = {.words = "topology check"
     .help =
         "FILE may be `-` for standard input. No daemon is needed.\n"
         "\n"
+        "turns_per_cycle       rounds of a cycle that train; the others only exchange\n"
+        "exact                 every cycle ends with the mean of all at every node that trains, "
+        "which\n"
+        "                      is proven; a node that is missing makes the others stand\n"
+        "vectors_sent_mean     what a node sends in a cycle, in vectors as long as the model\n"
         "window_rounds         rounds whose edges together connect everybody with everybody\n"
         "contraction_per_cycle factor by which disagreement shrinks per cycle in the long run;\n"
         "                      0 when a cycle averages exactly, null when it cannot vanish\n"
@@ -92,8 +101,13 @@ const struct ctl_command ctl_topology_check_command = {.words = "topology check"
 
 static json_t *edge_json(const struct sgp_topology *topology, const struct sgp_edge *edge)
 {
-    return json_pack("{s:s, s:s, s:f}", "source", topology->nodes[edge->source].name, "target",
-        topology->nodes[edge->target].name, "fraction", edge->fraction);
+    json_t *json = json_pack("{s:s, s:s, s:f}", "source", topology->nodes[edge->source].name,
+        "target", topology->nodes[edge->target].name, "fraction", edge->fraction);
+    if (edge->part_count > 0)
+        (void)json_object_set_new(json, "slice",
+            json_pack(
+                "[I, I]", (json_int_t)edge->part, (json_int_t)(edge->part + edge->part_count - 1)));
+    return json;
 }
 
 /* The names are those of GET /v1/topology. */
@@ -103,21 +117,26 @@ static json_t *topology_json(const struct sgp_topology *topology)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, topology->digest);
     json_t *nodes = json_array(), *phases = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        (void)json_array_append_new(nodes, json_pack("{s:s, s:s}", "name", topology->nodes[i].name,
-                                               "address", topology->nodes[i].address));
+        (void)json_array_append_new(
+            nodes, json_pack("{s:s, s:s, s:b, s:f}", "name", topology->nodes[i].name, "address",
+                       topology->nodes[i].address, "train", (int)!topology->nodes[i].relay,
+                       "starts", sgp_topology_starts(topology, i)));
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
         json_t *edges = json_array();
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
         (void)json_array_append_new(
-            phases, json_pack("{s:s, s:I, s:b, s:I, s:o}", "name", phase->name, "rounds",
-                        (json_int_t)phase->rounds, "once", (int)phase->once, "edge_count",
+            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:o}", "name", phase->name, "rounds",
+                        (json_int_t)phase->rounds, "once", (int)phase->once, "train",
+                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
                         (json_int_t)phase->edge_count, "edges", edges));
     }
-    return json_pack("{s:s, s:I, s:I, s:o, s:o}", "digest", digest, "prelude_rounds",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "digest", digest, "slices",
+        (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
         (json_int_t)topology->prelude_rounds, "rounds_per_cycle",
-        (json_int_t)topology->rounds_per_cycle, "nodes", nodes, "phases", phases);
+        (json_int_t)topology->rounds_per_cycle, "exact", (int)topology->cycle.exact, "nodes", nodes,
+        "phases", phases);
 }
 
 /* 1/3 rather than 0.333333 where that is what it is. */
@@ -133,39 +152,69 @@ static void print_fraction(double fraction)
     (void)printf("%.6g", fraction);
 }
 
+static void print_parts(const struct sgp_edge *edge)
+{
+    uint32_t last = edge->part + edge->part_count - 1u;
+    if (edge->part_count == 1)
+        (void)printf(" of part %u", last);
+    else
+        (void)printf(" of parts %u-%u", edge->part, last);
+}
+
 static void print_node(
     const struct sgp_topology *topology, const struct sgp_phase *phase, uint32_t node, int width)
 {
     uint32_t count;
     const struct sgp_edge *edges = sgp_phase_out(phase, node, &count);
     double keeps = 1;
+    bool parts = false;
     (void)printf("  %-*s ->", width, topology->nodes[node].name);
     for (uint32_t e = 0; e < count; e++) {
         (void)printf("%s %s ", e > 0 ? "," : "", topology->nodes[edges[e].target].name);
         print_fraction(edges[e].fraction);
+        if (edges[e].part_count > 0)
+            print_parts(&edges[e]);
         keeps -= edges[e].fraction;
+        parts = parts || edges[e].part_count > 0;
     }
-    (void)fputs(count > 0 ? ", keeps " : " nobody, keeps ", stdout);
-    print_fraction(keeps < 1e-12 ? 0 : keeps);
+    (void)fputs(count > 0 ? "" : " nobody", stdout);
+    if (!parts) {
+        (void)fputs(", keeps ", stdout);
+        print_fraction(keeps < 1e-12 ? 0 : keeps);
+    }
     (void)putchar('\n');
 }
 
 static void print_topology(const struct sgp_topology *topology)
 {
     int width = 0;
-    (void)printf("%u nodes, %u phases, %" PRId64 " rounds a cycle\n", topology->node_count,
-        topology->phase_count, topology->rounds_per_cycle);
+    (void)printf("%u nodes, %u phases, %" PRId64 " rounds a cycle%s\n", topology->node_count,
+        topology->phase_count, topology->rounds_per_cycle,
+        topology->cycle.exact ? ", which averages exactly" : "");
+    if (topology->repeat > 1)
+        (void)printf(
+            "first %u passes of %" PRId64 " rounds\n", topology->repeat, topology->prelude.rounds);
     for (uint32_t i = 0; i < topology->node_count; i++) {
         const struct sgp_topology_node *node = &topology->nodes[i];
         if ((int)strlen(node->name) > width)
             width = (int)strlen(node->name);
         if (node->address[0] != '\0')
             (void)printf("  %s at %s\n", node->name, node->address);
+        if (node->relay || node->starts != SGP_STARTS_USUAL)
+            (void)printf("  %s %s, starts with weight %g\n", node->name,
+                node->relay ? "is a relay" : "trains", sgp_topology_starts(topology, i));
     }
+    if (topology->slices > 1)
+        (void)printf("the vector is cut into %u parts\n", topology->slices);
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
-        (void)printf("phase %u '%s', %u round%s%s\n", p, phase->name, phase->rounds,
-            phase->rounds == 1 ? "" : "s", phase->once ? ", in the first pass only" : "");
+        (void)printf("phase %u '%s', %u round%s%s%s%s\n", p, phase->name, phase->rounds,
+            phase->rounds == 1 ? "" : "s",
+            phase->once
+                ? topology->repeat > 1 ? ", in the first passes" : ", in the first pass only"
+                : "",
+            phase->exchanges ? ", without training" : "",
+            phase->outer ? ", and an outer step at its end" : "");
         for (uint32_t i = 0; i < topology->node_count; i++)
             print_node(topology, phase, i, width);
     }
@@ -210,30 +259,54 @@ static void comment_on(const struct sgp_generate_options *what, char *text, size
     (void)snprintf(text, capacity, "%s, %u nodes: %s", what->family, what->nodes, family->summary);
 }
 
-static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
+/* What the options say; `options` are those of generate, in its order. */
+static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[7], int argc,
+    char **argv, struct sgp_generate_options *what)
 {
-    struct ctl_option options[] = {
-        {.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"}, {.name = "--address"}};
-    uint64_t nodes = 0, peers = 0, degree = 0, seed = 0;
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 4, 2, 2);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[0], 1, SGP_NODES_MAX, &peers);
+    uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0;
+    enum ctl_exit status = ctl_option_u64(ctl, &options[0], 1, SGP_NODES_MAX, &peers);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[1], 1, SGP_NODES_MAX, &degree);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[2], 0, UINT64_MAX, &seed);
+        status = ctl_option_u64(ctl, &options[2], 0, UINT64_MAX, &what->seed);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[4], 2, SGP_NODES_MAX, &group);
+    if (status == CTL_DONE)
+        status = ctl_option_real(ctl, &options[5], 0, 1, &what->fraction);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[6], 1, SGP_REPEAT_MAX, &prelude);
     if (status != CTL_DONE)
         return status;
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
         return ctl_usage(
             ctl, "N is a number of nodes from 1 to %u, not '%s'", SGP_NODES_MAX, argv[1]);
+    if ((prelude > 0) != (argc == 3))
+        return ctl_usage(ctl,
+            prelude > 0 ? "--prelude wants a family behind its number, as in "
+                          "--prelude 100 all-reduce-ring"
+                        : "'%s' is too much; a second family goes with --prelude E",
+            argc == 3 ? argv[2] : "");
+    what->family = argv[0];
+    what->nodes = (uint32_t)nodes;
+    what->peers = (uint32_t)peers;
+    what->degree = (uint32_t)degree;
+    what->group = (uint32_t)group;
+    what->prelude = (uint32_t)prelude;
+    what->prelude_family = argc == 3 ? argv[2] : NULL;
+    what->address = options[3].value;
+    return CTL_DONE;
+}
 
-    struct sgp_generate_options what = {.family = argv[0],
-        .nodes = (uint32_t)nodes,
-        .peers = (uint32_t)peers,
-        .degree = (uint32_t)degree,
-        .seed = seed,
-        .address = options[3].value};
+static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_option options[] = {{.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"},
+        {.name = "--address"}, {.name = "--group"}, {.name = "--fraction"}, {.name = "--prelude"}};
+    struct sgp_generate_options what = {.seed = 0};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 7, 2, 3);
+    if (status == CTL_DONE)
+        status = take_options(ctl, options, argc, argv, &what);
+    if (status != CTL_DONE)
+        return status;
     struct sgp_error error = {0};
     struct sgp_topology *topology;
     char comment[SGP_TEXT_BYTES];
@@ -250,11 +323,14 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
-    .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--address HOST:PORT+]",
+    .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--group M] [--fraction A]\n"
+                "    [--prelude E FAMILY] [--address HOST:PORT+]",
     .summary = "write a topology file of a family for N nodes",
     .help =
         "The file goes to standard output; the nodes are n0, n1, ... With --address, node i is at\n"
-        "HOST:(PORT + i). No daemon is needed.\n"
+        "HOST:(PORT + i). With --prelude, E cycles of a family all-reduce-* come first. No daemon "
+        "is\n"
+        "needed.\n"
         "\n"
         "Families:\n",
     .more = print_families,

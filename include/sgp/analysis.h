@@ -19,6 +19,11 @@ struct sgp_analysis {
     uint32_t nodes;
     uint32_t phases;
     sgp_round rounds_per_cycle;
+    sgp_round turns_per_cycle; /* of these, the rounds that train */
+    uint32_t slices;           /* parts of the vector */
+    uint32_t relays;           /* nodes that do not train */
+    bool exact; /* every cycle ends with the mean of all at every node that trains: proven; and a
+                                  node that is missing makes the others stand */
     bool strongly_connected; /* the union of a cycle's edges */
     bool diverges;           /* the nodes can never agree: a warning says why */
     /* Least W so that the union of any W successive rounds is strongly connected, or SGP_ROUND_NONE
@@ -41,6 +46,8 @@ struct sgp_analysis {
         weight_min; /* over all nodes, just before giving, prelude and ten cycles from all ones */
     double weight_max;
     uint64_t shares_per_cycle;
+    double vectors_sent_most,
+        vectors_sent_mean; /* by a node in a cycle: bytes by those of the model */
     uint32_t warning_count;
     char warnings[SGP_ANALYSIS_WARNINGS_MAX][SGP_TEXT_BYTES]; /* lines for people */
 };

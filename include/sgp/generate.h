@@ -6,18 +6,25 @@
 #include "sgp/topology.h"
 
 struct sgp_generate_options {
-    const char *family;  /* a name of sgp_generate_families */
-    uint32_t nodes;      /* 1 to SGP_NODES_MAX; they are named n0, n1, ... */
-    uint32_t peers;      /* m, nodes that each gives to in a round; 0: the family's default, 1 */
-    uint32_t degree;     /* out-degree of `random`; 0: the default, 2 or as many as there are */
-    uint64_t seed;       /* of `random`; the others leave nothing to chance and ignore it */
-    const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
+    const char *family; /* a name of sgp_generate_families */
+    uint32_t nodes;     /* 1 to SGP_NODES_MAX; they are named n0, n1, ... */
+    uint32_t peers;     /* m, nodes that each gives to in a round; 0: the family's default, 1 */
+    uint32_t degree;    /* out-degree of `random`; 0: the default, 2 or as many as there are */
+    uint64_t seed;      /* of `random`; the others leave nothing to chance and ignore it */
+    uint32_t group;     /* nodes of a group of all-reduce-groups, 2 or more */
+    double fraction;    /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
+    uint32_t prelude;   /* passes of `prelude_family` that come first; 0: none */
+    const char *prelude_family; /* one that averages exactly; it knows no options but group */
+    const char *address;        /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
 /* What a family listens to beside `nodes`; peers and degree must be 0 where they mean nothing. */
 #define SGP_GENERATE_PEERS 1u
 #define SGP_GENERATE_DEGREE 2u
 #define SGP_GENERATE_SEED 4u
+#define SGP_GENERATE_GROUP 8u
+#define SGP_GENERATE_FRACTION 16u
+#define SGP_GENERATE_EXACT 32u /* no option: every cycle of it is exact, so it may be a prelude */
 
 struct sgp_generate_family {
     const char *name;

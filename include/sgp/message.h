@@ -23,6 +23,13 @@ enum sgp_node_state {
     SGP_NODE_DRAINING, /* ends: waits for acknowledgements, then is gone */
 };
 
+/* An epoch of exact cycles (docs/rules/cycle.md). Epochs are compared by number, then by start. */
+struct sgp_epoch {
+    uint64_t number;   /* 0: the first, in which nothing was renewed */
+    sgp_round start;   /* the round with which it begins */
+    uint64_t topology; /* digest of the sender's file; 0: no epochs are in use */
+};
+
 struct sgp_pulse {
     enum sgp_node_state state;
     bool computing;       /* the compute thread is at work: waited for, however long it takes */
@@ -33,6 +40,7 @@ struct sgp_pulse {
                              everybody mixes until then, so all end on one label */
     sgp_round stop; /* the least round at which somebody asked the fleet to stop training early
                              (min-gossip), or SGP_ROUND_NONE */
+    struct sgp_epoch epoch;
 };
 
 /* What two nodes must share to train one model. The first five must be equal or the connection is
@@ -53,12 +61,6 @@ struct sgp_fingerprint {
 /* A weight above the number of members and so much more is absurd. Sound ones can exceed that number a
  * little, where restarts without a ledger have minted some. */
 #define SGP_WEIGHT_SLACK 2.0
-
-/* A contiguous piece of the parameter vector. */
-struct sgp_slice {
-    uint64_t first;
-    uint64_t count;
-};
 
 enum sgp_message_type {
     SGP_HELLO = 1,
@@ -141,7 +143,9 @@ struct sgp_share {
                         beyond the last that was accepted */
     sgp_round round;
     double fraction; /* of the source's mass; 0 = an empty share, only so that nobody waits */
-    double weight;   /* fraction * source's w: enters the target's w exactly */
+    double
+        weight; /* fraction * source's w: enters the target's w exactly. 0 within an exact cycle, where the
+                        file tells the weights of all parts */
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
     /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited

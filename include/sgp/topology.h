@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A time-varying directed graph: who gives to whom, in which round, and how much.
+/* A time-varying directed graph: who gives to whom, in which round, how much, and of which part.
  *
  * A topology is a list of phases. Phase p holds for `rounds` rounds, then the next; after the last
- * the cycle begins again, without the phases marked `once` (the prelude). What a round looks like is
- * a pure function of the round, so no two nodes need to agree on anything but the file.
+ * the cycle begins again, without the phases marked `once` (the prelude, which is run `repeat` times). What a
+ * round looks like is a pure function of the round, so no two nodes need to agree on anything but the file.
+ *
+ * The vector may be cut into `slices` parts, and an edge may concern some of them alone. A cycle in which
+ * somebody gives all of something away (fraction 1), or a part alone, is exact: it begins with weight 1 at every node that
+ * trains, with 0 at every relay, and ends with the mean of all at each node that trains. Building proves that
+ * or refuses it. Within it the weight of each part at each node follows from the file alone.
  *
  * A topology is immutable once built, may be shared by threads, and is freed by its owner. */
 #ifndef SGP_TOPOLOGY_H
@@ -15,19 +20,33 @@
 struct sgp_edge {
     uint32_t source;
     uint32_t target;
-    double fraction; /* 0 < fraction <= 1; fractions of one source sum to at most 1 */
-    bool usual;      /* set by add_phase: none was given, so it is the default */
+    double
+        fraction;  /* 0 < fraction <= 1; fractions of one source sum to at most 1, for each part */
+    bool usual;    /* set by add_phase: none was given, so it is the default */
+    uint16_t part; /* the first of the parts that it concerns, */
+    uint16_t part_count; /* and how many; 0: all of them */
+};
+
+/* The weight with which a node begins. */
+enum sgp_starts {
+    SGP_STARTS_USUAL = 0, /* 1; a relay 0: it has nothing to say until it has heard */
+    SGP_STARTS_EMPTY,     /* 0 */
+    SGP_STARTS_WHOLE,     /* 1 */
 };
 
 struct sgp_topology_node {
     char name[SGP_NAME_BYTES];
     char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port", "" if the file gives none */
+    bool relay;                      /* it has no data and takes no steps */
+    enum sgp_starts starts;
 };
 
 struct sgp_phase {
     char name[SGP_NAME_BYTES];
     uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
     bool once;       /* belongs to the prelude */
+    bool exchanges;  /* its rounds only exchange: nobody trains */
+    bool outer;      /* at the end of its last round every node takes an outer step */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
     uint32_t *out_first;  /* node_count + 1 offsets into `out` */
@@ -35,16 +54,30 @@ struct sgp_phase {
     uint32_t *in_first;   /* node_count + 1 offsets into `in` */
 };
 
+/* The phases that are gone through one after the other: those of the prelude, or all others. */
+struct sgp_cycle {
+    sgp_round rounds; /* of one pass; 0: there is no prelude */
+    sgp_round turns;  /* of these, the rounds that train */
+    bool exact;
+    sgp_round opening; /* exact: the first round of a pass in which anybody gives */
+    double *
+        ends; /* exact: node_count x slices: the weight of each part at its end, by float32 fractions */
+};
+
 struct sgp_topology {
     uint32_t node_count;
     uint32_t phase_count;
     struct sgp_topology_node *nodes;
     struct sgp_phase *phases;   /* the prelude's first */
-    sgp_round prelude_rounds;   /* rounds of all `once` phases */
+    uint32_t slices;            /* parts of the vector, 1 to SGP_SLICES_MAX */
+    uint32_t repeat;            /* passes of the prelude; 0 until one is said, which is 1 */
+    sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
-    uint64_t digest;            /* of everything but addresses; equal files, equal digests */
-    sgp_round *phase_first;     /* phase_count + 1: each phase's first round in the first pass */
-    uint32_t *by_name;          /* node indices in order of their names */
+    struct sgp_cycle prelude, cycle;
+    uint64_t digest;        /* of everything but addresses; equal files, equal digests */
+    sgp_round *phase_first; /* phase_count + 1: each phase's first round in one pass of each */
+    sgp_round *phase_turns; /* phase_count + 1: the rounds that train before it, likewise */
+    uint32_t *by_name;      /* node indices in order of their names */
 };
 
 /* An edge of a file, to point at. */
@@ -58,6 +91,9 @@ struct sgp_edge_place {
 /* How far fractions of one source may add up to beyond 1, for 2/3 + 1/3 in binary. */
 #define SGP_FRACTION_SLACK 1e-12
 
+#define SGP_SLICES_MAX 256u
+#define SGP_REPEAT_MAX (1u << 20)
+
 /* Building. `create` copies the named nodes and gives a topology without phases; `add_phase` copies
  * edges and checks them; `seal` sums up rounds and digest and must be last. On failure the topology
  * stays valid and *error (may be NULL) says why: SGP_E_TOPOLOGY (a name that is empty or holds other
@@ -70,6 +106,18 @@ SGP_API int sgp_topology_create(const struct sgp_topology_node *nodes, uint32_t 
     struct sgp_error *error, struct sgp_topology **ret_topology);
 SGP_API int sgp_topology_add_phase(struct sgp_topology *topology, const char *name, uint32_t rounds,
     bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
+/* The same of a phase that says more. `slices` 0: it says nothing of parts, and its edges concern all; else it
+ * must be what the others say. `repeat` 0: likewise; only a phase of the prelude says it. */
+struct sgp_phase_options {
+    const char *name;
+    uint32_t rounds;
+    bool once, exchanges, outer;
+    uint32_t slices, repeat;
+};
+SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
+    const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
+/* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, one that trains where
+ * a part has not weight 1, an exact cycle after a prelude that is not, a cycle in which no round trains. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 
@@ -99,8 +147,40 @@ SGP_API const struct sgp_edge *sgp_phase_out(
 SGP_API const struct sgp_edge *sgp_phase_in(
     const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
 
+/* ---- rounds, turns and cycles ---- */
+
+/* A turn is a round that trains. How many there are before `round` (round >= 0). */
+SGP_API sgp_round sgp_topology_turns(const struct sgp_topology *topology, sgp_round round);
+/* The least round that has so many turns before it (turns >= 0): one past the last of them. */
+SGP_API sgp_round sgp_topology_after_turns(const struct sgp_topology *topology, sgp_round turns);
+/* Whether round `round` belongs to an exact cycle; then *ret_start (may be NULL) is the start of its pass. */
+SGP_API bool sgp_topology_is_exact(
+    const struct sgp_topology *topology, sgp_round round, sgp_round *ret_start);
+/* The first start of a cycle that is not before `round`. Outside of exact cycles that is `round`. */
+SGP_API sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round);
+/* Whether any cycle is exact. */
+SGP_API bool sgp_topology_has_exact(const struct sgp_topology *topology);
+/* Weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for a node that trains. */
+SGP_API const double *sgp_topology_ends(
+    const struct sgp_topology *topology, sgp_round round, uint32_t node);
+/* With what weight a node begins: 0 or 1. */
+SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
+/* How many nodes train. */
+SGP_API uint32_t sgp_topology_trainers(const struct sgp_topology *topology);
+
+/* Whether a round is the first of a pass of its exact cycle in which anybody gives. */
+SGP_API bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round);
+
+/* The values of `count` parts, of a vector of `parameters`: parts are as equal as can be, the first ones longer by
+ * 1. 0 parts: all values. */
+SGP_API struct sgp_slice sgp_topology_parts(
+    const struct sgp_topology *topology, uint32_t part, uint32_t count, uint64_t parameters);
+/* Those of an edge. */
+SGP_API struct sgp_slice sgp_topology_values(
+    const struct sgp_topology *topology, const struct sgp_edge *edge, uint64_t parameters);
+
 /* What a node keeps of its mass in a round of this phase: 1 - the sum of its fractions, never below
- * 0. 0 <= node < node_count. */
+ * 0. 0 <= node < node_count. Only of phases whose edges concern all parts. */
 SGP_API double sgp_phase_keep(const struct sgp_phase *phase, uint32_t node);
 
 /* One round of averaging alone, `columns` vectors at once: next = P mass, where both are row-major
@@ -118,7 +198,8 @@ SGP_API sgp_round sgp_topology_next_round(
 /* The index of a named node, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);
 
-/* Run the weights alone, from all ones, through the prelude and ten cycles; ret_least[i] is the least
+/* Run the weights alone, from those with which nodes begin, through one pass of the prelude and ten cycles, but
+ * for exact ones, which leave them as they were; ret_least[i] is the least
  * weight that node i held just before giving (the w_min of the guard against starving). A phase whose
  * rounds no longer change any weight is not repeated, and no more than SGP_WEIGHT_WORK_MAX edges and
  * nodes are visited: a file so long that this ends it earlier gets the least weights seen by then,

@@ -26,6 +26,12 @@ typedef int64_t sgp_round;
 #define SGP_ROUND_NONE ((sgp_round)-1)
 #define SGP_ROUND_MAX ((sgp_round)1 << 48)
 
+/* A contiguous piece of the parameter vector. */
+struct sgp_slice {
+    uint64_t first;
+    uint64_t count;
+};
+
 /* What a checkpoint says of the moment at which it was made (sgp/checkpoint.h keeps it, sgp/restart.h makes
  * it and judges by it). */
 #define SGP_KEPT_MAX 4u /* snapshots beside a checkpoint */

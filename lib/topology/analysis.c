@@ -76,6 +76,31 @@ static void analyse_phases(const struct sgp_topology *topology, struct sgp_analy
     }
 }
 
+/* Of a vector: how much of it the edge carries. */
+static double part_of_vector(const struct sgp_topology *topology, const struct sgp_edge *edge)
+{
+    return edge->part_count > 0 ? (double)edge->part_count / topology->slices : 1;
+}
+
+static int analyse_traffic(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    double *sent = calloc(topology->node_count, sizeof *sent), sum = 0;
+    if (!sent)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        for (uint32_t e = 0; !phase->once && e < phase->edge_count; e++)
+            sent[phase->out[e].source] += phase->rounds * part_of_vector(topology, &phase->out[e]);
+    }
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        sum += sent[i];
+        a->vectors_sent_most = fmax(a->vectors_sent_most, sent[i]);
+    }
+    a->vectors_sent_mean = sum / topology->node_count;
+    free(sent);
+    return 0;
+}
+
 /* "n3, n7 and 5 more", of the nodes whose flag is not `seen`. */
 static uint32_t list_unseen(
     const struct sgp_topology *topology, const bool *seen, char list[SGP_TEXT_BYTES])
@@ -127,6 +152,7 @@ struct flow {
     double *mass_next;
     double *weight; /* node_count */
     double *weight_next;
+    double total; /* of the weights */
 };
 
 static void flow_finish(struct flow *flow)
@@ -149,8 +175,10 @@ static int flow_init(struct flow *flow, const struct sgp_topology *topology, uin
         flow_finish(flow);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < n; i++)
-        flow->weight[i] = 1.0;
+    for (uint32_t i = 0; i < n; i++) {
+        flow->weight[i] = sgp_topology_starts(topology, i);
+        flow->total += flow->weight[i];
+    }
     return 0;
 }
 
@@ -159,7 +187,13 @@ static void flow_seed(struct flow *flow, uint64_t seed)
     struct sgp_random random;
     sgp_random_init(&random, seed, flow->topology->node_count);
     for (size_t i = 0; i < (size_t)flow->topology->node_count * flow->columns; i++)
-        flow->mass[i] = 2.0 * sgp_random_double(&random) - 1.0;
+        flow->mass[i] = flow->weight[i / flow->columns] * (2.0 * sgp_random_double(&random) - 1.0);
+}
+
+/* A relay that has not heard has no estimate yet. */
+static bool is_silent(const struct flow *flow, uint32_t node)
+{
+    return flow->topology->nodes[node].relay && flow->weight[node] <= 0;
 }
 
 static void swap(double **a, double **b)
@@ -188,7 +222,9 @@ static double flow_rescale(struct flow *flow, uint32_t column)
         sum += flow->mass[(size_t)i * columns + column];
     for (uint32_t i = 0; i < n; i++) {
         double *x = &flow->mass[(size_t)i * columns + column];
-        *x -= sum / n * flow->weight[i];
+        if (is_silent(flow, i))
+            continue;
+        *x -= sum / flow->total * flow->weight[i];
         double z = fabs(*x / flow->weight[i]);
         if (isnan(z)) /* a weight of 0 */
             return z;
@@ -255,9 +291,10 @@ static void warn_of_standstill(const struct flow *flow, struct sgp_analysis *a)
 static int analyse_contraction(const struct sgp_topology *topology, struct sgp_analysis *a)
 {
     a->contraction_per_cycle = (double)NAN;
-    if (topology->node_count == 1)
+    bool at_once = topology->node_count == 1 || topology->cycle.exact;
+    if (at_once)
         a->contraction_per_cycle = 0.0;
-    if (topology->node_count == 1 || !a->strongly_connected)
+    if (at_once || !a->strongly_connected)
         return 0;
     uint64_t cycles = SGP_CYCLES_SKIPPED + SGP_CYCLES_MEASURED;
     if (cycle_work(topology) > SGP_ANALYSIS_WORK_MAX / (cycles * (SGP_STARTS + 1))) {
@@ -281,7 +318,7 @@ static double flow_error(const struct flow *flow, const double *means)
 {
     double most = 0.0;
     for (uint32_t i = 0; i < flow->topology->node_count; i++)
-        for (uint32_t c = 0; c < flow->columns; c++) {
+        for (uint32_t c = 0; c < flow->columns && !is_silent(flow, i); c++) {
             double error =
                 fabs(flow->mass[(size_t)i * flow->columns + c] / flow->weight[i] - means[c]);
             if (isnan(error))
@@ -322,6 +359,12 @@ static int analyse_exactness(const struct sgp_topology *topology, struct sgp_ana
 {
     uint32_t n = topology->node_count;
     bool dense = n <= SGP_ANALYSIS_DENSE_NODES_MAX;
+    const struct sgp_cycle *first =
+        topology->prelude.rounds > 0 ? &topology->prelude : &topology->cycle;
+    if (first->exact) { /* it is proven */
+        a->exact_average_rounds = first->rounds;
+        return 0;
+    }
     struct flow flow;
     int code = flow_init(&flow, topology, dense ? n : SGP_PROBES);
     if (code)
@@ -330,10 +373,10 @@ static int analyse_exactness(const struct sgp_topology *topology, struct sgp_ana
     if (!dense)
         flow_seed(&flow, 2);
     for (uint32_t i = 0; i < n && dense; i++)
-        flow.mass[(size_t)i * n + i] = 1.0;
+        flow.mass[(size_t)i * n + i] = flow.weight[i];
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t c = 0; c < flow.columns; c++)
-            means[c] += flow.mass[(size_t)i * flow.columns + c] / n;
+            means[c] += flow.mass[(size_t)i * flow.columns + c] / flow.total;
     a->exact_average_rounds = find_exact_round(&flow, means);
     flow_finish(&flow);
     return 0;
@@ -352,7 +395,7 @@ static int analyse_weights(const struct sgp_topology *topology, struct sgp_analy
     }
     if (!code)
         a->weight_min = least[lowest];
-    if (a->weight_min < SGP_WEIGHT_LOW)
+    if (a->weight_min < SGP_WEIGHT_LOW && !topology->nodes[lowest].relay)
         warn(a,
             "the weight of %s falls to %.3g, below %.2f, and its steps grow to the inverse of "
             "that; "
@@ -391,9 +434,15 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
     sgp_assert(topology->phase_first);
     struct sgp_analysis a = {.nodes = topology->node_count,
         .phases = topology->phase_count,
-        .rounds_per_cycle = topology->rounds_per_cycle};
+        .rounds_per_cycle = topology->rounds_per_cycle,
+        .turns_per_cycle = topology->cycle.turns,
+        .slices = topology->slices,
+        .relays = topology->node_count - sgp_topology_trainers(topology),
+        .exact = topology->cycle.exact};
     analyse_phases(topology, &a);
-    int code = analyse_reach(topology, &a);
+    int code = analyse_traffic(topology, &a);
+    if (!code)
+        code = analyse_reach(topology, &a);
     if (!code)
         code = analyse_contraction(topology, &a);
     if (!code)
@@ -402,7 +451,7 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
         code = analyse_weights(topology, &a);
     if (code)
         return code;
-    if (!a.doubly_stochastic)
+    if (!a.doubly_stochastic && !a.exact)
         warn(&a,
             "not doubly stochastic: weights stray from 1 (%.3g to %.3g), which sgp corrects for; "
             "dpsgd gives edges without a fraction weights of its own, and refuses what is then "

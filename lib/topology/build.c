@@ -3,6 +3,7 @@
  *
  * Any thread; a topology under construction belongs to one. */
 #include "topology/build.h"
+#include "topology/exact.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -147,6 +148,9 @@ void sgp_topology_destroy(struct sgp_topology *topology)
         phase_finish(&topology->phases[p]);
     free(topology->phases);
     free(topology->phase_first);
+    free(topology->phase_turns);
+    free(topology->prelude.ends);
+    free(topology->cycle.ends);
     free(topology->nodes);
     free(topology->by_name);
     free(topology);
@@ -168,32 +172,61 @@ static void sort_edges(struct sgp_edge *sorted, uint32_t *first, const struct sg
     first[0] = 0;
 }
 
-/* Give the default fraction and refuse a bad column; the edges are sorted and of one source. */
-static int check_column(const struct sgp_topology *topology, struct sgp_edge *edges, uint32_t count,
-    struct sgp_error *error, struct sgp_edge *where)
+static int check_edge(const struct sgp_topology *topology, uint32_t slices,
+    const struct sgp_edge *edge, const struct sgp_edge *before, struct sgp_error *error)
 {
-    double sum = 0.0;
+    const char *source = topology->nodes[edge->source].name;
+    const char *target = topology->nodes[edge->target].name;
+    if (edge->source == edge->target)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "edge %s -> %s is a self-loop; what is not given away stays, so leave it out", source,
+            target);
+    if (before && edge->target == before->target)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "edge %s -> %s is repeated; write it once, with the sum as its fraction", source,
+            target);
+    if (!(edge->fraction <= 1.0))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "edge %s -> %s gives the fraction %g; a fraction is above 0 and at most 1", source,
+            target, edge->fraction);
+    if (edge->part_count > 0 && (uint32_t)edge->part + edge->part_count > slices)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            slices > 0 ? "edge %s -> %s gives part %u; with slices=%u parts are 0 to %u"
+                       : "edge %s -> %s gives part %u, but the digraph does not say how many parts "
+                         "there are; write slices=N in it",
+            source, target, edge->part + edge->part_count - 1u, slices, slices - 1);
+    return 0;
+}
+
+/* The greatest sum of fractions that a source gives of one part. */
+static double column_sum(const struct sgp_edge *edges, uint32_t count)
+{
+    double sums[SGP_SLICES_MAX] = {0}, most = 0;
     for (uint32_t e = 0; e < count; e++) {
-        const char *source = topology->nodes[edges[e].source].name;
-        const char *target = topology->nodes[edges[e].target].name;
-        *where = edges[e];
-        if (edges[e].source == edges[e].target)
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                "edge %s -> %s is a self-loop; what is not given away stays, so leave it out",
-                source, target);
-        if (e > 0 && edges[e].target == edges[e - 1].target)
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                "edge %s -> %s is repeated; write it once, with the sum as its fraction", source,
-                target);
+        uint32_t part = edges[e].part;
+        uint32_t end = edges[e].part_count > 0 ? part + edges[e].part_count : SGP_SLICES_MAX;
+        for (; part < end; part++)
+            sums[part] += edges[e].fraction;
+    }
+    for (uint32_t q = 0; q < SGP_SLICES_MAX; q++)
+        most = sums[q] > most ? sums[q] : most;
+    return most;
+}
+
+/* Give the default fraction and refuse a bad column; the edges are sorted and of one source. */
+static int check_column(const struct sgp_topology *topology, uint32_t slices,
+    struct sgp_edge *edges, uint32_t count, struct sgp_error *error, struct sgp_edge *where)
+{
+    for (uint32_t e = 0; e < count; e++) {
         edges[e].usual = edges[e].fraction <= 0.0;
         if (edges[e].usual)
             edges[e].fraction = 1.0 / (1.0 + (double)count);
-        if (!(edges[e].fraction <= 1.0))
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                "edge %s -> %s gives the fraction %g; a fraction is above 0 and at most 1", source,
-                target, edges[e].fraction);
-        sum += edges[e].fraction;
+        *where = edges[e];
+        int code = check_edge(topology, slices, &edges[e], e > 0 ? &edges[e - 1] : NULL, error);
+        if (code)
+            return code;
     }
+    double sum = count > 0 ? column_sum(edges, count) : 0;
     if (sum > 1.0 + SGP_FRACTION_SLACK) {
         where->target = SGP_NODE_NONE;
         return sgp_fail(error, SGP_E_TOPOLOGY,
@@ -204,8 +237,9 @@ static int check_column(const struct sgp_topology *topology, struct sgp_edge *ed
     return 0;
 }
 
-static int build_phase(const struct sgp_topology *topology, const struct sgp_edge *edges,
-    struct sgp_phase *phase, struct sgp_error *error, struct sgp_edge *where)
+static int build_phase(const struct sgp_topology *topology, uint32_t slices,
+    const struct sgp_edge *edges, struct sgp_phase *phase, struct sgp_error *error,
+    struct sgp_edge *where)
 {
     uint32_t n = topology->node_count, count = phase->edge_count;
     phase->out = calloc((size_t)count + 1, sizeof *phase->out);
@@ -220,7 +254,7 @@ static int build_phase(const struct sgp_topology *topology, const struct sgp_edg
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = phase->out_first[i];
         int code = check_column(
-            topology, phase->out + first, phase->out_first[i + 1] - first, error, where);
+            topology, slices, phase->out + first, phase->out_first[i + 1] - first, error, where);
         if (code)
             return code;
     }
@@ -256,24 +290,56 @@ static int check_phase(const struct sgp_topology *topology, const struct sgp_pha
     return 0;
 }
 
-int sgp_topology_add_phase_where(struct sgp_topology *topology, const char *name, uint32_t rounds,
-    bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
+/* What must be said alike wherever it is said. */
+static int check_options(const struct sgp_topology *topology,
+    const struct sgp_phase_options *options, struct sgp_error *error)
+{
+    if (options->slices > SGP_SLICES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "slices=%u are too many; the limit is %u",
+            options->slices, SGP_SLICES_MAX);
+    if (options->slices > 0 && topology->slices > 0 && options->slices != topology->slices)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "slices=%u here and %u in a digraph before; the vector is cut in one way",
+            options->slices, topology->slices);
+    if (options->repeat > 0 && !options->once)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "repeat=%u is for digraphs with once=true; all others are repeated for ever",
+            options->repeat);
+    if (options->repeat > SGP_REPEAT_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "repeat=%u is too much; the limit is %u",
+            options->repeat, SGP_REPEAT_MAX);
+    if (options->repeat > 0 && topology->repeat > 0 && options->repeat != topology->repeat)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "repeat=%u here and %u in a digraph before; all digraphs with once=true are repeated "
+            "together",
+            options->repeat, topology->repeat);
+    return 0;
+}
+
+int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase_options *options,
+    const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
     struct sgp_edge *ret_where)
 {
     struct sgp_edge where = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
-    struct sgp_phase phase = {.rounds = rounds, .once = once, .edge_count = edge_count};
-    int code = check_name("phase", name, error);
+    struct sgp_phase phase = {.rounds = options->rounds,
+        .once = options->once,
+        .exchanges = options->exchanges,
+        .outer = options->outer,
+        .edge_count = edge_count};
+    int code = check_name("phase", options->name, error);
     if (!code) {
-        memcpy(phase.name, name, strlen(name) + 1);
+        memcpy(phase.name, options->name, strlen(options->name) + 1);
         code = check_phase(topology, &phase, edges, error);
     }
     if (!code)
-        code = build_phase(topology, edges, &phase, error, &where);
+        code = check_options(topology, options, error);
+    if (!code)
+        code = build_phase(topology, options->slices, edges, &phase, error, &where);
     struct sgp_phase *phases = NULL;
     if (!code) {
         phases = realloc(topology->phases, (topology->phase_count + 1) * sizeof *phases);
         if (!phases)
-            code = sgp_fail(error, -ENOMEM, "no memory for phase %s", name);
+            code = sgp_fail(error, -ENOMEM, "no memory for phase %s", options->name);
     }
     if (code) {
         phase_finish(&phase);
@@ -283,14 +349,22 @@ int sgp_topology_add_phase_where(struct sgp_topology *topology, const char *name
     }
     topology->phases = phases;
     topology->phases[topology->phase_count++] = phase;
+    topology->slices = options->slices > 0 ? options->slices : topology->slices;
+    topology->repeat = options->repeat > 0 ? options->repeat : topology->repeat;
     return 0;
+}
+
+int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
+    const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error)
+{
+    return sgp_topology_add_where(topology, options, edges, edge_count, error, NULL);
 }
 
 int sgp_topology_add_phase(struct sgp_topology *topology, const char *name, uint32_t rounds,
     bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error)
 {
-    return sgp_topology_add_phase_where(
-        topology, name, rounds, once, edges, edge_count, error, NULL);
+    const struct sgp_phase_options options = {.name = name, .rounds = rounds, .once = once};
+    return sgp_topology_add(topology, &options, edges, edge_count, error);
 }
 
 /* FNV-1a, 64 bits, on values in little-endian order: the digest is compared between machines. */
@@ -334,23 +408,82 @@ static uint64_t digest_topology(const struct sgp_topology *topology)
     return digest;
 }
 
-int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error)
+/* What came later to the format: a file that says nothing of it keeps its digest. */
+static uint64_t digest_program(const struct sgp_topology *topology, uint64_t digest)
+{
+    bool says = topology->slices > 1 || topology->repeat > 1;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        says = says || topology->nodes[i].relay || topology->nodes[i].starts != SGP_STARTS_USUAL;
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        says = says || topology->phases[p].exchanges || topology->phases[p].outer;
+    if (!says)
+        return digest;
+    digest_u64(&digest, topology->slices);
+    digest_u64(&digest, topology->repeat);
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        digest_u64(&digest, topology->nodes[i].relay);
+        digest_u64(&digest, sgp_topology_starts(topology, i) > 0);
+    }
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        digest_u64(&digest, phase->exchanges);
+        digest_u64(&digest, phase->outer);
+        for (uint32_t e = 0; e < phase->edge_count; e++)
+            digest_u64(&digest, (uint64_t)phase->out[e].part << 16 | phase->out[e].part_count);
+    }
+    return digest;
+}
+
+/* Sum up the rounds and turns of both cycles. */
+static int count_rounds(struct sgp_topology *topology)
+{
+    uint32_t count = topology->phase_count;
+    sgp_round *first = calloc((size_t)count + 1, sizeof *first);
+    sgp_round *turns = calloc((size_t)count + 1, sizeof *turns);
+    topology->phase_first = first;
+    topology->phase_turns = turns;
+    if (!first || !turns)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < count; p++) {
+        const struct sgp_phase *phase = &topology->phases[p];
+        struct sgp_cycle *cycle = phase->once ? &topology->prelude : &topology->cycle;
+        first[p + 1] = first[p] + phase->rounds;
+        turns[p + 1] = turns[p] + (phase->exchanges ? 0 : phase->rounds);
+        cycle->rounds += phase->rounds;
+        cycle->turns += phase->exchanges ? 0 : phase->rounds;
+    }
+    topology->prelude_rounds = topology->prelude.rounds * topology->repeat;
+    topology->rounds_per_cycle = topology->cycle.rounds;
+    return 0;
+}
+
+int sgp_topology_seal_where(
+    struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
 {
     sgp_assert(!topology->phase_first);
-    uint32_t count = topology->phase_count;
+    uint32_t count = topology->phase_count, phase = 0;
     if (count == 0 || topology->phases[count - 1].once)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "there is no phase in the cycle; at least one phase must not be marked once");
-    sgp_round *first = calloc((size_t)count + 1, sizeof *first);
-    if (!first)
-        return sgp_fail(error, -ENOMEM, "no memory for %u phases", count);
-    for (uint32_t p = 0; p < count; p++) {
-        first[p + 1] = first[p] + topology->phases[p].rounds;
-        if (topology->phases[p].once)
-            topology->prelude_rounds = first[p + 1];
-    }
-    topology->phase_first = first;
-    topology->rounds_per_cycle = first[count] - topology->prelude_rounds;
-    topology->digest = digest_topology(topology);
-    return 0;
+    topology->slices = topology->slices > 0 ? topology->slices : 1;
+    topology->repeat = topology->repeat > 0 ? topology->repeat : 1;
+    int code = count_rounds(topology);
+    if (code)
+        return sgp_fail(error, code, "no memory for %u phases", count);
+    if (topology->cycle.turns == 0)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "no round of the cycle trains; at least one digraph must not say train=false");
+    if (sgp_topology_trainers(topology) == 0)
+        return sgp_fail(
+            error, SGP_E_TOPOLOGY, "every node is a relay; at least one must not say train=false");
+    code = sgp_exact_prove(topology, error, &phase);
+    if (ret_phase)
+        *ret_phase = phase;
+    topology->digest = digest_program(topology, digest_topology(topology));
+    return code;
+}
+
+int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error)
+{
+    return sgp_topology_seal_where(topology, error, NULL);
 }

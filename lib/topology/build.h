@@ -12,10 +12,14 @@
 int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t node_count,
     struct sgp_error *error, uint32_t *ret_where, struct sgp_topology **ret_topology);
 
-/* As sgp_topology_add_phase; on a bad edge *ret_where (may be NULL) names its ends. Where only the
+/* As sgp_topology_add; on a bad edge *ret_where (may be NULL) names its ends. Where only the
  * source is at fault (a column above 1), target is SGP_NODE_NONE; where no edge is, both are. */
-int sgp_topology_add_phase_where(struct sgp_topology *topology, const char *name, uint32_t rounds,
-    bool once, const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
+int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase_options *options,
+    const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
     struct sgp_edge *ret_where);
+
+/* As sgp_topology_seal; *ret_phase (may be NULL) is the index of the phase at fault, 0 if none is. */
+int sgp_topology_seal_where(
+    struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase);
 
 #endif

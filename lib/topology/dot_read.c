@@ -136,35 +136,95 @@ static uint32_t line_of(const struct reader *r, uint32_t g, const char *name)
     return sgp_scan_line(&r->text, g, name, NULL, 1);
 }
 
-static int add_member(struct reader *r, uint32_t g, Agnode_t *node, const char *address)
+/* True, false, or what is `usual` where nothing is said. */
+static int read_truth(struct reader *r, uint32_t g, const char *phase, int kind, void *object,
+    const char *name, bool usual, bool *ret_truth)
 {
-    char *name = agnameof(node), host[SGP_ADDRESS_BYTES];
+    const char *text = attribute(r->graphs[g], kind, object, name);
+    *ret_truth = *text ? strcmp(text, "true") == 0 : usual;
+    if (!*text || *ret_truth || strcmp(text, "false") == 0)
+        return 0;
+    const char *what = kind == AGNODE ? "node" : "digraph";
+    return fail_at(r, sgp_scan_line(&r->text, g, kind == AGNODE ? phase : name, NULL, 1),
+        SGP_E_TOPOLOGY, "%s %s: %s=\"%.40s\" is neither true nor false; write %s=%s", what, phase,
+        name, text, name, usual ? "false" : "true");
+}
+
+static int read_address(
+    struct reader *r, uint32_t g, Agnode_t *node, struct sgp_topology_node *entry)
+{
+    const char *address = attribute(r->graphs[g], AGNODE, node, "address");
+    char host[SGP_ADDRESS_BYTES];
+    struct sgp_error reason = {0};
+    uint16_t port;
+    if (!*address)
+        return 0;
+    int code = sgp_address_split(address, &reason, host, &port);
+    if (code)
+        return fail_at(
+            r, line_of(r, g, entry->name), code, "node %s: %s", entry->name, reason.text);
+    int length = snprintf(
+        entry->address, sizeof entry->address, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+    if ((size_t)length >= sizeof entry->address)
+        return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
+            "node %s: its address is too long", entry->name);
+    return 0;
+}
+
+/* What a digraph says of a node. */
+static int read_member(
+    struct reader *r, uint32_t g, Agnode_t *node, struct sgp_topology_node *entry)
+{
+    char *name = agnameof(node);
+    bool trains = true;
     if (strlen(name) >= SGP_NAME_BYTES)
         return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
             "node name \"%.20s...\" is too long; it may have %u bytes", name, SGP_NAME_BYTES - 1);
-    struct sgp_topology_node entry = {{0}, {0}};
-    (void)snprintf(entry.name, sizeof entry.name, "%s", name);
-    if (*address) {
-        struct sgp_error reason = {0};
-        uint16_t port;
-        int code = sgp_address_split(address, &reason, host, &port);
-        if (code)
-            return fail_at(r, line_of(r, g, name), code, "node %s: %s", name, reason.text);
-        int length = snprintf(entry.address, sizeof entry.address,
-            strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
-        if ((size_t)length >= sizeof entry.address)
-            return fail_at(
-                r, line_of(r, g, name), SGP_E_TOPOLOGY, "node %s: its address is too long", name);
-    }
-    Agnode_t *known = agnode(r->fleet, name, 0);
-    if (known) {
-        const char *first = r->nodes[((struct member *)AGDATA(known))->index].address;
-        if (strcmp(first, entry.address) == 0)
-            return 0;
+    *entry = (struct sgp_topology_node){.starts = SGP_STARTS_USUAL};
+    (void)snprintf(entry->name, sizeof entry->name, "%s", name);
+    int code = read_address(r, g, node, entry);
+    if (code == 0)
+        code = read_truth(r, g, name, AGNODE, node, "train", true, &trains);
+    if (code < 0)
+        return code;
+    entry->relay = !trains;
+    const char *starts = attribute(r->graphs[g], AGNODE, node, "starts");
+    bool empty = strcmp(starts, "0") == 0, whole = strcmp(starts, "1") == 0;
+    if (*starts && !empty && !whole)
         return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
-            "node %s has the address %s here and %s before; give it once", name, entry.address,
-            first);
-    }
+            "node %s: starts=\"%.40s\" is no weight to start with; write starts=0 or starts=1",
+            name, starts);
+    entry->starts = empty ? SGP_STARTS_EMPTY : whole ? SGP_STARTS_WHOLE : SGP_STARTS_USUAL;
+    return 0;
+}
+
+/* A later digraph may say again what one before it said, or nothing. */
+static int compare_member(struct reader *r, uint32_t g, const struct sgp_topology_node *known,
+    const struct sgp_topology_node *entry)
+{
+    if (strcmp(known->address, entry->address) != 0)
+        return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
+            "node %s has the address %s here and %s before; give it once", entry->name,
+            entry->address, known->address);
+    bool relays = entry->relay && !known->relay;
+    bool starts = entry->starts != SGP_STARTS_USUAL && entry->starts != known->starts;
+    if (relays || starts)
+        return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
+            "node %s: %s is not what the digraph says in which the node comes first; say it there",
+            entry->name, relays ? "train=false" : "starts");
+    return 0;
+}
+
+static int add_member(struct reader *r, uint32_t g, Agnode_t *node)
+{
+    struct sgp_topology_node entry;
+    int code = read_member(r, g, node, &entry);
+    if (code < 0)
+        return code;
+    char *name = agnameof(node);
+    Agnode_t *known = agnode(r->fleet, name, 0);
+    if (known)
+        return compare_member(r, g, &r->nodes[((struct member *)AGDATA(known))->index], &entry);
     if (r->node_count == SGP_NODES_MAX)
         return fail_at(r, line_of(r, g, name), SGP_E_LIMIT,
             "there are too many nodes; the limit is %u", SGP_NODES_MAX);
@@ -189,6 +249,29 @@ static uint64_t survey(struct reader *r)
     return most < SGP_NODES_MAX ? most : SGP_NODES_MAX;
 }
 
+/* What digraphs that were not looked at for members say of these: only the address may be left out. */
+static int check_elsewhere(struct reader *r)
+{
+    for (uint32_t g = 0; g < r->graph_count; g++)
+        for (Agnode_t *n = agfstnode(r->graphs[g]); n; n = agnxtnode(r->graphs[g], n)) {
+            Agnode_t *known = agnode(r->fleet, agnameof(n), 0);
+            struct sgp_topology_node entry, *first;
+            int code = known ? read_member(r, g, n, &entry) : 0;
+            if (!known || code < 0) {
+                if (code < 0)
+                    return code;
+                continue;
+            }
+            first = &r->nodes[((struct member *)AGDATA(known))->index];
+            if (!entry.address[0])
+                memcpy(entry.address, first->address, sizeof entry.address);
+            code = compare_member(r, g, first, &entry);
+            if (code < 0)
+                return code;
+        }
+    return 0;
+}
+
 static int collect_fleet(struct reader *r)
 {
     static char name[] = "fleet";
@@ -202,11 +285,11 @@ static int collect_fleet(struct reader *r)
             const char *address = attribute(r->graphs[g], AGNODE, n, "address");
             if (r->addressed && !*address)
                 continue;
-            int code = add_member(r, g, n, address);
+            int code = add_member(r, g, n);
             if (code)
                 return code;
         }
-    return 0;
+    return check_elsewhere(r);
 }
 
 static int fail_unknown(struct reader *r, uint32_t g, const char *phase, const char *name)
@@ -251,23 +334,44 @@ static bool parse_fraction(const char *text, double *ret_fraction)
     return *end == '\0' && value > 0.0 && value <= 1.0;
 }
 
+/* `3` or `0-3`. */
+static bool parse_parts(const char *text, struct sgp_edge *edge)
+{
+    char *end;
+    if (!(*text >= '0' && *text <= '9'))
+        return false;
+    unsigned long first = strtoul(text, &end, 10), last = first;
+    if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+        last = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || last < first || last >= SGP_SLICES_MAX)
+        return false;
+    edge->part = (uint16_t)first;
+    edge->part_count = (uint16_t)(last - first + 1);
+    return true;
+}
+
 static int read_edge(
     struct reader *r, uint32_t g, const char *phase, Agedge_t *edge, struct sgp_edge *ret_edge)
 {
-    Agnode_t *source = agnode(r->fleet, agnameof(agtail(edge)), 0);
-    Agnode_t *target = agnode(r->fleet, agnameof(aghead(edge)), 0);
+    char *tail = agnameof(agtail(edge)), *head = agnameof(aghead(edge));
+    Agnode_t *source = agnode(r->fleet, tail, 0), *target = agnode(r->fleet, head, 0);
     sgp_assert(source && target);
     const char *fraction = attribute(r->graphs[g], AGEDGE, edge, "fraction");
+    const char *parts = attribute(r->graphs[g], AGEDGE, edge, "slice");
     *ret_edge = (struct sgp_edge){.source = ((struct member *)AGDATA(source))->index,
         .target = ((struct member *)AGDATA(target))->index,
         .fraction = SGP_FRACTION_DEFAULT};
-    if (!*fraction || parse_fraction(fraction, &ret_edge->fraction))
-        return 0;
-    return fail_at(r, sgp_scan_line(&r->text, g, agnameof(source), agnameof(target), 1),
-        SGP_E_TOPOLOGY,
-        "digraph %s: edge %s -> %s: fraction \"%.40s\" is not one; "
-        "write a number above 0 and at most 1, as 0.25 or \"2/3\"",
-        phase, agnameof(source), agnameof(target), fraction);
+    if (*fraction && !parse_fraction(fraction, &ret_edge->fraction))
+        return fail_at(r, sgp_scan_line(&r->text, g, tail, head, 1), SGP_E_TOPOLOGY,
+            "digraph %s: edge %s -> %s: fraction \"%.40s\" is not one; "
+            "write a number above 0 and at most 1, as 0.25 or \"2/3\"",
+            phase, tail, head, fraction);
+    if (*parts && !parse_parts(parts, ret_edge))
+        return fail_at(r, sgp_scan_line(&r->text, g, tail, head, 1), SGP_E_TOPOLOGY,
+            "digraph %s: edge %s -> %s: slice \"%.40s\" is no part; write one number from 0 on, or "
+            "a range as \"0-3\"; at most %u parts",
+            phase, tail, head, parts, SGP_SLICES_MAX);
+    return 0;
 }
 
 static int read_edges(
@@ -289,45 +393,54 @@ static int read_edges(
     return 0;
 }
 
-static int read_rounds(struct reader *r, uint32_t g, const char *phase, uint32_t *ret_rounds)
+/* A whole number from 1 on, or `usual` where nothing is said. */
+static int read_count(struct reader *r, uint32_t g, const char *phase, const char *name,
+    uint32_t most, uint32_t usual, uint32_t *ret_count)
 {
-    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], "rounds");
-    *ret_rounds = 1;
+    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], name);
+    *ret_count = usual;
     if (!*text)
         return 0;
     size_t length = strlen(text);
-    unsigned long rounds = strtoul(text, NULL, 10);
-    if (length > 8 || strspn(text, "0123456789") != length || rounds < 1 ||
-        rounds > SGP_PHASE_ROUNDS_MAX)
-        return fail_at(r, sgp_scan_line(&r->text, g, "rounds", NULL, 1), SGP_E_TOPOLOGY,
-            "digraph %s: rounds=\"%.40s\" is not usable; write a whole number from 1 to %u", phase,
-            text, SGP_PHASE_ROUNDS_MAX);
-    *ret_rounds = (uint32_t)rounds;
+    unsigned long count = strtoul(text, NULL, 10);
+    if (length > 8 || strspn(text, "0123456789") != length || count < 1 || count > most)
+        return fail_at(r, sgp_scan_line(&r->text, g, name, NULL, 1), SGP_E_TOPOLOGY,
+            "digraph %s: %s=\"%.40s\" is not usable; write a whole number from 1 to %u", phase,
+            name, text, most);
+    *ret_count = (uint32_t)count;
     return 0;
 }
 
-static int read_once(struct reader *r, uint32_t g, const char *phase, bool *ret_once)
+static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *options)
 {
-    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], "once");
-    *ret_once = strcmp(text, "true") == 0;
-    if (!*text || *ret_once || strcmp(text, "false") == 0)
-        return 0;
-    return fail_at(r, sgp_scan_line(&r->text, g, "once", NULL, 1), SGP_E_TOPOLOGY,
-        "digraph %s: once=\"%.40s\" is neither true nor false; write once=true", phase, text);
+    Agraph_t *graph = r->graphs[g];
+    const char *phase = options->name;
+    bool trains = true;
+    int code = read_count(r, g, phase, "rounds", SGP_PHASE_ROUNDS_MAX, 1, &options->rounds);
+    if (code == 0)
+        code = read_truth(r, g, phase, AGRAPH, graph, "once", false, &options->once);
+    if (code == 0)
+        code = read_truth(r, g, phase, AGRAPH, graph, "train", true, &trains);
+    if (code == 0)
+        code = read_truth(r, g, phase, AGRAPH, graph, "outer", false, &options->outer);
+    if (code == 0)
+        code = read_count(r, g, phase, "slices", SGP_SLICES_MAX, 0, &options->slices);
+    if (code == 0)
+        code = read_count(r, g, phase, "repeat", SGP_REPEAT_MAX, 0, &options->repeat);
+    options->exchanges = !trains;
+    return code;
 }
 
 static int add_phase(struct reader *r, uint32_t g, struct sgp_topology *topology)
 {
     char phase[SGP_NAME_BYTES];
-    uint32_t rounds, count = 0;
-    bool once;
+    struct sgp_phase_options options = {.name = phase};
+    uint32_t count = 0;
     phase_name(r, g, phase);
     if (!agisdirected(r->graphs[g]))
         return fail_at(r, sgp_scan_line(&r->text, g, NULL, NULL, 1), SGP_E_TOPOLOGY,
             "graph %s is undirected; write digraph, and a -> b; b -> a for both directions", phase);
-    int code = read_rounds(r, g, phase, &rounds);
-    if (!code)
-        code = read_once(r, g, phase, &once);
+    int code = read_options(r, g, &options);
     if (code)
         return code;
     struct sgp_edge *edges = calloc((size_t)agnedges(r->graphs[g]) + 1, sizeof *edges);
@@ -337,8 +450,7 @@ static int add_phase(struct reader *r, uint32_t g, struct sgp_topology *topology
     if (!code) {
         struct sgp_error reason = {0};
         struct sgp_edge where = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
-        code = sgp_topology_add_phase_where(
-            topology, phase, rounds, once, edges, count, &reason, &where);
+        code = sgp_topology_add_where(topology, &options, edges, count, &reason, &where);
         const char *source = where.source != SGP_NODE_NONE ? r->nodes[where.source].name : NULL;
         const char *target = where.target != SGP_NODE_NONE ? r->nodes[where.target].name : NULL;
         /* Of a repeated edge the second is the one to strike out. */
@@ -379,9 +491,11 @@ static int build(struct reader *r, struct sgp_topology **ret_topology)
     for (uint32_t g = 0; g < r->graph_count && !code; g++)
         code = add_phase(r, g, topology);
     if (!code) {
-        code = sgp_topology_seal(topology, &reason);
+        uint32_t phase = 0;
+        code = sgp_topology_seal_where(topology, &reason, &phase);
         if (code)
-            (void)fail_at(r, sgp_scan_line(&r->text, 0, NULL, NULL, 1), code, "%s", reason.text);
+            (void)fail_at(
+                r, sgp_scan_line(&r->text, phase, NULL, NULL, 1), code, "%s", reason.text);
     }
     if (code)
         sgp_topology_destroy(topology);

@@ -33,14 +33,43 @@ static void write_name(FILE *file, const char *name)
 /* The shortest text that reads back to the same bits: a/b if there is one, else 17 digits. */
 static void write_fraction(FILE *file, double fraction)
 {
+    (void)fputs("fraction=", file);
+    if (fraction >= 1) {
+        (void)fputc('1', file);
+        return;
+    }
     for (uint32_t divisor = 1; divisor <= SGP_DOT_DIVISOR_MAX; divisor++) {
         double dividend = (double)(uint32_t)(fraction * divisor + 0.5);
         if (dividend / divisor == fraction) {
-            (void)fprintf(file, " [fraction=\"%.0f/%u\"]", dividend, divisor);
+            (void)fprintf(file, "\"%.0f/%u\"", dividend, divisor);
             return;
         }
     }
-    (void)fprintf(file, " [fraction=\"%.17g\"]", fraction);
+    (void)fprintf(file, "\"%.17g\"", fraction);
+}
+
+static void write_parts(FILE *file, const struct sgp_edge *edge)
+{
+    if (edge->part_count == 1)
+        (void)fprintf(file, "slice=%u", edge->part);
+    else
+        (void)fprintf(file, "slice=\"%u-%u\"", edge->part, edge->part + edge->part_count - 1u);
+}
+
+static void write_attributes(FILE *file, const struct sgp_edge *edge, uint32_t outdegree)
+{
+    bool parts = edge->part_count > 0;
+    bool fraction = edge->fraction != 1.0 / (1.0 + (double)outdegree);
+    if (!parts && !fraction)
+        return;
+    (void)fputs(" [", file);
+    if (parts)
+        write_parts(file, edge);
+    if (parts && fraction)
+        (void)fputs(", ", file);
+    if (fraction)
+        write_fraction(file, edge->fraction);
+    (void)fputc(']', file);
 }
 
 static void write_edges(
@@ -54,11 +83,51 @@ static void write_edges(
             write_name(file, topology->nodes[i].name);
             (void)fputs(" -> ", file);
             write_name(file, topology->nodes[out[e].target].name);
-            if (out[e].fraction != 1.0 / (1.0 + (double)count))
-                write_fraction(file, out[e].fraction);
+            write_attributes(file, &out[e], count);
             (void)fputs(";\n", file);
         }
     }
+}
+
+static void write_node(FILE *file, const struct sgp_topology_node *node)
+{
+    const char *mark = " [";
+    (void)fputs("  ", file);
+    write_name(file, node->name);
+    if (node->address[0]) {
+        (void)fprintf(file, "%saddress=\"%s\"", mark, node->address);
+        mark = ", ";
+    }
+    if (node->relay) {
+        (void)fprintf(file, "%strain=false", mark);
+        mark = ", ";
+    }
+    if (node->starts != SGP_STARTS_USUAL) {
+        (void)fprintf(file, "%sstarts=%d", mark, node->starts == SGP_STARTS_WHOLE);
+        mark = ", ";
+    }
+    (void)fputs(*mark == ',' ? "];\n" : ";\n", file);
+}
+
+/* What is not as it would be if nothing were said. */
+static void write_options(
+    FILE *file, const struct sgp_topology *topology, const struct sgp_phase *phase)
+{
+    bool parts = false;
+    for (uint32_t e = 0; e < phase->edge_count; e++)
+        parts = parts || phase->out[e].part_count > 0;
+    if (parts)
+        (void)fprintf(file, "  slices=%u;\n", topology->slices);
+    if (phase->rounds != 1)
+        (void)fprintf(file, "  rounds=%u;\n", phase->rounds);
+    if (phase->once)
+        (void)fputs("  once=true;\n", file);
+    if (phase->once && topology->repeat > 1)
+        (void)fprintf(file, "  repeat=%u;\n", topology->repeat);
+    if (phase->exchanges)
+        (void)fputs("  train=false;\n", file);
+    if (phase->outer)
+        (void)fputs("  outer=true;\n", file);
 }
 
 int sgp_dot_write(FILE *file, const struct sgp_topology *topology, const char *comment)
@@ -70,17 +139,9 @@ int sgp_dot_write(FILE *file, const struct sgp_topology *topology, const char *c
         (void)fputs("digraph ", file);
         write_name(file, phase->name);
         (void)fputs(" {\n", file);
-        if (phase->rounds != 1)
-            (void)fprintf(file, "  rounds=%u;\n", phase->rounds);
-        if (phase->once)
-            (void)fputs("  once=true;\n", file);
-        for (uint32_t i = 0; p == 0 && i < topology->node_count; i++) {
-            (void)fputs("  ", file);
-            write_name(file, topology->nodes[i].name);
-            if (topology->nodes[i].address[0])
-                (void)fprintf(file, " [address=\"%s\"]", topology->nodes[i].address);
-            (void)fputs(";\n", file);
-        }
+        write_options(file, topology, phase);
+        for (uint32_t i = 0; p == 0 && i < topology->node_count; i++)
+            write_node(file, &topology->nodes[i]);
         write_edges(file, topology, phase);
         (void)fputs("}\n", file);
     }

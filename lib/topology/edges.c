@@ -7,6 +7,12 @@
 
 void sgp_edges_push(struct sgp_edges *edges, uint32_t source, uint32_t target, double fraction)
 {
+    sgp_edges_push_parts(edges, source, target, fraction, 0, 0);
+}
+
+void sgp_edges_push_parts(struct sgp_edges *edges, uint32_t source, uint32_t target,
+    double fraction, uint32_t part, uint32_t count)
+{
     if (edges->code)
         return;
     if (edges->count == edges->capacity) {
@@ -23,12 +29,22 @@ void sgp_edges_push(struct sgp_edges *edges, uint32_t source, uint32_t target, d
         edges->edges = grown;
         edges->capacity = capacity;
     }
-    edges->edges[edges->count++] =
-        (struct sgp_edge){.source = source, .target = target, .fraction = fraction};
+    edges->edges[edges->count++] = (struct sgp_edge){.source = source,
+        .target = target,
+        .fraction = fraction,
+        .part = (uint16_t)part,
+        .part_count = (uint16_t)count};
 }
 
 int sgp_edges_flush(struct sgp_edges *edges, struct sgp_topology *topology, const char *name,
     struct sgp_error *error)
+{
+    const struct sgp_phase_options options = {.name = name, .rounds = 1};
+    return sgp_edges_flush_as(edges, topology, &options, error);
+}
+
+int sgp_edges_flush_as(struct sgp_edges *edges, struct sgp_topology *topology,
+    const struct sgp_phase_options *options, struct sgp_error *error)
 {
     if (edges->code == SGP_E_LIMIT)
         return sgp_fail(error, SGP_E_LIMIT,
@@ -36,8 +52,8 @@ int sgp_edges_flush(struct sgp_edges *edges, struct sgp_topology *topology, cons
             "family",
             topology->node_count, SGP_EDGES_MAX);
     if (edges->code)
-        return sgp_fail(error, edges->code, "no memory for the edges of %s", name);
-    int code = sgp_topology_add_phase(topology, name, 1, false, edges->edges, edges->count, error);
+        return sgp_fail(error, edges->code, "no memory for the edges of %s", options->name);
+    int code = sgp_topology_add(topology, options, edges->edges, edges->count, error);
     edges->count = 0;
     return code;
 }

@@ -14,15 +14,40 @@ struct sgp_edges {
 };
 
 void sgp_edges_push(struct sgp_edges *edges, uint32_t source, uint32_t target, double fraction);
+/* Of `count` parts from `part` on. */
+void sgp_edges_push_parts(struct sgp_edges *edges, uint32_t source, uint32_t target,
+    double fraction, uint32_t part, uint32_t count);
 
 /* Hand the edges to the topology as a phase of one round and start again empty. */
 int sgp_edges_flush(struct sgp_edges *edges, struct sgp_topology *topology, const char *name,
     struct sgp_error *error);
 
+/* The same as a phase that says more. */
+int sgp_edges_flush_as(struct sgp_edges *edges, struct sgp_topology *topology,
+    const struct sgp_phase_options *options, struct sgp_error *error);
+
 void sgp_edges_finish(struct sgp_edges *edges);
 
 /* The Base-(m+1) family, in a file of its own. */
 int sgp_generate_base(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    struct sgp_error *error);
+
+/* The all-reduce families, and elastic averaging. */
+int sgp_generate_reduce_ring(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_direct(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_doubling(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_halving(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_blocks(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_tree(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_groups(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_elastic(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
 
 #endif

@@ -226,24 +226,40 @@ const struct sgp_generate_family sgp_generate_families[] = {
         SGP_GENERATE_PEERS, sgp_generate_base},
     {"random", "a random cycle and more edges up to --degree, by --seed",
         SGP_GENERATE_DEGREE | SGP_GENERATE_SEED, add_random},
+    {"elastic", "a relay n0 holds the centre; --fraction to and from it", SGP_GENERATE_FRACTION,
+        sgp_generate_elastic},
+    {"all-reduce-ring", "the mean in 2(N-1) rounds of 1/N vectors; the least bytes",
+        SGP_GENERATE_EXACT, sgp_generate_reduce_ring},
+    {"all-reduce-direct", "the mean in 2 rounds: every node sums one part up", SGP_GENERATE_EXACT,
+        sgp_generate_reduce_direct},
+    {"all-reduce-doubling", "the mean in log2 N rounds of whole vectors; for small models",
+        SGP_GENERATE_EXACT, sgp_generate_reduce_doubling},
+    {"all-reduce-halving", "the mean in 2 log2 N rounds: halves forth, and back",
+        SGP_GENERATE_EXACT, sgp_generate_reduce_halving},
+    {"all-reduce-blocks", "the same in blocks of powers of two, for any number of nodes",
+        SGP_GENERATE_EXACT, sgp_generate_reduce_blocks},
+    {"all-reduce-tree", "the mean up and down a binomial tree of whole vectors", SGP_GENERATE_EXACT,
+        sgp_generate_reduce_tree},
+    {"all-reduce-groups", "the mean in groups of --group, among their firsts, and back",
+        SGP_GENERATE_EXACT | SGP_GENERATE_GROUP, sgp_generate_reduce_groups},
     {NULL, NULL, 0, NULL},
 };
 
-static int find_family(const struct sgp_generate_options *options, struct sgp_error *error,
-    const struct sgp_generate_family **ret_family)
+static int find_family(
+    const char *name, struct sgp_error *error, const struct sgp_generate_family **ret_family)
 {
-    char list[SGP_TEXT_BYTES / 2] = "";
+    char list[SGP_TEXT_BYTES - 100] = "";
     size_t length = 0;
     for (const struct sgp_generate_family *f = sgp_generate_families; f->name; f++) {
-        if (strcmp(f->name, options->family) == 0) {
+        if (strcmp(f->name, name) == 0) {
             *ret_family = f;
             return 0;
         }
         length += (size_t)snprintf(
             list + length, sizeof list - length, "%s%s", length ? ", " : "", f->name);
     }
-    return sgp_fail(error, SGP_E_TOPOLOGY, "there is no family \"%.40s\"; families are %s",
-        options->family, list);
+    return sgp_fail(
+        error, SGP_E_TOPOLOGY, "there is no family \"%.40s\"; families are %s", name, list);
 }
 
 static int check_options(const struct sgp_generate_options *options,
@@ -259,6 +275,13 @@ static int check_options(const struct sgp_generate_options *options,
     if (options->degree && !(family->options & SGP_GENERATE_DEGREE))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --degree; leave it out, or take random", family->name);
+    if (options->group && !(family->options & SGP_GENERATE_GROUP))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "the family %s knows no --group; leave it out, or take all-reduce-groups",
+            family->name);
+    if (options->fraction > 0 && !(family->options & SGP_GENERATE_FRACTION))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "the family %s knows no --fraction; leave it out, or take elastic", family->name);
     if (options->peers >= SGP_NODES_MAX)
         return sgp_fail(
             error, SGP_E_LIMIT, "%u peers are too many; take fewer than the nodes", options->peers);
@@ -313,20 +336,52 @@ static int make_nodes(const struct sgp_generate_options *options, struct sgp_err
     return code;
 }
 
+/* The phases of another family first, as a prelude of `prelude` passes. */
+static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    struct sgp_error *error)
+{
+    const struct sgp_generate_family *family = NULL;
+    struct sgp_generate_options first = *options;
+    first.family = options->prelude_family;
+    first.peers = first.degree = 0;
+    first.fraction = 0;
+    if (options->prelude > SGP_REPEAT_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "a prelude of %u passes is too long; take at most %u",
+            options->prelude, SGP_REPEAT_MAX);
+    int code = find_family(options->prelude_family, error, &family);
+    if (!code && !(family->options & SGP_GENERATE_EXACT))
+        code = sgp_fail(error, SGP_E_TOPOLOGY,
+            "%s does not average exactly, and is no prelude; take one of the families all-reduce-*",
+            family->name);
+    if (!code)
+        code = family->add_phases(topology, &first, error);
+    for (uint32_t p = 0; p < topology->phase_count && !code; p++)
+        topology->phases[p].once = true;
+    topology->repeat = options->prelude;
+    return code;
+}
+
+static int add_all(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    const struct sgp_generate_family *family, struct sgp_error *error)
+{
+    if (options->nodes == 1)
+        return sgp_topology_add_phase(topology, "alone", 1, false, NULL, 0, error);
+    int code = options->prelude > 0 ? add_prelude(topology, options, error) : 0;
+    return code ? code : family->add_phases(topology, options, error);
+}
+
 int sgp_generate(const struct sgp_generate_options *options, struct sgp_error *error,
     struct sgp_topology **ret_topology)
 {
     const struct sgp_generate_family *family = NULL;
     struct sgp_topology *topology = NULL;
-    int code = find_family(options, error, &family);
+    int code = find_family(options->family, error, &family);
     if (!code)
         code = check_options(options, family, error);
     if (!code)
         code = make_nodes(options, error, &topology);
     if (!code)
-        code = options->nodes == 1
-                   ? sgp_topology_add_phase(topology, "alone", 1, false, NULL, 0, error)
-                   : family->add_phases(topology, options, error);
+        code = add_all(topology, options, family, error);
     if (!code)
         code = sgp_topology_seal(topology, error);
     if (code)

@@ -10,12 +10,34 @@
 
 #define SGP_WEIGHT_CYCLES 10
 
-uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round)
+double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node)
+{
+    const struct sgp_topology_node *it = &topology->nodes[node];
+    bool whole = it->starts == SGP_STARTS_USUAL ? !it->relay : it->starts == SGP_STARTS_WHOLE;
+    return whole ? 1 : 0;
+}
+
+uint32_t sgp_topology_trainers(const struct sgp_topology *topology)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        count += !topology->nodes[i].relay;
+    return count;
+}
+
+/* The same round in the first pass of the prelude and of the cycle, one behind the other. */
+static sgp_round within_passes(const struct sgp_topology *topology, sgp_round round)
 {
     sgp_assert(round >= 0 && topology->rounds_per_cycle > 0);
-    if (round >= topology->prelude_rounds)
-        round = topology->prelude_rounds +
-                (round - topology->prelude_rounds) % topology->rounds_per_cycle;
+    if (round < topology->prelude_rounds)
+        return round % topology->prelude.rounds;
+    return topology->prelude.rounds +
+           (round - topology->prelude_rounds) % topology->rounds_per_cycle;
+}
+
+uint32_t sgp_topology_phase_index(const struct sgp_topology *topology, sgp_round round)
+{
+    round = within_passes(topology, round);
     uint32_t low = 0,
              high = topology->phase_count; /* phase_first[low] <= round < phase_first[high] */
     while (high - low > 1) {
@@ -90,23 +112,23 @@ sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from)
 {
     sgp_assert(source < topology->node_count && target < topology->node_count);
-    if (from > SGP_ROUND_MAX)
-        return SGP_ROUND_NONE;
-    uint32_t phase = sgp_topology_phase_index(topology, from);
-    if (phase_gives(&topology->phases[phase], source, target))
-        return from;
-    /* The first round of the phase after this one, in the pass that `from` belongs to. */
-    sgp_round into = from;
-    if (from >= topology->prelude_rounds)
-        into = topology->prelude_rounds +
-               (from - topology->prelude_rounds) % topology->rounds_per_cycle;
-    sgp_round round = from + topology->phase_first[phase + 1] - into;
-    for (uint32_t step = 0; step < topology->phase_count; step++) {
-        if (++phase == topology->phase_count)
-            phase = sgp_topology_phase_index(topology, topology->prelude_rounds);
+    uint32_t looked = 0; /* phases of the cycle that `round` is in */
+    bool prelude = from < topology->prelude_rounds;
+    for (sgp_round round = from; round <= SGP_ROUND_MAX;) {
+        uint32_t phase = sgp_topology_phase_index(topology, round);
         if (phase_gives(&topology->phases[phase], source, target))
-            return round <= SGP_ROUND_MAX ? round : SGP_ROUND_NONE;
-        round += topology->phases[phase].rounds;
+            return round;
+        if (looked++ == topology->phase_count) {
+            if (!prelude)
+                break;
+            round = topology->prelude_rounds; /* no pass of the prelude is unlike another */
+        } else {
+            round += topology->phase_first[phase + 1] - within_passes(topology, round);
+        }
+        if (prelude && round >= topology->prelude_rounds) {
+            prelude = false;
+            looked = 0;
+        }
     }
     return SGP_ROUND_NONE;
 }
@@ -166,16 +188,17 @@ int sgp_topology_weight_range(
     run.now = memory;
     run.next = memory + n;
     for (uint32_t i = 0; i < n; i++) {
-        run.now[i] = 1.0;
+        run.now[i] = sgp_topology_starts(topology, i);
         if (ret_least)
-            ret_least[i] = 1.0;
+            ret_least[i] = run.now[i];
         if (ret_greatest)
-            ret_greatest[i] = 1.0;
+            ret_greatest[i] = run.now[i];
     }
     for (int cycle = 0; cycle < SGP_WEIGHT_CYCLES; cycle++) {
         for (uint32_t p = 0; p < topology->phase_count; p++) {
             const struct sgp_phase *phase = &topology->phases[p];
-            if (phase->once && cycle > 0)
+            bool exact = phase->once ? topology->prelude.exact : topology->cycle.exact;
+            if ((phase->once && cycle > 0) || exact) /* whose weights are within it alone */
                 continue;
             for (uint32_t r = 0; r < phase->rounds; r++)
                 if (!run_weight_round(&run, phase, n))

@@ -74,7 +74,7 @@ Test(dot, one_node_and_odd_but_fine_texts)
     sgp_topology_destroy(
         parse("# a line\n/* b */ strict digraph \"q-1\" { \"node\" -> \"4.2\" ; }"));
     sgp_topology_destroy(parse("digraph a { subgraph cluster_1 { x y } -> z; z -> { x y } }"));
-    sgp_topology_destroy(parse("digraph a { x -> y [fraction=1]; y -> x [fraction=\"1e-3\"] }"));
+    sgp_topology_destroy(parse("digraph a { x -> y [fraction=.5]; y -> x [fraction=\"1e-3\"] }"));
     sgp_topology_destroy(parse("digraph a { x [address=\"h:1\"]; y [address=\"h:2\"] }"
                                "digraph b { x [address=\"h:1\"]; x -> y }"));
 }
@@ -94,7 +94,12 @@ Test(dot, what_is_written_reads_back_alike)
     static const char *const texts[] = {example,
         "digraph \"digraph\" { \"node\" -> \"4.2\" [fraction=0.1234567890123456]; \"4.2\" -> "
         "\"a-b\" }",
-        "digraph a { x -> y [fraction=1]; y -> x [fraction=\"1e-3\"] }", "digraph one { n0 }"};
+        "digraph a { x -> y [fraction=.5]; y -> x [fraction=\"1e-3\"] }", "digraph one { n0 }",
+        "digraph a { once=true; repeat=3; slices=2; x [train=true]; y; z [train=false]; x -> y "
+        "[slice=0, fraction=1]; y -> x [slice=\"1\", fraction=1] } digraph b { once=true; "
+        "repeat=3; slices=2; train=false; y -> x [slice=0]; x -> y [slice=\"1-1\"] } digraph c { "
+        "outer=true; x -> y; y -> z; z -> x }",
+        "digraph a { hub [train=false, starts=1]; x -> hub; hub -> x }"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *text = NULL;
         struct sgp_topology *t = parse(texts[i]);
@@ -191,7 +196,7 @@ Test(dot, unknown_nodes_are_refused)
 
 Test(dot, a_column_above_one_is_refused)
 {
-    sgp_topology_destroy(parse("digraph b { n0 -> n1 [fraction=0.75]; n1 -> n0 [fraction=1] }"));
+    sgp_topology_destroy(parse("digraph b { n0 -> n1 [fraction=0.75]; n1 -> n0 [fraction=.5] }"));
     refused("digraph a { n0 -> {n1 n2} }\ndigraph b {\n n1 -> n0;\n n0 -> n1 [fraction=0.75];\n"
             " n0 -> n2 [fraction=\"1/2\"] }",
         SGP_E_TOPOLOGY,

@@ -89,15 +89,17 @@ Test(gather, a_leaver_gathers_for_so_long_and_no_longer)
 Test(gather, a_leaver_without_mass_waits_for_some_and_says_so)
 {
     struct desk desk;
-    static const struct sgp_edge both[] = {{0, 1, 1}, {1, 0, 1}};
-    const struct sgp_edge *edges[] = {both};
-    const uint32_t counts[] = {2};
-    struct sgp_topology *topology = topology_of(2, 1, edges, counts);
+    static const struct sgp_edge all[] = {{0, 1, 0.5}, {0, 2, 0.5}, {1, 0, 0.5}, {2, 1, 0.5}};
+    const struct sgp_edge *edges[] = {all};
+    const uint32_t counts[] = {4};
+    struct sgp_topology *topology = topology_of(3, 1, edges, counts);
     struct sgp_node_config config = config_of(topology);
     config.weight_least = 0;
     open_desk(&desk, topology, config);
     greet_pair(&desk);
+    greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 99, 0);
     grant(&desk, 1, 0);
+    grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     post_type(&desk, SGP_EVENT_PAUSE);

@@ -309,8 +309,10 @@ Test(generate, every_family_serves_one_node_and_reads_back)
         cr_assert(t->phase_count == 1 && t->phases[0].edge_count == 0);
         sgp_topology_destroy(t);
         for (uint32_t n = 2; n <= 16; n += 2) {
-            t = generate(&(struct sgp_generate_options){
-                .family = f->name, .nodes = n, .address = "[fd00::1]:8000+"});
+            t = generate(&(struct sgp_generate_options){.family = f->name,
+                .nodes = n,
+                .group = f->options & SGP_GENERATE_GROUP ? 3 : 0,
+                .address = "[fd00::1]:8000+"});
             char *text = NULL, expected[32];
             size_t length = 0;
             FILE *file = open_memstream(&text, &length);
@@ -328,7 +330,7 @@ Test(generate, every_family_serves_one_node_and_reads_back)
             free(text);
         }
     }
-    cr_assert(eq(u32, families, 10));
+    cr_assert(eq(u32, families, 18));
 }
 
 /* The shipped files are what the generator makes, with addresses, and say what they are good for. */
@@ -385,7 +387,9 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
     refused(&(struct sgp_generate_options){.family = "mesh", .nodes = 4}, SGP_E_TOPOLOGY,
         "there is no family \"mesh\"; families are ring, bidirectional-ring, complete, star, "
         "torus, "
-        "one-peer-exponential, exponential, bipartite-exponential, base, random");
+        "one-peer-exponential, exponential, bipartite-exponential, base, random, elastic, "
+        "all-reduce-ring, all-reduce-direct, all-reduce-doubling, all-reduce-halving, "
+        "all-reduce-blocks, all-reduce-tree, all-reduce-groups");
     refused(&(struct sgp_generate_options){.family = "ring"}, SGP_E_TOPOLOGY,
         "0 nodes cannot be generated; take 1 to 65536");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 70000}, SGP_E_LIMIT,
@@ -407,6 +411,27 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
         "or the family bidirectional-ring");
     refused(&(struct sgp_generate_options){.family = "random", .nodes = 4, .degree = 4},
         SGP_E_TOPOLOGY, "a node cannot give to 4 of 3 others; take a --degree of at most 3");
+    refused(&(struct sgp_generate_options){.family = "all-reduce-groups", .nodes = 6},
+        SGP_E_TOPOLOGY,
+        "all-reduce-groups wants to know how large a group is; say --group M, 2 or more");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .group = 3},
+        SGP_E_TOPOLOGY,
+        "the family ring knows no --group; leave it out, or take all-reduce-groups");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .fraction = 0.5},
+        SGP_E_TOPOLOGY, "the family ring knows no --fraction; leave it out, or take elastic");
+    refused(&(struct sgp_generate_options){.family = "elastic", .nodes = 5, .fraction = 0.25},
+        SGP_E_TOPOLOGY,
+        "with --fraction 0.25 the relay would give 4 nodes all that it has, or more; take less "
+        "than "
+        "0.25");
+    refused(&(struct sgp_generate_options){.family = "all-reduce-ring", .nodes = 300}, SGP_E_LIMIT,
+        "300 nodes of all-reduce-ring want as many parts, and 256 are the limit; take "
+        "all-reduce-doubling, all-reduce-tree or all-reduce-groups");
+    refused(
+        &(struct sgp_generate_options){
+            .family = "base", .nodes = 6, .prelude = 3, .prelude_family = "ring"},
+        SGP_E_TOPOLOGY,
+        "ring does not average exactly, and is no prelude; take one of the families all-reduce-*");
     refused(&(struct sgp_generate_options){.family = "complete", .nodes = 65536}, SGP_E_LIMIT,
         "65536 nodes of this family have too many edges; the limit is 4194304, "
         "so take a sparser family");

@@ -99,7 +99,8 @@ static struct fleet *fleet_create(void)
     return fleet;
 }
 
-static struct fleet *fleet_generate(const char *family, uint32_t nodes, uint32_t peers)
+static __attribute__((unused)) struct fleet *fleet_generate(
+    const char *family, uint32_t nodes, uint32_t peers)
 {
     struct fleet *fleet = fleet_create();
     struct sgp_generate_options options = {.family = family, .nodes = nodes, .peers = peers};

@@ -447,7 +447,7 @@ Test(reverses, every_edge_may_have_its_reverse_in_another_digraph)
 {
     static const struct sgp_topology_node names[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
     static const struct sgp_edge first[] = {{0, 1, 0.5}, {1, 0, 0.25}, {1, 2, 0.25}};
-    static const struct sgp_edge second[] = {{2, 1, 1}};
+    static const struct sgp_edge second[] = {{2, 1, 0.75}};
     struct sgp_error error = {0};
     struct sgp_edge_place culprit = {0};
     for (uint32_t phases = 1; phases <= 2; phases++) {

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All-reduce as files: exact cycles whose first round trains and whose others only exchange (Thakur, Rabenseifner and
+ * Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; the tree is binomial). To reduce is
+ * to give whole (fraction 1), to hand back is to give so much that every node that trains ends with the mean; wherever
+ * it can be, with weight 1. Beside them elastic averaging (Zhang, Choromanska and LeCun, 2015).
+ *
+ * Any thread; pure but for memory. */
+#include "topology/edges.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The rounds of a file under way. */
+struct schedule {
+    struct sgp_topology *topology;
+    struct sgp_error *error;
+    struct sgp_edges edges; /* of the round that is being made */
+    uint32_t slices;        /* 0: whole vectors */
+    uint32_t round;
+    int code;
+};
+
+/* Close a round: NAME, and its number among those of that name. */
+static void next(struct schedule *s, const char *name, uint32_t number)
+{
+    char text[SGP_NAME_BYTES];
+    struct sgp_phase_options options = {
+        .name = text, .rounds = 1, .exchanges = s->round > 0, .slices = s->slices};
+    (void)snprintf(text, sizeof text, "%s%u", name, number);
+    if (s->code == 0)
+        s->code = sgp_edges_flush_as(&s->edges, s->topology, &options, s->error);
+    s->round++;
+}
+
+static int finish(struct schedule *s)
+{
+    sgp_edges_finish(&s->edges);
+    return s->code;
+}
+
+static int begin(struct schedule *s, struct sgp_topology *topology, uint32_t slices,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    *s = (struct schedule){.topology = topology, .error = error, .slices = slices};
+    if (slices <= SGP_SLICES_MAX)
+        return 0;
+    return sgp_fail(error, SGP_E_LIMIT,
+        "%u nodes of %s want as many parts, and %u are the limit; take all-reduce-doubling, "
+        "all-reduce-tree or all-reduce-groups",
+        options->nodes, options->family, SGP_SLICES_MAX);
+}
+
+static uint32_t log2_of(uint32_t power)
+{
+    return 31u - (uint32_t)__builtin_clz(power);
+}
+
+/* The greatest power of two that is not above n. */
+static uint32_t power_below(uint32_t n)
+{
+    return 1u << log2_of(n);
+}
+
+/* ---- ring: every part goes round once to be summed up, and once more to be handed back ---- */
+
+int sgp_generate_reduce_ring(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    uint32_t n = options->nodes;
+    int code = begin(&s, topology, n, options, error);
+    if (code)
+        return code;
+    for (uint32_t k = 0; k + 1 < n; k++) {
+        for (uint32_t r = 0; r < n; r++)
+            sgp_edges_push_parts(&s.edges, r, (r + 1) % n, 1, (r + n - k) % n, 1);
+        next(&s, "reduce", k);
+    }
+    for (uint32_t k = 0; k + 1 < n; k++) { /* who holds weight m keeps 1 and passes m - 1 on */
+        double fraction = (double)(n - k - 1) / (n - k);
+        for (uint32_t r = 0; r < n; r++)
+            sgp_edges_push_parts(&s.edges, r, (r + 1) % n, fraction, (r + 1 + n - k) % n, 1);
+        next(&s, "gather", k);
+    }
+    return finish(&s);
+}
+
+/* ---- direct: every node sums one part up, without a hop between ---- */
+
+/* Nodes first, first + stride, ...: `count` of them. */
+static void push_direct(struct schedule *s, uint32_t count, uint32_t stride, bool back)
+{
+    for (uint32_t r = 0; r < count; r++)
+        for (uint32_t q = 0; q < count; q++) {
+            if (q != r && !back)
+                sgp_edges_push_parts(&s->edges, r * stride, q * stride, 1, q, 1);
+            else if (q != r)
+                sgp_edges_push_parts(&s->edges, r * stride, q * stride, 1.0 / count, r, 1);
+        }
+}
+
+int sgp_generate_reduce_direct(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    int code = begin(&s, topology, options->nodes, options, error);
+    if (code)
+        return code;
+    push_direct(&s, options->nodes, 1, false);
+    next(&s, "reduce", 0);
+    push_direct(&s, options->nodes, 1, true);
+    next(&s, "gather", 0);
+    return finish(&s);
+}
+
+/* ---- what exceeds a power of two gives itself to a partner before, and gets half back after ---- */
+
+static void fold(struct schedule *s, uint32_t n, uint32_t core)
+{
+    for (uint32_t r = 0; core + r < n; r++)
+        sgp_edges_push(&s->edges, core + r, r, 1);
+    if (n > core)
+        next(s, "fold", 0);
+}
+
+static void unfold(struct schedule *s, uint32_t n, uint32_t core)
+{
+    for (uint32_t r = 0; core + r < n; r++)
+        sgp_edges_push(&s->edges, r, core + r, 0.5);
+    if (n > core)
+        next(s, "unfold", 0);
+}
+
+int sgp_generate_reduce_doubling(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    uint32_t n = options->nodes, core = power_below(n);
+    int code = begin(&s, topology, 0, options, error);
+    if (code)
+        return code;
+    fold(&s, n, core);
+    for (uint32_t k = 0; k < log2_of(core); k++) {
+        for (uint32_t r = 0; r < core; r++)
+            sgp_edges_push(&s.edges, r, r ^ 1u << k, 0.5);
+        next(&s, "pair", k);
+    }
+    unfold(&s, n, core);
+    return finish(&s);
+}
+
+/* ---- halving forth, doubling back, within blocks of a power of two ---- */
+
+/* `size` nodes from `first` on, which hold `unit` parts each when they are through with halving. */
+struct block {
+    uint32_t first, size, unit;
+};
+
+/* Round k of halving: each gives that half of what it still has to its partner which is the partner's. */
+static void push_halving(struct schedule *s, const struct block *block, uint32_t k)
+{
+    uint32_t half = block->size >> (k + 1);
+    for (uint32_t r = 0; r < block->size; r++) {
+        uint32_t partner = r ^ half, begins = partner & ~(half - 1);
+        sgp_edges_push_parts(&s->edges, block->first + r, block->first + partner, 1,
+            begins * block->unit, half * block->unit);
+    }
+}
+
+/* Round k of doubling: each gives half of what it has to the partner. */
+static void push_doubling(struct schedule *s, const struct block *block, uint32_t k)
+{
+    uint32_t count = 1u << k;
+    for (uint32_t r = 0; r < block->size; r++) {
+        uint32_t begins = r & ~(count - 1);
+        sgp_edges_push_parts(&s->edges, block->first + r, block->first + (r ^ count), 0.5,
+            begins * block->unit, count * block->unit);
+    }
+}
+
+int sgp_generate_reduce_halving(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    uint32_t n = options->nodes, core = power_below(n), bits = log2_of(core);
+    struct block block = {.first = 0, .size = core, .unit = 1};
+    int code = begin(&s, topology, core, options, error);
+    if (code)
+        return code;
+    fold(&s, n, core);
+    for (uint32_t k = 0; k < bits; k++) {
+        push_halving(&s, &block, k);
+        next(&s, "halve", k);
+    }
+    for (uint32_t k = 0; k < bits; k++) {
+        push_doubling(&s, &block, k);
+        next(&s, "double", k);
+    }
+    unfold(&s, n, core);
+    return finish(&s);
+}
+
+/* ---- binary blocks: the smaller feed the larger, and are fed by them after ---- */
+
+#define BLOCKS_MAX 16u
+
+/* Who holds a part of the smaller block, beside those of the larger that hold pieces of it. `fraction` of it goes
+ * down to the larger (1), or back. */
+static void push_feed(struct schedule *s, const struct block *small, const struct block *large,
+    double fraction, bool back)
+{
+    uint32_t each = large->size / small->size;
+    for (uint32_t r = 0; r < small->size; r++)
+        for (uint32_t m = 0; m < each; m++) {
+            uint32_t here = small->first + r, there = large->first + r * each + m;
+            sgp_edges_push_parts(&s->edges, back ? there : here, back ? here : there, fraction,
+                (r * each + m) * large->unit, large->unit);
+        }
+}
+
+/* Members of this block and of all that are smaller. */
+static uint32_t members_from(const struct block *blocks, uint32_t count, uint32_t from)
+{
+    uint32_t members = 0;
+    for (uint32_t b = from; b < count; b++)
+        members += blocks[b].size;
+    return members;
+}
+
+int sgp_generate_reduce_blocks(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    struct block blocks[BLOCKS_MAX + 1];
+    uint32_t n = options->nodes, largest = power_below(n), count = 0;
+    int code = begin(&s, topology, largest, options, error);
+    if (code)
+        return code;
+    for (uint32_t first = 0, size; first < n; first += size) {
+        size = power_below(n - first);
+        blocks[count++] = (struct block){first, size, largest / size};
+    }
+    uint32_t rounds = log2_of(largest) + (count > 1);
+    for (uint32_t t = 0; t < rounds;
+         t++) { /* a block that is through with halving is fed, then feeds */
+        for (uint32_t b = 0; b < count; b++) {
+            if (t < log2_of(blocks[b].size))
+                push_halving(&s, &blocks[b], t);
+            else if (t == log2_of(blocks[b].size) && b + 1 < count)
+                push_feed(&s, &blocks[b + 1], &blocks[b], 1, false);
+        }
+        next(&s, "reduce", t);
+    }
+    for (uint32_t t = rounds; t-- > 0;) { /* the same backwards */
+        for (uint32_t b = 0; b < count; b++) {
+            uint32_t bits = log2_of(blocks[b].size);
+            double below = members_from(blocks, count, b + 1);
+            if (t < bits)
+                push_doubling(&s, &blocks[b], bits - 1 - t);
+            else if (t == bits && b + 1 < count)
+                push_feed(
+                    &s, &blocks[b + 1], &blocks[b], below / members_from(blocks, count, b), true);
+        }
+        next(&s, "gather", rounds - 1 - t);
+    }
+    return finish(&s);
+}
+
+/* ---- tree ---- */
+
+/* How many nodes the subtree of r holds once steps below `step` are done. */
+static uint32_t held(uint32_t n, uint32_t r, uint32_t step)
+{
+    return n - r < step ? n - r : step;
+}
+
+int sgp_generate_reduce_tree(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    uint32_t n = options->nodes, step = 1, number = 0;
+    int code = begin(&s, topology, 0, options, error);
+    if (code)
+        return code;
+    for (; step < n; step *= 2) {
+        for (uint32_t r = step; r < n; r += 2 * step)
+            sgp_edges_push(&s.edges, r, r - step, 1);
+        next(&s, "up", number++);
+    }
+    for (number = 0; step > 1; number++) {
+        step /= 2;
+        for (uint32_t r = step; r < n; r += 2 * step)
+            sgp_edges_push(
+                &s.edges, r - step, r, (double)held(n, r, step) / (step + held(n, r, step)));
+        next(&s, "down", number);
+    }
+    return finish(&s);
+}
+
+/* ---- groups: to the first of each, directly among the firsts, and back ---- */
+
+int sgp_generate_reduce_groups(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    uint32_t n = options->nodes, size = options->group;
+    uint32_t groups = size > 0 ? (n + size - 1) / size : 0;
+    if (size < 2)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "all-reduce-groups wants to know how large a group is; say --group M, 2 or more");
+    int code = begin(&s, topology, groups > 1 ? groups : 0, options, error);
+    if (code)
+        return code;
+    for (uint32_t r = 0; r < n; r++)
+        if (r % size > 0)
+            sgp_edges_push(&s.edges, r, r - r % size, 1);
+    next(&s, "collect", 0);
+    if (groups > 1) {
+        push_direct(&s, groups, size, false);
+        next(&s, "reduce", 0);
+        push_direct(&s, groups, size, true);
+        next(&s, "gather", 0);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t first = r - r % size, members = n - first < size ? n - first : size;
+        if (r > first)
+            sgp_edges_push(&s.edges, first, r, 1.0 / members);
+    }
+    next(&s, "share", 0);
+    return finish(&s);
+}
+
+/* ---- elastic averaging: a relay in the middle that holds the centre ---- */
+
+int sgp_generate_elastic(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    struct sgp_error *error)
+{
+    struct sgp_edges edges = {0};
+    uint32_t n = options->nodes;
+    double fraction = options->fraction > 0 ? options->fraction : 1.0 / n;
+    if (!(fraction * (n - 1) < 1))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "with --fraction %g the relay would give %u nodes all that it has, or more; take less "
+            "than %g",
+            fraction, n - 1, 1.0 / (n - 1));
+    topology->nodes[0].relay = true;
+    topology->nodes[0].starts = SGP_STARTS_WHOLE;
+    for (uint32_t i = 1; i < n; i++) {
+        sgp_edges_push(&edges, 0, i, fraction);
+        sgp_edges_push(&edges, i, 0, fraction);
+    }
+    int code = sgp_edges_flush(&edges, topology, "elastic", error);
+    sgp_edges_finish(&edges);
+    return code;
+}
