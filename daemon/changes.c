@@ -73,8 +73,13 @@ static const struct sgp_edge *find_edge(const struct sgp_topology *topology,
 static void tell_edge(struct teller *teller, const char *change,
     const struct sgp_topology *topology, const struct sgp_phase *phase, const struct sgp_edge *edge)
 {
-    tell(teller, "%s phase=%s source=%s target=%s fraction=%.17g", change, phase->name,
-        topology->nodes[edge->source].name, topology->nodes[edge->target].name, edge->fraction);
+    char parts[32] = "";
+    if (edge->part_count > 0)
+        (void)snprintf(
+            parts, sizeof parts, " slice=%u-%u", edge->part, edge->part + edge->part_count - 1u);
+    tell(teller, "%s phase=%s source=%s target=%s fraction=%.17g%s", change, phase->name,
+        topology->nodes[edge->source].name, topology->nodes[edge->target].name, edge->fraction,
+        parts);
 }
 
 /* A phase of either may be missing. */
@@ -89,7 +94,8 @@ static void compare_edges(struct teller *teller, const struct sgp_topology *form
         if (now == NULL) {
             teller->reload->edges_removed++;
             tell_edge(teller, "edge_removed", former, before, edge);
-        } else if (fabs(now->fraction - edge->fraction) > 0) {
+        } else if (fabs(now->fraction - edge->fraction) > 0 || now->part != edge->part ||
+                   now->part_count != edge->part_count) {
             teller->reload->fractions_changed++;
             tell_edge(teller, "fraction", topology, after, now);
         }
@@ -110,7 +116,9 @@ static void compare_phases(
         const struct sgp_phase *before = p < former->phase_count ? &former->phases[p] : NULL;
         const struct sgp_phase *after = p < topology->phase_count ? &topology->phases[p] : NULL;
         bool same = before != NULL && after != NULL && before->rounds == after->rounds &&
-                    before->once == after->once;
+                    before->once == after->once && before->exchanges == after->exchanges &&
+                    before->outer == after->outer &&
+                    (!before->once || former->repeat == topology->repeat);
         if (!same) {
             teller->reload->phases_changed++;
             tell(teller, "%s phase=%s rounds=%u",

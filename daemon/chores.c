@@ -28,10 +28,45 @@ struct save { /* what a save needs beside the vector */
 
 /* ---- measuring, at the end of an epoch ---- */
 
+/* Amid an exact cycle x is no estimate, and the snapshot with which the node entered it is: while a job looks at it, it
+ * takes the place of x, and gives it back. `*at` is the task's own: others may read where the snapshot lies. */
+static void exchange(struct task *task, float **at)
+{
+    if (task->entered != NULL)
+        task->trainer->methods->exchange(task->trainer, at);
+}
+
+static void look(struct task *task, void (*at)(struct task *))
+{
+    float *entered = task->entered != NULL ? *task->entered : NULL;
+    exchange(task, &entered);
+    at(task);
+    exchange(task, &entered);
+}
+
+/* Where the estimate of now lies. A job that is queued now stands behind those that publish it. */
+static float **find_entered(struct daemon *daemon)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    return status.estimate_slot == SGP_SLOT_NONE
+               ? NULL
+               : sgp_pool_place(&daemon->snapshots, status.estimate_slot);
+}
+
+static void evaluate_now(struct task *task)
+{
+    task->code = task->trainer->methods->evaluate(task->trainer, task->weight, &task->evaluation);
+}
+
 static void run_evaluate(struct job *job)
 {
-    struct task *task = (struct task *)job;
-    task->code = task->trainer->methods->evaluate(task->trainer, task->weight, &task->evaluation);
+    look((struct task *)job, evaluate_now);
+}
+
+static void estimate_now(struct task *task)
+{
+    task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
 }
 
 static void add_row(struct daemon *daemon, const struct task *task)
@@ -109,7 +144,7 @@ void chores_measure(struct daemon *daemon, sgp_round round, double weight)
 static void run_save(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
+    look(task, estimate_now);
     struct sgp_model_contents contents = export_contents(&task->save->export, task->vector);
     task->code = sgp_safetensors_write(&contents, task->save->path, &task->save->error);
 }
@@ -138,6 +173,8 @@ static void done_save(struct job *job, bool cancelled)
 
 void chores_save(struct daemon *daemon, sgp_round round, double weight)
 {
+    float **entered = weight > 0 ? NULL : find_entered(daemon);
+    weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);
     float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
@@ -157,6 +194,7 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
         daemon->config->name, round, weight);
     task->round = round;
     task->weight = weight;
+    task->entered = entered;
     task->vector = vector;
     task->save = save;
     daemon->saves++;
@@ -181,6 +219,7 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
     daemon->chores++;
     task->round = status.round;
     task->weight = status.weight_estimate;
+    task->entered = find_entered(daemon);
     *ret_task = task;
     return 0;
 }
@@ -218,8 +257,7 @@ static int evaluate(void *context, view_evaluated done, void *argument)
 
 static void run_estimate(struct job *job)
 {
-    struct task *task = (struct task *)job;
-    task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
+    look((struct task *)job, estimate_now);
 }
 
 static void done_estimate(struct job *job, bool cancelled)
@@ -251,11 +289,15 @@ static int estimate(void *context, view_estimated done, void *argument)
     return 0;
 }
 
-static void run_predict(struct job *job)
+static void predict_now(struct task *task)
 {
-    struct task *task = (struct task *)job;
     sgp_learner_predict(
         task->daemon->prepared->learner, task->weight, task->features, task->rows, task->vector);
+}
+
+static void run_predict(struct job *job)
+{
+    look((struct task *)job, predict_now);
 }
 
 static void done_predict(struct job *job, bool cancelled)

@@ -53,6 +53,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .surplus = status.surplus,
         .weight_unknown = status.unknown,
         .jumps = status.jumps,
+        .cycles_renewed = status.cycles_renewed,
         .starving = status.starving,
         .hears_nobody = edges_hear_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),

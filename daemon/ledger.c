@@ -13,8 +13,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define VERSION 3u
+#define VERSION 4u
 #define VERSION_LEAST 2u               /* without an estate */
+#define VERSION_ESTATE 3u              /* without cycles */
 #define LINKS_MAX (2u * SGP_NODES_MAX) /* a file that claims more is damaged */
 #define PATH_BYTES 4096u
 
@@ -67,6 +68,12 @@ struct file_more {
     uint64_t acknowledged, former_lineage, former_number, owed_lineage;
 };
 
+/* Behind these: not in version 3, whose files had no exact cycles. */
+struct file_cycle {
+    int64_t turns, epoch_start;
+    uint64_t epoch_number;
+};
+
 static size_t links_size(uint32_t links)
 {
     return sizeof(struct file_slot) + links * sizeof(struct file_link);
@@ -75,7 +82,8 @@ static size_t links_size(uint32_t links)
 static size_t slot_size(uint32_t links, uint32_t version)
 {
     size_t more = sizeof(struct file_estate) + links * sizeof(struct file_more);
-    return links_size(links) + (version > VERSION_LEAST ? more : 0);
+    return links_size(links) + (version > VERSION_LEAST ? more : 0) +
+           (version > VERSION_ESTATE ? sizeof(struct file_cycle) : 0);
 }
 
 static struct file_estate *estate_of(const struct file_slot *slot, uint32_t capacity)
@@ -86,6 +94,11 @@ static struct file_estate *estate_of(const struct file_slot *slot, uint32_t capa
 static struct file_more *more_of(const struct file_slot *slot, uint32_t capacity)
 {
     return (void *)(estate_of(slot, capacity) + 1);
+}
+
+static struct file_cycle *cycle_of(const struct file_slot *slot, uint32_t capacity)
+{
+    return (void *)(more_of(slot, capacity) + capacity);
 }
 
 static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32_t version)
@@ -100,7 +113,10 @@ static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32
     bytes = offsetof(struct file_estate, accounts) + estate->count * sizeof(struct file_account);
     sum = XXH3_64bits_withSeed(estate, bytes, sum);
     bytes = slot->link_count * sizeof(struct file_more);
-    return XXH3_64bits_withSeed(more_of(slot, capacity), bytes, sum);
+    sum = XXH3_64bits_withSeed(more_of(slot, capacity), bytes, sum);
+    return version == VERSION_ESTATE
+               ? sum
+               : XXH3_64bits_withSeed(cycle_of(slot, capacity), sizeof(struct file_cycle), sum);
 }
 
 /* ---- reading what an earlier process left ---- */
@@ -186,6 +202,14 @@ static void decode(
     record->covered = slot->surplus; /* as it was taken for before there was an estate */
     if (header->version > VERSION_LEAST)
         decode_estate(ledger, estate_of(slot, header->link_capacity));
+    record->turns = slot->round;
+    record->epoch = (struct sgp_epoch){.number = 0};
+    if (header->version > VERSION_ESTATE) {
+        const struct file_cycle *cycle = cycle_of(slot, header->link_capacity);
+        record->turns = cycle->turns;
+        record->epoch =
+            (struct sgp_epoch){.number = cycle->epoch_number, .start = cycle->epoch_start};
+    }
     record->lineage = slot->lineage;
     record->round = slot->round;
     record->trained = slot->trained;
@@ -376,6 +400,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
             from->acknowledged, from->former_lineage, from->former_number, from->owed_lineage};
     }
     encode_estate(record, estate_of(slot, capacity));
+    *cycle_of(slot, capacity) =
+        (struct file_cycle){record->turns, record->epoch.start, record->epoch.number};
     uint64_t sum = checksum(slot, capacity, VERSION);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;

@@ -46,6 +46,8 @@ struct link_metric {
     X(parameters, "gauge", "Parameters of the model.", (double)view->parameters)                   \
     X(memory_bytes, "gauge", "Memory set aside at start.", (double)view->memory_bytes)             \
     X(round_jumps_total, "counter", "Times the node took a round far ahead.", (double)view->jumps) \
+    X(cycles_renewed_total, "counter", "Times the node began an exact cycle again.",               \
+        (double)view->cycles_renewed)                                                              \
     X(starving, "gauge",                                                                           \
         "1 while the node gives less than the file says because it holds too little.",             \
         (double)view->starving)                                                                    \

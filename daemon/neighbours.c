@@ -20,6 +20,9 @@ static void on_message(struct link *link, const struct sgp_message *message)
     if (message->type == SGP_SHARE) {
         link->share = message->share;
         link->unit = message->share.weight / message->share.fraction;
+        if (message->share.weight <= 0) /* of an exact cycle: at most all that there is */
+            link->unit =
+                sgp_topology_trainers(((const struct daemon *)link->context)->prepared->topology);
     } else if (message->type == SGP_ESTIMATE) {
         link->unit = message->estimate.weight;
     }

@@ -161,6 +161,7 @@ static enum sgp_level level_of(const struct sgp_effect *effect)
     case SGP_NOTE_MIXES:
     case SGP_NOTE_DISPUTED:
     case SGP_NOTE_SETTLED:
+    case SGP_NOTE_RENEWED:
         return SGP_LEVEL_INFO;
     default:
         return SGP_LEVEL_WARNING;
@@ -295,6 +296,15 @@ static void log_outdated(struct daemon *daemon, const struct sgp_effect *effect)
         name, name, effect->note.amount);
 }
 
+static void log_renewed(struct daemon *daemon, const struct sgp_effect *effect)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    sgp_log(&daemon->log->sink, level_of(effect),
+        "event=renewed round=%" PRId64 " epoch=%" PRIu64 " until=%" PRId64, effect->round,
+        status.epoch.number, effect->note.until);
+}
+
 /* Weight that was in doubt: whose it is now is known. */
 static void log_settled(struct daemon *daemon, const struct sgp_effect *effect)
 {
@@ -327,6 +337,8 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
         log_outdated(daemon, effect);
     else if (effect->note.what == SGP_NOTE_SETTLED)
         log_settled(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_RENEWED)
+        log_renewed(daemon, effect);
     else if (about_peer)
         log_about_peer(daemon, effect);
     else

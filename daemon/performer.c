@@ -87,14 +87,15 @@ static void verb_fold(void *context, struct sgp_link id, uint32_t slot, const st
     if (link == NULL || how->snapshot == SGP_SLOT_NONE || link->received > FOLD_LATE_BYTES)
         return;
     const struct sgp_share *share = &daemon->incoming[slot];
-    bool own = daemon->own_slot == how->snapshot && daemon->own_round == share->round;
+    bool own = daemon->own_slot == how->snapshot && daemon->own_round == share->round &&
+               share->weight > 0; /* else it has no weight of its own to be measured at */
     daemon->folded = slot;
     daemon->fold = (struct link_fold){
         .source = *sgp_pool_place(&daemon->snapshots, how->snapshot),
         .keep = (float)how->keep,
         .fraction = (float)how->fraction,
         .stride = own ? sgp_kernels_stride(share->slice.count) : 0,
-        .their_scale = (float)(share->fraction / share->weight),
+        .their_scale = own ? (float)(share->fraction / share->weight) : 0,
         .own_scale = (float)(1 / daemon->own_weight),
     };
     link_fold(link, &daemon->fold);
@@ -114,8 +115,8 @@ static void post_done(struct task *task, enum sgp_event_type type, bool cancelle
 static void run_train(struct job *job)
 {
     struct task *task = (struct task *)job;
-    /* Schedules are functions of the round: a node that has jumped goes on where the fleet is. */
-    sgp_learner_go_to(task->daemon->prepared->learner, (uint64_t)task->round * task->steps);
+    /* Schedules are functions of the turn: a node that has jumped goes on where the fleet is. */
+    sgp_learner_go_to(task->daemon->prepared->learner, (uint64_t)task->turn * task->steps);
     task->code = task->trainer->methods->train(
         task->trainer, task->weight, task->steps, task->factor, &task->training);
 }
@@ -134,13 +135,13 @@ static void done_train(struct job *job, bool cancelled)
 /* A new epoch shuffles all rows in one of many short steps: more than so many are not for the loop thread. */
 #define SHUFFLED_ROWS_MAX 100000u
 
-static void verb_train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
+static void verb_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace)
 {
     struct daemon *daemon = context;
     bool shuffles = daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX;
     struct task *task =
         must_take(daemon, shuffles ? NULL : &daemon->kinds.train, run_train, done_train);
-    task->round = round;
+    task->turn = turn;
     task->weight = weight;
     task->steps = steps;
     task->factor = pace;
@@ -149,13 +150,17 @@ static void verb_train(void *context, sgp_round round, double weight, uint32_t s
     worker_push(&daemon->worker, &task->job);
 }
 
-/* x becomes the snapshot. Now and then its largest magnitude is looked for, which others' shares are judged
- * by (sgp/payload.h). */
+/* x, or a range of it, becomes the snapshot. Now and then its largest magnitude is looked for, which others' shares are
+ * judged by (sgp/payload.h). */
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
     uint64_t count = task->trainer->parameters;
-    task->trainer->methods->publish(task->trainer, task->place, (float)task->factor);
+    if (task->slice.count == count)
+        task->trainer->methods->publish(task->trainer, task->place, (float)task->factor);
+    else
+        task->trainer->methods->copy(
+            task->trainer, task->place, (float)task->factor, task->slice.first, task->slice.count);
     if (task->looks)
         task->largest = sgp_kernels_best()->largest(*task->place, count);
 }
@@ -168,12 +173,14 @@ static void done_publish(struct job *job, bool cancelled)
     post_done(task, SGP_EVENT_PUBLISHED, cancelled);
 }
 
-static void verb_publish(
-    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
+/* Neighbours are measured against the whole of what was published, at the weight that it has. */
+static void verb_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
+    enum sgp_publish purpose, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, &daemon->kinds.publish, run_publish, done_publish);
-    if (purpose == SGP_PUBLISH_SHARES) {
+    bool whole = slice.count == daemon->prepared->parameters && daemon->weight > 0;
+    if (purpose == SGP_PUBLISH_SHARES && whole) {
         daemon->own_slot = snapshot;
         daemon->own_round = round;
         daemon->own_weight = daemon->weight;
@@ -185,6 +192,7 @@ static void verb_publish(
     task->slot = snapshot;
     task->place = sgp_pool_place(&daemon->snapshots, snapshot);
     task->factor = keep;
+    task->slice = slice;
     task->weight = daemon->weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
@@ -248,7 +256,8 @@ static void verb_absorb(
     task->factor = fraction;
     task->slice = slice;
     task->round = share->round;
-    if (daemon->own_slot != SGP_SLOT_NONE && share->round == daemon->own_round) {
+    if (daemon->own_slot != SGP_SLOT_NONE && share->round == daemon->own_round &&
+        share->weight > 0) {
         task->own = sgp_pool_place(&daemon->snapshots, daemon->own_slot);
         task->comparison.own_weight = daemon->own_weight;
         task->comparison.their_weight = share->weight / share->fraction;
@@ -301,7 +310,8 @@ static void verb_adopt(void *context, uint32_t slot, double factor)
 static void run_scale(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->trainer->methods->scale(task->trainer, task->factor);
+    task->trainer->methods->scale(
+        task->trainer, task->factor, task->slice.first, task->slice.count);
 }
 
 static void done_scale(struct job *job, bool cancelled)
@@ -310,11 +320,12 @@ static void done_scale(struct job *job, bool cancelled)
     task_give((struct task *)job);
 }
 
-static void verb_scale(void *context, double factor)
+static void verb_scale(void *context, double factor, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, &daemon->kinds.scale, run_scale, done_scale);
     task->factor = factor;
+    task->slice = slice;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
@@ -356,7 +367,8 @@ static void verb_commit(void *context, const struct sgp_node *node)
 static void verb_note(void *context, const struct sgp_effect *note)
 {
     struct daemon *daemon = context;
-    daemon->weight = note->weight;
+    if (note->weight > 0) /* within an exact cycle it stays what it was */
+        daemon->weight = note->weight;
     notes_note(daemon, note);
     milestones_reached(daemon, note);
 }

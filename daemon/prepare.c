@@ -434,7 +434,10 @@ static void sum_memory(struct prepared *p)
     add_term(p, "gradient", vector);
     add_term(p, "velocity of the optimizer", velocity);
     add_term(p, "snapshots", p->needs.snapshots * vector);
-    add_term(p, "receive buffers", p->needs.receives * vector);
+    /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
+    uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
+    add_term(p, "receive buffers",
+        p->needs.receives * share + (p->needs.share_parts < p->needs.slices ? vector : 0));
     add_term(p, "rows in the network", p->workspace_bytes);
     add_term(p, "training rows", rows_bytes(p->data.train));
     add_term(p, "test rows", rows_bytes(p->data.test));

@@ -99,13 +99,30 @@ static struct sgp_node_change change_of(const struct reload *reload)
         .weight_least = reload->place.weight_least};
 }
 
+/* What a node that runs cannot become. */
+static int check_part(
+    const struct daemon *daemon, const struct reload *reload, struct sgp_error *error)
+{
+    const struct prepared *now = daemon->prepared;
+    bool relay = now->topology->nodes[now->self].relay;
+    if (reload->place.topology->nodes[reload->place.self].relay == relay)
+        return 0;
+    return sgp_fail(error, SGP_E_STATE,
+        "%s: this node %s, and by the new file it %s; stop it and start it again for that",
+        daemon->config->topology, relay ? "is a relay" : "trains", relay ? "trains" : "is a relay");
+}
+
 static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
 {
     int code = read_place(daemon, reload, error);
     if (code < 0)
         return code;
     const struct sgp_node_change change = change_of(reload);
-    code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
+    code = check_part(daemon, reload, error);
+    if (code == 0)
+        code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
+    if (code == SGP_E_STATE)
+        return code;
     if (code < 0)
         return sgp_fail(error, code, "%s: %s", daemon->config->topology, sgp_strerror(code));
     return take_memory(daemon, reload, error);

@@ -92,16 +92,17 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root = json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
-                             "s:b, s:s?, s:b, s:s, s:o, s:o, s:o}",
+                             "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o}",
         "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
         status->name, "state", sgp_node_state_name(status->state), "incarnation",
         identity(status->incarnation), "algorithm", status->algorithm, "round",
         round_or_null(status->round), "rounds", round_or_null(status->rounds), "samples",
         count(status->samples), "parameters", count(status->parameters), "memory_bytes",
-        count(status->memory_bytes), "jumps", count(status->jumps), "starving",
-        (int)status->starving, "diverging", status->diverging, "hears_nobody",
-        (int)status->hears_nobody, "blas", status->blas, "topology", place, "waiting",
-        render_waiting(status), "last_error", text_or_null(status->last_error));
+        count(status->memory_bytes), "jumps", count(status->jumps), "cycles_renewed",
+        count(status->cycles_renewed), "starving", (int)status->starving, "diverging",
+        status->diverging, "hears_nobody", (int)status->hears_nobody, "blas", status->blas,
+        "topology", place, "waiting", render_waiting(status), "last_error",
+        text_or_null(status->last_error));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;
@@ -147,9 +148,12 @@ static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topo
     json_t *edges = json_array();
     for (uint32_t i = 0; i < phase->edge_count; i++) {
         const struct sgp_edge *edge = &phase->out[i];
-        json_array_append_new(
-            edges, json_pack("{s:s, s:s, s:f}", "source", topology->nodes[edge->source].name,
-                       "target", topology->nodes[edge->target].name, "fraction", edge->fraction));
+        json_t *json = json_pack("{s:s, s:s, s:f}", "source", topology->nodes[edge->source].name,
+            "target", topology->nodes[edge->target].name, "fraction", edge->fraction);
+        if (edge->part_count > 0)
+            (void)json_object_set_new(
+                json, "slice", json_pack("[i, i]", edge->part, edge->part + edge->part_count - 1));
+        json_array_append_new(edges, json);
     }
     return edges;
 }
@@ -162,20 +166,25 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     bool whole = edge_count <= RENDER_EDGES_MAX;
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        json_array_append_new(nodes, json_pack("{s:s, s:s}", "name", topology->nodes[i].name,
-                                         "address", topology->nodes[i].address));
+        json_array_append_new(
+            nodes, json_pack("{s:s, s:s, s:b, s:f}", "name", topology->nodes[i].name, "address",
+                       topology->nodes[i].address, "train", (int)!topology->nodes[i].relay,
+                       "starts", sgp_topology_starts(topology, i)));
     json_t *phases = json_array();
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];
         json_array_append_new(
-            phases, json_pack("{s:o, s:I, s:b, s:I, s:o}", "name", foreign(phase->name), "rounds",
-                        (json_int_t)phase->rounds, "once", (int)phase->once, "edge_count",
+            phases, json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:o}", "name", foreign(phase->name),
+                        "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
+                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
                         (json_int_t)phase->edge_count, "edges",
                         whole ? render_edges(phase, topology) : json_null()));
     }
-    return json_pack("{s:o, s:o, s:o, s:I, s:o, s:o}", "file", foreign(status->topology_file),
-        "digest", identity(topology->digest), "round", round_or_null(status->round), "phase",
-        (json_int_t)status->phase, "nodes", nodes, "phases", phases);
+    return json_pack("{s:o, s:o, s:I, s:b, s:o, s:I, s:o, s:o}", "file",
+        foreign(status->topology_file), "digest", identity(topology->digest), "slices",
+        (json_int_t)topology->slices, "exact", (int)topology->cycle.exact, "round",
+        round_or_null(status->round), "phase", (json_int_t)status->phase, "nodes", nodes, "phases",
+        phases);
 }
 
 json_t *render_history_row(const struct view_history_row *row)

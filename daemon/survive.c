@@ -62,7 +62,7 @@ static void resume(
     if (found->memory != NULL)
         state.steps = found->checkpoint.state.steps;
     if (daemon->ledger.found)
-        state.steps = (uint64_t)daemon->ledger.record.round * daemon->config->local_steps;
+        state.steps = (uint64_t)daemon->ledger.record.turns * daemon->config->local_steps;
     for (uint64_t i = 0; found->memory != NULL && i < daemon->prepared->parameters; i++)
         found->memory[i] = (float)((double)found->memory[i] * restart->scale);
     state.x = found->memory;
@@ -155,6 +155,8 @@ static void run_checkpoint(struct job *job)
     char path[PATH_BYTES];
     path_of(daemon, "", path);
     sgp_learner_state(daemon->prepared->learner, &task->checkpoint.state);
+    if (task->entered != NULL) /* amid an exact cycle, that is the estimate */
+        task->checkpoint.state.x = *task->entered;
     for (uint32_t j = 0; j < task->checkpoint.moment.kept_count; j++)
         task->checkpoint.kept[j] = *task->kept[j];
     task->code = sgp_checkpoint_write(path, &task->checkpoint, &task->error);
@@ -192,6 +194,8 @@ int survive_checkpoint(struct daemon *daemon)
         .parameters = daemon->prepared->parameters, .shape = daemon->prepared->fingerprint.shape};
     struct sgp_moment *moment = &task->checkpoint.moment;
     uint32_t slots[SGP_KEPT_MAX];
+    if (status.estimate_slot != SGP_SLOT_NONE)
+        task->entered = sgp_pool_place(&daemon->snapshots, status.estimate_slot);
     sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, moment, slots);
     for (uint32_t j = 0; j < moment->kept_count; j++)
         task->kept[j] = sgp_pool_place(&daemon->snapshots, slots[j]);

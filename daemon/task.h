@@ -22,10 +22,12 @@ struct task {
     double factor;
     struct sgp_slice slice;
     sgp_round round;
-    float *vector; /* an estimate */
+    sgp_round turn; /* train: rounds that train, before this one */
+    float *vector;  /* an estimate */
     /* Where the vectors lie, to be looked at when the job is done: one before it may exchange them. */
-    float **place;                    /* of the snapshot or share */
-    float **own;                      /* absorb: of the snapshot to compare with, or NULL */
+    float **place;   /* of the snapshot or share */
+    float **entered; /* chores: of the snapshot that is the estimate, or NULL: x is */
+    float **own;     /* absorb: of the snapshot to compare with, or NULL */
     struct sgp_comparison comparison; /* absorb: with it, */
     bool compared;                    /* if it is */
 

@@ -41,6 +41,8 @@ struct view_status {
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
+    uint64_t
+        cycles_renewed; /* times it began an exact cycle again, since one had lost its part of it */
     bool starving;
     bool hears_nobody; /* has sources, has begun, and none of them is heard */
     char blas[SGP_BLAS_TEXT_BYTES];

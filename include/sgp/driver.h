@@ -24,14 +24,14 @@ struct sgp_driver_verbs {
     /* `how` is borrowed for the call. */
     void (*fold)(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
     /* Jobs: appended to one queue, done in this order. */
-    void (*train)(void *context, sgp_round round, double weight, uint32_t steps, double pace);
-    void (*publish)(
-        void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose);
+    void (*train)(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
+    void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep,
+        enum sgp_publish purpose, struct sgp_slice slice);
     void (*absorb)(
         void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
-    void (*scale)(void *context, double factor);
+    void (*scale)(void *context, double factor, struct sgp_slice slice);
     void (*sketch)(void *context, double weight);
     /* The question's strings are borrowed for the call. */
     void (*inquire)(void *context, uint32_t peer, const struct sgp_inquire *question);

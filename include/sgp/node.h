@@ -80,7 +80,7 @@ struct sgp_node_config {
     uint64_t seed;       /* of the jitter of dialling */
     uint64_t parameters; /* d */
     struct sgp_fingerprint fingerprint;
-    sgp_round rounds;           /* rounds in which this node trains */
+    sgp_round rounds;           /* turns that this node takes: rounds that train */
     uint32_t local_steps;       /* optimiser steps per round, >= 1 */
     uint32_t overlap;           /* if sgp_method_overlaps: how many rounds old a promise may be, and
                                    for how many turns in a row a share may be left out for want of a
@@ -147,12 +147,12 @@ enum sgp_effect_type {
     SGP_EFFECT_HANG_UP, /* say goodbye if that is easy, close. No DOWN must follow */
     SGP_EFFECT_RECEIVE, /* the payload just announced belongs in this receive slot */
     SGP_EFFECT_TRAIN,   /* job: steps at `weight` */
-    SGP_EFFECT_PUBLISH, /* job: the snapshot = x, x *= keep; answer with the slot */
+    SGP_EFFECT_PUBLISH, /* job: snapshot[slice] = x[slice], x[slice] *= keep; answer with the slot */
     SGP_EFFECT_ABSORB,  /* job: x[slice] += fraction * receive slot */
     SGP_EFFECT_RESTORE, /* job: x[slice] += fraction * snapshot; a share came back */
     SGP_EFFECT_NOTE,    /* something a person may want to read */
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
-    SGP_EFFECT_SCALE,   /* job: x *= factor; answers nothing */
+    SGP_EFFECT_SCALE,   /* job: x[slice] *= factor, which may be 0; answers nothing */
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
     SGP_EFFECT_FOLD, /* the payload under way may be changed in its place until it is absorbed; it then is x */
     SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a
@@ -193,7 +193,10 @@ enum sgp_note {
     SGP_NOTE_OUTDATED, /* peer: it has seen more than the record of this node says; once a process;
                           amount: by so much may the total be off at most, with what was before */
     SGP_NOTE_SETTLED,  /* peer: weight `amount` that was in doubt; reason: accepted, or come home */
-    SGP_NOTE_COUNT,    /* one past the last */
+    SGP_NOTE_RENEWED, /* a higher epoch is in force: what there was of a cycle is dropped, and the node begins at
+                          round `until` with the estimate that it had before; amount: what its weight, with what it
+                          held and was owed, changed by */
+    SGP_NOTE_COUNT, /* one past the last */
 };
 
 /* What a NOTE tells; beside that its effect's round and weight. Fields that a note does not name are 0. */
@@ -221,8 +224,10 @@ struct sgp_fold {
 
 /* Why a snapshot is made. */
 enum sgp_publish {
-    SGP_PUBLISH_SHARES = 1, /* for this turn's targets, who get what is not kept */
-    SGP_PUBLISH_ESTIMATE,   /* a copy for a neighbour that asked; all is kept */
+    SGP_PUBLISH_SHARES =
+        1, /* for this turn's targets, who get what is not kept. In an exact cycle each range of values
+                               has a PUBLISH of its own into the same slot; at its opening all values have */
+    SGP_PUBLISH_ESTIMATE, /* a copy for a neighbour that asked; all is kept */
 };
 
 /* A job's scalars travel by value; messages are part of the effect and live as long as the list. The member
@@ -230,7 +235,8 @@ enum sgp_publish {
 struct sgp_effect {
     enum sgp_effect_type type;
     sgp_round round; /* of the node, */
-    double weight;   /* and that of its estimate, when this was asked for */
+    double
+        weight; /* and the w of z = x / w, when this was asked for; 0: x is no estimate (within an exact cycle) */
     union {
         struct {
             uint32_t peer;
@@ -257,12 +263,14 @@ struct sgp_effect {
         } fold;
         struct {
             uint32_t steps;
-            double pace; /* factor of the learning rate */
+            double pace;    /* factor of the learning rate */
+            sgp_round turn; /* how many rounds that train came before this one */
         } train;
         struct {
             uint32_t slot;
             double keep; /* factor of what stays */
             enum sgp_publish purpose;
+            struct sgp_slice slice;
         } publish;
         struct {
             uint32_t peer;   /* from whom, */
@@ -285,6 +293,7 @@ struct sgp_effect {
         } adopt;
         struct {
             double factor;
+            struct sgp_slice slice;
         } scale;
         struct {
             uint32_t peer;
@@ -309,7 +318,10 @@ struct sgp_node_needs {
                            method that overlaps, one for every in-neighbour, and one, if that is
                            more */
     uint32_t effects;   /* most effects of one step */
-    uint32_t links;     /* and entries of a record */
+    /* The largest share that comes is so many of so many parts of the vector: no more of a receive slot is ever
+     * written to, but for one, by an estimate or by all that one who leaves has. */
+    uint32_t share_parts, slices;
+    uint32_t links; /* and entries of a record */
 };
 /* Returns 0 or -ENOMEM. */
 SGP_API int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
@@ -375,16 +387,25 @@ enum sgp_waiting {
     SGP_WAITING_HEIR,     /* leaving: no out-neighbour is up; peer is the first of them */
     SGP_WAITING_END,      /* at its end; peer has not come to its own */
     SGP_WAITING_MASS,     /* leaving: it has none to hand over */
+    SGP_WAITING_CYCLE, /* at the start of an exact cycle: peer is not there, or not with this file and epoch */
 };
 
 struct sgp_node_status {
     enum sgp_node_state state;
     sgp_round round;
-    sgp_round rounds;        /* the fleet's training rounds as far as known (pulse.ends or stop) */
+    sgp_round
+        rounds; /* one past the fleet's last training round, as far as known (pulse.ends or stop) */
     sgp_round last_round;    /* one past the last round of mixing */
     double weight;           /* w, with what is accepted and not yet absorbed */
     double weight_in_flight; /* given and not seen acknowledged */
-    double weight_estimate;  /* the w of z = x / w for a job queued now */
+    double
+        weight_estimate; /* the w of the estimate for a job queued now: of x, or of that snapshot */
+    uint32_t
+        estimate_slot; /* within an exact cycle: the snapshot that is the estimate; else SGP_SLOT_NONE: x is */
+    struct sgp_epoch epoch;
+    uint64_t cycles_renewed;
+    bool
+        amid_cycle; /* an exact one: it has given in it, or others to it, so its end relies on this process */
     uint64_t jumps;
     bool starving;
     bool seeks;    /* its parameters are a guess until a neighbour's estimate has come */

@@ -14,7 +14,7 @@
 #ifndef SGP_RECORD_H
 #define SGP_RECORD_H
 
-#include "sgp/types.h"
+#include "sgp/message.h"
 
 struct sgp_node;
 
@@ -68,10 +68,12 @@ struct sgp_record {
         mixes; /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */
     double covered; /* of these, those whose mass has come; <= surplus */
     double
-        unknown;  /* by which the total may be off at most, since former records were outdated: the
+        unknown; /* by which the total may be off at most, since former records were outdated: the
                        sum of the members at each time */
-    bool leaving; /* it is about to leave for good */
-    bool left;    /* and has handed everything over */
+    sgp_round turns;        /* rounds that train before `round` */
+    struct sgp_epoch epoch; /* of exact cycles; `topology` does not matter */
+    bool leaving;           /* it is about to leave for good */
+    bool left;              /* and has handed everything over */
     uint32_t link_count;
     uint32_t link_capacity;
     struct sgp_record_link *links; /* caller's memory */

@@ -153,6 +153,7 @@ struct sgp_sim_summary {
                                 new to a running fleet */
     uint64_t absences;       /* times that a node took a peer for absent */
     uint64_t jumps;          /* times that a node took a round far ahead */
+    uint64_t cycles_renewed; /* times that a node began again with a higher epoch */
     uint32_t finished;       /* nodes in state finished */
     uint32_t diverged;       /* nodes that gave up training */
     double weight;           /* of all nodes, with what is in flight */

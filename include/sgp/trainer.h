@@ -48,6 +48,10 @@ struct sgp_trainer_methods {
      * trainer's, and the one put in its place the caller's, who writes to it no more before it is handed to
      * publish again; until x changes next, it is where the trainer reads x. */
     void (*publish)(struct sgp_trainer *trainer, float **snapshot, float keep);
+    /* Of a range: (*snapshot)[first + i] = x[first + i], then x[first + i] *= keep, for i < count. Copied; the rest
+     * of both stays as it is. Jobs that follow may write other ranges of the same snapshot. */
+    void (*copy)(struct sgp_trainer *trainer, float *const *snapshot, float keep, uint64_t first,
+        uint64_t count);
     /* x[first + i] += fraction * (*share)[i] for i < count; each product is rounded to float32 first. A share
      * that is whole (first = 0, count = parameters) may be exchanged for another vector of as many floats, whose
      * content does not matter. `comparison`, unless NULL, is filled in on the way. */
@@ -61,8 +65,11 @@ struct sgp_trainer_methods {
         uint64_t count);
     /* x = factor * values[0..parameters), factor >= 0; the optimiser forgets its momentum. */
     void (*adopt)(struct sgp_trainer *trainer, const float *values, double factor);
-    /* x *= factor, > 0. */
-    void (*scale)(struct sgp_trainer *trainer, double factor);
+    /* x[first + i] *= factor for i < count; factor >= 0, and 0 makes zeros of whatever is there. */
+    void (*scale)(struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count);
+    /* x becomes *values, `parameters` floats (sgp/buffer.h), and what x was is there in their place: so that a job may look
+     * at other parameters, and put things back by another call. */
+    void (*exchange)(struct sgp_trainer *trainer, float **values);
     /* Evaluate x / weight on the held-out rows. Reads only. */
     int (*evaluate)(
         struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);

@@ -35,9 +35,10 @@ static bool is_used(const struct sgp_node *node, uint32_t slot)
 static bool snapshots_are_counted(const struct sgp_node *node)
 {
     const struct sgp_layout *layout = &node->layout;
-    bool all = is_used(node, node->giving.slot) && is_used(node, node->handing.slot) &&
-               is_used(node, node->folding.pinned);
-    uint32_t users = (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
+    bool all = is_used(node, node->exact.entry) && is_used(node, node->giving.slot) &&
+               is_used(node, node->handing.slot) && is_used(node, node->folding.pinned);
+    uint32_t users = (uint32_t)(node->exact.entry != SGP_SLOT_NONE) +
+                     (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
                      (uint32_t)(node->handing.slot != SGP_SLOT_NONE) +
                      (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
     for (uint32_t i = 0; i < layout->out_count; i++) {
@@ -127,6 +128,12 @@ static bool is_part(double fraction)
     return fraction >= 0 && fraction <= 1;
 }
 
+static bool is_range(const struct sgp_node *node, const struct sgp_slice *slice)
+{
+    return slice->count > 0 && slice->count <= node->config.parameters &&
+           slice->first <= node->config.parameters - slice->count;
+}
+
 static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect *effect)
 {
     uint32_t snapshots = node->layout.snapshot_count, receives = node->layout.receive_count;
@@ -146,7 +153,8 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_TRAIN:
         return effect->weight > 0 && effect->train.steps > 0 && effect->train.pace > 0;
     case SGP_EFFECT_PUBLISH:
-        return effect->publish.slot < snapshots && is_part(effect->publish.keep);
+        return effect->publish.slot < snapshots && is_part(effect->publish.keep) &&
+               is_range(node, &effect->publish.slice);
     case SGP_EFFECT_ABSORB:
         return effect->absorb.slot < receives && is_part(effect->absorb.fraction);
     case SGP_EFFECT_RESTORE:
@@ -155,7 +163,8 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
         return effect->adopt.slot < receives && effect->adopt.factor >= 0 &&
                isfinite(effect->adopt.factor);
     case SGP_EFFECT_SCALE:
-        return effect->scale.factor >= 0 && isfinite(effect->scale.factor);
+        return effect->scale.factor >= 0 && isfinite(effect->scale.factor) &&
+               is_range(node, &effect->scale.slice);
     case SGP_EFFECT_DIAL:
     case SGP_EFFECT_SKETCH:
     case SGP_EFFECT_INQUIRE:

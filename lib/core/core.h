@@ -40,6 +40,8 @@
  *
  *   mass.c     what a node has and is owed, and what comes home
  *
+ *   cycle.c    exact cycles: how one begins, ends, and is renewed
+ *
  *   receive.c  receive buffers, and absorbing
  *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
@@ -152,6 +154,14 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
 void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
 
 bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it was */
+/* turns and exact cycles */
+sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before that round */
+sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
+bool sgp_core_is_exact(const struct sgp_node *node);     /* the round is one of an exact cycle */
+bool sgp_core_trains_in(
+    const struct sgp_node *node, sgp_round round); /* it would, before its end */
+bool sgp_core_uses_epochs(const struct sgp_node *node);
+bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 
 /* emit.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
@@ -222,6 +232,21 @@ void sgp_core_absorb_until(
     struct sgp_node *node, sgp_round round); /* not while a share is folded */
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
+
+/* cycle.c */
+void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
+void sgp_core_raise_epoch(
+    struct sgp_node *node);                 /* what there is of the cycle cannot come to its end */
+void sgp_core_renew(struct sgp_node *node); /* if a higher epoch was heard of, and it may */
+/* At the start of a cycle: who is not there for it, or NULL. */
+const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
+void sgp_core_enter_cycle(
+    struct sgp_node *node, uint32_t slot);        /* all of x is being published there */
+void sgp_core_close_cycle(struct sgp_node *node); /* if the round that is complete is its last */
+void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);
+bool sgp_core_is_expected(const struct sgp_node *node, const struct sgp_core_link *link,
+    const struct sgp_share *share); /* by the file */
+bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost);
 
 /* agree.c */
 bool sgp_core_agrees(struct sgp_node *node); /* at its last round; true: it may finish, or has */

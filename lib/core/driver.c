@@ -28,11 +28,11 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         break;
     case SGP_EFFECT_TRAIN:
         verbs->train(
-            context, effect->round, effect->weight, effect->train.steps, effect->train.pace);
+            context, effect->train.turn, effect->weight, effect->train.steps, effect->train.pace);
         break;
     case SGP_EFFECT_PUBLISH:
         verbs->publish(context, effect->round, effect->publish.slot, effect->publish.keep,
-            effect->publish.purpose);
+            effect->publish.purpose, effect->publish.slice);
         break;
     case SGP_EFFECT_ABSORB:
         verbs->absorb(context, effect->absorb.slot, effect->absorb.fraction, effect->absorb.slice,
@@ -46,7 +46,7 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         verbs->adopt(context, effect->adopt.slot, effect->adopt.factor);
         break;
     case SGP_EFFECT_SCALE:
-        verbs->scale(context, effect->scale.factor);
+        verbs->scale(context, effect->scale.factor, effect->scale.slice);
         break;
     case SGP_EFFECT_SKETCH:
         verbs->sketch(context, effect->weight);

@@ -36,7 +36,7 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     disturb(node, type);
     effect->type = type;
     effect->round = node->round;
-    effect->weight = node->mass.weight;
+    effect->weight = node->exact.begun ? 0 : node->mass.weight;
     return effect;
 }
 
@@ -47,6 +47,14 @@ struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint3
     note->link.peer = peer;
     note->slot = SGP_SLOT_NONE;
     return note;
+}
+
+/* Who knows of no exact cycle says nothing of epochs. */
+static struct sgp_epoch epoch_said(const struct sgp_node *node)
+{
+    struct sgp_epoch epoch = node->exact.epoch;
+    epoch.topology = sgp_core_uses_epochs(node) ? node->config.topology->digest : 0;
+    return epoch;
 }
 
 struct sgp_message *sgp_core_send_payload(
@@ -63,6 +71,7 @@ struct sgp_message *sgp_core_send_payload(
         .next_round = SGP_ROUND_NONE,
         .ends = node->fleet.ends,
         .stop = node->fleet.stop,
+        .epoch = epoch_said(node),
     };
     if (type == SGP_BEAT) {
         link->end.told = sgp_core_says_ended(node);
@@ -103,7 +112,8 @@ void sgp_core_say_goodbye(
         .round = node->round,
         .next_round = SGP_ROUND_NONE,
         .ends = node->fleet.ends,
-        .stop = node->fleet.stop};
+        .stop = node->fleet.stop,
+        .epoch = epoch_said(node)};
     effect->hang_up.message.goodbye =
         (struct sgp_goodbye){.reason = reason, .text = sgp_reason_text(reason)};
 }
@@ -128,8 +138,8 @@ static const unsigned next_stages[] = {
     [SGP_STAGE_BEGIN] =
         BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_TRAIN) | BIT(SGP_STAGE_CREDIT) | BIT(SGP_STAGE_END),
     [SGP_STAGE_TRAIN] = BIT(SGP_STAGE_CREDIT) | BIT(SGP_STAGE_GATHER),
-    [SGP_STAGE_CREDIT] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_PUBLISHING) | BIT(SGP_STAGE_TRAIN) |
-                         BIT(SGP_STAGE_GATHER) | BIT(SGP_STAGE_END),
+    [SGP_STAGE_CREDIT] = BIT(SGP_STAGE_BEGIN) | BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_PUBLISHING) |
+                         BIT(SGP_STAGE_TRAIN) | BIT(SGP_STAGE_GATHER) | BIT(SGP_STAGE_END),
     [SGP_STAGE_PUBLISHING] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_TRAIN) | BIT(SGP_STAGE_GATHER),
     [SGP_STAGE_GATHER] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_BEGIN),
     [SGP_STAGE_END] = BIT(SGP_STAGE_IDLE) | BIT(SGP_STAGE_BEGIN),

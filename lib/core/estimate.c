@@ -99,22 +99,27 @@ static uint32_t last_unused(const struct sgp_node *node)
 
 static void begin(struct sgp_node *node, const struct sgp_core_link *link)
 {
-    uint32_t slot = last_unused(node);
+    bool entered =
+        node->exact.entry != SGP_SLOT_NONE; /* then that is the estimate, and x is none */
+    uint32_t slot = entered ? node->exact.entry : last_unused(node);
     if (slot == SGP_SLOT_NONE)
         return;
     node->layout.snapshot_users[slot]++;
     node->handing = (struct sgp_handing){
         .peer = link->peer,
         .slot = slot,
-        .publishing = true,
+        .publishing = !entered,
         .estimate = {.round = node->round,
             .weight = node->mass.weight,
             .payload_bytes = 4 * node->config.parameters},
     };
+    if (entered)
+        return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = 1;
     effect->publish.purpose = SGP_PUBLISH_ESTIMATE;
+    effect->publish.slice = (struct sgp_slice){0, node->config.parameters};
 }
 
 static void send(struct sgp_node *node)
@@ -132,7 +137,8 @@ void sgp_core_hand_out(struct sgp_node *node)
 {
     bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
-    bool able = (stays || leaves) && !node->seeking.wants && node->mass.weight > 0;
+    bool able = (stays || leaves) && !node->seeking.wants && node->mass.weight > 0 &&
+                node->giving.slot == SGP_SLOT_NONE;
     for (uint32_t i = sgp_core_next(node, SGP_SET_ASKING, 0);
          able && node->handing.slot == SGP_SLOT_NONE && i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_ASKING, i + 1))

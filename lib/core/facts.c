@@ -7,7 +7,8 @@
 
 enum sgp_node_state sgp_core_state(const struct sgp_node *node)
 {
-    bool pausable = node->state != SGP_NODE_FINISHED && node->state != SGP_NODE_DRAINING;
+    bool pausable =
+        node->state != SGP_NODE_FINISHED && node->state != SGP_NODE_DRAINING && !node->exact.begun;
     return node->paused && pausable ? SGP_NODE_PAUSED : node->state;
 }
 
@@ -41,14 +42,16 @@ sgp_round sgp_core_overlap(const struct sgp_node *node)
 sgp_round sgp_core_train_end(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->fleet.stop < node->fleet.ends;
-    return early ? node->fleet.stop : node->fleet.ends;
+    sgp_round end = early ? node->fleet.stop : node->fleet.ends;
+    return sgp_topology_start_from(node->config.topology, end);
 }
 
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
     sgp_round last = sgp_core_train_end(node) +
                      (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
-    return node->ending.mixes > last ? node->ending.mixes : last;
+    last = node->ending.mixes > last ? node->ending.mixes : last;
+    return sgp_topology_start_from(node->config.topology, last);
 }
 
 /* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
@@ -72,7 +75,44 @@ bool sgp_core_computes(const struct sgp_node *node)
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && round >= node->fleet.stop;
-    return sgp_method_chooses(node->config.method) && round < node->config.rounds && !early;
+    return sgp_method_chooses(node->config.method) && round < sgp_core_own_end(node) && !early;
+}
+
+/* ---- turns and exact cycles ---- */
+
+sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    return node->turns.count + sgp_topology_turns(topology, round) -
+           sgp_topology_turns(topology, node->turns.round);
+}
+
+sgp_round sgp_core_own_end(const struct sgp_node *node)
+{
+    sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
+    return sgp_topology_after_turns(
+        node->config.topology, before + node->config.rounds - node->turns.count);
+}
+
+bool sgp_core_is_exact(const struct sgp_node *node)
+{
+    return sgp_topology_is_exact(node->config.topology, node->round, NULL);
+}
+
+bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
+{
+    return !node->config.topology->nodes[node->config.self].relay &&
+           !sgp_topology_phase(node->config.topology, round)->exchanges;
+}
+
+bool sgp_core_uses_epochs(const struct sgp_node *node)
+{
+    return node->exact.heard.number > 0 || sgp_topology_has_exact(node->config.topology);
+}
+
+bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b)
+{
+    return a->number != b->number ? a->number < b->number : a->start < b->start;
 }
 
 bool sgp_core_says_ended(const struct sgp_node *node)
@@ -234,10 +274,27 @@ bool sgp_core_folds(const struct sgp_node *node)
            node->state != SGP_NODE_DRAINING;
 }
 
+/* Within an exact cycle: whoever gives by the file, and has not, there or not. */
+static const struct sgp_core_link *awaited_by_file(const struct sgp_node *node)
+{
+    uint32_t count;
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
+    const struct sgp_edge *edges = sgp_phase_in(phase, node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        const struct sgp_core_link *link = sgp_core_find(
+            (struct sgp_node *)(uintptr_t)node, edges[e].source, SGP_IN); /* reads only */
+        if (link->receiving.latest < node->round)
+            return link;
+    }
+    return NULL;
+}
+
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many
  * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
 {
+    if (sgp_core_is_exact(node))
+        return awaited_by_file(node);
     bool training = node->state == SGP_NODE_TRAINING;
     if (training && sgp_core_at_own_pace(node))
         return NULL;

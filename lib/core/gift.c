@@ -57,9 +57,11 @@ const struct sgp_core_link *sgp_core_cannot_give(
 {
     uint32_t count;
     const struct sgp_edge *edges = edges_of_round(node, &count);
+    bool exact = sgp_core_is_exact(node);
     for (uint32_t e = 0; e < count && !sgp_core_chooses(node, node->round); e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        if (!sgp_core_peer_active(link) || is_ready(node, link) || may_leave_out(node, link))
+        bool may_pass = !sgp_core_peer_active(link) || may_leave_out(node, link);
+        if (is_ready(node, link) || (may_pass && !exact))
             continue;
         *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
         return link;
@@ -72,23 +74,27 @@ static bool can_get(const struct sgp_node *node, const struct sgp_core_link *lin
     return sgp_core_peer_active(link) && !link->retired && is_ready(node, link);
 }
 
-static void add(struct sgp_node *node, struct sgp_core_link *link, double fraction, bool asks)
+static struct sgp_gift *add(
+    struct sgp_node *node, struct sgp_core_link *link, double fraction, bool asks)
 {
-    node->layout.gifts[node->giving.count++] =
-        (struct sgp_gift){.link = link, .fraction = fraction, .asks = asks};
+    struct sgp_gift *gift = &node->layout.gifts[node->giving.count++];
+    *gift = (struct sgp_gift){.link = link, .fraction = fraction, .asks = asks};
+    return gift;
 }
 
-/* The edges of the round whose targets are present and ready; the fraction of another stays. */
+/* The edges of the round whose targets are present and ready; the fraction of another stays. In an exact cycle all
+ * are ready. */
 static void take_edges(struct sgp_node *node)
 {
     uint32_t count;
     const struct sgp_edge *edges = edges_of_round(node, &count);
+    bool exact = sgp_core_is_exact(node);
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        bool present = can_get(node, link);
+        bool present = exact || can_get(node, link);
         link->giving.left_out = present ? 0 : link->giving.left_out + 1;
         if (present)
-            add(node, link, edges[e].fraction, false);
+            add(node, link, edges[e].fraction, false)->edge = &edges[e];
     }
 }
 
@@ -100,7 +106,7 @@ static void take_answers(struct sgp_node *node)
          i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
         if (link->giving.answer_due && can_get(node, link))
-            add(node, link, fraction *= SGP_HALF, false);
+            (void)add(node, link, fraction *= SGP_HALF, false);
     }
 }
 
@@ -120,7 +126,7 @@ static void draw_one(struct sgp_node *node)
     uint64_t drawn = sgp_random_below(&node->random, count);
     for (uint32_t i = 0; i < node->layout.out_count; i++)
         if (can_be_asked(node, &node->layout.links[i]) && drawn-- == 0)
-            add(node, &node->layout.links[i], SGP_HALF, true);
+            (void)add(node, &node->layout.links[i], SGP_HALF, true);
 }
 
 /* All are answered now, or in vain; returns the weight that waited for it. */
@@ -159,6 +165,8 @@ static double choose(struct sgp_node *node)
  * healed fleet turning in a cycle of unequal weights for ever. */
 static double part_to_give(struct sgp_node *node, double fractions, double coming)
 {
+    if (sgp_core_is_exact(node)) /* as the file says */
+        return 1;
     bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
     double spare = node->mass.weight + coming - SGP_STARVING * node->config.weight_least * keep;
@@ -184,10 +192,19 @@ static uint32_t unused_snapshot(struct sgp_node *node)
     return SGP_SLOT_NONE;
 }
 
+/* A part may have no values, where there are fewer of these than parts: then an empty share goes in its place. */
 static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part, uint32_t slot)
 {
-    struct sgp_slice whole = {.first = 0, .count = node->config.parameters};
+    struct sgp_slice whole = {.first = 0, .count = node->config.parameters}, slice = whole;
     double fraction = part * gift->fraction;
+    if (gift->edge != NULL)
+        slice = sgp_topology_values(node->config.topology, gift->edge, node->config.parameters);
+    if (slice.count == 0) {
+        slice = whole;
+        fraction = 0;
+        slot = SGP_SLOT_NONE;
+    }
+    bool weighs = gift->bequest > 0 || !sgp_core_is_exact(node);
     gift->link->owed = (struct sgp_owed){
         .exists = true,
         .publishing = slot != SGP_SLOT_NONE,
@@ -197,9 +214,9 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .number = ++gift->link->memory.number,
                 .round = node->round,
                 .fraction = fraction,
-                .weight = fraction * node->mass.weight,
-                .slice = whole,
-                .payload_bytes = slot != SGP_SLOT_NONE ? 4 * whole.count : 0,
+                .weight = weighs ? fraction * node->mass.weight : 0,
+                .slice = slice,
+                .payload_bytes = slot != SGP_SLOT_NONE ? 4 * slice.count : 0,
                 .asks = gift->asks,
                 .bequest = gift->bequest,
             },
@@ -209,6 +226,20 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
     node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[slot]++;
+}
+
+/* A job: the snapshot of a range of x, of which a part is kept. x rests on it if it is of all values. */
+static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct sgp_slice slice)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+    effect->publish.slot = slot;
+    effect->publish.keep = keep;
+    effect->publish.purpose = SGP_PUBLISH_SHARES;
+    effect->publish.slice = slice;
+    node->giving.jobs++;
+    node->folding.changed = true;
+    node->folding.snapshot = slice.count == node->config.parameters ? slot : SGP_SLOT_NONE;
+    node->folding.keep = keep;
 }
 
 /* Take one snapshot for all gifts, and what they carry off this node's mass. What is kept is computed
@@ -227,13 +258,52 @@ static void publish(struct sgp_node *node, double part, double fractions, uint32
     node->mass.weight = all ? 0 : node->mass.weight - given;
     node->layout.snapshot_users[slot]++;
     node->giving.slot = slot;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
-    effect->publish.slot = slot;
-    effect->publish.keep = all ? 0 : keep;
-    effect->publish.purpose = SGP_PUBLISH_SHARES;
-    node->folding.changed = true;
-    node->folding.snapshot = slot;
-    node->folding.keep = effect->publish.keep;
+    node->giving.jobs = 0;
+    copy_out(node, slot, all ? 0 : keep, (struct sgp_slice){0, node->config.parameters});
+}
+
+/* What is left of each part, by the float32 fractions that the targets use. */
+static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_MAX])
+{
+    uint32_t slices = node->config.topology->slices;
+    double given[SGP_SLICES_MAX] = {0};
+    for (uint32_t q = 0; q < slices; q++)
+        keeps[q] = 1;
+    for (uint32_t i = 0; i < node->giving.count; i++) {
+        const struct sgp_edge *edge = node->layout.gifts[i].edge;
+        uint32_t end = edge->part_count > 0 ? edge->part + (uint32_t)edge->part_count : slices;
+        for (uint32_t q = edge->part; q < end; q++) {
+            given[q] += edge->fraction;
+            keeps[q] -= (double)(float)edge->fraction;
+        }
+    }
+    for (uint32_t q = 0; q < slices; q++)
+        keeps[q] = given[q] >= 1 - SGP_FRACTION_SLACK ? 0 : keeps[q];
+}
+
+/* In an exact cycle: the parts that are given, those side by side of which as much is kept together. At its opening
+ * all parts: that snapshot is the vector with which the node entered. */
+static void publish_parts(struct sgp_node *node, uint32_t slot)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    bool opens = sgp_topology_opens(topology, node->round);
+    double keeps[SGP_SLICES_MAX];
+    keep_of_parts(node, keeps);
+    node->giving.jobs = 0;
+    for (uint32_t q = 0, end; q < topology->slices; q = end) {
+        for (end = q + 1; end < topology->slices && (float)keeps[end] == (float)keeps[q];)
+            end++;
+        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
+        if ((opens || keeps[q] < 1) && slice.count > 0)
+            copy_out(node, slot, keeps[q], slice);
+    }
+    if (node->giving.jobs > 0) {
+        node->layout.snapshot_users[slot]++;
+        node->giving.slot = slot;
+    }
+    bool enters = opens && !topology->nodes[node->config.self].relay;
+    if (opens)
+        sgp_core_enter_cycle(node, enters ? slot : SGP_SLOT_NONE);
 }
 
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
@@ -251,7 +321,9 @@ bool sgp_core_give(struct sgp_node *node)
         owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->gave = true;
     node->unrecorded = true;
-    if (node->giving.count > 0 && part > 0)
+    if (sgp_core_is_exact(node))
+        publish_parts(node, slot);
+    else if (node->giving.count > 0 && part > 0)
         publish(node, part, fractions, slot);
     return true;
 }

@@ -10,7 +10,7 @@
 
 static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
-    sgp_round own = node->config.rounds > ENDS_FLOOR ? node->config.rounds : ENDS_FLOOR;
+    sgp_round own = sgp_core_own_end(node) > ENDS_FLOOR ? sgp_core_own_end(node) : ENDS_FLOOR;
     return pulse->ends / ENDS_FACTOR <= own;
 }
 
@@ -21,9 +21,17 @@ static bool pulse_is_sound(const struct sgp_pulse *pulse)
            pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
 }
 
+#define EPOCHS_AT_ONCE ((uint64_t)1 << 20) /* more were not begun while nobody looked */
+
+static bool epoch_is_sound(const struct sgp_node *node, const struct sgp_pulse *pulse)
+{
+    return pulse->epoch.start >= 0 && pulse->epoch.start <= pulse->ends + SGP_MIXING_ROUNDS_MAX &&
+           pulse->epoch.number <= node->exact.heard.number + EPOCHS_AT_ONCE;
+}
+
 enum sgp_reason sgp_core_judge_pulse(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
-    if (!pulse_is_sound(pulse))
+    if (!pulse_is_sound(pulse) || !epoch_is_sound(node, pulse))
         return SGP_REASON_RANGE;
     return ends_are_credible(node, pulse) ? SGP_REASON_NONE : SGP_REASON_ROUNDS;
 }
@@ -69,11 +77,15 @@ static void note_differences(
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;
+    sgp_core_hear_epoch(node, &pulse->epoch);
     if (pulse->round > node->fleet.heard)
         node->fleet.heard = pulse->round;
     bool late = node->round > pulse->round + sgp_core_far_ahead(node);
     if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
         link->greeting.trained = true;
+    /* By another file rounds count otherwise. */
+    if (sgp_core_uses_epochs(node) && pulse->epoch.topology != node->config.topology->digest)
+        return;
     if (pulse->ends > node->fleet.ends)
         node->fleet.ends = pulse->ends;
     if (pulse->stop != SGP_ROUND_NONE &&
@@ -120,8 +132,11 @@ struct sgp_verdict sgp_core_hello(
     note_differences(node, link, &hello->fingerprint);
     if (hello->parameters != node->config.parameters)
         return sgp_refuses(SGP_E_MODEL, SGP_REASON_SHAPE);
+    bool another = link->memory.lineage != 0 && link->memory.lineage != hello->lineage;
     sgp_core_know_source(node, link, hello);
     greeted(node, link);
+    if (another && node->exact.begun) /* it knows nothing of this cycle */
+        sgp_core_raise_epoch(node);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);
     message->welcome = (struct sgp_welcome){
         .target = name,
@@ -143,6 +158,8 @@ struct sgp_verdict sgp_core_welcome(
     note_differences(node, link, &welcome->fingerprint);
     uint64_t owed_to = link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage;
     bool forgot = owed_to != 0 && owed_to != welcome->lineage;
+    if (link->owed.exists && link->owed.is_void)
+        sgp_core_drop_void(node, link);
     if (!sgp_core_know_target(node, link, welcome->accepted))
         return sgp_refuses(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     const struct sgp_owed *owed = &link->owed;
@@ -150,11 +167,15 @@ struct sgp_verdict sgp_core_welcome(
         link->inquiry.disputed = 0;
     else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
         link->inquiry.disputed = owed_to;
+    else if (owed->exists && owed->share.fraction > 0 && owed->share.weight <= 0)
+        sgp_core_take_back(node, link, SGP_REASON_FORGOT); /* nothing of weight to ask for */
     else
         (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->memory.lineage != welcome->lineage;
     link->memory.lineage = welcome->lineage;
     greeted(node, link);
+    if (forgot && node->exact.begun)
+        sgp_core_raise_epoch(node);
     if (link->inquiry.disputed == 0)
         sgp_core_settle(node, link, welcome->accepted, forgot);
     return sgp_fine();

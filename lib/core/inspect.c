@@ -81,10 +81,22 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         }
         return;
     case SGP_STAGE_BEGIN:
-        return;
+        link = sgp_core_cannot_begin(node);
+        status->waiting = link != NULL ? SGP_WAITING_CYCLE : SGP_WAITING_NOTHING;
+        break;
     }
     if (link != NULL)
         status->waiting_peer = link->peer;
+}
+
+/* Whether a share is held that belongs to the cycle ahead. */
+static bool holds_for_cycle(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
+            node->layout.receives[i].share.weight <= 0)
+            return true;
+    return false;
 }
 
 void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_status)
@@ -97,6 +109,10 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .weight = node->mass.weight + sgp_core_held(node),
         .weight_in_flight = sgp_core_owed(node),
         .weight_estimate = node->mass.weight,
+        .estimate_slot = node->exact.entry,
+        .epoch = node->exact.epoch,
+        .cycles_renewed = node->exact.renewed,
+        .amid_cycle = node->exact.begun || holds_for_cycle(node),
         .jumps = node->jumps,
         .starving = node->giving.starving,
         .seeks = node->seeking.wants,
@@ -112,7 +128,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .waiting_peer = SGP_SLOT_NONE,
         .waiting_since = node->stage_since,
     };
-    if (!node->paused || node->leaving.wanted)
+    if (!node->paused || node->leaving.wanted || node->exact.begun)
         fill_waiting((struct sgp_node *)(uintptr_t)node, &status); /* reads only */
     *ret_status = status;
 }

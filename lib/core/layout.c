@@ -60,12 +60,32 @@ enum {
     OF_MESSAGES = 2, /* and what is said on one link */
 };
 
-static uint32_t effects_most(uint32_t links, uint32_t receives)
+static uint32_t effects_most(uint32_t links, uint32_t receives, uint32_t slices)
 {
-    uint32_t node = OF_ROUND + OF_MASS + OF_REST + SGP_CORE_WINDOW;
+    uint32_t parts = slices > 1 ? 2 * slices : 0; /* PUBLISH and SCALE of each */
+    uint32_t node = OF_ROUND + OF_MASS + OF_REST + SGP_CORE_WINDOW + parts;
     uint32_t link = 2 * OF_AN_END + OF_A_RETURN + OF_MESSAGES; /* one may stand aside */
     uint32_t receive = 2;                                      /* ABSORB, and a new CREDIT */
     return node + link * links + receive * receives;
+}
+
+/* The vector with which a cycle was entered, that of this round, that of the one before, which may not have been
+ * acknowledged, and one to spare. */
+#define SNAPSHOTS_OF_CYCLE 4u
+
+/* In parts of the vector: the largest share that comes to a node. */
+static uint32_t largest_share(const struct sgp_topology *topology, uint32_t self)
+{
+    uint32_t most = 1;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        uint32_t count;
+        const struct sgp_edge *edges = sgp_phase_in(&topology->phases[p], self, &count);
+        for (uint32_t e = 0; e < count; e++) {
+            uint32_t parts = edges[e].part_count > 0 ? edges[e].part_count : topology->slices;
+            most = parts > most ? parts : most;
+        }
+    }
+    return most;
 }
 
 /* The needs of the file's own edges. */
@@ -74,10 +94,15 @@ static void needs_of(const struct sgp_topology *topology, uint32_t self,
 {
     uint32_t awaited = awaited_in_two_rounds(topology, self);
     bool one_each = sgp_method_has_own_buffers(method) && in > awaited;
-    ret_needs->snapshots = 2 + out;
+    bool stands =
+        topology->cycle.exact; /* and so is the prelude: nobody gives on while a share is owed */
+    ret_needs->snapshots = stands ? SNAPSHOTS_OF_CYCLE : 2 + out;
+    ret_needs->snapshots += topology->prelude.exact && !stands;
+    ret_needs->slices = topology->slices;
+    ret_needs->share_parts = largest_share(topology, self);
     ret_needs->receives = (one_each ? in : awaited) + 1;
     ret_needs->links = out + in;
-    ret_needs->effects = effects_most(ret_needs->links, ret_needs->receives);
+    ret_needs->effects = effects_most(ret_needs->links, ret_needs->receives, topology->slices);
 }
 
 int sgp_node_needs(const struct sgp_topology *topology, uint32_t self,
@@ -104,6 +129,7 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->giving.credit = link->giving.announced = link->receiving.promise = SGP_ROUND_NONE;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
     link->receiving.slot = SGP_SLOT_NONE;
+    link->receiving.latest = SGP_ROUND_NONE;
 }
 
 static void init_links(struct sgp_layout *layout, const unsigned char *marks, uint32_t node_count)
@@ -132,7 +158,8 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     mark_edges(topology, self, marks, &out, &in);
     struct sgp_node_needs needs;
     needs_of(topology, self, method, out, in, &needs);
-    struct sgp_layout layout = {
+    struct sgp_layout layout = {.slices = topology->slices,
+        .share_parts = needs.share_parts,
         .receive_count = needs.receives > least->receives ? needs.receives : least->receives};
     for (uint32_t i = 0; i < topology->node_count; i++) {
         bool leaves = (marks[i] & (SGP_MARK_OUT | SGP_MARK_KEPT_OUT)) != 0;
@@ -178,7 +205,9 @@ void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_need
     *ret_needs = (struct sgp_node_needs){.snapshots = layout->snapshot_count,
         .receives = layout->receive_count,
         .links = layout->link_count,
-        .effects = effects_most(layout->link_count, layout->receive_count)};
+        .effects = effects_most(layout->link_count, layout->receive_count, layout->slices),
+        .share_parts = layout->share_parts,
+        .slices = layout->slices};
 }
 
 void sgp_node_counts(const struct sgp_node *node, struct sgp_node_needs *ret_needs)

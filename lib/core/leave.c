@@ -85,7 +85,7 @@ static bool has_gathered(const struct sgp_node *node)
  * has come, is beyond that. */
 bool sgp_core_leaves_now(struct sgp_node *node)
 {
-    if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING)
+    if (!node->leaving.wanted || node->state == SGP_NODE_DRAINING || node->exact.begun)
         return false;
     if (!has_gathered(node) && !node->leaving.left && sgp_core_bequest(node) == NULL)
         return false;
@@ -317,10 +317,11 @@ void sgp_core_dissolve(struct sgp_node *node)
 {
     double spare = node->mass.weight - SGP_STARVING * node->config.weight_least;
     double off = fmin(node->mass.covered, fmin(node->mass.weight / 2, spare));
-    if (!(off > 0))
+    if (!(off > 0) || node->exact.begun)
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->scale.factor = (node->mass.weight - off) / node->mass.weight;
+    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
     node->mass.weight -= off;
     node->mass.due -= off;
     node->mass.surplus -= off;

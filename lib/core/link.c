@@ -49,6 +49,8 @@ struct sgp_verdict sgp_core_hear(
         return sgp_hangs_up(SGP_E_PROTOCOL, reason);
     if (reason != SGP_REASON_NONE)
         return sgp_refuses(SGP_E_MODEL, reason);
+    if (pulse != NULL && link->connection.state == SGP_LINK_UP)
+        sgp_core_hear_epoch(node, &pulse->epoch);
     note_interval(link, node->now);
     link->liveness.heard = node->now;
     if (link->liveness.absent) {
@@ -79,6 +81,8 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
         link->owed.spent += node->now - link->owed.since;
     link->owed.sent = false;
     link->owed.refused = 0;
+    if (link->owed.exists && link->owed.is_void)
+        sgp_core_drop_void(node, link);
     link->end.told = false;
     link->bequest.declined = false;
     link->bequest.handed = 0;
@@ -159,12 +163,13 @@ void sgp_core_goodbye(
     note->reason = goodbye->reason;
     enum sgp_reason reason = goodbye->reason;
     /* The peer would not have this share, and says so by ending the connection. */
-    if (link->direction == SGP_OUT && link->owed.sent && reason == SGP_REASON_RANGE)
+    bool counts = link->owed.exists && !link->owed.is_void;
+    if (link->direction == SGP_OUT && counts && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
     /* Of one that left for good: all that it accepted was acknowledged before, or when it greeted. */
     bool greeted_before = link->direction == SGP_OUT && link->connection.state == SGP_LINK_UP;
-    if (greeted_before && link->owed.exists && link->inquiry.disputed == 0 &&
-        reason == SGP_REASON_LEFT)
+    counts = link->owed.exists && !link->owed.is_void;
+    if (greeted_before && counts && link->inquiry.disputed == 0 && reason == SGP_REASON_LEFT)
         sgp_core_take_back(node, link, reason);
     if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */
         link->liveness.heard = SGP_TIME_NEVER;

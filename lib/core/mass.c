@@ -45,16 +45,27 @@ void sgp_core_grow(struct sgp_node *node, double weight)
     if (node->mass.weight > 0 && weight > 0) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
         effect->scale.factor = (node->mass.weight + weight) / node->mass.weight;
+        effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
     } else if (weight > 0) {
         sgp_core_want(node);
     }
+}
+
+/* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
+static void give_up_cycle(struct sgp_node *node, struct sgp_core_link *link)
+{
+    sgp_core_drop_void(node, link);
+    sgp_core_raise_epoch(node);
 }
 
 /* The share comes home. Its snapshot stays in use until the RESTORE job is done with it. */
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
     const struct sgp_owed *owed = &link->owed;
-    if (owed->slot != SGP_SLOT_NONE) {
+    bool of_cycle = owed->share.fraction > 0 && owed->share.weight <= 0;
+    if (of_cycle) {
+        give_up_cycle(node, link);
+    } else if (owed->slot != SGP_SLOT_NONE) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
         effect->restore.slot = owed->slot;
         effect->restore.fraction = owed->share.fraction;

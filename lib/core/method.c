@@ -77,9 +77,32 @@ bool sgp_method_in_order(const struct sgp_method *method)
 
 /* ---- and of the topology ---- */
 
+/* Exact cycles are rounds of one kind: a step, then shares that all are waited for. */
+static int suit_exact(const struct sgp_method *method, const struct sgp_topology *topology,
+    struct sgp_error *error, struct sgp_edge_place *ret_culprit)
+{
+    uint32_t p = 0;
+    bool suits = method->when == SGP_WHEN_ALL_PROMISED && !method->publishes_first &&
+                 method->whom == SGP_WHOM_OUT_NEIGHBOURS;
+    if (suits || !sgp_topology_has_exact(topology))
+        return 0;
+    while (topology->phases[p].edge_count == 0)
+        p++;
+    if (ret_culprit != NULL)
+        *ret_culprit = (struct sgp_edge_place){
+            p, topology->phases[p].out->source, topology->phases[p].out->target};
+    return sgp_fail(error, SGP_E_TOPOLOGY,
+        "digraph %s: with algorithm %s nobody could tell when a cycle that averages exactly is "
+        "complete; choose sgp, or a file without fraction 1 and without parts",
+        topology->phases[p].name, method->name);
+}
+
 int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {
+    int code = suit_exact(method, topology, error, ret_culprit);
+    if (code)
+        return code;
     switch (method->wants) {
     case SGP_WANTS_ANY:
         return 0;

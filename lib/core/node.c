@@ -70,9 +70,11 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     sgp_random_init(&node->random, config->seed, config->self);
     node->state = SGP_NODE_JOINING;
     node->stage = SGP_STAGE_IDLE;
-    node->fleet.ends = config->rounds;
+    node->exact.entry = SGP_SLOT_NONE;
+    node->exact.stop_by = SGP_TIME_NEVER;
+    node->fleet.ends = sgp_core_own_end(node);
     node->fleet.stop = SGP_ROUND_NONE;
-    node->mass.weight = 1;
+    node->mass.weight = sgp_topology_starts(config->topology, config->self);
     node->mass.members_most = config->topology->node_count;
     node->giving.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
@@ -147,12 +149,16 @@ static void on_start(struct sgp_node *node)
     node->stage_since = node->now;
     node->unrecorded = !node->past.recorded;
     (void)sgp_core_leaves_now(node); /* its former process was about to */
+    if (!node->past.recorded && node->mass.weight <= 0)
+        sgp_core_emit(node, SGP_EFFECT_SCALE)->scale.slice =
+            (struct sgp_slice){0, node->config.parameters}; /* by 0 */
     if (!node->past.recorded || !node->config.seeks)
         return;
     /* A guess at weight 1. One that leaves has no use for it unless its bequest comes home. */
     const struct sgp_core_link *heir = sgp_core_bequest(node);
     bool lost = heir != NULL && heir->owed.slot == SGP_SLOT_NONE;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
     effect->scale.factor = node->mass.weight + (lost ? heir->owed.share.weight : 0);
 }
 
@@ -260,6 +266,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
         node->seeking.asked_until < least)
         least = node->seeking.asked_until;
     sgp_time due = sgp_core_due(node);
+    if (node->exact.stop_by < due && node->exact.stop_by > node->now)
+        due = node->exact.stop_by;
     due = inquiry < due ? inquiry : due;
     return due < least ? due : least;
 }

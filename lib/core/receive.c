@@ -83,12 +83,38 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
+/* Within an exact cycle a share waits for its round, and weight that somebody bequeaths for the start of the next; one
+ * of a higher epoch, until that is in force. */
+static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
+{
+    const struct sgp_epoch *epoch = &node->exact.epoch;
+    if (receive->epoch.number != epoch->number || receive->epoch.start != epoch->start)
+        return receive->share.bequest > 0 && !node->exact.begun;
+    if (!sgp_core_is_exact(node))
+        return true;
+    if (receive->share.bequest > 0)
+        return !node->exact.begun && node->stage == SGP_STAGE_BEGIN;
+    return receive->share.round < node->round ||
+           (receive->share.round == node->round && node->stage == SGP_STAGE_GATHER);
+}
+
+/* What cannot be absorbed now never can be. */
+static void absorb_or_drop(struct sgp_node *node, struct sgp_receive *receive)
+{
+    if (may_absorb(node, receive)) {
+        absorb(node, receive, false);
+        return;
+    }
+    node->mass.due -= receive->share.weight;
+    receive->state = SGP_RECEIVE_FREE;
+}
+
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
 {
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
             node->layout.receives[i].peer == peer)
-            absorb(node, &node->layout.receives[i], false);
+            absorb_or_drop(node, &node->layout.receives[i]);
 }
 
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive)
@@ -102,7 +128,8 @@ void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
         struct sgp_receive *first = NULL;
         for (uint32_t i = 0; i < node->layout.receive_count; i++) {
             struct sgp_receive *receive = &node->layout.receives[i];
-            bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round;
+            bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round &&
+                       may_absorb(node, receive);
             if (due && !sgp_core_is_kept(node, receive) &&
                 (first == NULL || comes_before(receive, first)))
                 first = receive;

@@ -21,6 +21,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->mixes = node->ending.mixes;
     record->covered = node->mass.covered;
     record->unknown = node->mass.unknown;
+    record->turns = sgp_core_turn(node, node->round);
+    record->epoch = node->exact.epoch;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;
@@ -96,7 +98,9 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
         !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < 0 ||
         record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
         record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
-        !(record->unknown >= 0 && isfinite(record->unknown)) ||
+        !(record->unknown >= 0 && isfinite(record->unknown)) || record->turns < 0 ||
+        record->turns > record->round || record->epoch.start < 0 ||
+        record->epoch.start >= SGP_ROUND_MAX ||
         !(record->covered >= 0 && record->covered <= record->surplus) ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity ||
         record->account_count > record->account_capacity ||
@@ -154,6 +158,11 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
 {
     node->past.recorded = true;
     node->round = record->round;
+    node->turns.round = record->round;
+    node->turns.count = record->turns;
+    node->exact.epoch = node->exact.heard =
+        (struct sgp_epoch){.number = record->epoch.number, .start = record->epoch.start};
+    node->fleet.ends = sgp_core_own_end(node);
     node->trained = record->trained;
     node->gave = record->gave;
     node->mass.weight = record->weight;

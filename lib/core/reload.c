@@ -28,6 +28,16 @@ static bool is_sound(const struct sgp_node *node, const struct sgp_node_change *
                node->config.topology->nodes[node->config.self].name) == 0;
 }
 
+/* Whether the node would become a relay, or one that trains: the next process may. */
+static bool takes_another_part(const struct sgp_node *node, const struct sgp_node_change *change)
+{
+    const struct sgp_topology *former = node->config.topology, *next = change->topology;
+    bool relay = former->nodes[node->config.self].relay != next->nodes[change->self].relay;
+    double starts = sgp_topology_starts(former, node->config.self);
+    bool exact = sgp_topology_has_exact(former) || sgp_topology_has_exact(next);
+    return relay || (exact && sgp_topology_starts(next, change->self) != starts);
+}
+
 static void find_nodes(
     const struct sgp_topology *former, const struct sgp_topology *topology, uint32_t *index)
 {
@@ -53,7 +63,7 @@ static void mark_links(const struct sgp_node *node, const uint32_t *index, unsig
 int sgp_reload_prepare(const struct sgp_node *node, const struct sgp_node_change *change,
     struct sgp_node_needs *ret_needs, struct sgp_reload **ret_reload)
 {
-    if (!is_sound(node, change))
+    if (!is_sound(node, change) || takes_another_part(node, change))
         return -EINVAL;
     const struct sgp_topology *former = node->config.topology;
     struct sgp_reload *reload = calloc(1, sizeof *reload);
@@ -170,15 +180,44 @@ static void move_slots(
         node->seeking.asked = index[node->seeking.asked];
 }
 
+/* Turns are counted by the former file up to here. */
+static void take_turns(struct sgp_node *node, const struct sgp_topology *next)
+{
+    bool exact = sgp_topology_has_exact(node->config.topology) || sgp_topology_has_exact(next);
+    sgp_round count = sgp_core_turn(node, node->round);
+    sgp_round left =
+        node->fleet.stop != SGP_ROUND_NONE ? sgp_core_turn(node, node->fleet.stop) - count : 0;
+    node->turns.round = node->round;
+    node->turns.count = count;
+    if (node->fleet.stop != SGP_ROUND_NONE && exact)
+        node->fleet.stop = sgp_topology_after_turns(
+            next, sgp_topology_turns(next, node->round) + (left > 0 ? left : 0));
+}
+
+/* By another file an exact cycle is another one: all begin it again, and rounds of the former tell nothing of the
+ * end. */
+static void renew_for(struct sgp_node *node, const struct sgp_topology *former)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    bool exact = sgp_topology_has_exact(former) || sgp_topology_has_exact(topology);
+    if (!exact || former->digest == topology->digest)
+        return;
+    node->fleet.ends = sgp_core_own_end(node);
+    node->ending.mixes = 0;
+    sgp_core_raise_epoch(node);
+}
+
 void sgp_node_reload(
     struct sgp_node *node, sgp_time now, struct sgp_reload *reload, struct sgp_effects *effects)
 {
     sgp_assert(now >= node->now);
+    const struct sgp_topology *former = node->config.topology;
     node->now = now;
     node->effects = effects;
     effects->count = 0;
     settle_former(node, reload);
     node->effects = NULL;
+    take_turns(node, reload->change.topology);
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
     node->config.weight_least = reload->change.weight_least;
@@ -188,6 +227,7 @@ void sgp_node_reload(
     sgp_core_swap_layout(node, &reload->layout);
     move_slots(node, &reload->layout, reload->index);
     move_links(node, &reload->layout, reload->index);
+    renew_for(node, former);
     node->changed = true; /* everybody hears the new promises */
     node->again = true;
     node->unrecorded = true;

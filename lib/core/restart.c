@@ -59,7 +59,7 @@ void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *recor
     struct sgp_node_status status;
     sgp_node_status(node, &status);
     *ret_moment = (struct sgp_moment){.lineage = record->lineage,
-        .sequence = status.seeks ? 0 : sequence,
+        .sequence = status.seeks || status.amid_cycle ? 0 : sequence,
         .round = status.round,
         .weight = status.weight_estimate};
     for (uint32_t i = 0; i < record->link_count && !makes_rounds(status.state); i++) {

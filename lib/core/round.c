@@ -24,7 +24,8 @@ static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
 /* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
-    if (sgp_core_at_own_pace(node) || node->fleet.heard <= next + sgp_core_far_ahead(node))
+    if (sgp_core_at_own_pace(node) || sgp_topology_is_exact(node->config.topology, next, NULL) ||
+        node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
     sgp_round furthest = furthest_from(node, next);
     return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
@@ -35,7 +36,7 @@ static void take_round(struct sgp_node *node, sgp_round next)
     sgp_round chosen = next_round(node, next);
     node->round = chosen;
     node->round_since = node->now;
-    node->gave = node->trained = false;
+    node->gave = node->trained = node->fed = false;
     node->unrecorded = true;
     sgp_core_notice(node);
     if (chosen == next)
@@ -183,6 +184,14 @@ static void drain(struct sgp_node *node)
     sgp_core_depart(node, node->leaving.left ? SGP_REASON_LEFT : SGP_REASON_LEAVING);
 }
 
+static void stop_now(struct sgp_node *node)
+{
+    node->exact.stop_by = SGP_TIME_NEVER;
+    node->drain_until = node->now + SGP_DRAIN_NS;
+    sgp_core_become(node, SGP_NODE_DRAINING);
+}
+
+/* Amid an exact cycle its end is waited for, as long as one drains: what others have given counts on it. */
 void sgp_core_drain(struct sgp_node *node)
 {
     bool leaving = node->leaving.wanted;
@@ -190,8 +199,10 @@ void sgp_core_drain(struct sgp_node *node)
         sgp_core_stay(node);
     if (node->state == SGP_NODE_DRAINING && !leaving)
         return;
-    node->drain_until = node->now + SGP_DRAIN_NS;
-    sgp_core_become(node, SGP_NODE_DRAINING);
+    if (node->exact.begun && node->exact.stop_by == SGP_TIME_NEVER)
+        node->exact.stop_by = node->now + SGP_DRAIN_NS;
+    else if (!node->exact.begun)
+        stop_now(node);
 }
 
 void sgp_core_enough(struct sgp_node *node)
@@ -220,11 +231,14 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 /* The round's steps, if this node still takes any and has weight to take them with. */
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
 {
-    if (node->state != SGP_NODE_TRAINING || node->mass.weight <= 0) {
+    bool due = node->state == SGP_NODE_TRAINING && sgp_core_trains_in(node, node->round);
+    if (!due || node->mass.weight <= 0) {
         sgp_core_enter(node, otherwise);
         return;
     }
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
+    effect->weight = node->mass.weight;
+    effect->train.turn = sgp_core_turn(node, node->round);
     effect->train.steps = node->config.local_steps;
     effect->train.pace = sgp_core_pace(node);
     sgp_core_enter(node, SGP_STAGE_TRAIN);
@@ -241,12 +255,23 @@ static void after_giving(struct sgp_node *node)
 /* Whether no step is due in this round any more, neither by the configuration nor after an early stop. */
 static bool steps_are_done(const struct sgp_node *node)
 {
-    bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop;
-    return node->round >= node->config.rounds || early;
+    bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop &&
+                 node->round >= sgp_core_train_end(node);
+    return node->round >= sgp_core_own_end(node) || early;
+}
+
+/* At its own pace a node is held up by its steps. One that takes none waits for mass: a relay for each round, and
+ * one that has given everything away. */
+static bool is_paced(const struct sgp_node *node)
+{
+    bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
+    return node->mass.weight > 0 && (steps || node->fed);
 }
 
 static void begin(struct sgp_node *node)
 {
+    if (sgp_core_is_exact(node))
+        sgp_core_absorb_until(node, SGP_ROUND_MAX); /* what was bequeathed */
     if (sgp_core_leaves_now(node))
         return;
     sgp_core_dissolve(node);
@@ -256,8 +281,10 @@ static void begin(struct sgp_node *node)
     }
     if (steps_are_done(node))
         sgp_core_become(node, SGP_NODE_SETTLING);
-    if (sgp_core_at_own_pace(node) && node->mass.weight <= 0)
-        return; /* everything is given away, and no job would set the pace: wait for mass */
+    if (sgp_core_cannot_begin(node) != NULL)
+        return;
+    if (sgp_core_at_own_pace(node) && !is_paced(node))
+        return;
     if (node->config.method->publishes_first)
         sgp_core_enter(node, SGP_STAGE_CREDIT);
     else
@@ -274,6 +301,7 @@ static void complete(struct sgp_node *node)
     node->folding.changed = true; /* one that is late is not waited for */
     node->again = node->again || node->folding.refusals;
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
+    sgp_core_close_cycle(node);
     (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
     take_round(node, node->round + 1);
     sgp_core_enter(node, SGP_STAGE_BEGIN);
@@ -295,7 +323,9 @@ void sgp_core_trained(struct sgp_node *node, int code)
 
 void sgp_core_published(struct sgp_node *node)
 {
-    sgp_assert(node->stage == SGP_STAGE_PUBLISHING);
+    sgp_assert(node->stage == SGP_STAGE_PUBLISHING && node->giving.jobs > 0);
+    if (--node->giving.jobs > 0)
+        return;
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_owed *owed = &node->layout.links[i].owed;
@@ -320,13 +350,17 @@ static bool may_work(const struct sgp_node *node)
            node->state == SGP_NODE_FINISHED;
 }
 
-/* Neighbours that live so many rounds ahead did not begin together with this node. */
+/* Neighbours that live so many rounds ahead did not begin together with this node. Within an exact cycle that is
+ * any round, and so is an epoch that it has not seen. */
 static bool comes_late(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
-        if (sgp_core_living(&node->layout.links[i]) &&
-            node->layout.links[i].pulse.round > node->round + sgp_core_far_ahead(node))
+    sgp_round ahead = sgp_core_is_exact(node) ? 0 : sgp_core_far_ahead(node);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (sgp_core_living(link) && (link->pulse.round > node->round + ahead ||
+                                         link->pulse.epoch.number > node->exact.epoch.number))
             return true;
+    }
     return false;
 }
 
@@ -334,6 +368,12 @@ static bool comes_late(const struct sgp_node *node)
  * are worth keeping in step for a cycle; then a neighbour's are better. */
 static void resume(struct sgp_node *node)
 {
+    bool lost = !node->past.recorded || node->config.seeks || node->seeking.until != SGP_TIME_NEVER;
+    if (sgp_core_rejoins_cycle(node, lost)) {
+        node->past.restored = false;
+        node->unrecorded = true;
+        return;
+    }
     sgp_round furthest = node->round, most = sgp_core_mixing_end(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
@@ -379,16 +419,20 @@ static void join(struct sgp_node *node)
 void sgp_core_advance(struct sgp_node *node)
 {
     bool hold = in_order(node) && sgp_core_active(node); /* what belongs to this round and later */
+    sgp_core_renew(node);
     sgp_core_forget_answers(node);
     sgp_core_take_up_refusals(node);
     sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
+    bool stops = node->exact.stop_by != SGP_TIME_NEVER && node->state != SGP_NODE_DRAINING;
+    if (stops && (!node->exact.begun || node->exact.stop_by <= node->now))
+        stop_now(node);
     if (node->paused && !sgp_core_computes(node))
         (void)sgp_core_leaves_now(node);
     if (sgp_core_has_gone(node) && !node->leaving.stopped)
         sgp_core_hand_over(node);
     else if (node->state == SGP_NODE_DRAINING)
         drain(node);
-    if (node->paused)
+    if (node->paused && !node->exact.begun)
         return;
     if (node->state == SGP_NODE_JOINING)
         join(node);

@@ -42,6 +42,17 @@ static bool share_is_sound(
            share->round <= link->pulse.round;
 }
 
+/* Within an exact cycle of this epoch a share is what the file says. */
+static bool is_out_of_place(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
+    return share->bequest <= 0 && theirs->number == ours->number && theirs->start == ours->start &&
+           theirs->topology == node->config.topology->digest &&
+           sgp_topology_is_exact(node->config.topology, share->round, NULL) &&
+           !sgp_core_is_expected(node, link, share);
+}
+
 struct sgp_verdict sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -50,9 +61,10 @@ struct sgp_verdict sgp_core_share(
                        node, node->layout.receives[link->receiving.slot].share.round, share->round);
     if (!covered)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
-    if (!share_is_sound(node, link, share))
+    if (!share_is_sound(node, link, share) || is_out_of_place(node, link, share))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->receiving.incoming = *share;
+    link->receiving.epoch = link->pulse.epoch;
     link->receiving.filling = true;
     link->receiving.since = node->now;
     sgp_core_payload_begins(node, link);
@@ -79,15 +91,19 @@ static bool has_room(struct sgp_node *node, uint32_t peer, const struct sgp_shar
 }
 
 static enum sgp_reason judge(
-    struct sgp_node *node, uint32_t peer, const struct sgp_share *share, bool spoiled, int code)
+    struct sgp_node *node, const struct sgp_core_link *link, bool spoiled, int code)
 {
+    const struct sgp_share *share = &link->receiving.incoming;
     if (code != 0)
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
-    if (spoiled)
+    bool over = sgp_core_epoch_is_below(&link->receiving.epoch, &node->exact.epoch) ||
+                (sgp_core_is_exact(node) &&
+                    link->receiving.epoch.topology != node->config.topology->digest);
+    if (spoiled || (over && share->bequest <= 0))
         return SGP_REASON_CHANGED;
-    return has_room(node, peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
+    return has_room(node, link->peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
 
 static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
@@ -126,7 +142,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     struct sgp_receive *receive = &node->layout.receives[link->receiving.slot];
     bool folded = link->receiving.folds;
     bool spoiled = link->receiving.spoiled || (folded && !sgp_core_folds(node));
-    enum sgp_reason reason = judge(node, link->peer, &link->receiving.incoming, spoiled, code);
+    enum sgp_reason reason = judge(node, link, spoiled, code);
     sgp_core_end_fold(node, link);
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
@@ -134,10 +150,14 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     } else {
         bool empty = link->receiving.incoming.payload_bytes == 0;
         receive->share = link->receiving.incoming;
+        receive->epoch = link->receiving.epoch;
+        if (!sgp_core_epoch_is_below(&node->exact.epoch, &receive->epoch))
+            link->receiving.latest = receive->share.round;
         receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         link->receiving.slot = SGP_SLOT_NONE;
         link->memory.accepted = link->receiving.incoming.number;
         node->mass.due += link->receiving.incoming.weight;
+        node->fed = node->fed || !empty;
         link->memory.brought = link->memory.brought || link->receiving.incoming.weight > 0;
         node->unrecorded = true;
         link->count.received++;
@@ -207,7 +227,9 @@ struct sgp_verdict sgp_core_ack(
     if (!link->owed.exists || !link->owed.sent || link->owed.refused != 0 ||
         ack->number != link->owed.share.number)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
-    if (ack->reason == SGP_REASON_NONE) {
+    if (link->owed.is_void) {
+        sgp_core_drop_void(node, link);
+    } else if (ack->reason == SGP_REASON_NONE) {
         sgp_core_accepted_by_peer(node, link);
     } else if (sgp_core_folds(node)) {
         sgp_core_refuse_later(node, link, ack->reason);
@@ -226,7 +248,9 @@ void sgp_core_settle(
 {
     if (!link->owed.exists)
         return;
-    if (forgot)
+    if (link->owed.is_void)
+        sgp_core_drop_void(node, link);
+    else if (forgot)
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else if (accepted >= link->owed.share.number)
         sgp_core_accepted_by_peer(node, link);

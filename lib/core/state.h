@@ -28,6 +28,7 @@ struct sgp_owed {
     enum sgp_reason
         refused;   /* on the present connection, which is not taken up yet (fold.c); else 0 */
     bool lost;     /* of a former process: it is not sent again, only settled or taken back */
+    bool is_void;  /* of an epoch that is over: whatever its target says, it is forgotten */
     uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: the share is empty, or its snapshot is gone */
     struct sgp_share share;
 };
@@ -165,6 +166,9 @@ struct sgp_core_link {
         bool spoiled;      /* or was, until x changed */
         sgp_time since;    /* when it began to come */
         struct sgp_share incoming;
+        struct sgp_epoch epoch; /* of `incoming` */
+        sgp_round
+            latest; /* of the last share that was accepted in the epoch in force; NONE: none */
     } receiving;
 
     struct { /* of shares: gift.c, share.c, mass.c */
@@ -177,7 +181,8 @@ struct sgp_core_link {
 /* What goes to one neighbour in this turn. */
 struct sgp_gift {
     struct sgp_core_link *link;
-    double fraction; /* of this node's mass before the turn */
+    double fraction;             /* of this node's mass before the turn */
+    const struct sgp_edge *edge; /* of the file; NULL: the node chose, and gives of all values */
     bool asks;
     double bequest;
 };
@@ -218,6 +223,7 @@ struct sgp_receive { /* a receive slot */
     enum sgp_receive_state state;
     uint32_t peer;          /* node index of the source */
     struct sgp_share share; /* GRANTED: only its round, that of the credit */
+    struct sgp_epoch epoch;
 };
 
 /* The share that is added to x while it comes: one at a time. fold.c; gift.c: published; emit.c: x changes */
@@ -227,6 +233,17 @@ struct sgp_folding {
     uint32_t pinned; /* the snapshot that a share is being added to; SGP_SLOT_NONE: none is */
     bool changed;    /* x has changed since */
     bool refusals;   /* came meanwhile, of what this node gave */
+};
+
+/* Exact cycles. cycle.c; gift.c: begun, entry; round.c: stop_by */
+struct sgp_exact {
+    struct sgp_epoch epoch; /* in force */
+    struct sgp_epoch heard; /* the highest heard of; not below that in force */
+    bool begun; /* this node has given in the present cycle, or seen others do: x is no estimate */
+    uint32_t
+        entry; /* snapshot: the vector with which it entered the cycle; NONE: it has not, or is a relay */
+    sgp_time stop_by; /* it stops at the end of the cycle, or then; NEVER: no such order */
+    uint64_t renewed; /* cycles */
 };
 
 /* The estimate that is being handed to a peer: one at a time. */
@@ -321,7 +338,8 @@ struct sgp_layout {
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
     struct sgp_roster roster;
     uint32_t snapshot_count, receive_count;
-    uint32_t *snapshot_users; /* shares and jobs that need the snapshot */
+    uint32_t share_parts, slices; /* as in struct sgp_node_needs */
+    uint32_t *snapshot_users;     /* shares and jobs that need the snapshot */
     struct sgp_receive *receives;
     struct sgp_gift *gifts; /* room for every out-link */
 };
@@ -347,6 +365,7 @@ struct sgp_node {
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */
+    bool fed;           /* a share with mass has come since the round before ended */
     bool thin; /* the share that came last took more than half of the time since the round began */
     uint64_t jumps;
 
@@ -360,6 +379,13 @@ struct sgp_node {
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
     } pace;
+
+    struct
+    { /* reload.c, record.c: rounds that train, before a round: they are counted from here on */
+        sgp_round round, count;
+    } turns;
+
+    struct sgp_exact exact;
 
     /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
@@ -377,7 +403,8 @@ struct sgp_node {
         bool starving;
         sgp_time quiet_until; /* until then that is not told again */
         uint32_t count;       /* of the gifts of this turn */
-        uint32_t slot;        /* of the PUBLISH job under way */
+        uint32_t slot;        /* of the PUBLISH jobs under way, */
+        uint32_t jobs;        /* and how many there are */
     } giving;
 
     struct sgp_folding folding; /* fold.c, gift.c, emit.c */

@@ -99,6 +99,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_DISPUTED] = "disputed",
         [SGP_NOTE_OUTDATED] = "outdated",
         [SGP_NOTE_SETTLED] = "settled",
+        [SGP_NOTE_RENEWED] = "renewed",
     };
     return WORD(words, note);
 }
@@ -116,6 +117,7 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_HEIR] = "heir",
         [SGP_WAITING_END] = "end",
         [SGP_WAITING_MASS] = "mass",
+        [SGP_WAITING_CYCLE] = "cycle",
     };
     return WORD(words, waiting);
 }

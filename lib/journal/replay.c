@@ -124,18 +124,19 @@ static void fold(void *context, struct sgp_link link, uint32_t slot, const struc
     (void)how;
 }
 
-static void train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
+static void train(void *context, sgp_round turn, double weight, uint32_t steps, double pace)
 {
-    (void)round;
+    (void)turn;
     (void)weight;
     (void)steps;
     (void)pace;
     expect(context, SGP_EVENT_TRAINED, SGP_SLOT_NONE);
 }
 
-static void publish(
-    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
+static void publish(void *context, sgp_round round, uint32_t snapshot, double keep,
+    enum sgp_publish purpose, struct sgp_slice slice)
 {
+    (void)slice;
     (void)round;
     (void)keep;
     (void)purpose;
@@ -164,10 +165,11 @@ static void adopt(void *context, uint32_t slot, double factor)
     expect(context, SGP_EVENT_ABSORBED, slot);
 }
 
-static void scale(void *context, double factor)
+static void scale(void *context, double factor, struct sgp_slice slice)
 {
     (void)context;
     (void)factor;
+    (void)slice;
 }
 
 static void sketch(void *context, double weight)

@@ -156,8 +156,10 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     if (message->type == SGP_CREDIT)
         connection->credit = message->credit.round;
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
-    if (message->type == SGP_SHARE || message->type == SGP_ESTIMATE)
+    if (message->type == SGP_SHARE || message->type == SGP_ESTIMATE) {
         connection->share = cargo;
+        connection->epoch = message->pulse.epoch;
+    }
     event.type = SGP_EVENT_MESSAGE;
     sgp_sim_post(sim, host, &event);
     if (cargo.payload_bytes > 0 && connection->payload) {
@@ -214,8 +216,11 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
             (unsigned long long)share->number);
         return SGP_E_CHECKSUM;
     }
-    return sgp_payload_judge(sgp_kernels_best()->largest(received, share->slice.count),
-        share->fraction > 0 ? share->weight / share->fraction : share->weight, target->own_largest);
+    double unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
+    if (share->weight <= 0) /* of an exact cycle: at most all that there is */
+        unit = sgp_topology_trainers(target->file->topology);
+    return sgp_payload_judge(
+        sgp_kernels_best()->largest(received, share->slice.count), unit, target->own_largest);
 }
 
 /* As the daemon does while it comes, whatever may be found wrong with it in the end. */

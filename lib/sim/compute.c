@@ -12,36 +12,54 @@
 
 /* ---- verbs ---- */
 
-void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace)
+/* What of an exact cycle a job is, as the node stands now. */
+static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct sgp_sim_job *job)
+{
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    job->epoch = status.epoch;
+    (void)sgp_topology_is_exact(host->file->topology, round, &job->start);
+}
+
+void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
     if (!(weight >= host->guard * (1 - SGP_SIM_MASS_SLACK) && weight > 0))
-        sgp_sim_fail(sim, SGP_E_STATE,
-            "%s trains round %lld at weight %.17g, below its guard %.17g",
-            sgp_sim_name(sim, host->index), (long long)round, weight, host->guard);
+        sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, below its guard %.17g",
+            sgp_sim_name(sim, host->index), (long long)turn, weight, host->guard);
+    if (sgp_topology_is_exact(host->file->topology, sgp_node_round(host->node), NULL) &&
+        weight != 1)
+        sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, not 1",
+            sgp_sim_name(sim, host->index), (long long)turn, weight);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
     host->own_weight = weight;
     sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_TRAIN,
-                             .round = round,
+                             .round = turn,
                              .weight = weight,
                              .steps = steps,
                              .factor = pace});
 }
 
 /* As the daemon does, it looks now and then for its largest magnitude, by which others' shares are judged. */
-void sgp_sim_publish(
-    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose)
+void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
+    enum sgp_publish purpose, struct sgp_slice slice)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(snapshot < host->snapshot_count);
-    bool looks = purpose == SGP_PUBLISH_SHARES && host->published++ % SGP_LOOK_ROUNDS == 0;
-    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_PUBLISH,
-                             .round = round,
-                             .slot = snapshot,
-                             .weight = looks ? host->own_weight : 0,
-                             .factor = keep});
+    bool whole = slice.count == host->sim->options.dimension;
+    bool looks = purpose == SGP_PUBLISH_SHARES && whole && host->published++ % SGP_LOOK_ROUNDS == 0;
+    struct sgp_sim_job job = {.work = SGP_SIM_PUBLISH,
+        .round = round,
+        .slot = snapshot,
+        .slice = slice,
+        .weight = looks ? host->own_weight : 0,
+        .factor = keep};
+    job.of_cycle = purpose == SGP_PUBLISH_SHARES && slice.first == 0 &&
+                   sgp_topology_opens(host->file->topology, round);
+    note_cycle(host, round, &job);
+    sgp_sim_append(host, job);
 }
 
 void sgp_sim_absorb(
@@ -86,9 +104,10 @@ void sgp_sim_adopt(void *context, uint32_t slot, double factor)
         host, (struct sgp_sim_job){.work = SGP_SIM_ADOPT, .slot = slot, .factor = factor});
 }
 
-void sgp_sim_scale(void *context, double factor)
+void sgp_sim_scale(void *context, double factor, struct sgp_slice slice)
 {
-    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor});
+    sgp_sim_append(
+        context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor, .slice = slice});
 }
 
 void sgp_sim_sketch(void *context, double weight)
@@ -98,8 +117,12 @@ void sgp_sim_sketch(void *context, double weight)
 
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 {
-    sgp_sim_append(
-        host, (struct sgp_sim_job){.work = SGP_SIM_MEASURE, .round = round, .weight = weight});
+    const struct sgp_topology *topology = host->file->topology;
+    struct sgp_sim_job job = {.work = SGP_SIM_MEASURE, .round = round, .weight = weight};
+    job.of_cycle = sgp_topology_is_exact(topology, round, NULL) &&
+                   sgp_topology_start_from(topology, round + 1) == round + 1;
+    note_cycle(host, round, &job);
+    sgp_sim_append(host, job);
 }
 
 /* ---- what the jobs do ---- */
@@ -117,14 +140,22 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
     if (*outstanding > SGP_SIM_MASS_SLACK)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
             sgp_sim_name(host->sim, host->index), job->slot, *outstanding);
-    size_t bytes = host->sim->options.dimension * sizeof *snapshot;
-    host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
-    memcpy(snapshot, host->lent, bytes);
+    uint64_t dimension = host->sim->options.dimension;
+    size_t bytes = dimension * sizeof *snapshot;
+    if (job->of_cycle)
+        sgp_sim_enter_cycle(host, job, host->sim->before);
+    if (job->slice.count == dimension) {
+        host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
+        memcpy(snapshot, host->lent, bytes);
+    } else {
+        host->trainer->methods->copy(
+            host->trainer, &snapshot, (float)job->factor, job->slice.first, job->slice.count);
+    }
     if (job->weight > 0)
         host->own_largest =
             (double)sgp_kernels_best()->largest(snapshot, host->sim->options.dimension) /
             job->weight;
-    *outstanding = 1 - job->factor;
+    *outstanding = host->sim->exact ? 0 : 1 - job->factor;
     host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
 }
 
@@ -167,7 +198,7 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
     } else if (job->work == SGP_SIM_PUBLISH) {
         event->type = SGP_EVENT_PUBLISHED;
         publish(host, job, snapshot);
-        sgp_sim_check_job(host, snapshot, job->factor - 1, slice);
+        sgp_sim_check_job(host, snapshot + job->slice.first, job->factor - 1, job->slice);
     } else if (job->work == SGP_SIM_ABSORB) {
         event->type = SGP_EVENT_ABSORBED;
         const float *share = host->received + job->slot * dimension;
@@ -183,13 +214,14 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
     } else if (job->work == SGP_SIM_SCALE) {
-        host->trainer->methods->scale(host->trainer, job->factor);
-        sgp_sim_check_job(host, NULL, 0, slice);
+        host->trainer->methods->scale(
+            host->trainer, job->factor, job->slice.first, job->slice.count);
+        sgp_sim_check_job(host, NULL, 0, job->slice);
     } else {
         event->type = SGP_EVENT_RESTORED;
         host->trainer->methods->restore(host->trainer, snapshot + job->slice.first,
             (float)job->factor, job->slice.first, job->slice.count);
-        host->outstanding[job->slot] -= (double)(float)job->factor;
+        host->outstanding[job->slot] -= sim->exact ? 0 : (double)(float)job->factor;
         sgp_sim_check_job(
             host, snapshot + job->slice.first, (double)(float)job->factor, job->slice);
     }
@@ -199,6 +231,8 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
 {
     struct sgp_sim_job *job = sgp_sim_take_job(host);
     if (job->work == SGP_SIM_MEASURE) {
+        if (job->of_cycle)
+            sgp_sim_leave_cycle(host, job);
         sgp_sim_rows_leave(host->sim, host, job->round, job->weight);
     } else if (job->work == SGP_SIM_CHECKPOINTED) {
         sgp_sim_checkpointed(host, job);

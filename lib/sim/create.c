@@ -113,7 +113,8 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     sim->host_count = topology->node_count;
     sim->behind = topology->node_count;
     sim->done_at = SGP_TIME_NEVER;
-    sim->expected = (double)topology->node_count;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        sim->expected += sgp_topology_starts(topology, i);
     sim->summary.weight_least = INFINITY;
     sgp_random_init(&sim->random, options->seed, STREAM_NETWORK);
     status = sgp_sim_copy_faults(sim);
@@ -161,6 +162,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_forget_files(sim);
     sgp_sim_network_finish(sim);
     sgp_sim_check_finish(sim);
+    sgp_sim_forget_cycles(sim);
     sgp_sim_rows_finish(sim);
     sgp_queue_finish(&sim->queue);
     sgp_vector_destroy(sim->lent);

@@ -46,6 +46,11 @@ static int read_file(
         if (node >= 0)
             file->hosts[node] = i;
     }
+    bool exact =
+        topology->cycle.exact && (topology->prelude.exact || topology->prelude.rounds == 0);
+    sim->mixed = sim->file_count > 1 ? sim->mixed || exact != sim->exact
+                                     : sgp_topology_has_exact(topology) && !exact;
+    sim->exact = sim->exact || sgp_topology_has_exact(topology);
     return sgp_topology_weight_least(topology, file->weight_least);
 }
 

@@ -209,6 +209,7 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
             sgp_sim_name(sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_FILLING;
     receive->share = connection->share;
+    receive->epoch = connection->epoch;
     receive->told = receive->folds = false;
     connection->slot = slot;
 }

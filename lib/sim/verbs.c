@@ -36,6 +36,10 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_DISSOLVED:
         sgp_sim_check_dissolve(host, effect->note.amount);
         break;
+    case SGP_NOTE_RENEWED:
+        sim->summary.cycles_renewed++;
+        sgp_sim_renewed(host);
+        break;
     case SGP_NOTE_DISPUTED:
         sgp_sim_check_dispute(host, effect);
         break;

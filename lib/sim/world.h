@@ -18,6 +18,7 @@
  *   send.c     what leaves a host: messages and payloads
  *   connection.c  connections, one per directed edge
  *   checkpoint.c  parameters that are written down
+ *   cycle.c    exact cycles: what goes in, and that its mean comes out
  *   job.c      each host's queue of jobs
  *   backup.c   records of an earlier moment
  *   options.c  what is asked for, checked and copied
@@ -89,6 +90,9 @@ struct sgp_sim_job {
     double factor;
     struct sgp_slice slice;
     bool folded;
+    bool of_cycle;               /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
+    struct sgp_epoch epoch;      /* then: in force, */
+    sgp_round start;             /* and where the cycle began */
     struct sgp_moment moment;    /* of a checkpoint, */
     uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
 };
@@ -103,6 +107,7 @@ enum sgp_sim_receive_state {
 struct sgp_sim_receive {
     enum sgp_sim_receive_state state;
     struct sgp_share share;
+    struct sgp_epoch epoch;
     bool told;  /* that the payload may be folded, */
     bool folds; /* and it is, into `folded` of the host, */
     struct sgp_fold fold;
@@ -233,7 +238,8 @@ struct sgp_sim_connection {
     struct sgp_sim_pipe pipes[2];
     sgp_round credit; /* the latest that has come to the source, NONE once used */
 
-    struct sgp_share share; /* announced last at the target */
+    struct sgp_share share; /* announced last at the target, */
+    struct sgp_epoch epoch; /* in this one */
     bool payload;           /* one is under way */
     uint32_t snapshot;      /* of the source */
     uint32_t slot;          /* of the target, SGP_SLOT_NONE: it does not want it */
@@ -252,6 +258,14 @@ struct sgp_sim_backup {       /* a record of an earlier moment */
     struct sgp_record record; /* lineage 0: none; owns its links and accounts */
     uint64_t sequence;
     const struct sgp_sim_file *file;
+};
+
+struct sgp_sim_cycle { /* an exact cycle that is under way somewhere */
+    struct sgp_epoch epoch;
+    sgp_round start;
+    uint32_t entered, left;
+    unsigned char *hosts; /* which have entered */
+    double *sum, *size;   /* by coordinate: of what they entered with, and of its absolute values */
 };
 
 struct sgp_sim_tally { /* a round that is not complete everywhere */
@@ -300,6 +314,11 @@ struct sgp_sim {
     double *count;    /* scratch of the full count */
     float *before, *after;
     bool overflown; /* x is no longer finite: nothing to count */
+    bool exact;     /* some file has exact cycles: x is checked by cycle.c */
+    bool
+        mixed; /* and some have others: weight is made and lost where one takes the other's place */
+    struct sgp_sim_cycle *cycles;
+    uint32_t cycle_count;
 
     struct sgp_sim_tally *tallies; /* of rounds row_next, row_next + 1, ... */
     uint32_t tally_count, tally_capacity;
@@ -489,6 +508,12 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
 /* A host that has left is reborn as a new member. */
 void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
 
+/* cycle.c */
+void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *x);
+void sgp_sim_leave_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job);
+void sgp_sim_renewed(struct sgp_sim_host *host); /* its core has dropped shares of former epochs */
+void sgp_sim_forget_cycles(struct sgp_sim *sim);
+
 /* rows.c */
 void sgp_sim_rows_leave(
     struct sgp_sim *sim, struct sgp_sim_host *host, sgp_round round, double weight);
@@ -504,14 +529,14 @@ void sgp_sim_wake(struct sgp_sim *sim, struct sgp_sim_host *host); /* a tick is 
 void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears no event any more */
 
 /* compute.c */
-void sgp_sim_train(void *context, sgp_round round, double weight, uint32_t steps, double pace);
-void sgp_sim_publish(
-    void *context, sgp_round round, uint32_t snapshot, double keep, enum sgp_publish purpose);
+void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
+void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
+    enum sgp_publish purpose, struct sgp_slice slice);
 void sgp_sim_absorb(
     void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
-void sgp_sim_scale(void *context, double factor);
+void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
 void sgp_sim_sketch(void *context, double weight);
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
 void sgp_sim_job_done(struct sgp_sim_host *host);

@@ -8,6 +8,7 @@
 
 #include "sgp/buffer.h"
 
+#include <string.h>
 #include <xxhash.h>
 
 int sgp_vector_trainer_init(struct sgp_vector_trainer *vector,
@@ -114,11 +115,34 @@ void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, 
         vector->x[i] = (float)(factor * (double)values[i]);
 }
 
-void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor)
+void sgp_vector_trainer_copy(
+    struct sgp_trainer *trainer, float *const *snapshot, float keep, uint64_t first, uint64_t count)
 {
-    float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer);
-    for (uint64_t i = 0; i < trainer->parameters; i++)
-        x[i] = (float)(factor * (double)x[i]);
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
+    float *x = sgp_vector_trainer_x(vector) + first;
+    memcpy(*snapshot + first, x, count * sizeof *x);
+    if (!(keep > 0))
+        memset(x, 0, count * sizeof *x);
+    else if (keep < 1)
+        vector->kernels->scale(x, *snapshot + first, keep, count);
+}
+
+void sgp_vector_trainer_scale(
+    struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count)
+{
+    sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
+    float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer) + first;
+    for (uint64_t i = 0; i < count; i++)
+        x[i] = factor <= 0 ? 0 : (float)(factor * (double)x[i]);
+}
+
+void sgp_vector_trainer_exchange(struct sgp_trainer *trainer, float **values)
+{
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    float *x = sgp_vector_trainer_x(vector);
+    vector->x = *values;
+    *values = x;
 }
 
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate)

@@ -33,7 +33,11 @@ void sgp_vector_trainer_take(struct sgp_trainer *trainer, float **values);
 void sgp_vector_trainer_restore(struct sgp_trainer *trainer, const float *share, float fraction,
     uint64_t first, uint64_t count);
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor);
-void sgp_vector_trainer_scale(struct sgp_trainer *trainer, double factor);
+void sgp_vector_trainer_copy(struct sgp_trainer *trainer, float *const *snapshot, float keep,
+    uint64_t first, uint64_t count);
+void sgp_vector_trainer_scale(
+    struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count);
+void sgp_vector_trainer_exchange(struct sgp_trainer *trainer, float **values);
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
 void sgp_vector_trainer_sketch(
     struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);

@@ -72,6 +72,11 @@
         REAL("learning_rate", member.learning_rate, 0), U32("batch", member.batch),                \
         LATER_U64("data", member.data)
 
+/* Of the pulse, but behind everything else: those who know of no exact cycle say nothing of it. */
+#define EPOCH                                                                                      \
+    LATER_U64("epoch", pulse.epoch.number), LATER_LABEL("epoch_start", pulse.epoch.start),         \
+        LATER_U64("epoch_topology", pulse.epoch.topology)
+
 static const struct sgp_field pulse_fields[] = {
     STATE("state", pulse.state),
     BOOL("computing", pulse.computing),
@@ -89,6 +94,7 @@ static const struct sgp_field hello_fields[] = {
     FINGERPRINT(hello.fingerprint),
     LATER_U64("target_lineage", hello.target_lineage),
     LATER_U64("acknowledged", hello.acknowledged),
+    EPOCH,
 };
 
 static const struct sgp_field welcome_fields[] = {
@@ -96,6 +102,7 @@ static const struct sgp_field welcome_fields[] = {
     U64("lineage", welcome.lineage, 1, UINT64_MAX),
     U64("accepted", welcome.accepted, 0, UINT64_MAX),
     FINGERPRINT(welcome.fingerprint),
+    EPOCH,
 };
 
 #define SKETCH(k) LATER_FLOAT("sketch", beat.sketch.values[k])
@@ -119,11 +126,13 @@ static const struct sgp_field beat_fields[] = {
     SKETCH(13),
     SKETCH(14),
     SKETCH(15),
+    EPOCH,
 };
-_Static_assert(sizeof beat_fields / sizeof *beat_fields == 3 + SGP_SKETCH_VALUES, "all of it");
+_Static_assert(sizeof beat_fields / sizeof *beat_fields == 3 + SGP_SKETCH_VALUES + 3, "all of it");
 
 static const struct sgp_field credit_fields[] = {
     ROUND("round", credit.round, 0),
+    EPOCH,
 };
 
 static const struct sgp_field share_fields[] = {
@@ -136,26 +145,31 @@ static const struct sgp_field share_fields[] = {
     U64("payload_bytes", share.payload_bytes, 0, 4 * SGP_PARAMETERS_MAX),
     LATER_BOOL("asks", share.asks),
     LATER_REAL("bequest", share.bequest, SGP_NODES_MAX),
+    EPOCH,
 };
 
 static const struct sgp_field ack_fields[] = {
     U64("number", ack.number, 1, UINT64_MAX),
     REASON("reason", ack.reason),
+    EPOCH,
 };
 
 static const struct sgp_field goodbye_fields[] = {
     REASON("reason", goodbye.reason),
     TEXT("text", goodbye.text, line, 0),
+    EPOCH,
 };
 
 static const struct sgp_field ask_fields[] = {
     BOOL("wants", ask.wants),
+    EPOCH,
 };
 
 static const struct sgp_field estimate_fields[] = {
     ROUND("round", estimate.round, 0),
     REAL("weight", estimate.weight, 0),
     U64("payload_bytes", estimate.payload_bytes, 4, 4 * SGP_PARAMETERS_MAX),
+    EPOCH,
 };
 
 static const struct sgp_field bequeath_fields[] = {
@@ -172,6 +186,7 @@ static const struct sgp_field bequeath_fields[] = {
     U64("target_lineage", bequeath.target_lineage, 1, UINT64_MAX),
     U64("number", bequeath.number, 0, UINT64_MAX),
     REAL("weight", bequeath.weight, 0),
+    EPOCH,
 };
 
 static const struct sgp_field inquire_fields[] = {
@@ -180,12 +195,14 @@ static const struct sgp_field inquire_fields[] = {
     TEXT("target", inquire.target, target, 1),
     U64("target_lineage", inquire.target_lineage, 1, UINT64_MAX),
     U64("number", inquire.number, 1, UINT64_MAX),
+    EPOCH,
 };
 
 static const struct sgp_field answer_fields[] = {
     BOOL("known", answer.known),
     U64("lineage", answer.lineage, 0, UINT64_MAX),
     U64("number", answer.number, 0, UINT64_MAX),
+    EPOCH,
 };
 
 #define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))

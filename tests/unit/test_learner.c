@@ -236,7 +236,7 @@ Test(learner, the_estimate_alone_matters)
     settings.schedule.learning_rate *= 2.0;
     struct sgp_trainer *two = create(&settings);
     static float x[200];
-    two->methods->scale(two, 2.0);
+    two->methods->scale(two, 2.0, 0, two->parameters);
     train(one, 1.0, 20);
     train(two, 2.0, 20);
     static float z[200];

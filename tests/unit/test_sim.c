@@ -307,7 +307,7 @@ static int bad_train(struct sgp_trainer *trainer, double weight, uint32_t steps,
 {
     int code = honest_methods->train(trainer, weight, steps, pace, ret_training);
     if (code == 0)
-        honest_methods->scale(trainer, NAN);
+        honest_methods->scale(trainer, NAN, 0, trainer->parameters);
     return code;
 }
 

@@ -85,6 +85,7 @@ FLOORS = {
         "facts layout",
         "emit pace",
         "receive agree outdated patience",
+        "cycle",
         "mass",
         "accounts check fold",
         "share gift estimate",

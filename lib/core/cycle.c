@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exact cycles: all-reduce as a part of a file.
+ *
+ * Such a cycle is one collective act. It begins with weight 1 at every node that trains and ends with the mean of all
+ * there, which the file's proof says (sgp/topology.h). The weights of parts within it are the file's, so none travel: a
+ * node's w stays what it is, and shares carry 0. Everybody is waited for. What cannot come to its end, since the values of the
+ * middle are lost somewhere or the file has changed, is renewed by all: an epoch is a pair (number, start), whoever
+ * has lost something takes the next number, and whoever hears of a higher pair drops what it has of its
+ * cycle and begins again at that start with the vector with which it entered. One that is further ahead raises the
+ * start, so that all come to the same pair.
+ * The rule: docs/rules/cycle.md */
+#include "core/core.h"
+
+/* ---- epochs ---- */
+
+void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch)
+{
+    if (sgp_core_epoch_is_below(&node->exact.heard, epoch))
+        node->exact.heard = *epoch;
+}
+
+/* The furthest round that anybody here is in. */
+static sgp_round furthest(const struct sgp_node *node)
+{
+    sgp_round round = node->round, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        sgp_round other = node->layout.links[i].pulse.round;
+        other = other < most ? other : most;
+        if (node->layout.links[i].connection.state == SGP_LINK_UP && other > round)
+            round = other;
+    }
+    return round;
+}
+
+void sgp_core_raise_epoch(struct sgp_node *node)
+{
+    node->exact.heard.number++;
+    node->exact.heard.start = sgp_topology_start_from(node->config.topology, furthest(node));
+    node->again = true;
+}
+
+/* ---- renewing ---- */
+
+void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed.slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[link->owed.slot]--;
+    link->owed.exists = false;
+    node->unrecorded = true;
+    node->again = true; /* the link, or the snapshot, may be what was waited for */
+    sgp_core_touch(node, link);
+}
+
+/* What was given in a former epoch, its target will not absorb. What is under way is answered first. */
+static void void_owed(struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (!link->owed.exists || link->owed.share.bequest > 0)
+            continue;
+        link->owed.share.weight = 0;
+        link->owed.is_void = true;
+        link->inquiry.disputed = 0;
+        if (!link->owed.sent || link->owed.refused != 0)
+            sgp_core_drop_void(node, link);
+    }
+}
+
+/* Of what came, only shares of the new epoch are of use. */
+static void drop_held(struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        node->layout.links[i].receiving.latest = SGP_ROUND_NONE;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+        struct sgp_receive *receive = &node->layout.receives[i];
+        if (receive->state != SGP_RECEIVE_HELD || receive->share.bequest > 0)
+            continue;
+        if (sgp_core_epoch_is_below(&receive->epoch, &node->exact.epoch))
+            receive->state = SGP_RECEIVE_FREE;
+        else
+            sgp_core_find(node, receive->peer, SGP_IN)->receiving.latest = receive->share.round;
+    }
+}
+
+static struct sgp_effect *scale(struct sgp_node *node, double factor)
+{
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+    effect->scale.factor = factor;
+    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
+    return effect;
+}
+
+/* x becomes the vector with which this node entered the cycle. A relay entered with nothing. */
+static void go_back(struct sgp_node *node)
+{
+    (void)scale(node, 0);
+    if (node->exact.entry == SGP_SLOT_NONE)
+        return;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+    effect->restore.slot = node->exact.entry; /* in use until the job is done */
+    effect->restore.fraction = 1;
+    effect->restore.slice = (struct sgp_slice){0, node->config.parameters};
+    node->exact.entry = SGP_SLOT_NONE;
+}
+
+/* Members whose mass is here and not absorbed yet. */
+static double bequests_held(const struct sgp_node *node)
+{
+    double members = 0;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            members += node->layout.receives[i].share.bequest;
+    return members;
+}
+
+/* The weight with which a node begins a cycle, at the estimate that it has: what it inherited before is dissolved. */
+static void take_weight(struct sgp_node *node)
+{
+    double weight = sgp_topology_starts(node->config.topology, node->config.self);
+    double changes = weight - node->mass.weight;
+    if (!(changes > 0 || changes < 0))
+        return;
+    if (node->mass.weight > 0)
+        (void)scale(node, weight / node->mass.weight);
+    else
+        sgp_core_want(node);
+    node->mass.weight = weight;
+    node->mass.surplus = node->mass.covered = bequests_held(node);
+}
+
+static double mass_here(const struct sgp_node *node)
+{
+    double owed = 0;
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        owed += node->layout.links[i].owed.exists ? node->layout.links[i].owed.share.weight : 0;
+    return node->mass.weight + sgp_core_held(node) + owed;
+}
+
+static void begin_again(struct sgp_node *node, sgp_round start)
+{
+    node->exact.epoch = (struct sgp_epoch){.number = node->exact.heard.number, .start = start};
+    node->exact.heard = node->exact.epoch;
+    double before = mass_here(node);
+    if (node->exact.begun)
+        go_back(node);
+    node->exact.begun = false;
+    drop_held(node);
+    void_owed(node);
+    take_weight(node);
+    double changed = mass_here(node) - before;
+    node->mass.due += changed;
+    node->round = start;
+    node->round_since = node->now;
+    node->gave = node->trained = false;
+    node->exact.renewed++;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self);
+    note->until = start;
+    note->amount = changed;
+    node->changed = node->unrecorded = node->again = true;
+    sgp_core_touch_all(node);
+    sgp_core_notice(node);
+}
+
+/* Who is further ahead than the epoch begins raises its start; outside of exact cycles rounds need not be the same. */
+static sgp_round start_of(const struct sgp_node *node)
+{
+    sgp_round start = node->exact.heard.start > node->round ? node->exact.heard.start : node->round;
+    return sgp_topology_start_from(
+        node->config.topology, start); /* by a file that may not be the sender's */
+}
+
+void sgp_core_renew(struct sgp_node *node)
+{
+    bool active = node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING ||
+                  node->state == SGP_NODE_FINISHED;
+    if (!sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) || !active ||
+        sgp_core_computes(node))
+        return;
+    if (sgp_core_is_exact(node) || node->exact.begun) {
+        begin_again(node, start_of(node));
+    } else {
+        struct sgp_epoch heard = node->exact.heard;
+        begin_again(node, start_of(node));
+        node->exact.epoch = node->exact.heard = heard; /* nobody has to begin where this node is */
+    }
+    if (node->stage != SGP_STAGE_END && node->stage != SGP_STAGE_BEGIN)
+        sgp_core_enter(node, SGP_STAGE_BEGIN);
+}
+
+/* One that comes back to exact cycles, or is new to them. `lost`: it has not the values that its neighbours may
+ * count on. False: the fleet is not in an exact cycle. */
+bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
+{
+    sgp_round round = furthest(node);
+    if (!sgp_core_uses_epochs(node))
+        return false;
+    if (!sgp_topology_is_exact(node->config.topology, round, NULL)) {
+        node->exact.epoch = node->exact.heard;
+        return false;
+    }
+    if (lost)
+        sgp_core_raise_epoch(node);
+    if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))
+        begin_again(node, start_of(node));
+    return true;
+}
+
+/* ---- beginning ---- */
+
+static bool is_here(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
+    bool active = link->pulse.state == SGP_NODE_TRAINING || link->pulse.state == SGP_NODE_SETTLING;
+    return link->connection.state == SGP_LINK_UP && active && theirs->number == ours->number &&
+           theirs->start == ours->start && theirs->topology == node->config.topology->digest;
+}
+
+const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node)
+{
+    sgp_round start;
+    if (!sgp_topology_is_exact(node->config.topology, node->round, &start) || node->round != start)
+        return NULL;
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        if (!node->layout.links[i].retired && !is_here(node, &node->layout.links[i]))
+            return &node->layout.links[i];
+    return NULL;
+}
+
+void sgp_core_enter_cycle(struct sgp_node *node, uint32_t slot)
+{
+    node->exact.begun = true;
+    node->exact.entry = slot;
+    if (slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[slot]++;
+}
+
+/* ---- what comes within one ---- */
+
+bool sgp_core_is_expected(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    uint32_t count;
+    const struct sgp_edge *edges =
+        sgp_phase_in(sgp_topology_phase(topology, share->round), node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        if (edges[e].source != link->peer)
+            continue;
+        struct sgp_slice slice = sgp_topology_values(topology, &edges[e], node->config.parameters);
+        bool given = share->fraction >= edges[e].fraction && share->fraction <= edges[e].fraction;
+        bool nothing = slice.count == 0 && share->payload_bytes == 0;
+        return nothing || (given && share->weight <= 0 && share->slice.first == slice.first &&
+                              share->slice.count == slice.count);
+    }
+    return false;
+}
+
+/* ---- ending ---- */
+
+/* Parts side by side that end with one weight are divided by it together. */
+static void divide(struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    const double *ends = sgp_topology_ends(topology, node->round, node->config.self);
+    for (uint32_t q = 0, end; q < topology->slices; q = end) {
+        for (end = q + 1; end < topology->slices && (float)ends[end] == (float)ends[q];)
+            end++;
+        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
+        if ((float)ends[q] != 1 && slice.count > 0)
+            scale(node, 1 / ends[q])->scale.slice = slice;
+    }
+}
+
+void sgp_core_close_cycle(struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    sgp_round next = node->round + 1;
+    if (!sgp_core_is_exact(node) || sgp_topology_start_from(topology, next) != next)
+        return;
+    if (topology->nodes[node->config.self].relay)
+        (void)scale(node, 0);
+    else
+        divide(node);
+    if (node->exact.entry != SGP_SLOT_NONE)
+        node->layout.snapshot_users[node->exact.entry]--;
+    node->exact.entry = SGP_SLOT_NONE;
+    node->exact.begun = false;
+    if (node->paused) { /* it takes effect now */
+        node->changed = true;
+        (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
+    }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exact cycles, checked: whoever comes to the end of one holds the mean of what all entered it with. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDING 1e-5       /* relative to the mean of the absolute values that went in */
+#define CYCLES_KEPT_MAX 64u /* older ones were given up by a renewal */
+
+static struct sgp_sim_cycle *find(struct sgp_sim *sim, const struct sgp_sim_job *job)
+{
+    for (uint32_t i = 0; i < sim->cycle_count; i++) {
+        struct sgp_sim_cycle *cycle = &sim->cycles[i];
+        if (cycle->epoch.number == job->epoch.number && cycle->epoch.start == job->epoch.start &&
+            cycle->start == job->start)
+            return cycle;
+    }
+    return NULL;
+}
+
+static void drop(struct sgp_sim *sim, struct sgp_sim_cycle *cycle)
+{
+    free(cycle->hosts);
+    free(cycle->sum);
+    *cycle = sim->cycles[--sim->cycle_count];
+}
+
+static struct sgp_sim_cycle *make(struct sgp_sim *sim, const struct sgp_sim_job *job)
+{
+    uint64_t dimension = sim->options.dimension;
+    if (!sim->cycles)
+        sim->cycles = calloc(CYCLES_KEPT_MAX, sizeof *sim->cycles);
+    if (!sim->cycles)
+        return NULL;
+    if (sim->cycle_count == CYCLES_KEPT_MAX)
+        drop(sim, &sim->cycles[0]);
+    struct sgp_sim_cycle *cycle = &sim->cycles[sim->cycle_count];
+    *cycle = (struct sgp_sim_cycle){.epoch = job->epoch, .start = job->start};
+    cycle->hosts = calloc(sim->host_count, 1);
+    cycle->sum = calloc(2 * dimension, sizeof *cycle->sum);
+    cycle->size = cycle->sum + dimension;
+    sim->cycle_count++;
+    if (cycle->hosts && cycle->sum)
+        return cycle;
+    drop(sim, cycle);
+    return NULL;
+}
+
+void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *x)
+{
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_cycle *cycle = find(sim, job);
+    if (!cycle)
+        cycle = make(sim, job);
+    if (!cycle) {
+        sgp_sim_fail(sim, -ENOMEM, "out of memory");
+        return;
+    }
+    if (host->file->topology->nodes[host->file->nodes[host->index]].relay)
+        return;
+    if (cycle->hosts[host->index])
+        sgp_sim_fail(sim, SGP_E_STATE, "%s enters the cycle of round %lld a second time",
+            sgp_sim_name(sim, host->index), (long long)job->start);
+    cycle->hosts[host->index] = 1;
+    cycle->entered++;
+    for (uint64_t c = 0; c < sim->options.dimension; c++) {
+        cycle->sum[c] += (double)x[c];
+        cycle->size[c] += fabs((double)x[c]);
+    }
+}
+
+/* Whether x[c] is what it must be; a relay ends with nothing. */
+static bool is_right(const struct sgp_sim_cycle *cycle, uint64_t c, double x, bool relay)
+{
+    if (relay)
+        return x >= 0 && x <= 0;
+    double mean = cycle->sum[c] / cycle->entered, size = cycle->size[c] / cycle->entered;
+    return fabs(x - mean) <= ROUNDING * size || !isfinite(mean);
+}
+
+void sgp_sim_leave_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_sim *sim = host->sim;
+    const struct sgp_topology *topology = host->file->topology;
+    bool relay = topology->nodes[host->file->nodes[host->index]].relay;
+    struct sgp_sim_cycle *cycle = find(sim, job);
+    uint32_t entered = cycle ? cycle->entered : 0;
+    if (entered != sgp_topology_trainers(topology)) {
+        sgp_sim_fail(sim, SGP_E_STATE,
+            "%s ends the cycle of round %lld, which %u of %u nodes have entered",
+            sgp_sim_name(sim, host->index), (long long)job->start, entered,
+            sgp_topology_trainers(topology));
+        return;
+    }
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        if (!is_right(cycle, c, (double)sim->after[c], relay)) {
+            sgp_sim_fail(sim, SGP_E_STATE,
+                "%s ends the cycle of round %lld with %.9g in x[%llu]; the mean is %.9g",
+                sgp_sim_name(sim, host->index), (long long)job->start, (double)sim->after[c],
+                (unsigned long long)c, cycle->sum[c] / entered);
+            break;
+        }
+    if (++cycle->left == topology->node_count)
+        drop(sim, cycle);
+}
+
+void sgp_sim_renewed(struct sgp_sim_host *host)
+{
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    for (uint32_t i = 0; i < host->receive_count; i++) {
+        struct sgp_sim_receive *receive = &host->receives[i];
+        bool over = receive->epoch.number != status.epoch.number
+                        ? receive->epoch.number < status.epoch.number
+                        : receive->epoch.start < status.epoch.start;
+        if (receive->state == SGP_SIM_RECEIVE_HELD && over && receive->share.bequest <= 0)
+            receive->state = SGP_SIM_RECEIVE_FREE;
+    }
+}
+
+void sgp_sim_forget_cycles(struct sgp_sim *sim)
+{
+    while (sim->cycle_count > 0)
+        drop(sim, &sim->cycles[0]);
+    free(sim->cycles);
+}

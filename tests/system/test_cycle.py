@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact cycles with real daemons: all-reduce as a file. What a death does to it, and what a reload."""
+import os
+import signal
+import subprocess
+import sys
+
+import fleet
+from fleet import Fleet, FleetTest
+
+SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
+
+
+class Scheduled(Fleet):
+    """A fleet whose file is generated; those that are not `present` are struck from it."""
+
+    def __init__(self, n, family, **options):
+        self.family = family
+        self.names = {}
+        super().__init__(n, phases=[[]], **options)
+
+    def write_topology(self, index):
+        group = ["--group", "3"] if self.family.endswith("groups") else []
+        text = subprocess.run([SGPCTL, "topology", "generate", self.family, str(len(self.present)), *group],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        for i in range(len(self.present)):  # from the last, so that no name is taken for another
+            place = len(self.present) - 1 - i
+            name = "n%d" % self.present[place]
+            text = text.replace("  n%d;\n" % place, '  n%d [address="%s:%d"];\n' % (
+                place, self.host(place), self.ports[self.present[place]]), 1)
+            text = text.replace("n%d " % place, name + " ").replace("n%d;" % place, name + ";")
+        path = os.path.join(self.directory, "n%d.dot" % index)
+        with open(path + ".new", "w") as file:
+            file.write(text)
+        os.replace(path + ".new", path)
+
+    def switch(self, family, present=None):
+        self.family = family
+        self.present = self.present if present is None else present
+        for i in range(self.n):
+            self.write_topology(i)
+
+
+class Cycle(FleetTest):
+    def scheduled(self, n, family, **options):
+        f = Scheduled(n, family, rows=options.pop("rows", 1000), options=options)
+        self.fleets = getattr(self, "fleets", []) + [f]
+        self.addCleanup(f.close)
+        return f
+
+    def expect_one_model(self, f, indices=None):
+        nodes = [f.nodes[i] for i in (range(f.n) if indices is None else indices)]
+        statuses = f.quiet(nodes)
+        self.assertEqual([s["weight"] for s in statuses], [1.0] * len(nodes))
+        models = [fleet.read_model(node.get("/v1/model")[1]) for node in nodes]
+        for values in zip(*models):
+            self.assertLessEqual(max(values) - min(values), 1e-6 * max(1, max(map(abs, values))))
+        return statuses
+
+    def test_every_schedule_ends_with_one_model(self):
+        for family, n in (("ring", 3), ("direct", 4), ("doubling", 3), ("halving", 4), ("blocks", 5), ("tree", 5),
+                          ("groups", 5)):
+            with self.subTest(family=family):
+                f = self.scheduled(n, "all-reduce-" + family)
+                f.start()
+                f.wait_state("finished")
+                for status in self.expect_one_model(f):
+                    self.assertEqual(status["cycles_renewed"], 0)
+                    self.assertGreater(status["test_accuracy"], 0.9)
+                f.close()
+
+    def stands_for(self, f, indices, name):
+        """Each of them waits, and some of them for that one."""
+        def all_wait():
+            waits = [(f.nodes[i].status() or {}).get("waiting") for i in indices]
+            return all(waits) and name in [w["peer"] for w in waits] and all(w["seconds"] > 1 for w in waits)
+        f.wait("everybody to stand", all_wait)
+
+    def test_a_kill_is_stood_for_and_renewed(self):
+        f = self.scheduled(4, "all-reduce-ring", **{"train.epochs": "3000"})
+        f.start()
+        f.wait_round(0, 60)
+        f.nodes[2].end(signal.SIGKILL)
+        self.stands_for(f, [0, 1, 3], "n2")
+        f.wait_log(3, "event=waiting peer=n2")
+        self.assert_alive(f, [0, 1, 3])
+        rounds = [f.nodes[i].status()["round"] for i in (0, 1, 3)]
+        self.assertLessEqual(max(rounds) - min(rounds), 6)
+        # Whoever asks amid a cycle is told the estimate with which the node entered it.
+        for i in (0, 1, 3):
+            self.assertEqual(f.nodes[i].get("/v1/model")[0], 200)
+            self.assertGreater(f.nodes[i].json("/v1/evaluate", "POST")["accuracy"], 0.5)
+        f.nodes[2].start()
+        for i in range(4):
+            f.wait("a renewal of n%d" % i, lambda: (f.nodes[i].status() or {"cycles_renewed": 0})["cycles_renewed"] > 0)
+            f.wait_round(i, max(rounds) + 60)
+            f.wait_log(i, "event=renewed")
+        for node in f.nodes:
+            self.assertEqual(node.end(), 0)
+
+    def test_one_that_stays_away_is_struck(self):
+        f = self.scheduled(4, "all-reduce-direct", **{"train.epochs": "3000"})
+        f.start()
+        f.wait_round(0, 60)
+        f.nodes[1].end(signal.SIGKILL)
+        self.stands_for(f, [0, 2, 3], "n1")
+        rounds = [f.nodes[i].status()["round"] for i in (0, 2, 3)]
+        f.switch("all-reduce-direct", [0, 2, 3])
+        for i in (3, 0, 2):
+            self.assertEqual(f.nodes[i].get("/v1/reload", "POST")[0], 200)
+        for i in (0, 2, 3):
+            f.wait_round(i, max(rounds) + 60)
+        self.assert_alive(f, [0, 2, 3])
+
+    def test_schedules_change_while_a_fleet_trains(self):
+        f = self.scheduled(4, "all-reduce-ring", **{"train.epochs": "300"})
+        f.start()
+        f.wait_round(0, 0)
+        for family, order in (("all-reduce-direct", (2, 0, 3, 1)), ("one-peer-exponential", (1, 3, 0, 2)),
+                              ("all-reduce-tree", (0, 1, 2, 3))):
+            f.wait_round(0, f.nodes[0].status()["round"] + 20)
+            f.switch(family)
+            for i in order:
+                self.assertEqual(f.nodes[i].get("/v1/reload", "POST")[0], 200)
+        f.wait_state("finished")
+        self.expect_one_model(f)
+
+    def test_orders_wait_for_the_end_of_the_cycle(self):
+        f = self.scheduled(3, "all-reduce-ring", **{"train.epochs": "3000"})
+        f.start()
+        f.wait_round(0, 30)
+        f.nodes[1].get("/v1/pause", "POST")
+        f.wait_state("paused", [1])
+        self.assertEqual(f.nodes[1].status()["round"] % 4, 0)
+        self.stands_for(f, [0, 2], "n1")
+        f.nodes[1].get("/v1/resume", "POST")
+        f.wait_round(0, f.nodes[0].status()["round"] + 30)
+        self.assertEqual(f.nodes[1].end(), 0)  # a stop: what it leaves is exact, or renewed
+        f.nodes[1].start()
+        f.wait_round(1, f.nodes[0].status()["round"] + 30)
+        self.assertEqual([node.end() for node in f.nodes], [0, 0, 0])
+
+    def test_what_cannot_be_is_refused_with_file_and_line(self):
+        f = self.scheduled(3, "all-reduce-ring", **{"train.algorithm": "osgp"})
+        code, text = f.check()
+        self.assertNotEqual(code, 0)
+        self.assertIn("n0.dot:7: digraph reduce0: with algorithm osgp nobody could tell when a cycle that averages exactly "
+                      "is complete", text)
+
+
+if __name__ == "__main__":
+    fleet.main()

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exact cycles in the simulator, which checks at the end of each that everybody holds the mean of what all entered it
+ * with: as synchronous training, and under faults, orders and other files. */
+#include "test_sim_fleet.h"
+
+#include <stdlib.h>
+
+#define TURN (11 * SGP_MILLISECOND)
+
+struct schedule {
+    const char *family;
+    uint32_t nodes;
+};
+static const struct schedule schedules[] = {{"all-reduce-ring", 4}, {"all-reduce-ring", 5},
+    {"all-reduce-direct", 4}, {"all-reduce-halving", 8}, {"all-reduce-tree", 6},
+    {"all-reduce-groups", 7}, {"all-reduce-doubling", 5}, {"all-reduce-blocks", 7}};
+#define SCHEDULES (sizeof schedules / sizeof *schedules)
+
+static struct sgp_topology *make(const char *family, uint32_t nodes)
+{
+    struct sgp_generate_options options = {.family = family, .nodes = nodes};
+    options.group = strcmp(family, "all-reduce-groups") == 0 ? 3 : 0;
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, sgp_generate(&options, &error, &topology)), "%s", error.text);
+    return topology;
+}
+
+/* Quadratics with minima of their own, all of which begin at one place. */
+static struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
+{
+    struct fleet *fleet = fleet_create();
+    fleet->topology = make(family, nodes);
+    fleet->options.dimension = FLEET_DIMENSION_MAX;
+    fleet->options.rounds = 30;
+    fleet->options.final_cycles = 1;
+    fleet->eta = 0.1;
+    for (uint32_t i = 0; i < nodes; i++)
+        for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+            fleet->centre[i][c] = (float)((i + 1) * (c + 2) % 7) - 3;
+            fleet->start[i][c] = 1;
+        }
+    return fleet;
+}
+
+static void expect_all(const struct fleet *fleet, uint32_t finished, double weight)
+{
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, finished));
+    cr_assert(epsilon_eq(dbl, summary.weight, weight, 1e-11));
+    cr_assert(zero(dbl, summary.weight_in_flight));
+    cr_assert(lt(dbl, summary.disagreement, 1e-4));
+}
+
+/* ---- synchronous training ---- */
+
+/* By steps at the mean of all minima: one node with the rows of all. */
+static void expect_pooled(const struct fleet *fleet, uint32_t nodes, sgp_round turns)
+{
+    for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+        double z = 1, centre = 0;
+        for (uint32_t i = 0; i < nodes; i++)
+            centre += (double)fleet->centre[i][c] / nodes;
+        for (sgp_round turn = 0; turn < turns; turn++)
+            z -= fleet->eta * (z - centre);
+        for (uint32_t i = 0; i < nodes; i++) {
+            float estimate[FLEET_DIMENSION_MAX];
+            sgp_sim_estimate(fleet->sim, i, estimate);
+            cr_assert(epsilon_eq(dbl, (double)estimate[c], z, 1e-5), "node %u", i);
+        }
+    }
+}
+
+Test(cycle, every_schedule_is_one_node_with_all_the_rows)
+{
+    static const char *const families[] = {"all-reduce-ring", "all-reduce-direct",
+        "all-reduce-doubling", "all-reduce-halving", "all-reduce-blocks", "all-reduce-tree",
+        "all-reduce-groups"};
+    for (uint32_t n = 2; n <= 17; n++)
+        for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+            struct fleet *fleet = fleet_that_trains(families[f], n);
+            fleet_run(fleet);
+            expect_all(fleet, n, n);
+            expect_pooled(fleet, n, 30);
+            fleet_destroy(fleet);
+        }
+}
+
+Test(cycle, doubling_of_powers_of_two_gives_equal_bits)
+{
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        struct fleet *fleet = fleet_that_trains("all-reduce-doubling", n);
+        fleet_run(fleet);
+        float first[FLEET_DIMENSION_MAX], other[FLEET_DIMENSION_MAX];
+        sgp_sim_estimate(fleet->sim, 0, first);
+        for (uint32_t i = 1; i < n; i++) {
+            sgp_sim_estimate(fleet->sim, i, other);
+            cr_assert(zero(int, memcmp(first, other, sizeof first)));
+        }
+        fleet_destroy(fleet);
+    }
+}
+
+/* T local steps, then the mean: Cong, Bhardwaj and Feng 2017. On quadratics of one curvature that is T pooled
+ * steps. */
+Test(cycle, local_steps_before_a_cycle_are_averaged_every_so_many)
+{
+    struct fleet *fleet = fleet_that_trains("all-reduce-doubling", 5);
+    fleet->options.local_steps = 8;
+    fleet_run(fleet);
+    expect_pooled(fleet, 5, 240);
+    fleet_destroy(fleet);
+}
+
+Test(cycle, thousands_of_cycles_stay_together)
+{
+    struct fleet *fleet = fleet_that_trains("all-reduce-ring", 3);
+    fleet->options.rounds = fleet_many(10000, 500);
+    fleet->eta = 0.001;
+    fleet->options.row = NULL;
+    fleet_run(fleet);
+    cr_assert(lt(dbl, fleet_summary(fleet).disagreement, 1e-6));
+    cr_assert(eq(dbl, fleet_summary(fleet).weight, 3));
+    fleet_destroy(fleet);
+}
+
+/* Fewer values than parts: some parts are empty, and so are their shares. */
+Test(cycle, a_part_may_have_no_values)
+{
+    struct fleet *fleet = fleet_that_trains("all-reduce-ring", 7);
+    fleet_run(fleet);
+    expect_pooled(fleet, 7, 30);
+    cr_assert(gt(u64, fleet_summary(fleet).shares_empty, 0));
+    fleet_destroy(fleet);
+}
+
+/* A prelude of exact cycles, then gossip, and back to one model. */
+Test(cycle, a_prelude_is_followed_by_gossip)
+{
+    struct sgp_generate_options options = {.family = "one-peer-exponential",
+        .nodes = 4,
+        .prelude = 10,
+        .prelude_family = "all-reduce-direct"};
+    struct fleet *fleet = fleet_that_trains("all-reduce-ring", 4);
+    sgp_topology_destroy(fleet->topology);
+    cr_assert(zero(int, sgp_generate(&options, &fleet->error, &fleet->topology)), "%s",
+        fleet->error.text);
+    fleet->options.rounds = 40;
+    fleet->options.final_cycles = 10;
+    fleet_run(fleet);
+    expect_all(fleet, 4, 4);
+    fleet_destroy(fleet);
+}
+
+/* EASGD (Zhang, Choromanska and LeCun 2015, equations 4 and 5): x_i -= eta g_i(x_i) + a (x_i - c), and c += a sum (x_i -
+ * c), where the elastic step is taken after the gradient's. */
+Test(cycle, a_star_with_a_relay_is_elastic_averaging)
+{
+    struct fleet *fleet = fleet_that_trains("elastic", 5);
+    fleet->idle[0] = true;
+    fleet->options.rounds = 20;
+    fleet->options.final_cycles = 0;
+    fleet_run(fleet);
+    double fraction = 1.0 / 5, x[5], centre = 1;
+    for (uint32_t i = 1; i < 5; i++)
+        x[i] = 1;
+    for (int turn = 0; turn < 20; turn++) {
+        double pull = 0;
+        for (uint32_t i = 1; i < 5; i++) {
+            x[i] -= fleet->eta * (x[i] - (double)fleet->centre[i][0]);
+            pull += fraction * (x[i] - centre);
+            x[i] -= fraction * (x[i] - centre);
+        }
+        centre += pull;
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        float estimate[FLEET_DIMENSION_MAX];
+        sgp_sim_estimate(fleet->sim, i, estimate);
+        cr_assert(epsilon_eq(dbl, (double)estimate[0], i == 0 ? centre : x[i], 1e-5), "node %u", i);
+    }
+    fleet_destroy(fleet);
+}
+
+/* Sites that only reach one machine: it has no data, sums up, and ends each cycle with nothing. */
+Test(cycle, a_relay_in_the_middle_of_an_exact_cycle_ends_with_nothing)
+{
+    static const struct sgp_topology_node names[] = {
+        {.name = "hub", .relay = true}, {.name = "a"}, {.name = "b"}, {.name = "c"}};
+    static const struct sgp_edge up[] = {{1, 0, 1}, {2, 0, 1}, {3, 0, 1}};
+    static const struct sgp_edge down[] = {{0, 1, 1.0 / 3}, {0, 2, 1.0 / 3}, {0, 3, 1.0 / 3}};
+    struct fleet *fleet = fleet_that_trains("all-reduce-ring", 4);
+    sgp_topology_destroy(fleet->topology);
+    cr_assert(zero(int, sgp_topology_create(names, 4, NULL, &fleet->topology)));
+    struct sgp_phase_options first = {.name = "up", .rounds = 1},
+                             second = {.name = "down", .rounds = 1, .exchanges = true};
+    cr_assert(zero(int, sgp_topology_add(fleet->topology, &first, up, 3, NULL)));
+    cr_assert(zero(int, sgp_topology_add(fleet->topology, &second, down, 3, NULL)));
+    cr_assert(
+        zero(int, sgp_topology_seal(fleet->topology, &fleet->error)), "%s", fleet->error.text);
+    struct sgp_sim_crash crash = {0, 100 * SGP_MILLISECOND, SGP_SECOND, false, 0};
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_run(fleet);
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 4));
+    cr_assert(eq(dbl, fleet_summary(fleet).weight, 3));
+    float a[FLEET_DIMENSION_MAX], c[FLEET_DIMENSION_MAX];
+    sgp_sim_estimate(fleet->sim, 1, a);
+    sgp_sim_estimate(fleet->sim, 3, c);
+    cr_assert(epsilon_eq(dbl, (double)a[0], (double)c[0], 1e-6));
+    fleet_destroy(fleet);
+}
+
+/* ---- faults ---- */
+
+struct faults {
+    struct sgp_sim_crash crashes[4];
+    struct sgp_sim_absence absences[4];
+    uint32_t crash_count, absence_count;
+};
+
+/* Up to four kills and stops, some overlapping, none of one node within another of the same. */
+static void draw(struct sgp_random *random, uint32_t nodes, struct faults *faults)
+{
+    static const sgp_time spans[] = {50 * SGP_MILLISECOND, 500 * SGP_MILLISECOND, 2 * SGP_SECOND,
+        6 * SGP_SECOND, 20 * SGP_SECOND};
+    sgp_time at = 50 * SGP_MILLISECOND, free[FLEET_NODES_MAX] = {0};
+    *faults = (struct faults){.crash_count = 0};
+    for (uint64_t left = 1 + sgp_random_below(random, 4); left > 0; left--) {
+        uint32_t node = (uint32_t)sgp_random_below(random, nodes);
+        sgp_time span = spans[sgp_random_below(random, 5)];
+        span += (sgp_time)sgp_random_below(random, (uint64_t)span);
+        if (free[node] < at && sgp_random_below(random, 10) < 6)
+            faults->crashes[faults->crash_count++] =
+                (struct sgp_sim_crash){node, at, at + span, sgp_random_below(random, 5) == 0, 0};
+        else if (free[node] < at)
+            faults->absences[faults->absence_count++] =
+                (struct sgp_sim_absence){node, at, at + span};
+        free[node] = free[node] < at ? at + span : free[node];
+        at += (sgp_time)(50 + sgp_random_below(random, 2000)) * SGP_MILLISECOND;
+    }
+}
+
+static void run_faults(const struct schedule *schedule, uint64_t seed)
+{
+    struct sgp_random random;
+    struct faults faults;
+    sgp_random_init(&random, seed, schedule->nodes);
+    struct fleet *fleet = fleet_that_trains(schedule->family, schedule->nodes);
+    draw(&random, schedule->nodes, &faults);
+    fleet->options.seed = seed;
+    fleet->options.rounds = 40;
+    fleet->options.compute_jitter = 0.3;
+    fleet->options.checkpoint_ns = seed % 2 ? 200 * SGP_MILLISECOND : 0;
+    fleet->options.through_wire = seed % 3 == 0;
+    fleet->options.loss = seed % 4 == 0 ? 0.002 : 0;
+    fleet->options.crashes = faults.crashes;
+    fleet->options.crash_count = faults.crash_count;
+    fleet->options.absences = faults.absences;
+    fleet->options.absence_count = faults.absence_count;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(zero(int, status), "%s of %u, seed %u: %s", schedule->family, schedule->nodes,
+        (unsigned)seed, fleet->error.text);
+    expect_all(fleet, schedule->nodes, schedule->nodes);
+    fleet_destroy(fleet);
+}
+
+/* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
+Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
+{
+    uint64_t seeds = getenv("SGP_LONG") != NULL ? 500 : fleet_many(40, 8);
+    for (size_t s = 0; s < SCHEDULES; s++)
+        for (uint64_t seed = 1; seed <= seeds; seed++)
+            run_faults(&schedules[s], seed);
+}
+
+Test(cycle, a_kill_is_renewed_and_told)
+{
+    struct sgp_sim_crash crash = {1, 15 * SGP_MILLISECOND, 2 * SGP_SECOND, false, 0};
+    struct fleet *fleet = fleet_that_trains("all-reduce-ring", 4);
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_run(fleet);
+    expect_all(fleet, 4, 4);
+    cr_assert(ge(u64, fleet_summary(fleet).cycles_renewed, 4));
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_RENEWED], fleet_summary(fleet).cycles_renewed));
+    for (uint32_t i = 0; i < 4; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        cr_assert(eq(u64, status.epoch.number, 1));
+    }
+    fleet_destroy(fleet);
+}
+
+/* While one is away the others stand, and say for whom. */
+Test(cycle, the_others_stand_while_one_is_away)
+{
+    struct sgp_sim_absence absence = {2, 40 * SGP_MILLISECOND, 60 * SGP_SECOND};
+    struct fleet *fleet = fleet_that_trains("all-reduce-direct", 4);
+    fleet->options.rounds = 1000;
+    fleet->options.absences = &absence;
+    fleet->options.absence_count = 1;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 30 * SGP_SECOND, &fleet->error)), "%s",
+        fleet->error.text);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        cr_assert(lt(i64, status.round, 20));
+        if (i != 2)
+            cr_assert(eq(u32, status.waiting_peer, 2), "node %u", i);
+    }
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    expect_all(fleet, 4, 4);
+    fleet_destroy(fleet);
+}
+
+/* ---- orders ---- */
+
+Test(cycle, orders_take_effect_between_cycles)
+{
+    for (size_t s = 0; s < SCHEDULES; s++)
+        for (uint32_t at = 0; at < 5; at++) {
+            struct fleet *fleet = fleet_that_trains(schedules[s].family, schedules[s].nodes);
+            sgp_time begin = (30 + 3 * at) * SGP_MILLISECOND;
+            fleet->options.rounds = 100;
+            fleet_open(fleet);
+            cr_assert(zero(int, sgp_sim_command(fleet->sim, begin, 1, SGP_EVENT_PAUSE)));
+            cr_assert(zero(int, sgp_sim_command(fleet->sim, 2 * SGP_SECOND, 1, SGP_EVENT_RESUME)));
+            cr_assert(zero(int, sgp_sim_command(fleet->sim, 3 * SGP_SECOND, 0, SGP_EVENT_ENOUGH)));
+            cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s: %s",
+                schedules[s].family, fleet->error.text);
+            expect_all(fleet, schedules[s].nodes, schedules[s].nodes);
+            struct sgp_node_status status;
+            sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+            cr_assert(
+                eq(i64, sgp_topology_start_from(fleet->topology, status.round), status.round));
+            cr_assert(zero(u64, status.cycles_renewed)); /* nobody lost anything */
+            fleet_destroy(fleet);
+        }
+}
+
+/* ---- other files ---- */
+
+/* From ring to direct and back, node by node, in any order. */
+static void run_reloads(const char *from, const char *to, uint64_t seed, bool mixed)
+{
+    struct sgp_random random;
+    struct sgp_sim_reload reloads[12];
+    uint32_t order[4] = {0, 1, 2, 3}, count = 0;
+    struct fleet *fleet = fleet_that_trains(from, 4);
+    struct sgp_topology *other = make(to, 4);
+    sgp_random_init(&random, seed, 9);
+    for (uint32_t i = 0; i < 4;
+         i++) /* all begin with the first; then the other, and the first again */
+        reloads[count++] = (struct sgp_sim_reload){i, 0, fleet->topology};
+    for (uint32_t turn = 1; turn <= 2; turn++) {
+        sgp_random_shuffle(&random, order, 4);
+        for (uint32_t i = 0; i < 4; i++)
+            reloads[count++] = (struct sgp_sim_reload){order[i],
+                turn * SGP_SECOND + (sgp_time)sgp_random_below(&random, 800) * SGP_MILLISECOND,
+                turn == 1 ? other : fleet->topology};
+    }
+    fleet->options.seed = seed;
+    fleet->options.rounds = 200;
+    fleet->options.final_cycles = 4;
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = count;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(
+        zero(int, status), "%s to %s, seed %u: %s", from, to, (unsigned)seed, fleet->error.text);
+    expect_all(fleet, 4, 4);
+    (void)mixed;
+    fleet_destroy(fleet);
+    sgp_topology_destroy(other);
+}
+
+Test(cycle, reloads_from_one_schedule_to_another_in_any_order, .timeout = 600)
+{
+    for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
+        run_reloads("all-reduce-ring", "all-reduce-direct", seed, false);
+        run_reloads("all-reduce-tree", "all-reduce-halving", seed, false);
+    }
+}
+
+/* Between gossip and exact cycles weights become 1 again, and the total the number of members. */
+Test(cycle, reloads_between_gossip_and_exact_cycles, .timeout = 600)
+{
+    for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
+        run_reloads("one-peer-exponential", "all-reduce-direct", seed, true);
+        run_reloads("all-reduce-ring", "ring", seed, true);
+    }
+}
+
+/* A file of those that are left, in the same order. */
+static struct sgp_topology *without(uint32_t struck, uint32_t nodes)
+{
+    struct sgp_topology_node names[FLEET_NODES_MAX] = {0};
+    struct sgp_topology *topology, *pattern = make("all-reduce-ring", nodes - 1);
+    for (uint32_t i = 0, at = 0; i < nodes; i++)
+        if (i != struck)
+            (void)snprintf(names[at++].name, sizeof names[0].name, "n%u", i);
+    cr_assert(zero(int, sgp_topology_create(names, nodes - 1, NULL, &topology)));
+    for (uint32_t p = 0; p < pattern->phase_count; p++) {
+        const struct sgp_phase *phase = &pattern->phases[p];
+        struct sgp_phase_options options = {.name = phase->name,
+            .rounds = 1,
+            .exchanges = phase->exchanges,
+            .slices = pattern->slices};
+        cr_assert(
+            zero(int, sgp_topology_add(topology, &options, phase->out, phase->edge_count, NULL)));
+    }
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    sgp_topology_destroy(pattern);
+    return topology;
+}
+
+/* A dead node is struck by a rolling reload, and the others go on. So it is when it has left for good. */
+Test(cycle, a_node_is_struck_and_the_others_go_on)
+{
+    for (uint32_t leaves = 0; leaves < 2; leaves++)
+        for (uint32_t at = 0; at < 10; at++) {
+            struct fleet *fleet = fleet_that_trains("all-reduce-ring", 5);
+            struct sgp_topology *fewer = without(2, 5);
+            struct sgp_sim_absence gone = {2, (40 + at) * SGP_MILLISECOND, SGP_TIME_NEVER};
+            struct sgp_sim_reload reloads[9];
+            uint32_t count = 0;
+            for (uint32_t i = 0; i < 5; i++)
+                reloads[count++] = (struct sgp_sim_reload){i, 0, fleet->topology};
+            for (uint32_t i = 0; i < 5; i++)
+                if (i != 2)
+                    reloads[count++] = (struct sgp_sim_reload){
+                        i, 10 * SGP_SECOND + i * 300 * SGP_MILLISECOND, fewer};
+            fleet->options.rounds = 100;
+            fleet->options.reloads = reloads;
+            fleet->options.reload_count = count;
+            fleet->options.absences = &gone;
+            fleet->options.absence_count = leaves ? 0 : 1;
+            fleet_open(fleet);
+            if (leaves)
+                cr_assert(zero(int, sgp_sim_command(fleet->sim, gone.from, 2, SGP_EVENT_LEAVE)));
+            int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+            cr_assert(zero(int, status), "%u, %u: %s", leaves, at, fleet->error.text);
+            cr_assert(eq(u32, fleet_summary(fleet).finished, 4));
+            cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, leaves ? 4 : 5, 1e-11));
+            fleet_destroy(fleet);
+            sgp_topology_destroy(fewer);
+        }
+}
