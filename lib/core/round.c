@@ -260,12 +260,22 @@ static bool steps_are_done(const struct sgp_node *node)
     return node->round >= sgp_core_own_end(node) || early;
 }
 
-/* At its own pace a node is held up by its steps. One that takes none waits for mass: a relay for each round, and
- * one that has given everything away. */
+/* Whether anybody who is reckoned with still takes steps. */
+static bool others_train(const struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (sgp_core_is_waited_for(&node->layout.links[i]) &&
+            node->layout.links[i].pulse.state == SGP_NODE_TRAINING)
+            return true;
+    return false;
+}
+
+/* At its own pace a node is held up by its steps. One that takes none waits for mass: a relay for each round, as long
+ * as others train, and one that has given everything away. */
 static bool is_paced(const struct sgp_node *node)
 {
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
-    return node->mass.weight > 0 && (steps || node->fed);
+    return node->mass.weight > 0 && (steps || node->fed || !others_train(node));
 }
 
 static void begin(struct sgp_node *node)

@@ -155,6 +155,7 @@ void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64
         link->said = 0;
         if (i >= host->out_count) {
             link->before = link->accepted;
+            link->before_lineage = former_lineage;
             link->before_holder = link->holder;
             continue;
         }

@@ -35,9 +35,11 @@ bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
     if (source < 0 || target < 0)
         return false;
     const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
-    bool present = debt->target_lineage == sim->hosts[target].lineage;
+    uint64_t lineage = debt->target_lineage; /* what one has forgotten nobody has accepted */
     if (debt->source_lineage == sim->hosts[source].lineage)
-        return (present ? in->accepted : in->before) >= debt->number;
+        return (lineage == sim->hosts[target].lineage ? in->accepted
+                   : lineage == in->before_lineage    ? in->before
+                                                      : 0) >= debt->number;
     return debt->source_lineage == in->former_lineage && in->former >= debt->number;
 }
 

@@ -197,8 +197,9 @@ struct sgp_sim_link {
     uint64_t accepted; /* IN: number of the last accepted share of the source's lineage */
     uint64_t said;     /* IN: the same, as the core said last */
     uint64_t former, former_lineage; /* IN: the same, of the source's lineage before */
-    uint64_t before; /* IN: `accepted` when the target's process before the present one left */
-    uint32_t holder, before_holder; /* IN: who has what was accepted: the target, or its heir */
+    uint64_t before;                 /* IN: `accepted` when the target left last, */
+    uint64_t before_lineage;         /* as this one */
+    uint32_t holder, before_holder;  /* IN: who has what was accepted: the target, or its heir */
     uint64_t
         owed_before; /* OUT: number of a share on record that is owed to the target's process before */
     double weight_unseen; /* OUT: accepted by the target while the source still owes it */
