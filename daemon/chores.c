@@ -178,6 +178,12 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);
     float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
+    if (weight <= 0 &&
+        daemon->prepared->data.train == NULL) { /* a relay between two cycles has none */
+        free(save);
+        free(vector);
+        return;
+    }
     if (task == NULL || save == NULL || vector == NULL) {
         notes_error(daemon, weight > 0 ? "no memory to save the model"
                                        : "all mass is given away; there is no model to save");

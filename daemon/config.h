@@ -67,6 +67,7 @@ struct config {
     uint64_t final_cycles;
 
     char *layers;
+    uint64_t inputs; /* 0: the columns of the data say */
     enum sgp_loss loss;
 
     char *train;
@@ -150,10 +151,12 @@ struct config {
         "cycles of the topology mixed without training at the end")                                \
     X(LAYERS, "model", "layers", CONFIG_LIST, layers, NULL, 0, 0, NULL,                            \
         "layers from input to output, separated by commas: dense UNITS [relu|tanh|sigmoid]")       \
+    X(INPUTS, "model", "inputs", CONFIG_COUNT, inputs, "", 1, 16777216, NULL,                      \
+        "a relay: how many values a row of the others has; all other nodes have rows to count")    \
     X(LOSS, "model", "loss", CONFIG_CHOICE, loss, "cross-entropy", 0, 0, "cross-entropy|mse",      \
         "what is made small: cross-entropy for classes, mse for numbers")                          \
-    X(TRAIN, "data", "train", CONFIG_PATH, train, NULL, 0, 0, NULL,                                \
-        "rows to train on: IDX or CSV, plain or .gz")                                              \
+    X(TRAIN, "data", "train", CONFIG_PATH, train, "", 0, 0, NULL,                                  \
+        "rows to train on: IDX or CSV, plain or .gz; only a relay has none")                       \
     X(LABELS, "data", "labels", CONFIG_PATH, labels, "", 0, 0, NULL,                               \
         "labels of train, for IDX files")                                                          \
     X(TEST, "data", "test", CONFIG_PATH, test, "", 0, 0, NULL,                                     \

@@ -138,7 +138,7 @@ static void done_train(struct job *job, bool cancelled)
 static void verb_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace)
 {
     struct daemon *daemon = context;
-    bool shuffles = daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX;
+    bool shuffles = daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX; /* no relay trains */
     struct task *task =
         must_take(daemon, shuffles ? NULL : &daemon->kinds.train, run_train, done_train);
     task->turn = turn;

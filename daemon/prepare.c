@@ -230,10 +230,40 @@ static int count_classes(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
+static bool is_relay(const struct prepared *p)
+{
+    return p->topology->nodes[p->self].relay;
+}
+
+/* A relay has no rows, and whoever is none has some. */
+static int check_rows(const struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    bool relay = is_relay(p);
+    if (relay && *config->train)
+        return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
+            "by %s this node is a relay (train=false) and has no data; remove the line",
+            config->topology);
+    if (relay && config->inputs == 0)
+        return config_fail(config, CONFIG_ID_LAYERS, error, SGP_E_CONFIG,
+            "a relay has no rows to count the inputs of the model; add a line `inputs = N`, the "
+            "number of values in a row of the others");
+    if (!relay && !*config->train)
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%s: [data] train is missing; add a line `train = ...` to section [data]: rows to "
+            "train "
+            "on: IDX or CSV, plain or .gz",
+            config->file);
+    return 0;
+}
+
 static int prepare_data(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
+    int relay = check_rows(p, error);
+    if (relay < 0 || is_relay(p))
+        return relay;
     /* With one input, to know the outputs before the data; prepare_model knows the inputs. */
     int code = sgp_model_init(&p->model, config->layers, config->loss, 1, &why);
     if (code < 0)
@@ -270,6 +300,8 @@ static int warn_about_columns(struct prepared *p, struct sgp_error *error)
 {
     struct sgp_reach reach;
     char narrowest[128] = "";
+    if (is_relay(p))
+        return 0;
     int code = sgp_dataset_reach(p->data.train, &reach);
     if (code < 0)
         return sgp_fail(error, code, "%s: out of memory", p->config->train);
@@ -306,10 +338,17 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    int code =
-        sgp_model_init(&p->model, config->layers, config->loss, p->data.train->features, &why);
+    uint32_t inputs = is_relay(p) ? (uint32_t)config->inputs : p->data.train->features;
+    int code = sgp_model_init(&p->model, config->layers, config->loss, inputs, &why);
     if (code < 0)
         return config_fail(config, CONFIG_ID_LAYERS, error, code, "%s", why.text);
+    p->parameters = p->model.parameters;
+    if (is_relay(p))
+        return 0;
+    if (config->inputs > 0 && config->inputs != p->data.train->features)
+        return config_fail(config, CONFIG_ID_INPUTS, error, SGP_E_CONFIG,
+            "the rows of %s have %" PRIu32 " values; remove the line", config->train,
+            p->data.train->features);
     uint32_t outputs = p->data.train->classes ? p->data.train->classes : p->data.train->targets;
     if (outputs == 0)
         return config_fail(config, CONFIG_ID_TRAIN, error, SGP_E_CONFIG,
@@ -333,6 +372,8 @@ static int prepare_model(struct prepared *p, struct sgp_error *error)
 static int prepare_rounds(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
+    if (is_relay(p)) /* it goes on for as long as the others */
+        return 0;
     uint64_t rows = p->data.train->rows;
     uint64_t batch = config->batch < rows ? config->batch : rows;
     p->steps_per_epoch = (rows + batch - 1) / batch;
@@ -388,12 +429,17 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         .node = p->self,
         .train = p->data.train,
         .evaluation = p->data.test};
-    int code = prepare_schedule(p, error, &p->settings.schedule);
+    int code = is_relay(p) ? 0 : prepare_schedule(p, error, &p->settings.schedule);
     if (code < 0)
         return code;
     code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
         return fail_learner(p, code, &why, error);
+    p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
+        .loss = sgp_model_loss_digest(&p->model),
+        .topology = p->topology->digest}; /* that is all a relay can say */
+    if (is_relay(p))
+        return 0;
     p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
         .loss = sgp_model_loss_digest(&p->model),
         .classes = sgp_dataset_classes_digest(p->data.train),
@@ -547,7 +593,9 @@ void prepared_control_model(const struct prepared *p, struct control_model *ret_
     *ret_control_model = (struct control_model){.model = &p->model,
         .class_names = p->class_names,
         .scaling = p->scaling,
-        .columns = *p->config->labels ? 0 : sgp_dataset_scaling_digest(p->data.train),
+        .columns =
+            *p->config->labels || is_relay(p) ? 0 : sgp_dataset_scaling_digest(p->data.train),
         .missing = p->config->missing,
-        .classifies = p->data.train->classes > 0};
+        .classifies =
+            is_relay(p) ? p->model.loss == SGP_LOSS_CROSS_ENTROPY : p->data.train->classes > 0};
 }

@@ -32,6 +32,10 @@ static void print_topology(FILE *stream, const struct prepared *p)
 void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
 {
     char shards[SGP_SHARDS_TEXT_BYTES];
+    if (p->data.train == NULL) {
+        (void)snprintf(text, SGP_TEXT_BYTES, "none: a relay");
+        return;
+    }
     if (p->config->shards.kind == SGP_SHARD_NONE) {
         (void)snprintf(text, SGP_TEXT_BYTES, "%" PRIu64 " rows (all of the file: shards = none)",
             p->data.own_rows);
@@ -53,19 +57,24 @@ void prepared_print(FILE *stream, const struct prepared *p)
         p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
     print_topology(stream, p);
     (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
-    (void)fprintf(stream,
-        "data       %s\n           %" PRIu64 " rows of %" PRIu32 " features to train on, ", rows,
-        p->data.train->rows, p->data.train->features);
-    if (p->data.test)
+    (void)fprintf(stream, "data       %s\n", rows);
+    if (p->data.train)
+        (void)fprintf(stream, "           %" PRIu64 " rows of %" PRIu32 " features to train on, ",
+            p->data.train->rows, p->data.train->features);
+    if (!p->data.train)
+        ;
+    else if (p->data.test)
         (void)fprintf(stream, "%" PRIu64 " to test on\n", p->data.test->rows);
     else
         (void)fprintf(stream, "none to test on\n");
     char blas[SGP_BLAS_TEXT_BYTES];
     sgp_blas_text(&p->blas, blas);
     (void)fprintf(stream, "blas       %s\n", blas);
-    (void)fprintf(stream,
-        "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64 " steps\n",
-        p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
+    if (p->data.train)
+        (void)fprintf(stream,
+            "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64
+            " steps\n",
+            p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
     (void)fprintf(stream, "memory\n");
     for (uint32_t i = 0; i < p->term_count; i++)
         print_bytes(stream, p->terms[i].name, p->terms[i].bytes);

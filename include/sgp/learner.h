@@ -34,8 +34,11 @@ struct sgp_learner_settings {
     uint32_t threads; /* 1..SGP_THREADS_MAX; sets OpenBLAS's for the whole process */
     uint64_t seed; /* of the fleet: equal on all nodes, so that all start from equal parameters */
     uint32_t node; /* this node's index: nodes visit their rows in unlike orders */
-    const struct sgp_dataset *train; /* with labels or values; borrowed, outlives the learner */
-    const struct sgp_dataset *evaluation; /* the same columns; borrowed; NULL: none */
+    /* With labels or values; borrowed, outlives the learner. NULL: a relay's, which takes no steps; then optimiser and
+     * schedule do not matter. */
+    const struct sgp_dataset *train;
+    const struct sgp_dataset
+        *evaluation; /* the same columns; borrowed; NULL: none, as without `train` */
 };
 
 struct sgp_learner;

@@ -53,7 +53,8 @@ struct sgp_fingerprint {
     uint32_t method;  /* number of the method, see method.h */
     uint64_t topology;
     double learning_rate;
-    uint32_t batch;
+    uint32_t
+        batch; /* 0: a relay, which has no rows: classes, scaling and learning rate say nothing */
     uint64_t
         data; /* the table that the sender's rows are a part of; 0: they are all of it, or not said */
 };

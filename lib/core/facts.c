@@ -89,6 +89,9 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)
 {
+    if (node->config.topology->nodes[node->config.self]
+            .relay) /* it takes part for as long as anybody */
+        return node->fleet.ends;
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
     return sgp_topology_after_turns(
         node->config.topology, before + node->config.rounds - node->turns.count);

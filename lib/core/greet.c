@@ -10,6 +10,8 @@
 
 static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
+    if (node->config.topology->nodes[node->config.self].relay)
+        return true; /* it has none of its own to judge by */
     sgp_round own = sgp_core_own_end(node) > ENDS_FLOOR ? sgp_core_own_end(node) : ENDS_FLOOR;
     return pulse->ends / ENDS_FACTOR <= own;
 }
@@ -43,9 +45,11 @@ static enum sgp_reason compare(
         return SGP_REASON_SHAPE;
     if (own->loss != other->loss)
         return SGP_REASON_LOSS;
-    if (own->classes != other->classes)
+    bool rows =
+        own->batch > 0 && other->batch > 0; /* a relay has none, and knows nothing of them */
+    if (rows && own->classes != other->classes)
         return SGP_REASON_CLASSES;
-    if (own->scaling != other->scaling)
+    if (rows && own->scaling != other->scaling)
         return SGP_REASON_SCALING;
     if (own->method != other->method)
         return SGP_REASON_METHOD;
@@ -57,8 +61,11 @@ static void note_differences(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
 {
     const struct sgp_fingerprint *own = &node->config.fingerprint;
-    bool differs = own->topology != other->topology || own->batch != other->batch ||
-                   memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0;
+    bool steps = own->batch > 0 && other->batch > 0;
+    bool differs =
+        own->topology != other->topology ||
+        (steps && (own->batch != other->batch ||
+                      memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0));
     if (differs && !link->greeting.mismatch) {
         struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
         note->link.direction = link->direction;

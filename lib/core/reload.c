@@ -202,7 +202,8 @@ static void renew_for(struct sgp_node *node, const struct sgp_topology *former)
     bool exact = sgp_topology_has_exact(former) || sgp_topology_has_exact(topology);
     if (!exact || former->digest == topology->digest)
         return;
-    node->fleet.ends = sgp_core_own_end(node);
+    node->fleet.ends = 0;
+    node->fleet.ends = sgp_core_own_end(node); /* of a relay 0, until others say more */
     node->ending.mixes = 0;
     sgp_core_raise_epoch(node);
 }

@@ -294,6 +294,9 @@ static int check_phase(const struct sgp_topology *topology, const struct sgp_pha
 static int check_options(const struct sgp_topology *topology,
     const struct sgp_phase_options *options, struct sgp_error *error)
 {
+    if (options->outer)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "outer=true asks for an outer step, which this version does not take; leave it out");
     if (options->slices > SGP_SLICES_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "slices=%u are too many; the limit is %u",
             options->slices, SGP_SLICES_MAX);

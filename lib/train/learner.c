@@ -36,7 +36,8 @@ struct sgp_learner {
 uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner)
 {
     uint64_t batch = learner->settings.batch;
-    return (learner->settings.train->rows + batch - 1) / batch;
+    uint64_t rows = learner->settings.train ? learner->settings.train->rows : 0;
+    return (rows + batch - 1) / batch;
 }
 
 /* Put the rows in the order of an epoch. */
@@ -90,8 +91,8 @@ static int step(
 static int learner_train(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
     struct sgp_training *ret_training)
 {
-    sgp_assert(weight > 0.0);
     struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    sgp_assert(weight > 0.0 && learner->settings.train);
     struct sgp_training training = {0};
     for (uint32_t i = 0; i < steps; i++) {
         int status = step(learner, weight, pace, &training);
@@ -271,12 +272,13 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
         return sgp_fail(error, SGP_E_CONFIG, "%u threads for training; give 1 to %u",
             settings->threads, SGP_THREADS_MAX);
     int status = sgp_optimizer_check(&settings->optimizer, error);
-    if (status == 0)
+    if (status == 0 && settings->train)
         status = sgp_schedule_check(&settings->schedule, error);
-    if (status == 0)
+    if (status == 0 && settings->train)
         status = check_dataset(&settings->model, settings->train, "training", error);
     if (status == 0 && settings->evaluation)
         status = check_dataset(&settings->model, settings->evaluation, "evaluation", error);
+    sgp_assert(settings->train || !settings->evaluation);
     if (status == 0 && settings->evaluation &&
         settings->evaluation->classes != settings->train->classes)
         status = sgp_fail(error, SGP_E_DATA,
@@ -288,7 +290,7 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
 /* Rows that go through the network at one time, for training or evaluation. */
 static uint32_t rows_at_once(const struct sgp_learner_settings *settings)
 {
-    uint64_t rows = settings->train->rows;
+    uint64_t rows = settings->train ? settings->train->rows : 1;
     uint32_t batch = settings->batch < rows ? settings->batch : (uint32_t)rows;
     uint32_t widest = settings->model.inputs;
     for (uint32_t l = 0; l < settings->model.layer_count; l++)
@@ -317,6 +319,9 @@ int sgp_learner_check(
     status = sgp_network_floats(&settings->model, rows, &floats);
     if (status < 0)
         return fail_memory(status, error);
+    *ret_workspace = floats * sizeof(float) + rows * sizeof(uint32_t);
+    if (!train)
+        return 0;
     uint64_t answers = (uint64_t)rows * (train->classes > 0 ? 1 : train->targets);
     *ret_workspace = (floats + answers) * sizeof(float) + (train->rows + rows) * sizeof(uint32_t);
     return 0;
@@ -336,10 +341,12 @@ static int allocate(struct sgp_learner *learner)
     if (status == 0)
         status = sgp_optimizer_init(
             &learner->optimizer, &settings->optimizer, settings->model.parameters);
-    if (status == 0 && settings->train->classes == 0)
+    if (status == 0 && settings->train && settings->train->classes == 0)
         status = sgp_vector_create((uint64_t)rows * settings->train->targets, &learner->values);
     if (status < 0)
         return status;
+    if (!settings->train)
+        return 0;
     learner->order = calloc(settings->train->rows, sizeof *learner->order);
     learner->block = calloc(rows, sizeof *learner->block);
     if (settings->train->classes > 0)
@@ -359,7 +366,7 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
     if (!learner)
         return -ENOMEM;
     learner->settings = *settings;
-    if (learner->settings.batch > settings->train->rows)
+    if (settings->train && learner->settings.batch > settings->train->rows)
         learner->settings.batch = (uint32_t)settings->train->rows;
     status = allocate(learner);
     if (status < 0) {
@@ -368,7 +375,8 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
     }
     openblas_set_num_threads((int)settings->threads);
     sgp_model_initialise(&learner->settings.model, settings->seed, learner->vector.x);
-    order_rows(learner, 0);
+    if (settings->train)
+        order_rows(learner, 0);
     *ret_learner = learner;
     return 0;
 }

@@ -140,6 +140,62 @@ class Cycle(FleetTest):
         f.wait_round(1, f.nodes[0].status()["round"] + 30)
         self.assertEqual([node.end() for node in f.nodes], [0, 0, 0])
 
+    def hub(self, text, algorithm="sgp", **options):
+        """Three nodes that train, and n0, a relay without data, by a file of one's own."""
+        f = self.fleet(4, phases=[[]], rows=1000,
+                       options={"train.algorithm": algorithm, "train.final_cycles": "30", **options},
+                       own={0: {"data.train": None, "data.label": None, "data.classes": None, "data.holdout": None,
+                                "model.inputs": "6"}})
+        for i in range(4):
+            name = "n%d" % i
+            addresses = "".join('  %s [address="127.0.0.1:%d"%s];\n' % (
+                "n%d" % j, f.ports[j], ", train=false" + (", starts=1" if "starts" in text else "") if j == 0 else "")
+                for j in range(4))
+            with open(os.path.join(f.directory, name + ".dot"), "w") as file:
+                file.write(text.replace("// starts\n", "").replace("NODES", addresses))
+        return f
+
+    UP_AND_DOWN = """digraph up { NODES {n1 n2 n3} -> n0 [fraction=1]; }
+        digraph down { train=false; n0 -> {n1 n2 n3} [fraction="1/3"]; }"""
+    ELASTIC = """// starts
+        digraph elastic { NODES n0 -> {n1 n2 n3} [fraction=0.2]; {n1 n2 n3} -> n0 [fraction=0.2]; }"""
+
+    def test_a_relay_without_data_serves_those_who_reach_only_it(self):
+        f = self.hub(self.UP_AND_DOWN)
+        self.assertIn("none: a relay", f.check()[1])
+        f.start()
+        f.wait_state("finished")
+        statuses = f.quiet()
+        self.assertEqual([s["weight"] for s in statuses], [0.0, 1.0, 1.0, 1.0])
+        self.assertGreater(min(s["test_accuracy"] for s in statuses[1:]), 0.9)
+        self.assertNotIn("error", f.nodes[0].log())
+        self.assertEqual([node.end() for node in f.nodes], [0] * 4)
+
+    def test_elastic_averaging_ends_with_one_model_synchronous_or_not(self):
+        for algorithm in ("sgp", "agp"):
+            with self.subTest(algorithm=algorithm):
+                f = self.hub(self.ELASTIC, algorithm)
+                f.start()
+                f.wait_state("finished")
+                statuses = f.quiet()
+                self.assertLessEqual(abs(sum(s["weight"] for s in statuses) - 4), 1e-9)
+                models = [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes]
+                for values in zip(*models):
+                    self.assertLessEqual(max(values) - min(values), 1e-2 * max(1, max(map(abs, values))))
+                f.close()
+
+    def test_a_relay_is_told_what_it_lacks_and_what_it_has_too_much(self):
+        f = self.hub(self.UP_AND_DOWN, **{"model.inputs": "6"})
+        f.write_configuration(0, {"train.final_cycles": "30"}, {})
+        code, text = f.check()
+        self.assertEqual(code, 6)
+        self.assertIn("this node is a relay (train=false) and has no data; remove the line", text)
+        f.write_configuration(0, {}, {"data.train": None, "data.label": None, "data.classes": None,
+                                      "data.holdout": None})
+        self.assertIn("a relay has no rows to count the inputs of the model; add a line `inputs = N`", f.check()[1])
+        f.write_configuration(1, {}, {"data.train": None})
+        self.assertIn("[data] train is missing; add a line `train = ...` to section [data]", f.check(1)[1])
+
     def test_what_cannot_be_is_refused_with_file_and_line(self):
         f = self.scheduled(3, "all-reduce-ring", **{"train.algorithm": "osgp"})
         code, text = f.check()

@@ -98,7 +98,7 @@ Test(dot, what_is_written_reads_back_alike)
         "digraph a { once=true; repeat=3; slices=2; x [train=true]; y; z [train=false]; x -> y "
         "[slice=0, fraction=1]; y -> x [slice=\"1\", fraction=1] } digraph b { once=true; "
         "repeat=3; slices=2; train=false; y -> x [slice=0]; x -> y [slice=\"1-1\"] } digraph c { "
-        "outer=true; x -> y; y -> z; z -> x }",
+        "x -> y; y -> z; z -> x }",
         "digraph a { hub [train=false, starts=1]; x -> hub; hub -> x }"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *text = NULL;

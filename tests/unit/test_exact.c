@@ -201,6 +201,10 @@ Test(exact, what_an_attribute_cannot_say_is_refused)
         "t:1: digraph a: edge x -> y: slice \"1-0\" is no part; write one number from 0 on, or a "
         "range "
         "as \"0-3\"; at most 256 parts");
+    refused("digraph a { outer=true; x -> y; y -> x }",
+        "t:1: digraph a: outer=true asks for an outer step, which this version does not take; "
+        "leave it "
+        "out");
     refused("digraph a { train=no; x -> y }",
         "t:1: digraph a: train=\"no\" is neither true nor false; write train=false");
     refused("digraph a { train=false; x -> y; y -> x }",
