@@ -3,6 +3,9 @@
  * with: as synchronous training, and under faults, orders and other files. */
 #include "test_sim_fleet.h"
 
+#include "core/core.h"
+#include "sim/world.h"
+
 #include <stdlib.h>
 
 #define TURN (11 * SGP_MILLISECOND)
@@ -240,10 +243,12 @@ static void draw(struct sgp_random *random, uint32_t nodes, struct faults *fault
     }
 }
 
-static void run_faults(const struct schedule *schedule, uint64_t seed)
+/* A bug between the driver and the simulator's verbs, or NULL. */
+static int run_faults(const struct schedule *schedule, uint64_t seed,
+    const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
 {
     struct sgp_random random;
-    struct faults faults;
+    static struct faults faults; /* of the run under way */
     sgp_random_init(&random, seed, schedule->nodes);
     struct fleet *fleet = fleet_that_trains(schedule->family, schedule->nodes);
     draw(&random, schedule->nodes, &faults);
@@ -258,11 +263,10 @@ static void run_faults(const struct schedule *schedule, uint64_t seed)
     fleet->options.absences = faults.absences;
     fleet->options.absence_count = faults.absence_count;
     fleet_open(fleet);
-    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
-    cr_assert(zero(int, status), "%s of %u, seed %u: %s", schedule->family, schedule->nodes,
-        (unsigned)seed, fleet->error.text);
-    expect_all(fleet, schedule->nodes, schedule->nodes);
-    fleet_destroy(fleet);
+    for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
+        fleet->sim->hosts[i].driver.verbs = bug;
+    *ret_fleet = fleet;
+    return sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
 }
 
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
@@ -270,8 +274,89 @@ Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
 {
     uint64_t seeds = getenv("SGP_LONG") != NULL ? 500 : fleet_many(40, 8);
     for (size_t s = 0; s < SCHEDULES; s++)
-        for (uint64_t seed = 1; seed <= seeds; seed++)
-            run_faults(&schedules[s], seed);
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
+            struct fleet *fleet;
+            int status = run_faults(&schedules[s], seed, NULL, &fleet);
+            cr_assert(zero(int, status), "%s of %u, seed %u: %s", schedules[s].family,
+                schedules[s].nodes, (unsigned)seed, fleet->error.text);
+            expect_all(fleet, schedules[s].nodes, schedules[s].nodes);
+            fleet_destroy(fleet);
+        }
+}
+
+/* ---- bugs put in on purpose ---- */
+
+/* What came in a former epoch is kept, and absorbed in this. */
+static void absorb_the_old(void *context, const struct sgp_effect *note)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_node *node = host->node;
+    for (uint32_t i = 0; note->note.what == SGP_NOTE_RENEWED && i < host->receive_count; i++) {
+        struct sgp_receive *receive = &node->layout.receives[i];
+        if (host->receives[i].state != SGP_SIM_RECEIVE_HELD || receive->state != SGP_RECEIVE_FREE)
+            continue;
+        receive->state = SGP_RECEIVE_HELD;
+        receive->share.round = node->round;
+        receive->epoch = host->receives[i].epoch = node->exact.epoch;
+    }
+    sgp_sim_verbs.note(context, note);
+}
+
+/* A node goes on without a source that it has lost. */
+static void go_on_without(void *context, uint32_t peer)
+{
+    struct sgp_sim_host *host = context;
+    sgp_sim_verbs.dial(context, peer);
+    struct sgp_core_link *in = sgp_core_find(host->node, peer, SGP_IN);
+    if (in && in->connection.state == SGP_LINK_DOWN)
+        in->receiving.latest = host->node->round;
+}
+
+/* Nobody hears of the epoch of one node. */
+static void renew_alone(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    const struct sgp_sim_host *host = context;
+    struct sgp_message copy = *message;
+    if (host->index == 1)
+        copy.pulse.epoch.number = copy.pulse.epoch.start = 0;
+    sgp_sim_verbs.send(context, link, &copy, snapshot);
+}
+
+/* Rounds end before the cycle does: what is left of it is not divided, nor given back. */
+static void end_early(void *context, double factor, struct sgp_slice slice)
+{
+    (void)context;
+    (void)factor;
+    (void)slice;
+}
+
+static bool is_caught(const struct sgp_driver_verbs *bug)
+{
+    bool caught = false;
+    for (uint64_t seed = 1; seed <= 50 && !caught; seed++) {
+        struct fleet *fleet;
+        caught = run_faults(&schedules[seed % SCHEDULES], seed, bug, &fleet) != 0;
+        fleet_destroy(fleet);
+    }
+    return caught;
+}
+
+Test(cycle, planted_bugs_are_caught, .timeout = 600)
+{
+    struct sgp_driver_verbs bug = sgp_sim_verbs;
+    cr_assert(not(is_caught(&bug)));
+    bug.note = absorb_the_old;
+    cr_assert(is_caught(&bug), "a share of an old epoch");
+    bug = sgp_sim_verbs;
+    bug.dial = go_on_without;
+    cr_assert(is_caught(&bug), "going on without an absent one");
+    bug = sgp_sim_verbs;
+    bug.send = renew_alone;
+    cr_assert(is_caught(&bug), "a renewal by one node alone");
+    bug = sgp_sim_verbs;
+    bug.scale = end_early;
+    cr_assert(is_caught(&bug), "an end amid a cycle");
 }
 
 Test(cycle, a_kill_is_renewed_and_told)
