@@ -347,6 +347,14 @@ Test(generate, shipped_files_are_the_families)
         {.family = "bipartite-exponential", .nodes = 8},
         {.family = "base", .nodes = 6},
         {.family = "random", .nodes = 7, .seed = 1},
+        {.family = "elastic", .nodes = 5},
+        {.family = "all-reduce-ring", .nodes = 4},
+        {.family = "all-reduce-direct", .nodes = 4},
+        {.family = "all-reduce-doubling", .nodes = 5},
+        {.family = "all-reduce-halving", .nodes = 8},
+        {.family = "all-reduce-blocks", .nodes = 6},
+        {.family = "all-reduce-tree", .nodes = 6},
+        {.family = "all-reduce-groups", .nodes = 8, .group = 4},
     };
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char path[512];
@@ -366,7 +374,7 @@ Test(generate, every_shipped_file_reads_and_begins_with_a_comment)
 {
     glob_t files;
     cr_assert(zero(int, glob(SGP_SOURCE_ROOT "/topologies/*.dot", 0, NULL, &files)));
-    cr_assert(eq(sz, files.gl_pathc, 11));
+    cr_assert(eq(sz, files.gl_pathc, 19));
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct sgp_topology *topology = NULL;
         struct sgp_error error = {0};
