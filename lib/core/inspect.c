@@ -89,12 +89,11 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting_peer = link->peer;
 }
 
-/* Whether a share is held that belongs to the cycle ahead. */
-static bool holds_for_cycle(const struct sgp_node *node)
+/* Whether a share of the cycle ahead was accepted, be it empty: no other will come, and the record does not hold it. */
+static bool has_accepted_ahead(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.receive_count; i++)
-        if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
-            node->layout.receives[i].share.weight <= 0)
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (sgp_core_is_exact(node) && node->layout.links[i].receiving.latest >= node->round)
             return true;
     return false;
 }
@@ -112,7 +111,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .estimate_slot = node->exact.entry,
         .epoch = node->exact.epoch,
         .cycles_renewed = node->exact.renewed,
-        .amid_cycle = node->exact.begun || holds_for_cycle(node),
+        .amid_cycle = node->exact.begun || has_accepted_ahead(node),
         .jumps = node->jumps,
         .starving = node->giving.starving,
         .seeks = node->seeking.wants,

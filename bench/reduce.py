@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""All-reduce as a topology file: the mean of all on every node, by each schedule, whole daemons, in turn with gloo's
+all-reduce, which is PyTorch's. No training. The time is that of a cycle: everybody enters, and holds the mean."""
+import os
+import subprocess
+
+import figures
+from contenders import SIZES, IdleFleet, gloo, program, rounds_of, torch_python
+
+SCHEDULES = ("direct", "halving", "ring", "doubling", "tree")
+
+
+class ScheduledFleet(IdleFleet):
+    """Idle daemons on a generated file."""
+
+    def __init__(self, options, family, nodes, size):
+        self.family, self.sgpctl = family, os.path.join(options.build, "ctl", "sgpctl")
+        super().__init__(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick), {})
+
+    def write_topology(self, index):
+        text = subprocess.run([self.sgpctl, "topology", "generate", self.family, str(self.n)],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        for i in range(self.n):
+            text = text.replace(f"  n{i};\n", f'  n{i} [address="{self.host(i)}:{self.ports[i]}"];\n', 1)
+        with open(os.path.join(self.directory, f"n{index}.dot"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def reduce(options, schedule, nodes, size):
+    fleet = ScheduledFleet(options, "all-reduce-" + schedule, nodes, size)
+    try:
+        fleet.start()
+        results = fleet.figures()
+    finally:
+        fleet.close()
+    return {"seconds": max(result["seconds"] for result in results),
+            "memory_bytes": max(result["memory_bytes"] for result in results)}
+
+
+def measure(options):
+    torch_python()
+    for nodes in (4,) if options.quick else (2, 4):
+        for size, name in list(SIZES.items())[:3]:
+            contenders = {schedule: lambda schedule=schedule: reduce(options, schedule, nodes, size)
+                          for schedule in SCHEDULES}
+            contenders["gloo"] = lambda: gloo(options, nodes, size, "allreduce")
+            taken = figures.alternate(options.runs, contenders)
+            theirs = [result["seconds"] * 1e3 for result in taken["gloo"]]
+            for schedule in SCHEDULES:
+                figures.tell("reduce", f"{nodes} nodes, {name}, all-reduce-{schedule}", "ms",
+                             [result["seconds"] * 1e3 for result in taken[schedule]], "gloo all-reduce", theirs)
+
+
+figures.main("reduce", measure, __doc__)
