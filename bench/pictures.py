@@ -200,6 +200,7 @@ DRAWN = {
     "limit": (draw_rounds, {}),
     "round": (draw_rounds, {}),
     "peer": (draw_rounds, {}),
+    "reduce": (draw_rounds, {}),
     "train": (draw_cases, {"unit": "rows/s", "axis": "rows a second"}),
     "scale": (draw_growth, {}),
     "idle": (draw_cases, {"unit": "% of a core", "axis": "processor time of a node (% of a core)",

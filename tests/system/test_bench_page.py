@@ -30,6 +30,8 @@ MEASURED = {
               for n in NODES for size, value in SIZES.items()],
     "peer": [line(f"2 nodes, {size}, links alone", "ms", value, "gloo isend/irecv", 3 * value)
              for size, value in SIZES.items()],
+    "reduce": [line(f"4 nodes, {size}, all-reduce-direct", "ms", value, "gloo all-reduce", 2 * value)
+               for size, value in SIZES.items()],
     "train": [line("softmax 784-10, batch 32, 1 thread", "rows/s", 1e6, other, value)
               for other, value in (("PyTorch", 3e5), ("products alone", 2e6))],
     "scale": [line(f"{n} {kind}, d = 8: {name}", unit, n + 1.0) for n in NODES for kind in ("simulated", "daemons")
@@ -42,6 +44,7 @@ AXES = {  # what the axes of each picture say
     "limit": ("size of a share", "time of a round (ms)"),
     "round": ("size of a share", "time of a round (ms)"),
     "peer": ("size of a share", "time of a round (ms)"),
+    "reduce": ("size of a share", "time of a round (ms)"),
     "train": ("rows a second",),
     "scale": ("nodes", "processor time of a node and round (µs)", "sent by a node in a round (KiB)",
               "memory of a node (MiB)"),
