@@ -72,6 +72,7 @@ struct file_more {
 struct file_cycle {
     int64_t turns, epoch_start;
     uint64_t epoch_number;
+    uint64_t topology; /* digest of the file */
 };
 
 static size_t links_size(uint32_t links)
@@ -208,7 +209,7 @@ static void decode(
         const struct file_cycle *cycle = cycle_of(slot, header->link_capacity);
         record->turns = cycle->turns;
         record->epoch =
-            (struct sgp_epoch){.number = cycle->epoch_number, .start = cycle->epoch_start};
+            (struct sgp_epoch){cycle->epoch_number, cycle->epoch_start, cycle->topology};
     }
     record->lineage = slot->lineage;
     record->round = slot->round;
@@ -400,8 +401,8 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
             from->acknowledged, from->former_lineage, from->former_number, from->owed_lineage};
     }
     encode_estate(record, estate_of(slot, capacity));
-    *cycle_of(slot, capacity) =
-        (struct file_cycle){record->turns, record->epoch.start, record->epoch.number};
+    *cycle_of(slot, capacity) = (struct file_cycle){
+        record->turns, record->epoch.start, record->epoch.number, record->epoch.topology};
     uint64_t sum = checksum(slot, capacity, VERSION);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;

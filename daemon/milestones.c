@@ -41,7 +41,8 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
 
 static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    if (!daemon->measure_due || effect->weight <= 0) /* amid a cycle: its end is soon enough */
+    bool amid = effect->weight <= 0 && sgp_topology_has_exact(daemon->prepared->topology);
+    if (!daemon->measure_due || amid) /* the end of the cycle is soon enough */
         return;
     daemon->measure_due = false;
     chores_measure(daemon, effect->round, effect->weight);

@@ -17,12 +17,13 @@
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
+    const struct daemon *daemon = link->context;
+    const struct sgp_topology *topology = daemon->prepared->topology;
     if (message->type == SGP_SHARE) {
         link->share = message->share;
         link->unit = message->share.weight / message->share.fraction;
-        if (message->share.weight <= 0) /* of an exact cycle: at most all that there is */
-            link->unit =
-                sgp_topology_trainers(((const struct daemon *)link->context)->prepared->topology);
+        if (message->share.weight <= 0 && sgp_topology_has_exact(topology))
+            link->unit = sgp_topology_trainers(topology); /* at most all that there is */
     } else if (message->type == SGP_ESTIMATE) {
         link->unit = message->estimate.weight;
     }

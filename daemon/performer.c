@@ -367,7 +367,7 @@ static void verb_commit(void *context, const struct sgp_node *node)
 static void verb_note(void *context, const struct sgp_effect *note)
 {
     struct daemon *daemon = context;
-    if (note->weight > 0) /* within an exact cycle it stays what it was */
+    if (note->weight > 0 || !sgp_topology_has_exact(daemon->prepared->topology))
         daemon->weight = note->weight;
     notes_note(daemon, note);
     milestones_reached(daemon, note);

@@ -70,10 +70,11 @@ struct sgp_record {
     double
         unknown; /* by which the total may be off at most, since former records were outdated: the
                        sum of the members at each time */
-    sgp_round turns;        /* rounds that train before `round` */
-    struct sgp_epoch epoch; /* of exact cycles; `topology` does not matter */
-    bool leaving;           /* it is about to leave for good */
-    bool left;              /* and has handed everything over */
+    sgp_round turns; /* rounds that train before `round` */
+    struct sgp_epoch
+        epoch;    /* of exact cycles; `topology` is that of the node's file, 0: not known */
+    bool leaving; /* it is about to leave for good */
+    bool left;    /* and has handed everything over */
     uint32_t link_count;
     uint32_t link_capacity;
     struct sgp_record_link *links; /* caller's memory */

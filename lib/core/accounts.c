@@ -70,6 +70,11 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
     double weight = entry->account.weight;
+    if (sgp_core_is_exact(node)) { /* where nothing weighs but what the file says */
+        sgp_core_drop_account(node, index);
+        node->mass.due -= weight;
+        return;
+    }
     if (entry->slot != SGP_SLOT_NONE) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
         effect->restore.slot = entry->slot;
@@ -81,6 +86,21 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
     }
     sgp_core_drop_account(node, index);
     node->mass.weight += weight;
+}
+
+/* All begin anew with the weight that the file says. But what the heir may have with a bequest stays. */
+void sgp_core_void_debts(struct sgp_node *node)
+{
+    if (sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL)
+        return;
+    for (uint32_t i = node->accounts.count; node->accounts.debts > 0 && i-- > 0;) {
+        struct sgp_core_account *entry = &node->accounts.entries[i];
+        if (!in_force(entry) || !is_debt(entry))
+            continue;
+        node->mass.due -= entry->account.weight;
+        sgp_core_drop_account(node, i);
+    }
+    node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
 }
 
 /* The file's own string, which outlives the account, if it has the name: it has where there was a link. */

@@ -40,6 +40,7 @@
  *
  *   mass.c     what a node has and is owed, and what comes home
  *
+ *   epoch.c    epochs of exact cycles: what is known of them, what ends one
  *   cycle.c    exact cycles: how one begins, ends, and is renewed
  *
  *   receive.c  receive buffers, and absorbing
@@ -233,17 +234,20 @@ void sgp_core_absorb_until(
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 
-/* cycle.c */
+/* epoch.c */
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
-void sgp_core_raise_epoch(
-    struct sgp_node *node);                 /* what there is of the cycle cannot come to its end */
+sgp_round sgp_core_furthest(const struct sgp_node *node);
+/* What there is of the cycle cannot come to its end. */
+void sgp_core_raise_epoch(struct sgp_node *node);
+void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);
+
+/* cycle.c */
 void sgp_core_renew(struct sgp_node *node); /* if a higher epoch was heard of, and it may */
 /* At the start of a cycle: who is not there for it, or NULL. */
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
 void sgp_core_enter_cycle(
     struct sgp_node *node, uint32_t slot);        /* all of x is being published there */
 void sgp_core_close_cycle(struct sgp_node *node); /* if the round that is complete is its last */
-void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_is_expected(const struct sgp_node *node, const struct sgp_core_link *link,
     const struct sgp_share *share); /* by the file */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost);
@@ -288,6 +292,7 @@ bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link); /* its link goes */
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index);
 void sgp_core_take_home(struct sgp_node *node, uint32_t index);
+void sgp_core_void_debts(struct sgp_node *node);
 void sgp_core_move_accounts(struct sgp_node *node, const struct sgp_topology *topology,
     const uint32_t *index); /* a reload */
 void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *record);

@@ -11,44 +11,19 @@
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
-/* ---- epochs ---- */
-
-void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch)
-{
-    if (sgp_core_epoch_is_below(&node->exact.heard, epoch))
-        node->exact.heard = *epoch;
-}
-
-/* The furthest round that anybody here is in. */
-static sgp_round furthest(const struct sgp_node *node)
-{
-    sgp_round round = node->round, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        sgp_round other = node->layout.links[i].pulse.round;
-        other = other < most ? other : most;
-        if (node->layout.links[i].connection.state == SGP_LINK_UP && other > round)
-            round = other;
-    }
-    return round;
-}
-
-void sgp_core_raise_epoch(struct sgp_node *node)
-{
-    node->exact.heard.number++;
-    node->exact.heard.start = sgp_topology_start_from(node->config.topology, furthest(node));
-    node->again = true;
-}
-
 /* ---- renewing ---- */
 
-void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link)
+/* One that has given everything away takes a share back, so as to have an estimate. */
+static void take_one_home(struct sgp_node *node, const struct sgp_owed *owed)
 {
-    if (link->owed.slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[link->owed.slot]--;
-    link->owed.exists = false;
-    node->unrecorded = true;
-    node->again = true; /* the link, or the snapshot, may be what was waited for */
-    sgp_core_touch(node, link);
+    if (node->mass.weight > 0 || owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0)
+        return;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+    effect->restore.slot = owed->slot;
+    effect->restore.fraction = owed->share.fraction;
+    effect->restore.slice = owed->share.slice;
+    node->layout.snapshot_users[owed->slot]++; /* until the job is done */
+    node->mass.weight += owed->share.weight;
 }
 
 /* What was given in a former epoch, its target will not absorb. What is under way is answered first. */
@@ -59,6 +34,7 @@ static void void_owed(struct sgp_node *node)
         struct sgp_core_link *link = &node->layout.links[i];
         if (!link->owed.exists || link->owed.share.bequest > 0)
             continue;
+        take_one_home(node, &link->owed);
         link->owed.share.weight = 0;
         link->owed.is_void = true;
         link->inquiry.disputed = 0;
@@ -119,6 +95,7 @@ static void take_weight(struct sgp_node *node)
 {
     double weight = sgp_topology_starts(node->config.topology, node->config.self);
     double changes = weight - node->mass.weight;
+    node->mass.surplus = node->mass.covered = bequests_held(node);
     if (!(changes > 0 || changes < 0))
         return;
     if (node->mass.weight > 0)
@@ -126,7 +103,6 @@ static void take_weight(struct sgp_node *node)
     else
         sgp_core_want(node);
     node->mass.weight = weight;
-    node->mass.surplus = node->mass.covered = bequests_held(node);
 }
 
 static double mass_here(const struct sgp_node *node)
@@ -137,9 +113,10 @@ static double mass_here(const struct sgp_node *node)
     return node->mass.weight + sgp_core_held(node) + owed;
 }
 
-static void begin_again(struct sgp_node *node, sgp_round start)
+static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_start)
 {
-    node->exact.epoch = (struct sgp_epoch){.number = node->exact.heard.number, .start = start};
+    node->exact.epoch =
+        (struct sgp_epoch){.number = node->exact.heard.number, .start = epoch_start};
     node->exact.heard = node->exact.epoch;
     double before = mass_here(node);
     if (node->exact.begun)
@@ -147,6 +124,7 @@ static void begin_again(struct sgp_node *node, sgp_round start)
     node->exact.begun = false;
     drop_held(node);
     void_owed(node);
+    sgp_core_void_debts(node);
     take_weight(node);
     double changed = mass_here(node) - before;
     node->mass.due += changed;
@@ -177,32 +155,46 @@ void sgp_core_renew(struct sgp_node *node)
     if (!sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) || !active ||
         sgp_core_computes(node))
         return;
-    if (sgp_core_is_exact(node) || node->exact.begun) {
-        begin_again(node, start_of(node));
-    } else {
-        struct sgp_epoch heard = node->exact.heard;
-        begin_again(node, start_of(node));
-        node->exact.epoch = node->exact.heard = heard; /* nobody has to begin where this node is */
-    }
+    sgp_round start = start_of(node);
+    bool exact = sgp_core_is_exact(node) ||
+                 node->exact.begun; /* else nobody has to begin where this node is */
+    begin_again(node, start, exact ? start : node->exact.heard.start);
     if (node->stage != SGP_STAGE_END && node->stage != SGP_STAGE_BEGIN)
         sgp_core_enter(node, SGP_STAGE_BEGIN);
+}
+
+/* Whether this node was in an exact cycle, or somebody here is: while some are through with a prelude, others may
+ * stand in it, and wait for what is lost. */
+static bool is_amid_exact(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    bool exact = sgp_core_is_exact(node) && node->past.recorded;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool here = link->connection.state == SGP_LINK_UP && link->pulse.round >= 0 &&
+                    link->pulse.round <= SGP_ROUND_MAX;
+        exact = exact || (here && sgp_topology_is_exact(topology, link->pulse.round, NULL));
+    }
+    return exact || sgp_topology_is_exact(topology, sgp_core_furthest(node), NULL);
 }
 
 /* One that comes back to exact cycles, or is new to them. `lost`: it has not the values that its neighbours may
  * count on. False: the fleet is not in an exact cycle. */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 {
-    sgp_round round = furthest(node);
     if (!sgp_core_uses_epochs(node))
         return false;
-    if (!sgp_topology_is_exact(node->config.topology, round, NULL)) {
+    if (!is_amid_exact(node)) {
         node->exact.epoch = node->exact.heard;
+        drop_held(node);
         return false;
     }
     if (lost)
         sgp_core_raise_epoch(node);
-    if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))
-        begin_again(node, start_of(node));
+    if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard)) {
+        sgp_round start = start_of(node);
+        begin_again(node, start, start);
+    }
     return true;
 }
 

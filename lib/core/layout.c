@@ -38,9 +38,12 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
         uint32_t after = p + 1 < topology->phase_count
                              ? p + 1
                              : sgp_topology_phase_index(topology, topology->prelude_rounds);
-        uint32_t here, next;
+        uint32_t here, next, again = 0;
         (void)sgp_phase_in(phase, self, &here);
         (void)sgp_phase_in(&topology->phases[after], self, &next);
+        if (phase->once && !topology->phases[after].once && topology->repeat > 1)
+            (void)sgp_phase_in(&topology->phases[0], self, &again);
+        next = again > next ? again : next;
         if (phase->rounds > 1 && here > next)
             next = here;
         if (here + next > most)

@@ -23,6 +23,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->unknown = node->mass.unknown;
     record->turns = sgp_core_turn(node, node->round);
     record->epoch = node->exact.epoch;
+    record->epoch.topology = node->config.topology->digest;
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;
@@ -163,6 +164,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->exact.epoch = node->exact.heard =
         (struct sgp_epoch){.number = record->epoch.number, .start = record->epoch.start};
     node->fleet.ends = sgp_core_own_end(node);
+    node->past.another_file = record->epoch.topology != node->config.topology->digest;
     node->trained = record->trained;
     node->gave = record->gave;
     node->mass.weight = record->weight;

@@ -378,7 +378,8 @@ static bool comes_late(const struct sgp_node *node)
  * are worth keeping in step for a cycle; then a neighbour's are better. */
 static void resume(struct sgp_node *node)
 {
-    bool lost = !node->past.recorded || node->config.seeks || node->seeking.until != SGP_TIME_NEVER;
+    bool lost = !node->past.recorded || node->past.another_file || node->config.seeks ||
+                node->seeking.until != SGP_TIME_NEVER;
     if (sgp_core_rejoins_cycle(node, lost)) {
         node->past.restored = false;
         node->unrecorded = true;

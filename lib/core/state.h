@@ -415,8 +415,9 @@ struct sgp_node {
         struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
     } accounts;
 
-    struct {           /* record.c, round.c */
-        bool recorded; /* made from a record */
+    struct {               /* record.c, round.c */
+        bool recorded;     /* made from a record */
+        bool another_file; /* that record was made with another topology file */
         bool
             restored; /* comes to a fleet under way, back or new, and has not begun a round there */
     } past;

@@ -53,6 +53,7 @@ static const struct sgp_journal_field record_fields[] = {
     RECORD(I64, turns),
     RECORD(U64, epoch.number),
     RECORD(I64, epoch.start),
+    RECORD(U64, epoch.topology),
     RECORD(BOOL, leaving),
     RECORD(BOOL, left),
     RECORD(U32, link_count),

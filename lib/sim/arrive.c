@@ -217,7 +217,8 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         return SGP_E_CHECKSUM;
     }
     double unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
-    if (share->weight <= 0) /* of an exact cycle: at most all that there is */
+    if (share->weight <= 0 && sgp_topology_has_exact(target->file->topology))
+        /* of an exact cycle: at most all that there is */
         unit = sgp_topology_trainers(target->file->topology);
     return sgp_payload_judge(
         sgp_kernels_best()->largest(received, share->slice.count), unit, target->own_largest);

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define PROBES 4u
-#define SLACK 1e-9                    /* of a weight, and of a mean of values within 1 */
-#define WORK_MAX UINT64_C(4000000000) /* edges that are looked at */
+#define SLACK 1e-9                   /* of a weight, and of a mean of values within 1 */
+#define WORK_MAX UINT64_C(400000000) /* edges that are looked at */
 
 /* One part on its way through a pass. A row of a node: its probes, its weight, and its weight by float32 fractions, in
  * which the trainers compute. */

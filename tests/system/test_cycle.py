@@ -125,6 +125,34 @@ class Cycle(FleetTest):
         f.wait_state("finished")
         self.expect_one_model(f)
 
+    def test_a_fleet_of_gossip_is_begun_again_with_all_reduce(self):
+        f = self.scheduled(4, "one-peer-exponential", **{"train.epochs": "300"})
+        f.start()
+        f.wait_round(0, 40)
+        self.assertEqual([node.end() for node in f.nodes], [0] * 4)
+        f.switch("all-reduce-ring")
+        f.start()
+        f.wait_state("finished")
+        for status in self.expect_one_model(f):
+            self.assertGreater(status["test_accuracy"], 0.9)
+
+    def test_a_hundred_parts_end_with_weights_of_their_own(self):
+        # n1 sums up part by part, and gives a quarter or three quarters back: each part ends with another weight.
+        f = self.fleet(2, phases=[[]], rows=400, features=60, options={"train.epochs": "40"})
+        parts = range(100)
+        rounds = ["digraph up%d { %s slices=100; NODES n0 -> n1 [slice=%d, fraction=1]; }" % (
+            q, "" if q == 0 else "train=false;", q) for q in parts]
+        rounds += ["digraph down%d { train=false; slices=100; n1 -> n0 [slice=%d, fraction=%g]; }" % (
+            q, q, (0.25, 0.75)[q % 2]) for q in parts]
+        for i in range(2):
+            addresses = "".join('n%d [address="127.0.0.1:%d"]; ' % (j, f.ports[j]) for j in range(2))
+            with open(os.path.join(f.directory, "n%d.dot" % i), "w") as file:
+                file.write("\n".join(rounds).replace("NODES", addresses))
+        self.assertEqual(f.check()[0], 0, f.check()[1])
+        f.start()
+        f.wait_state("finished")
+        self.expect_one_model(f)
+
     def test_orders_wait_for_the_end_of_the_cycle(self):
         f = self.scheduled(3, "all-reduce-ring", **{"train.epochs": "3000"})
         f.start()

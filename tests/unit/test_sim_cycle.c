@@ -215,43 +215,39 @@ Test(cycle, a_relay_in_the_middle_of_an_exact_cycle_ends_with_nothing)
 
 /* ---- faults ---- */
 
-struct faults {
+static struct {
     struct sgp_sim_crash crashes[4];
     struct sgp_sim_absence absences[4];
     uint32_t crash_count, absence_count;
-};
+} faults; /* of the run under way */
 
 /* Up to four kills and stops, some overlapping, none of one node within another of the same. */
-static void draw(struct sgp_random *random, uint32_t nodes, struct faults *faults)
+static void draw(struct sgp_random *random, uint32_t nodes)
 {
     static const sgp_time spans[] = {50 * SGP_MILLISECOND, 500 * SGP_MILLISECOND, 2 * SGP_SECOND,
         6 * SGP_SECOND, 20 * SGP_SECOND};
     sgp_time at = 50 * SGP_MILLISECOND, free[FLEET_NODES_MAX] = {0};
-    *faults = (struct faults){.crash_count = 0};
+    memset(&faults, 0, sizeof faults);
     for (uint64_t left = 1 + sgp_random_below(random, 4); left > 0; left--) {
         uint32_t node = (uint32_t)sgp_random_below(random, nodes);
         sgp_time span = spans[sgp_random_below(random, 5)];
         span += (sgp_time)sgp_random_below(random, (uint64_t)span);
         if (free[node] < at && sgp_random_below(random, 10) < 6)
-            faults->crashes[faults->crash_count++] =
+            faults.crashes[faults.crash_count++] =
                 (struct sgp_sim_crash){node, at, at + span, sgp_random_below(random, 5) == 0, 0};
         else if (free[node] < at)
-            faults->absences[faults->absence_count++] =
-                (struct sgp_sim_absence){node, at, at + span};
+            faults.absences[faults.absence_count++] = (struct sgp_sim_absence){node, at, at + span};
         free[node] = free[node] < at ? at + span : free[node];
         at += (sgp_time)(50 + sgp_random_below(random, 2000)) * SGP_MILLISECOND;
     }
 }
 
-/* A bug between the driver and the simulator's verbs, or NULL. */
-static int run_faults(const struct schedule *schedule, uint64_t seed,
-    const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
+static void bring(struct fleet *fleet, uint64_t seed)
 {
     struct sgp_random random;
-    static struct faults faults; /* of the run under way */
-    sgp_random_init(&random, seed, schedule->nodes);
-    struct fleet *fleet = fleet_that_trains(schedule->family, schedule->nodes);
-    draw(&random, schedule->nodes, &faults);
+    uint32_t nodes = fleet->topology->node_count;
+    sgp_random_init(&random, seed, nodes);
+    draw(&random, nodes);
     fleet->options.seed = seed;
     fleet->options.rounds = 40;
     fleet->options.compute_jitter = 0.3;
@@ -262,6 +258,14 @@ static int run_faults(const struct schedule *schedule, uint64_t seed,
     fleet->options.crash_count = faults.crash_count;
     fleet->options.absences = faults.absences;
     fleet->options.absence_count = faults.absence_count;
+}
+
+/* A bug between the driver and the simulator's verbs, or NULL. */
+static int run_faults(const struct schedule *schedule, uint64_t seed,
+    const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
+{
+    struct fleet *fleet = fleet_that_trains(schedule->family, schedule->nodes);
+    bring(fleet, seed);
     fleet_open(fleet);
     for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
         fleet->sim->hosts[i].driver.verbs = bug;
@@ -282,6 +286,35 @@ Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
             expect_all(fleet, schedules[s].nodes, schedules[s].nodes);
             fleet_destroy(fleet);
         }
+}
+
+/* The same where the cycles are a prelude: some die in it, some when others are through, some after it. Nothing of it
+ * is lost or twice in the gossip that follows. One that forgets has a weight of its own there, which is counted. */
+Test(cycle, kills_about_the_end_of_a_prelude_leave_every_weight, .timeout = 3600)
+{
+    uint64_t seeds = getenv("SGP_LONG") != NULL ? 2000 : fleet_many(100, 20);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        struct sgp_generate_options options = {.family = "one-peer-exponential",
+            .nodes = 4,
+            .prelude = 4 + (uint32_t)(seed % 30),
+            .prelude_family = seed % 2 ? "all-reduce-direct" : "all-reduce-ring"};
+        struct fleet *fleet = fleet_that_trains("all-reduce-ring", 4);
+        sgp_topology_destroy(fleet->topology);
+        cr_assert(zero(int, sgp_generate(&options, &fleet->error, &fleet->topology)));
+        bring(fleet, seed);
+        for (size_t i = 0; i < fleet->options.crash_count; i++)
+            faults.crashes[i].forgets = false;
+        fleet->options.rounds = 60;
+        fleet->options.final_cycles = 10;
+        fleet_open(fleet);
+        int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+        cr_assert(zero(int, status), "seed %u: %s", (unsigned)seed, fleet->error.text);
+        struct sgp_sim_summary summary = fleet_summary(fleet);
+        cr_assert(eq(u32, summary.finished, 4), "seed %u", (unsigned)seed);
+        cr_assert(epsilon_eq(dbl, summary.weight + summary.weight_in_flight, 4, 1e-9), "seed %u",
+            (unsigned)seed);
+        fleet_destroy(fleet);
+    }
 }
 
 /* ---- bugs put in on purpose ---- */

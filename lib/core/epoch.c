@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Epochs of exact cycles: what a node knows of them, and what ends one. What follows from a new one is cycle.c's.
+ * The rule: docs/rules/cycle.md */
+#include "core/core.h"
+
+void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch)
+{
+    if (sgp_core_epoch_is_below(&node->exact.heard, epoch))
+        node->exact.heard = *epoch;
+}
+
+/* The furthest round that anybody here is in. */
+sgp_round sgp_core_furthest(const struct sgp_node *node)
+{
+    sgp_round round = node->round, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        sgp_round other = node->layout.links[i].pulse.round;
+        other = other < most ? other : most;
+        if (node->layout.links[i].connection.state == SGP_LINK_UP && other > round)
+            round = other;
+    }
+    return round;
+}
+
+void sgp_core_raise_epoch(struct sgp_node *node)
+{
+    node->exact.heard.number++;
+    node->exact.heard.start =
+        sgp_topology_start_from(node->config.topology, sgp_core_furthest(node));
+    node->again = true;
+}
+
+void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed.slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[link->owed.slot]--;
+    link->owed.exists = false;
+    node->unrecorded = true;
+    node->again = true; /* the link, or the snapshot, may be what was waited for */
+    sgp_core_touch(node, link);
+}
