@@ -568,7 +568,7 @@ void sgp_core_move_accounts(
         entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
-        if (entry->slot != SGP_SLOT_NONE) {
+        if (entry->slot != SGP_SLOT_NONE || sgp_core_is_exact(node)) {
             sgp_core_take_home(node, i);
             continue;
         }

@@ -115,10 +115,12 @@ static double mass_here(const struct sgp_node *node)
 
 static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_start)
 {
+    double before = mass_here(node);
+    if (node->mass.weight <= 0 && !node->exact.begun) /* what came is all the estimate it has */
+        sgp_core_absorb_until(node, SGP_ROUND_MAX);
     node->exact.epoch =
         (struct sgp_epoch){.number = node->exact.heard.number, .start = epoch_start};
     node->exact.heard = node->exact.epoch;
-    double before = mass_here(node);
     if (node->exact.begun)
         go_back(node);
     node->exact.begun = false;
@@ -164,15 +166,15 @@ void sgp_core_renew(struct sgp_node *node)
 }
 
 /* Whether this node was in an exact cycle, or somebody here is: while some are through with a prelude, others may
- * stand in it, and wait for what is lost. */
+ * stand in it, and wait for what is lost. One that joins speaks for itself. */
 static bool is_amid_exact(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     bool exact = sgp_core_is_exact(node) && node->past.recorded;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool here = link->connection.state == SGP_LINK_UP && link->pulse.round >= 0 &&
-                    link->pulse.round <= SGP_ROUND_MAX;
+        bool here =
+            sgp_core_living(link) && link->pulse.round >= 0 && link->pulse.round <= SGP_ROUND_MAX;
         exact = exact || (here && sgp_topology_is_exact(topology, link->pulse.round, NULL));
     }
     return exact || sgp_topology_is_exact(topology, sgp_core_furthest(node), NULL);
@@ -184,9 +186,9 @@ bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 {
     if (!sgp_core_uses_epochs(node))
         return false;
-    if (!is_amid_exact(node)) {
-        node->exact.epoch = node->exact.heard;
-        drop_held(node);
+    if (!is_amid_exact(node)) { /* but what was renewed meanwhile, weighs 1 again everywhere */
+        if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))
+            begin_again(node, node->round, node->exact.heard.start);
         return false;
     }
     if (lost)

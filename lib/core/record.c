@@ -23,7 +23,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->unknown = node->mass.unknown;
     record->turns = sgp_core_turn(node, node->round);
     record->epoch = node->exact.epoch;
-    record->epoch.topology = node->config.topology->digest;
+    bool due = sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard);
+    record->epoch.topology = due ? 0 : node->config.topology->digest; /* else it were not renewed */
     record->leaving = node->leaving.wanted;
     record->left = node->leaving.left;
     record->account_count = 0;

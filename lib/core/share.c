@@ -94,14 +94,15 @@ static enum sgp_reason judge(
     struct sgp_node *node, const struct sgp_core_link *link, bool spoiled, int code)
 {
     const struct sgp_share *share = &link->receiving.incoming;
-    if (code != 0)
-        return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
-    if (sgp_core_has_gone(node))
-        return SGP_REASON_LEAVING;
     bool over = sgp_core_epoch_is_below(&link->receiving.epoch, &node->exact.epoch) ||
                 (sgp_core_is_exact(node) &&
                     link->receiving.epoch.topology != node->config.topology->digest);
-    if (spoiled || (over && share->bequest <= 0))
+    over = over && share->bequest <= 0;
+    if (code != 0 && !over) /* values of another file are judged by the wrong measure */
+        return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
+    if (sgp_core_has_gone(node))
+        return SGP_REASON_LEAVING;
+    if (spoiled || over)
         return SGP_REASON_CHANGED;
     return has_room(node, link->peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }

@@ -132,6 +132,12 @@ class Cycle(FleetTest):
         self.assertEqual([node.end() for node in f.nodes], [0] * 4)
         f.switch("all-reduce-ring")
         f.start()
+        f.wait_round(0, 80)
+        f.switch("all-reduce-direct")  # and stopped before anybody may have renewed
+        for node in f.nodes:
+            self.assertEqual(node.get("/v1/reload", "POST")[0], 200)
+        self.assertEqual([node.end() for node in f.nodes], [0] * 4)
+        f.start()
         f.wait_state("finished")
         for status in self.expect_one_model(f):
             self.assertGreater(status["test_accuracy"], 0.9)

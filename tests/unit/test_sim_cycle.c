@@ -462,7 +462,7 @@ Test(cycle, orders_take_effect_between_cycles)
 /* ---- other files ---- */
 
 /* From ring to direct and back, node by node, in any order. */
-static void run_reloads(const char *from, const char *to, uint64_t seed, bool mixed)
+static void run_reloads(const char *from, const char *to, uint64_t seed)
 {
     struct sgp_random random;
     struct sgp_sim_reload reloads[12];
@@ -490,7 +490,6 @@ static void run_reloads(const char *from, const char *to, uint64_t seed, bool mi
     cr_assert(
         zero(int, status), "%s to %s, seed %u: %s", from, to, (unsigned)seed, fleet->error.text);
     expect_all(fleet, 4, 4);
-    (void)mixed;
     fleet_destroy(fleet);
     sgp_topology_destroy(other);
 }
@@ -498,8 +497,8 @@ static void run_reloads(const char *from, const char *to, uint64_t seed, bool mi
 Test(cycle, reloads_from_one_schedule_to_another_in_any_order, .timeout = 600)
 {
     for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
-        run_reloads("all-reduce-ring", "all-reduce-direct", seed, false);
-        run_reloads("all-reduce-tree", "all-reduce-halving", seed, false);
+        run_reloads("all-reduce-ring", "all-reduce-direct", seed);
+        run_reloads("all-reduce-tree", "all-reduce-halving", seed);
     }
 }
 
@@ -507,8 +506,49 @@ Test(cycle, reloads_from_one_schedule_to_another_in_any_order, .timeout = 600)
 Test(cycle, reloads_between_gossip_and_exact_cycles, .timeout = 600)
 {
     for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
-        run_reloads("one-peer-exponential", "all-reduce-direct", seed, true);
-        run_reloads("all-reduce-ring", "ring", seed, true);
+        run_reloads("one-peer-exponential", "all-reduce-direct", seed);
+        run_reloads("all-reduce-ring", "ring", seed);
+    }
+}
+
+/* All are in the gossip after a prelude. One is dead while the others get another file, and begin again at weight 1: so
+ * does it when it is back. */
+Test(cycle, one_that_was_away_weighs_as_the_others_do, .timeout = 600)
+{
+    struct sgp_generate_options options = {.family = "one-peer-exponential",
+        .nodes = 4,
+        .prelude = 4,
+        .prelude_family = "all-reduce-direct"};
+    for (uint64_t seed = 1; seed <= fleet_many(30, 10); seed++) {
+        struct sgp_sim_reload reloads[8];
+        struct sgp_sim_crash crash = {
+            .node = 2, .at = 500 * SGP_MILLISECOND, .back = 4 * SGP_SECOND};
+        struct fleet *fleet = fleet_that_trains("all-reduce-ring", 4);
+        struct sgp_topology *other = NULL;
+        sgp_topology_destroy(fleet->topology);
+        options.prelude = 4;
+        cr_assert(zero(int, sgp_generate(&options, &fleet->error, &fleet->topology)));
+        options.prelude = 6;
+        cr_assert(zero(int, sgp_generate(&options, &fleet->error, &other)));
+        for (uint32_t i = 0; i < 4; i++) {
+            reloads[i] = (struct sgp_sim_reload){i, 0, fleet->topology};
+            reloads[4 + i] = (struct sgp_sim_reload){i, (2 + i % 2) * SGP_SECOND, other};
+        }
+        crash.at += (sgp_time)seed * 7 * SGP_MILLISECOND;
+        fleet->options.seed = seed;
+        fleet->options.compute_jitter = 0.3;
+        fleet->options.rounds = 600;
+        fleet->options.final_cycles = 10;
+        fleet->options.crashes = &crash;
+        fleet->options.crash_count = 1;
+        fleet->options.reloads = reloads;
+        fleet->options.reload_count = 8;
+        fleet_open(fleet);
+        int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+        cr_assert(zero(int, status), "seed %u: %s", (unsigned)seed, fleet->error.text);
+        expect_all(fleet, 4, 4);
+        fleet_destroy(fleet);
+        sgp_topology_destroy(other);
     }
 }
 
