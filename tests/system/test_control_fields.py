@@ -159,14 +159,14 @@ class Reading(Control):
         status, kind, body = self.exchange("GET", "/v1/topology")
         self.assertEqual((status, kind), (200, "application/json"))
         topology = json.loads(body)
-        self.assert_typed({"file": str, "digest": str, "round": int, "phase": int, "nodes": list,
+        self.assert_typed({"file": str, "digest": str, "slices": int, "exact": bool, "round": int, "phase": int, "nodes": list,
                            "phases": list}, topology)
         self.assertEqual(topology["digest"], self.node.status()["topology"]["digest"])
         self.assertEqual([n["name"] for n in topology["nodes"]], ["n0", "n1"])
         self.assertEqual([n["address"] for n in topology["nodes"]],
                          ["127.0.0.1:%d" % port for port in self.fleet_.ports])
         self.assertEqual(topology["phases"], [{
-            "name": "phase0", "rounds": 1, "once": False, "edge_count": 2,
+            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "edge_count": 2,
             "edges": [{"source": "n0", "target": "n1", "fraction": 0.5},
                       {"source": "n1", "target": "n0", "fraction": 0.5}]}])
 
