@@ -127,10 +127,10 @@ static json_t *topology_json(const struct sgp_topology *topology)
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
         (void)json_array_append_new(
-            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:o}", "name", phase->name, "rounds",
+            phases, json_pack("{s:s, s:I, s:b, s:b, s:I, s:o}", "name", phase->name, "rounds",
                         (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
-                        (json_int_t)phase->edge_count, "edges", edges));
+                        (int)!phase->exchanges, "edge_count", (json_int_t)phase->edge_count,
+                        "edges", edges));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
@@ -208,13 +208,12 @@ static void print_topology(const struct sgp_topology *topology)
         (void)printf("the vector is cut into %u parts\n", topology->slices);
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
-        (void)printf("phase %u '%s', %u round%s%s%s%s\n", p, phase->name, phase->rounds,
+        (void)printf("phase %u '%s', %u round%s%s%s\n", p, phase->name, phase->rounds,
             phase->rounds == 1 ? "" : "s",
             phase->once
                 ? topology->repeat > 1 ? ", in the first passes" : ", in the first pass only"
                 : "",
-            phase->exchanges ? ", without training" : "",
-            phase->outer ? ", and an outer step at its end" : "");
+            phase->exchanges ? ", without training" : "");
         for (uint32_t i = 0; i < topology->node_count; i++)
             print_node(topology, phase, i, width);
     }

@@ -174,16 +174,12 @@ static void done_save(struct job *job, bool cancelled)
 void chores_save(struct daemon *daemon, sgp_round round, double weight)
 {
     float **entered = weight > 0 ? NULL : find_entered(daemon);
+    if (weight <= 0 && entered == NULL && daemon->prepared->data.train == NULL)
+        return; /* a relay between two cycles has none */
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);
     float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
-    if (weight <= 0 &&
-        daemon->prepared->data.train == NULL) { /* a relay between two cycles has none */
-        free(save);
-        free(vector);
-        return;
-    }
     if (task == NULL || save == NULL || vector == NULL) {
         notes_error(daemon, weight > 0 ? "no memory to save the model"
                                        : "all mass is given away; there is no model to save");

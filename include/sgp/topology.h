@@ -46,7 +46,6 @@ struct sgp_phase {
     uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
     bool once;       /* belongs to the prelude */
     bool exchanges;  /* its rounds only exchange: nobody trains */
-    bool outer;      /* at the end of its last round every node takes an outer step */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
     uint32_t *out_first;  /* node_count + 1 offsets into `out` */
@@ -111,7 +110,7 @@ SGP_API int sgp_topology_add_phase(struct sgp_topology *topology, const char *na
 struct sgp_phase_options {
     const char *name;
     uint32_t rounds;
-    bool once, exchanges, outer;
+    bool once, exchanges;
     uint32_t slices, repeat;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
