@@ -132,6 +132,9 @@ struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
 bool sgp_core_rejoining(const struct sgp_core_link *link);
 bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
+bool sgp_core_is_up(const struct sgp_core_link *link);
+sgp_round sgp_core_furthest(
+    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
 bool sgp_core_living(
     const struct sgp_core_link *link); /* up, not absent, past joining and not draining */
 sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
@@ -236,7 +239,6 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 
 /* epoch.c */
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
-sgp_round sgp_core_furthest(const struct sgp_node *node);
 /* What there is of the cycle cannot come to its end. */
 void sgp_core_raise_epoch(struct sgp_node *node);
 void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);

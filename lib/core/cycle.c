@@ -177,7 +177,8 @@ static bool is_amid_exact(const struct sgp_node *node)
             sgp_core_living(link) && link->pulse.round >= 0 && link->pulse.round <= SGP_ROUND_MAX;
         exact = exact || (here && sgp_topology_is_exact(topology, link->pulse.round, NULL));
     }
-    return exact || sgp_topology_is_exact(topology, sgp_core_furthest(node), NULL);
+    return exact || sgp_topology_is_exact(
+                        topology, sgp_core_furthest(node, node->round, sgp_core_is_up), NULL);
 }
 
 /* One that comes back to exact cycles, or is new to them. `lost`: it has not the values that its neighbours may

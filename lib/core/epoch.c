@@ -9,24 +9,11 @@ void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch)
         node->exact.heard = *epoch;
 }
 
-/* The furthest round that anybody here is in. */
-sgp_round sgp_core_furthest(const struct sgp_node *node)
-{
-    sgp_round round = node->round, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        sgp_round other = node->layout.links[i].pulse.round;
-        other = other < most ? other : most;
-        if (node->layout.links[i].connection.state == SGP_LINK_UP && other > round)
-            round = other;
-    }
-    return round;
-}
-
 void sgp_core_raise_epoch(struct sgp_node *node)
 {
     node->exact.heard.number++;
-    node->exact.heard.start =
-        sgp_topology_start_from(node->config.topology, sgp_core_furthest(node));
+    node->exact.heard.start = sgp_topology_start_from(
+        node->config.topology, sgp_core_furthest(node, node->round, sgp_core_is_up));
     node->again = true;
 }
 

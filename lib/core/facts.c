@@ -155,11 +155,30 @@ bool sgp_core_peer_active(const struct sgp_core_link *link)
            sgp_core_state_is_active(link->pulse.state) && !sgp_core_rejoining(link);
 }
 
+bool sgp_core_is_up(const struct sgp_core_link *link)
+{
+    return link->connection.state == SGP_LINK_UP;
+}
+
 bool sgp_core_living(const struct sgp_core_link *link)
 {
     enum sgp_node_state state = link->pulse.state;
     return link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
            state != SGP_NODE_JOINING && state != SGP_NODE_DRAINING;
+}
+
+/* The greatest round of the neighbours that count, at least `least`. Nobody takes this node beyond all mixing. */
+sgp_round sgp_core_furthest(
+    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
+{
+    sgp_round furthest = least, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        if (counts(link) && round > furthest)
+            furthest = round;
+    }
+    return furthest;
 }
 
 sgp_time sgp_core_silence(const struct sgp_core_link *link)

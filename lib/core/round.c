@@ -5,20 +5,11 @@
 
 /* ---- start ---- */
 
-/* The greatest round of those present, at least `furthest`; that of one who has finished counts: who
- * comes back after the end finds it there. Nobody takes this node beyond all mixing. */
-static sgp_round furthest_from(const struct sgp_node *node, sgp_round furthest)
+/* One that has finished counts: who comes back after the end finds it there. */
+static bool is_present(const struct sgp_core_link *link)
 {
-    sgp_round most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
-        bool present = link->connection.state == SGP_LINK_UP &&
-                       (sgp_core_peer_active(link) || link->pulse.state == SGP_NODE_FINISHED);
-        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
-        if (present && round > furthest)
-            furthest = round;
-    }
-    return furthest;
+    return sgp_core_is_up(link) &&
+           (sgp_core_peer_active(link) || link->pulse.state == SGP_NODE_FINISHED);
 }
 
 /* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
@@ -27,7 +18,7 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
     if (sgp_core_at_own_pace(node) || sgp_topology_is_exact(node->config.topology, next, NULL) ||
         node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
-    sgp_round furthest = furthest_from(node, next);
+    sgp_round furthest = sgp_core_furthest(node, next, is_present);
     return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
 }
 
@@ -208,7 +199,7 @@ void sgp_core_drain(struct sgp_node *node)
 void sgp_core_enough(struct sgp_node *node)
 {
     /* everybody has heard of it by then, though this node may be behind */
-    sgp_round stop = furthest_from(node, node->round) + sgp_core_far_ahead(node);
+    sgp_round stop = sgp_core_furthest(node, node->round, is_present) + sgp_core_far_ahead(node);
     if (node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop)
         return;
     node->fleet.stop = stop;
@@ -385,13 +376,7 @@ static void resume(struct sgp_node *node)
         node->unrecorded = true;
         return;
     }
-    sgp_round furthest = node->round, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
-        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
-        if (sgp_core_living(link) && round > furthest)
-            furthest = round;
-    }
+    sgp_round furthest = sgp_core_furthest(node, node->round, sgp_core_living);
     node->past.restored = false;
     node->unrecorded = true;
     if (furthest == node->round)
