@@ -127,6 +127,19 @@ enum sgp_reason sgp_core_judge(
     return differs ? SGP_REASON_SHAPE : reason;
 }
 
+/* Who greets is there to be dialled, whatever it was before; not more often than with the first back-off. */
+static void dial_back(struct sgp_node *node, const struct sgp_core_link *from)
+{
+    struct sgp_core_link *link = sgp_core_find(node, from->peer, SGP_OUT);
+    if (link == NULL || link->connection.redial == SGP_TIME_NEVER)
+        return;
+    sgp_time first = link->connection.since + SGP_DIAL_MIN_NS;
+    sgp_time soon = first > node->now ? first : node->now;
+    if (soon < link->connection.redial)
+        link->connection.redial = soon;
+    sgp_core_touch(node, link);
+}
+
 struct sgp_verdict sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello)
 {
@@ -142,6 +155,7 @@ struct sgp_verdict sgp_core_hello(
     bool another = link->memory.lineage != 0 && link->memory.lineage != hello->lineage;
     sgp_core_know_source(node, link, hello);
     greeted(node, link);
+    dial_back(node, link);
     if (another && node->exact.begun) /* it knows nothing of this cycle */
         sgp_core_raise_epoch(node);
     struct sgp_message *message = sgp_core_send(node, link, SGP_WELCOME);

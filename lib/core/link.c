@@ -175,7 +175,8 @@ void sgp_core_goodbye(
         link->liveness.heard = SGP_TIME_NEVER;
     bool passing =
         reason == SGP_REASON_ABSENT || reason == SGP_REASON_CHECKSUM || reason == SGP_REASON_CREDIT;
-    if (!passing) /* dialling again at once would not change its mind */
+    bool restarts = reason == SGP_REASON_LEAVING && link->connection.state == SGP_LINK_UP;
+    if (!passing && !restarts) /* dialling again at once would not change its mind */
         link->connection.backoff = SGP_DIAL_MAX_NS;
     if (!passing &&
         link->connection.state == SGP_LINK_CONNECTING) /* a refusal is no sign of a neighbour */

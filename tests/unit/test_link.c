@@ -196,6 +196,49 @@ Test(link, one_who_was_replaced_dials_again_slowly)
     close_desk(&desk);
 }
 
+static void say_goodbye(struct desk *desk, enum sgp_reason reason)
+{
+    say(desk, 1, SGP_OUT,
+        (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .goodbye = {.reason = reason, .text = "goodbye"}});
+}
+
+Test(link, one_that_stops_may_be_back_at_once_and_is_dialled_soon)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say_goodbye(&desk, SGP_REASON_LEAVING);
+    desk.now += SGP_DIAL_MIN_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL));
+    close_desk(&desk);
+}
+
+Test(link, one_who_greets_us_is_there_to_be_dialled)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say_goodbye(&desk, SGP_REASON_REPLACED); /* dialled again slowly, but for the greeting */
+    desk.now += SGP_DIAL_MIN_NS;
+    post(&desk,
+        (struct sgp_event){
+            .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = SGP_E_CLOSED});
+    cr_assert_null(find(&desk, SGP_EFFECT_DIAL));
+    greet_in(&desk, 1, pulse_at(0, 0), 77);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_DIAL));
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN,
+                    .link = {.peer = 1, .direction = SGP_OUT},
+                    .code = SGP_E_CLOSED});
+    post(&desk,
+        (struct sgp_event){
+            .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = SGP_E_CLOSED});
+    greet_in(&desk, 1, pulse_at(0, 0), 77);
+    cr_assert_null(
+        find(&desk, SGP_EFFECT_DIAL), "however often it greets, not more often than at first");
+    close_desk(&desk);
+}
+
 Test(link, a_target_that_refuses_us_is_not_waited_for)
 {
     struct desk desk;
