@@ -49,9 +49,9 @@ static void run_to_the_end(struct fleet *fleet, uint64_t seed)
     cr_assert(sgp_sim_done(fleet->sim));
 }
 
-Test(crash, twenty_campaigns_with_their_records_keep_all_weight)
+Test(crash, campaigns_with_their_records_keep_all_weight)
 {
-    uint64_t adopted = 0, crashed = 0, seeds = fleet_many(20, 5);
+    uint64_t adopted = 0, crashed = 0, seeds = fleet_many(20, 3);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_sim_crash crashes[CRASHES_MAX];
         struct fleet *fleet = crashing_fleet(seed, crashes, false);
@@ -71,9 +71,9 @@ Test(crash, twenty_campaigns_with_their_records_keep_all_weight)
     cr_assert(gt(u64, adopted, crashed / 2));
 }
 
-Test(crash, ten_campaigns_that_forget_change_the_weight_by_that_alone)
+Test(crash, campaigns_that_forget_change_the_weight_by_that_alone)
 {
-    for (uint64_t seed = 1; seed <= fleet_many(10, 3); seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(10, 2); seed++) {
         struct sgp_sim_crash crashes[CRASHES_MAX];
         struct fleet *fleet = crashing_fleet(seed, crashes, true);
         run_to_the_end(fleet, seed);
@@ -84,9 +84,9 @@ Test(crash, ten_campaigns_that_forget_change_the_weight_by_that_alone)
 
 /* Each with the record of an earlier moment of its life: by so much as the total is off then, it stays off,
  * and those that were put back say that it may be. */
-Test(crash, thirty_campaigns_with_records_from_backups_say_what_they_cannot_know)
+Test(crash, campaigns_with_records_from_backups_say_what_they_cannot_know)
 {
-    uint64_t restored = 0, off = 0, seeds = fleet_many(30, 6);
+    uint64_t restored = 0, off = 0, seeds = fleet_many(30, 3);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_sim_crash crashes[CRASHES_MAX];
         struct fleet *fleet = crashing_fleet(seed, crashes, false);
