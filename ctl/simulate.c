@@ -24,6 +24,7 @@ struct simulation {
     struct sgp_sim_options options;
     struct ctl_faults faults;
     double learning_rate;
+    struct sgp_outer_settings outer;
     float *vector; /* scratch: a node's start or centre, then zeros */
     double *mean;  /* what all should agree on */
     uint32_t met;  /* nodes that are in the mean */
@@ -58,8 +59,9 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
             simulation->mean[c] += (double)simulation->vector[c] / simulation->topology->node_count;
     }
     bool trains = simulation->learning_rate > 0;
-    return sgp_quadratic_create(dimension, trains ? simulation->vector : zeros,
+    int status = sgp_quadratic_create(dimension, trains ? simulation->vector : zeros,
         trains ? zeros : simulation->vector, simulation->learning_rate, ret_trainer);
+    return status < 0 ? status : sgp_quadratic_begin_outer(*ret_trainer, &simulation->outer);
 }
 
 /* The greatest distance of any present node's estimate from what all should agree on. */
@@ -300,6 +302,16 @@ static enum ctl_exit remember(struct simulation *simulation, int argc, char **ar
     return CTL_DONE;
 }
 
+static enum ctl_exit suit_outer(const struct simulation *simulation, const char *file)
+{
+    const struct sgp_phase *phase = sgp_topology_outer(simulation->topology);
+    if (phase == NULL || simulation->outer.kind != SGP_OUTER_NONE)
+        return CTL_DONE;
+    return ctl_fail(simulation->ctl, CTL_FAILED,
+        "%s: digraph %s says outer=true; say which step is meant, as in --outer slowmo:1:0.5", file,
+        phase->name);
+}
+
 static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
 {
     static struct simulation simulation;
@@ -313,14 +325,16 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
     if (status == CTL_DONE)
         status = ctl_faults_take(ctl, &argc, argv, &simulation.faults);
     if (status == CTL_DONE)
-        status = ctl_simulate_options_take(
-            ctl, &argc, argv, &simulation.options, &simulation.learning_rate, &trace);
+        status = ctl_simulate_options_take(ctl, &argc, argv, &simulation.options,
+            &simulation.learning_rate, &simulation.outer, &trace);
     while (status == CTL_DONE && simulation.words[simulation.file_word] != argv[0])
         simulation.file_word++;
     if (status == CTL_DONE)
         status = ctl_read_topology(ctl, argv[0], &simulation.topology);
     if (status == CTL_DONE)
         status = suit_topology(&simulation, argv[0]);
+    if (status == CTL_DONE)
+        status = suit_outer(&simulation, argv[0]);
     if (status == CTL_DONE)
         status = ctl_faults_read(ctl, simulation.topology, &simulation.faults, &simulation.options);
     if (status == CTL_DONE)
@@ -360,6 +374,8 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "  --learning-rate E     train quadratics with random minima; 0, the default, only "
         "averages\n"
         "                        random vectors\n"
+        "  --outer KIND:RATE:MOMENTUM   the step where the file says outer=true: slowmo or "
+        "nesterov\n"
         "  --algorithm NAME      sgp, osgp, agp, dpsgd or adpsgd, as in sgpd.conf(5) (sgp)\n"
         "  --overlap N           osgp: rounds that a share may be late (1)\n"
         "  --step-by-rate        agp, adpsgd: divide the learning rate by a node's relative pace\n"

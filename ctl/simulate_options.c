@@ -24,6 +24,7 @@ enum {
     TAIL,
     CHECKPOINT,
     LEARNING_RATE,
+    OUTER,
     ALGORITHM,
     OVERLAP,
     BACKUP,
@@ -99,8 +100,28 @@ static enum ctl_exit read_algorithm(
     return CTL_DONE;
 }
 
+/* KIND:RATE:MOMENTUM. */
+static enum ctl_exit read_outer(
+    struct ctl *ctl, const struct ctl_option *option, struct sgp_outer_settings *outer)
+{
+    char kind[16], rate[32], momentum[32];
+    int length = 0;
+    if (!option->given)
+        return CTL_DONE;
+    bool good =
+        sscanf(option->value, "%15[a-z]:%31[^:]:%31[^:]%n", kind, rate, momentum, &length) == 3 &&
+        option->value[length] == '\0' && sgp_outer_kind_parse(kind, NULL, &outer->kind) == 0 &&
+        ctl_text_real(rate, &outer->learning_rate) && ctl_text_real(momentum, &outer->momentum) &&
+        sgp_outer_check(outer, NULL) == 0;
+    return good ? CTL_DONE
+                : ctl_usage(ctl,
+                      "--outer is slowmo:RATE:MOMENTUM or nesterov:RATE:MOMENTUM such as "
+                      "slowmo:1:0.5, not '%s'",
+                      option->value);
+}
+
 static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_option *given,
-    struct sgp_sim_options *options, double *learning_rate)
+    struct sgp_sim_options *options, double *learning_rate, struct sgp_outer_settings *outer)
 {
     uint64_t rounds = (uint64_t)options->rounds, steps = 1, cycles;
     uint64_t overlap = 1, backup = 0;
@@ -135,6 +156,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_option *give
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &given[LEARNING_RATE], 0, 1e6, learning_rate);
     if (status == CTL_DONE)
+        status = read_outer(ctl, &given[OUTER], outer);
+    if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
     cycles = *learning_rate > 0 ? options->final_cycles : 0;
     if (status == CTL_DONE)
@@ -150,7 +173,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_option *give
 }
 
 enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
-    struct sgp_sim_options *options, double *learning_rate, const char **ret_trace)
+    struct sgp_sim_options *options, double *learning_rate, struct sgp_outer_settings *outer,
+    const char **ret_trace)
 {
     struct ctl_option given[OPTION_COUNT] = {[ROUNDS] = {.name = "--rounds"},
         [SEED] = {.name = "--seed"},
@@ -163,6 +187,7 @@ enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
         [TAIL] = {.name = "--tail"},
         [CHECKPOINT] = {.name = "--checkpoint"},
         [LEARNING_RATE] = {.name = "--learning-rate"},
+        [OUTER] = {.name = "--outer"},
         [ALGORITHM] = {.name = "--algorithm"},
         [OVERLAP] = {.name = "--overlap"},
         [BACKUP] = {.name = "--backup-neighbours"},
@@ -175,5 +200,5 @@ enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
     enum ctl_exit status = ctl_options_take(ctl, argc, argv, given, OPTION_COUNT, 1, 1);
     if (given[TRACE].given)
         *ret_trace = given[TRACE].value;
-    return status == CTL_DONE ? read_options(ctl, given, options, learning_rate) : status;
+    return status == CTL_DONE ? read_options(ctl, given, options, learning_rate, outer) : status;
 }

@@ -4,12 +4,14 @@
 #define CTL_SIMULATE_OPTIONS_H
 
 #include "ctl.h"
+#include "sgp/outer.h"
 #include "sgp/sim.h"
 
 /* Take the options out of argv[0..*argc), so that one word is left, and read them into *options, which
- * holds the defaults, and into *learning_rate. *ret_trace, the file of --trace, is of argv, and stays if
+ * holds the defaults, and into *learning_rate and *outer. *ret_trace, the file of --trace, is of argv, and stays if
  * that is not given. */
 enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
-    struct sgp_sim_options *options, double *learning_rate, const char **ret_trace);
+    struct sgp_sim_options *options, double *learning_rate, struct sgp_outer_settings *outer,
+    const char **ret_trace);
 
 #endif

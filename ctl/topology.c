@@ -127,10 +127,10 @@ static json_t *topology_json(const struct sgp_topology *topology)
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
         (void)json_array_append_new(
-            phases, json_pack("{s:s, s:I, s:b, s:b, s:I, s:o}", "name", phase->name, "rounds",
+            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:o}", "name", phase->name, "rounds",
                         (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "edge_count", (json_int_t)phase->edge_count,
-                        "edges", edges));
+                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
+                        (json_int_t)phase->edge_count, "edges", edges));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
@@ -208,12 +208,13 @@ static void print_topology(const struct sgp_topology *topology)
         (void)printf("the vector is cut into %u parts\n", topology->slices);
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
-        (void)printf("phase %u '%s', %u round%s%s%s\n", p, phase->name, phase->rounds,
+        (void)printf("phase %u '%s', %u round%s%s%s%s\n", p, phase->name, phase->rounds,
             phase->rounds == 1 ? "" : "s",
             phase->once
                 ? topology->repeat > 1 ? ", in the first passes" : ", in the first pass only"
                 : "",
-            phase->exchanges ? ", without training" : "");
+            phase->exchanges ? ", without training" : "",
+            phase->outer ? ", and an outer step at its end" : "");
         for (uint32_t i = 0; i < topology->node_count; i++)
             print_node(topology, phase, i, width);
     }
@@ -259,7 +260,7 @@ static void comment_on(const struct sgp_generate_options *what, char *text, size
 }
 
 /* What the options say; `options` are those of generate, in its order. */
-static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[7], int argc,
+static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[8], int argc,
     char **argv, struct sgp_generate_options *what)
 {
     uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0;
@@ -293,15 +294,17 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option optio
     what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;
     what->address = options[3].value;
+    what->outer = options[7].given;
     return CTL_DONE;
 }
 
 static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_option options[] = {{.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"},
-        {.name = "--address"}, {.name = "--group"}, {.name = "--fraction"}, {.name = "--prelude"}};
+        {.name = "--address"}, {.name = "--group"}, {.name = "--fraction"}, {.name = "--prelude"},
+        {.name = "--outer", .flag = true}};
     struct sgp_generate_options what = {.seed = 0};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 7, 2, 3);
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 8, 2, 3);
     if (status == CTL_DONE)
         status = take_options(ctl, options, argc, argv, &what);
     if (status != CTL_DONE)
@@ -323,13 +326,12 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 
 const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
     .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--group M] [--fraction A]\n"
-                "    [--prelude E FAMILY] [--address HOST:PORT+]",
+                "    [--prelude E FAMILY] [--outer] [--address HOST:PORT+]",
     .summary = "write a topology file of a family for N nodes",
     .help =
         "The file goes to standard output; the nodes are n0, n1, ... With --address, node i is at\n"
-        "HOST:(PORT + i). With --prelude, E cycles of a family all-reduce-* come first. No daemon "
-        "is\n"
-        "needed.\n"
+        "HOST:(PORT + i). With --prelude, E cycles of a family all-reduce-* come first. With\n"
+        "--outer, nodes take the step of [outer] after each cycle. No daemon is needed.\n"
         "\n"
         "Families:\n",
     .more = print_families,

@@ -117,6 +117,7 @@ static void compare_phases(
         const struct sgp_phase *after = p < topology->phase_count ? &topology->phases[p] : NULL;
         bool same = before != NULL && after != NULL && before->rounds == after->rounds &&
                     before->once == after->once && before->exchanges == after->exchanges &&
+                    before->outer == after->outer &&
                     (!before->once || former->repeat == topology->repeat);
         if (!same) {
             teller->reload->phases_changed++;

@@ -337,7 +337,7 @@ static int fail_unknown(struct reading *r, const char *section, const char *name
     return sgp_fail(&r->own, SGP_E_CONFIG,
         meant ? "%s:%u: [%.60s]: unknown section; did you mean [%s]?"
               : "%s:%u: [%.60s]: unknown section; there are [node] [topology] [train] [model] "
-                "[data] [optimizer] [network] [control] [log]",
+                "[data] [optimizer] [outer] [network] [control] [log]",
         file, r->number, section, meant ? meant : "");
 }
 

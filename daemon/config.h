@@ -14,6 +14,7 @@
 #include "sgp/model.h"
 #include "sgp/node.h"
 #include "sgp/optimizer.h"
+#include "sgp/outer.h"
 #include "sgp/schedule.h"
 #include "sgp/sink.h"
 #include "sgp/status.h"
@@ -89,6 +90,10 @@ struct config {
     double warmup_epochs;
     char *milestones;
     double factor;
+
+    int outer; /* 1 + enum sgp_outer_kind */
+    double outer_learning_rate;
+    double outer_momentum;
 
     char *listen;
     int compression;
@@ -192,6 +197,13 @@ struct config {
         "schedule = step: the epochs at which the step size falls, separated by spaces")           \
     X(FACTOR, "optimizer", "factor", CONFIG_REAL, factor, "0.1", 1e-6, 1, NULL,                    \
         "schedule = step: what the step size is multiplied with at each milestone")                \
+    X(OUTER, "outer", "kind", CONFIG_CHOICE, outer, "none", 0, 0, "none|slowmo|nesterov",          \
+        "the step after each digraph with outer=true, on what it changed: none, slowmo, or "       \
+        "nesterov, as in DiLoCo; the same on every node")                                          \
+    X(OUTER_LEARNING_RATE, "outer", "learning_rate", CONFIG_REAL, outer_learning_rate, "1", 1e-12, \
+        SGP_OUTER_RATE_MAX, NULL, "size of that step; 1 goes where training went")                 \
+    X(OUTER_MOMENTUM, "outer", "momentum", CONFIG_REAL, outer_momentum, "0.5", 0, 0.9999, NULL,    \
+        "part of the last such step kept")                                                         \
     X(LISTEN, "network", "listen", CONFIG_ADDRESS, listen, NULL, 0, 0, NULL,                       \
         "HOST:PORT to listen on for neighbours; exactly this is bound")                            \
     X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0, "none",     \

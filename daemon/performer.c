@@ -314,6 +314,12 @@ static void run_scale(struct job *job)
         task->trainer, task->factor, task->slice.first, task->slice.count);
 }
 
+static void run_outer(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    task->trainer->methods->outer(task->trainer, task->weight);
+}
+
 static void done_scale(struct job *job, bool cancelled)
 {
     (void)cancelled;
@@ -326,6 +332,15 @@ static void verb_scale(void *context, double factor, struct sgp_slice slice)
     struct task *task = must_take(daemon, &daemon->kinds.scale, run_scale, done_scale);
     task->factor = factor;
     task->slice = slice;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void verb_outer(void *context, double weight)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, &daemon->kinds.outer, run_outer, done_scale);
+    task->weight = weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
@@ -386,6 +401,7 @@ const struct sgp_driver_verbs performer_verbs = {
     .restore = verb_restore,
     .adopt = verb_adopt,
     .scale = verb_scale,
+    .outer = verb_outer,
     .sketch = verb_sketch,
     .inquire = verb_inquire,
     .note = verb_note,

@@ -103,6 +103,11 @@ static int fail_file(
     return sgp_fail(error, code, "%s", why->text);
 }
 
+static enum sgp_outer_kind outer_kind(const struct config *config)
+{
+    return (enum sgp_outer_kind)(config->outer - 1);
+}
+
 static int prepare_topology(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -128,6 +133,12 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
             config->topology, config->name);
+    const struct sgp_phase *outer = sgp_topology_outer(topology);
+    if (outer && !topology->nodes[self].relay && outer_kind(config) == SGP_OUTER_NONE)
+        return config_fail(config, CONFIG_ID_OUTER, error, SGP_E_CONFIG,
+            "digraph %s of %s says outer=true, and this node takes no outer step; set [outer] kind "
+            "to slowmo or nesterov, on every node",
+            outer->name, config->topology);
     if (config->start != SGP_START_ALL && config->start > topology->node_count)
         return config_fail(config, CONFIG_ID_START, error, SGP_E_CONFIG,
             "%" PRIu32 " nodes will never be there; the topology has %" PRIu32, config->start,
@@ -155,6 +166,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     bool steps = config->schedule == SGP_SCHEDULE_STEP;
+    bool outer = outer_kind(config) != SGP_OUTER_NONE;
     const struct {
         enum config_id id;
         bool used;
@@ -166,6 +178,10 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_MOMENTUM, config->optimizer != SGP_OPTIMIZER_SGD, "kind = sgd has none"},
         {CONFIG_ID_MILESTONES, steps, "it is for schedule = step"},
         {CONFIG_ID_FACTOR, steps, "it is for schedule = step"},
+        {CONFIG_ID_OUTER, sgp_topology_outer(p->topology) != NULL,
+            "no digraph of the topology says outer=true"},
+        {CONFIG_ID_OUTER_LEARNING_RATE, outer, "[outer] kind = none"},
+        {CONFIG_ID_OUTER_MOMENTUM, outer, "[outer] kind = none"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
     (void)error; /* nothing here can fail */
@@ -423,6 +439,9 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         .optimizer = {.kind = config->optimizer,
             .momentum = config->momentum,
             .weight_decay = config->weight_decay},
+        .outer = {.kind = outer_kind(config),
+            .learning_rate = config->outer_learning_rate,
+            .momentum = config->outer_momentum},
         .batch = (uint32_t)config->batch,
         .threads = (uint32_t)config->threads,
         .seed = config->seed,
@@ -479,6 +498,7 @@ static void sum_memory(struct prepared *p)
     add_term(p, "parameters", vector);
     add_term(p, "gradient", vector);
     add_term(p, "velocity of the optimizer", velocity);
+    add_term(p, "outer step", outer_kind(p->config) == SGP_OUTER_NONE ? 0 : 2 * vector);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;

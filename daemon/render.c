@@ -174,10 +174,11 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];
         json_array_append_new(
-            phases, json_pack("{s:o, s:I, s:b, s:b, s:I, s:o}", "name", foreign(phase->name),
+            phases, json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:o}", "name", foreign(phase->name),
                         "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "edge_count", (json_int_t)phase->edge_count,
-                        "edges", whole ? render_edges(phase, topology) : json_null()));
+                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
+                        (json_int_t)phase->edge_count, "edges",
+                        whole ? render_edges(phase, topology) : json_null()));
     }
     return json_pack("{s:o, s:o, s:I, s:b, s:o, s:I, s:o, s:o}", "file",
         foreign(status->topology_file), "digest", identity(topology->digest), "slices",

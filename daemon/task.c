@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* TRAIN, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
+/* TRAIN, OUTER, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
  * and one to spare. SCALE comes at most once for each out-link and once at the start; and at the end of an exact
  * cycle once for each part, twice if it is then entered again. */
-#define TASKS_OF_ROUND 12u
+#define TASKS_OF_ROUND 13u
 
 struct task_block { /* made at once */
     struct task_block *next;

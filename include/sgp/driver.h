@@ -32,6 +32,7 @@ struct sgp_driver_verbs {
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
     void (*scale)(void *context, double factor, struct sgp_slice slice);
+    void (*outer)(void *context, double weight);
     void (*sketch)(void *context, double weight);
     /* The question's strings are borrowed for the call. */
     void (*inquire)(void *context, uint32_t peer, const struct sgp_inquire *question);

@@ -15,7 +15,8 @@ struct sgp_generate_options {
     double fraction;    /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
     uint32_t prelude;   /* passes of `prelude_family` that come first; 0: none */
     const char *prelude_family; /* one that averages exactly; it knows no options but group */
-    const char *address;        /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
+    bool outer;          /* an outer step at the end of each cycle, but not of the prelude's */
+    const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
 /* What a family listens to beside `nodes`; peers and degree must be 0 where they mean nothing. */

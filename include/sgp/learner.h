@@ -4,7 +4,7 @@
  * Every epoch visits each training row exactly once, in a permutation that is a pure function of
  * (seed, node, epoch). A step takes `batch` rows, the last one of an epoch what is left, so an epoch
  * has ceil(rows / batch) steps and each step's gradient is the mean over its own rows. All that a
- * later step depends on besides x and the optimiser's velocity is the number of steps taken.
+ * later step depends on besides x, the optimiser's velocity and the outer step's vectors is the number of steps taken.
  * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
  * waste its first step at zero.
  *
@@ -20,6 +20,7 @@
 #include "sgp/dataset.h"
 #include "sgp/model.h"
 #include "sgp/optimizer.h"
+#include "sgp/outer.h"
 #include "sgp/schedule.h"
 #include "sgp/trainer.h"
 
@@ -29,6 +30,7 @@
 struct sgp_learner_settings {
     struct sgp_model model;
     struct sgp_optimizer_settings optimizer;
+    struct sgp_outer_settings outer;
     struct sgp_schedule schedule;
     uint32_t batch;   /* 1..SGP_BATCH_MAX; more than there are rows means all of them */
     uint32_t threads; /* 1..SGP_THREADS_MAX; sets OpenBLAS's for the whole process */
@@ -69,6 +71,8 @@ struct sgp_learner_state {
     uint64_t steps;        /* taken since the start: the position in the data and in the schedule */
     const float *x;        /* the biased numerator */
     const float *velocity; /* of the optimiser; NULL: it has none, or zeros */
+    /* Of the outer step, b and v (sgp/outer.h); both NULL: it takes none, or has no b */
+    const float *outer_anchor, *outer_velocity;
 };
 /* The state now, borrowed until the next call that trains or moves mass; the trainer's thread. */
 SGP_API void sgp_learner_state(struct sgp_learner *learner, struct sgp_learner_state *ret_state);

@@ -153,6 +153,7 @@ enum sgp_effect_type {
     SGP_EFFECT_NOTE,    /* something a person may want to read */
     SGP_EFFECT_ADOPT,   /* job: x = factor * receive slot, momentum cleared */
     SGP_EFFECT_SCALE,   /* job: x[slice] *= factor, which may be 0; answers nothing */
+    SGP_EFFECT_OUTER,   /* job: the outer step at `weight` (sgp/outer.h); answers nothing */
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
     SGP_EFFECT_FOLD, /* the payload under way may be changed in its place until it is absorbed; it then is x */
     SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a

@@ -8,6 +8,7 @@
 #ifndef SGP_QUADRATIC_H
 #define SGP_QUADRATIC_H
 
+#include "sgp/outer.h"
 #include "sgp/trainer.h"
 
 /* A trainer of `parameters` values (1..SGP_PARAMETERS_MAX). `centre` and `start` have that many
@@ -18,5 +19,9 @@
  * accuracy NaN. Returns 0, SGP_E_LIMIT or -ENOMEM; destroy it by its methods->destroy. */
 SGP_API int sgp_quadratic_create(uint64_t parameters, const float *centre, const float *start,
     double eta, struct sgp_trainer **ret_trainer);
+
+/* Have it take outer steps, too, by checked settings, from its start on. Once. Returns 0 or -ENOMEM. */
+SGP_API int sgp_quadratic_begin_outer(
+    struct sgp_trainer *trainer, const struct sgp_outer_settings *settings);
 
 #endif

@@ -46,6 +46,7 @@ struct sgp_phase {
     uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
     bool once;       /* belongs to the prelude */
     bool exchanges;  /* its rounds only exchange: nobody trains */
+    bool outer; /* after its last round every node that trains takes an outer step (sgp/outer.h) */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
     uint32_t *out_first;  /* node_count + 1 offsets into `out` */
@@ -110,13 +111,14 @@ SGP_API int sgp_topology_add_phase(struct sgp_topology *topology, const char *na
 struct sgp_phase_options {
     const char *name;
     uint32_t rounds;
-    bool once, exchanges;
+    bool once, exchanges, outer;
     uint32_t slices, repeat;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
 /* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, one that trains where
- * a part has not weight 1, an exact cycle after a prelude that is not, a cycle in which no round trains. */
+ * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
+ * has an estimate, a cycle in which no round trains. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 
@@ -159,6 +161,10 @@ SGP_API bool sgp_topology_is_exact(
 SGP_API sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round);
 /* Whether any cycle is exact. */
 SGP_API bool sgp_topology_has_exact(const struct sgp_topology *topology);
+/* Whether the nodes that train take an outer step after this round. */
+SGP_API bool sgp_topology_steps_after(const struct sgp_topology *topology, sgp_round round);
+/* The first digraph that asks for outer steps, or NULL. */
+SGP_API const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology);
 /* Weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for a node that trains. */
 SGP_API const double *sgp_topology_ends(
     const struct sgp_topology *topology, sgp_round round, uint32_t node);

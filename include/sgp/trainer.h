@@ -63,13 +63,17 @@ struct sgp_trainer_methods {
     /* As absorb, without an exchange: `share` is read only. */
     void (*restore)(struct sgp_trainer *trainer, const float *share, float fraction, uint64_t first,
         uint64_t count);
-    /* x = factor * values[0..parameters), factor >= 0; the optimiser forgets its momentum. */
+    /* x = factor * values[0..parameters), factor >= 0; the optimiser forgets its momentum, the outer
+     * step where it was. */
     void (*adopt)(struct sgp_trainer *trainer, const float *values, double factor);
     /* x[first + i] *= factor for i < count; factor >= 0, and 0 makes zeros of whatever is there. */
     void (*scale)(struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count);
     /* x becomes *values, `parameters` floats (sgp/buffer.h), and what x was is there in their place: so that a job may look
      * at other parameters, and put things back by another call. */
     void (*exchange)(struct sgp_trainer *trainer, float **values);
+    /* The outer step (sgp/outer.h) from the estimate x / weight, weight > 0. A trainer that has not been given one is
+     * not asked for it. */
+    void (*outer)(struct sgp_trainer *trainer, double weight);
     /* Evaluate x / weight on the held-out rows. Reads only. */
     int (*evaluate)(
         struct sgp_trainer *trainer, double weight, struct sgp_evaluation *ret_evaluation);

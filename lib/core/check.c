@@ -150,6 +150,8 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
                (effect->fold.how.snapshot < snapshots ||
                    effect->fold.how.snapshot == SGP_SLOT_NONE) &&
                is_part(effect->fold.how.keep) && is_part(effect->fold.how.fraction);
+    case SGP_EFFECT_OUTER:
+        return effect->weight > 0;
     case SGP_EFFECT_TRAIN:
         return effect->weight > 0 && effect->train.steps > 0 && effect->train.pace > 0;
     case SGP_EFFECT_PUBLISH:

@@ -48,6 +48,9 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
     case SGP_EFFECT_SCALE:
         verbs->scale(context, effect->scale.factor, effect->scale.slice);
         break;
+    case SGP_EFFECT_OUTER:
+        verbs->outer(context, effect->weight);
+        break;
     case SGP_EFFECT_SKETCH:
         verbs->sketch(context, effect->weight);
         break;

@@ -17,8 +17,9 @@ static void spoil_sketch(struct sgp_node *node)
 /* Most jobs change x. What it rests on (fold.c) is gone then, and with its slot if another snapshot is made. */
 static void disturb(struct sgp_node *node, enum sgp_effect_type type)
 {
-    bool estimate = type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_ABSORB ||
-                    type == SGP_EFFECT_RESTORE || type == SGP_EFFECT_ADOPT;
+    bool estimate = type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_OUTER ||
+                    type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
+                    type == SGP_EFFECT_ADOPT;
     bool changes = estimate || type == SGP_EFFECT_SCALE;
     if (estimate)
         spoil_sketch(node);

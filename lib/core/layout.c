@@ -55,7 +55,7 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 /* The most effects of one step, as a sum of what can come together in it. */
 enum {
     OF_ROUND =
-        10, /* its jobs (TRAIN, PUBLISH twice, SKETCH, SCALE), FOLD twice, and notes (STATE, ROUND, JUMP) */
+        11, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE), FOLD twice, and notes (STATE, ROUND, JUMP) */
     OF_MASS = 12,    /* what is dissolved, adopted, disputed or scaled, each with its note */
     OF_REST = 12,    /* a question, starving, agreement, the end, and what answers an event */
     OF_AN_END = 2,   /* HANG_UP and why, */

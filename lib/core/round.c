@@ -297,6 +297,14 @@ static bool in_order(const struct sgp_node *node)
     return sgp_method_in_order(node->config.method);
 }
 
+/* Only where it still trains: what mixes at the end is to agree. */
+static bool takes_outer_step(const struct sgp_node *node)
+{
+    return node->state == SGP_NODE_TRAINING && node->mass.weight > 0 &&
+           !node->config.topology->nodes[node->config.self].relay &&
+           sgp_topology_steps_after(node->config.topology, node->round);
+}
+
 static void complete(struct sgp_node *node)
 {
     node->folding.changed = true; /* one that is late is not waited for */
@@ -304,6 +312,8 @@ static void complete(struct sgp_node *node)
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     sgp_core_close_cycle(node);
     (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
+    if (takes_outer_step(node))
+        (void)sgp_core_emit(node, SGP_EFFECT_OUTER);
     take_round(node, node->round + 1);
     sgp_core_enter(node, SGP_STAGE_BEGIN);
 }

@@ -172,6 +172,12 @@ static void scale(void *context, double factor, struct sgp_slice slice)
     (void)slice;
 }
 
+static void outer(void *context, double weight)
+{
+    (void)context;
+    (void)weight;
+}
+
 static void sketch(void *context, double weight)
 {
     (void)weight;
@@ -203,6 +209,7 @@ static const struct sgp_driver_verbs verbs = {
     .restore = restore,
     .adopt = adopt,
     .scale = scale,
+    .outer = outer,
     .sketch = sketch,
     .inquire = inquire,
     .note = note,

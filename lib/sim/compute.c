@@ -110,6 +110,11 @@ void sgp_sim_scale(void *context, double factor, struct sgp_slice slice)
         context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor, .slice = slice});
 }
 
+void sgp_sim_outer(void *context, double weight)
+{
+    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_OUTER, .weight = weight});
+}
+
 void sgp_sim_sketch(void *context, double weight)
 {
     sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_SKETCH, .weight = weight});
@@ -217,6 +222,9 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         host->trainer->methods->scale(
             host->trainer, job->factor, job->slice.first, job->slice.count);
         sgp_sim_check_job(host, NULL, 0, job->slice);
+    } else if (job->work == SGP_SIM_OUTER) {
+        host->trainer->methods->outer(host->trainer, job->weight);
+        sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
     } else {
         event->type = SGP_EVENT_RESTORED;
         host->trainer->methods->restore(host->trainer, snapshot + job->slice.first,
@@ -244,7 +252,8 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
     } else {
         struct sgp_event event = {.type = SGP_EVENT_TICK};
         work(host, job, &event);
-        if (job->work != SGP_SIM_SCALE) /* of which no core waits for the end */
+        if (job->work != SGP_SIM_SCALE &&
+            job->work != SGP_SIM_OUTER) /* no core waits for their end */
             sgp_sim_post(host->sim, host, &event);
     }
     free(job);

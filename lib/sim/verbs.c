@@ -68,6 +68,7 @@ const struct sgp_driver_verbs sgp_sim_verbs = {
     .restore = sgp_sim_restore,
     .adopt = sgp_sim_adopt,
     .scale = sgp_sim_scale,
+    .outer = sgp_sim_outer,
     .sketch = sgp_sim_sketch,
     .inquire = sgp_sim_inquire,
     .note = note,

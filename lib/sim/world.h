@@ -75,6 +75,7 @@ enum sgp_sim_work {
     SGP_SIM_RESTORE,
     SGP_SIM_ADOPT,
     SGP_SIM_SCALE,
+    SGP_SIM_OUTER,
     SGP_SIM_SKETCH,
     SGP_SIM_CHECKPOINTED, /* our own: parameters are written down */
     SGP_SIM_MEASURE,      /* our own: the round is complete once all before it is done */
@@ -538,6 +539,7 @@ void sgp_sim_absorb(
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
 void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
+void sgp_sim_outer(void *context, double weight);
 void sgp_sim_sketch(void *context, double weight);
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
 void sgp_sim_job_done(struct sgp_sim_host *host);

@@ -324,6 +324,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     struct sgp_phase phase = {.rounds = options->rounds,
         .once = options->once,
         .exchanges = options->exchanges,
+        .outer = options->outer,
         .edge_count = edge_count};
     int code = check_name("phase", options->name, error);
     if (!code) {
@@ -414,7 +415,7 @@ static uint64_t digest_program(const struct sgp_topology *topology, uint64_t dig
     for (uint32_t i = 0; i < topology->node_count; i++)
         says = says || topology->nodes[i].relay || topology->nodes[i].starts != SGP_STARTS_USUAL;
     for (uint32_t p = 0; p < topology->phase_count; p++)
-        says = says || topology->phases[p].exchanges;
+        says = says || topology->phases[p].exchanges || topology->phases[p].outer;
     if (!says)
         return digest;
     digest_u64(&digest, topology->slices);
@@ -425,7 +426,7 @@ static uint64_t digest_program(const struct sgp_topology *topology, uint64_t dig
     }
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
-        digest_u64(&digest, phase->exchanges);
+        digest_u64(&digest, (uint64_t)phase->outer << 1 | phase->exchanges);
         for (uint32_t e = 0; e < phase->edge_count; e++)
             digest_u64(&digest, (uint64_t)phase->out[e].part << 16 | phase->out[e].part_count);
     }

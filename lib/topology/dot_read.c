@@ -415,19 +415,14 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
 {
     Agraph_t *graph = r->graphs[g];
     const char *phase = options->name;
-    bool trains = true, outer = false;
+    bool trains = true;
     int code = read_count(r, g, phase, "rounds", SGP_PHASE_ROUNDS_MAX, 1, &options->rounds);
     if (code == 0)
         code = read_truth(r, g, phase, AGRAPH, graph, "once", false, &options->once);
     if (code == 0)
         code = read_truth(r, g, phase, AGRAPH, graph, "train", true, &trains);
     if (code == 0)
-        code = read_truth(r, g, phase, AGRAPH, graph, "outer", false, &outer);
-    if (code == 0 && outer) /* rather than a run without what the file asks for */
-        code = fail_at(r, sgp_scan_line(&r->text, g, "outer", NULL, 1), SGP_E_TOPOLOGY,
-            "digraph %s: outer=true asks for an outer step, which this version does not take; "
-            "leave it out",
-            phase);
+        code = read_truth(r, g, phase, AGRAPH, graph, "outer", false, &options->outer);
     if (code == 0)
         code = read_count(r, g, phase, "slices", SGP_SLICES_MAX, 0, &options->slices);
     if (code == 0)

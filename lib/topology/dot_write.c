@@ -126,6 +126,8 @@ static void write_options(
         (void)fprintf(file, "  repeat=%u;\n", topology->repeat);
     if (phase->exchanges)
         (void)fputs("  train=false;\n", file);
+    if (phase->outer)
+        (void)fputs("  outer=true;\n", file);
 }
 
 int sgp_dot_write(FILE *file, const struct sgp_topology *topology, const char *comment)

@@ -207,11 +207,28 @@ static int check_starts(struct proof *proof)
     return 0;
 }
 
+static int check_outer(struct proof *proof)
+{
+    for (uint32_t p = proof->begin; p + 1 < proof->end; p++) {
+        if (!proof->topology->phases[p].outer)
+            continue;
+        *proof->phase = p;
+        return sgp_fail(proof->error, SGP_E_TOPOLOGY,
+            "digraph %s: outer=true amid an exact cycle, where no node has an estimate; say it in "
+            "its last "
+            "digraph, %s",
+            proof->topology->phases[p].name, proof->topology->phases[proof->end - 1].name);
+    }
+    return 0;
+}
+
 static int prove_cycle(struct proof *proof, struct sgp_cycle *cycle)
 {
     struct sgp_topology *topology = proof->topology;
     uint32_t edges = 0;
     int code = check_starts(proof);
+    if (!code)
+        code = check_outer(proof);
     if (code)
         return code;
     for (uint32_t p = proof->begin; p < proof->end; p++)

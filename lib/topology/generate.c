@@ -367,7 +367,11 @@ static int add_all(struct sgp_topology *topology, const struct sgp_generate_opti
     if (options->nodes == 1)
         return sgp_topology_add_phase(topology, "alone", 1, false, NULL, 0, error);
     int code = options->prelude > 0 ? add_prelude(topology, options, error) : 0;
-    return code ? code : family->add_phases(topology, options, error);
+    if (!code)
+        code = family->add_phases(topology, options, error);
+    if (!code && options->outer)
+        topology->phases[topology->phase_count - 1].outer = true;
+    return code;
 }
 
 int sgp_generate(const struct sgp_generate_options *options, struct sgp_error *error,

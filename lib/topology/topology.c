@@ -95,6 +95,21 @@ void sgp_phase_mix(double *next, const double *mass, const struct sgp_phase *pha
     }
 }
 
+bool sgp_topology_steps_after(const struct sgp_topology *topology, sgp_round round)
+{
+    uint32_t index = sgp_topology_phase_index(topology, round);
+    return topology->phases[index].outer &&
+           within_passes(topology, round) + 1 == topology->phase_first[index + 1];
+}
+
+const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology)
+{
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        if (topology->phases[p].outer)
+            return &topology->phases[p];
+    return NULL;
+}
+
 static bool phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target)
 {
     uint32_t low = phase->out_first[source], high = phase->out_first[source + 1];

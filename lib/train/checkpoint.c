@@ -19,7 +19,8 @@ struct header {
     uint64_t parameters, shape, lineage, sequence, round, steps;
     double weight;
     uint64_t snapshot_count, snapshot_rounds[SGP_KEPT_MAX];
-    uint64_t reserved[2];
+    uint64_t has_outer;
+    uint64_t reserved;
 };
 _Static_assert(sizeof(struct header) == 128, "as sgp/checkpoint.h says");
 
@@ -64,6 +65,7 @@ int sgp_checkpoint_write(
     const struct sgp_moment *moment = &checkpoint->moment;
     struct header header = {.version = VERSION,
         .has_velocity = state->velocity != NULL,
+        .has_outer = state->outer_anchor != NULL,
         .parameters = checkpoint->parameters,
         .shape = checkpoint->shape,
         .lineage = moment->lineage,
@@ -80,6 +82,10 @@ int sgp_checkpoint_write(
     put(&output, state->x, bytes);
     if (state->velocity)
         put(&output, state->velocity, bytes);
+    if (state->outer_anchor) {
+        put(&output, state->outer_anchor, bytes);
+        put(&output, state->outer_velocity, bytes);
+    }
     for (uint32_t i = 0; i < moment->kept_count; i++)
         put(&output, checkpoint->kept[i], bytes);
     uint64_t digest = XXH3_64bits_digest(output.hash);
@@ -102,8 +108,9 @@ static const char *wrong(const struct header *header, uint64_t parameters, uint6
         return "not a checkpoint of this version";
     if (header->parameters != parameters || header->shape != shape)
         return "a checkpoint of another model";
-    if (header->has_velocity > 1 || header->round >= (uint64_t)SGP_ROUND_MAX ||
-        !isfinite(header->weight) || header->weight < 0 || header->snapshot_count > SGP_KEPT_MAX)
+    if (header->has_velocity > 1 || header->has_outer > 1 ||
+        header->round >= (uint64_t)SGP_ROUND_MAX || !isfinite(header->weight) ||
+        header->weight < 0 || header->snapshot_count > SGP_KEPT_MAX)
         return "a value of the checkpoint is out of range";
     for (uint64_t i = 0; i < header->snapshot_count; i++)
         if (header->snapshot_rounds[i] >= (uint64_t)SGP_ROUND_MAX)
@@ -140,7 +147,7 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     const char *what = wrong(&header, parameters, shape);
     if (what)
         return damaged(error, path, what);
-    uint64_t first = 1 + header.has_velocity; /* of the snapshots */
+    uint64_t outer = 1 + header.has_velocity, first = outer + 2 * header.has_outer; /* vectors */
     size_t count = parameters * (first + header.snapshot_count);
     float *vectors = malloc(count * sizeof *vectors);
     if (!vectors)
@@ -159,7 +166,9 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
             .kept_count = (uint32_t)header.snapshot_count},
         .state = {.steps = header.steps,
             .x = vectors,
-            .velocity = header.has_velocity ? vectors + parameters : NULL}};
+            .velocity = header.has_velocity ? vectors + parameters : NULL,
+            .outer_anchor = header.has_outer ? vectors + outer * parameters : NULL,
+            .outer_velocity = header.has_outer ? vectors + (outer + 1) * parameters : NULL}};
     for (uint64_t i = 0; i < header.snapshot_count; i++) {
         ret_checkpoint->moment.kept[i] = (sgp_round)header.snapshot_rounds[i];
         ret_checkpoint->kept[i] = vectors + (first + i) * parameters;

@@ -195,9 +195,21 @@ static void learner_adopt(struct sgp_trainer *trainer, const float *values, doub
 
 void sgp_learner_state(struct sgp_learner *learner, struct sgp_learner_state *ret_state)
 {
+    const struct sgp_outer *outer = &learner->vector.outer;
     *ret_state = (struct sgp_learner_state){.steps = learner->steps,
         .x = sgp_vector_trainer_x(&learner->vector),
-        .velocity = learner->optimizer.velocity};
+        .velocity = learner->optimizer.velocity,
+        .outer_anchor = outer->begun ? outer->anchor : NULL,
+        .outer_velocity = outer->begun ? outer->velocity : NULL};
+}
+
+static void resume_outer(struct sgp_outer *outer, const struct sgp_learner_state *state)
+{
+    outer->begun = state->outer_anchor && outer->anchor;
+    if (!outer->begun)
+        return;
+    memcpy(outer->anchor, state->outer_anchor, outer->parameters * sizeof *outer->anchor);
+    memcpy(outer->velocity, state->outer_velocity, outer->parameters * sizeof *outer->velocity);
 }
 
 void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state)
@@ -209,6 +221,7 @@ void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_st
         memcpy(learner->optimizer.velocity, state->velocity, bytes);
     else
         forget_momentum(learner);
+    resume_outer(&learner->vector.outer, state);
     learner->steps = state->steps;
 }
 
@@ -230,6 +243,7 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .adopt = learner_adopt,
     .copy = sgp_vector_trainer_copy,
     .scale = sgp_vector_trainer_scale,
+    .outer = sgp_vector_trainer_outer,
     .exchange = sgp_vector_trainer_exchange,
     .evaluate = learner_evaluate,
     .estimate = sgp_vector_trainer_estimate,
@@ -272,6 +286,8 @@ static int check_settings(const struct sgp_learner_settings *settings, struct sg
         return sgp_fail(error, SGP_E_CONFIG, "%u threads for training; give 1 to %u",
             settings->threads, SGP_THREADS_MAX);
     int status = sgp_optimizer_check(&settings->optimizer, error);
+    if (status == 0)
+        status = sgp_outer_check(&settings->outer, error);
     if (status == 0 && settings->train)
         status = sgp_schedule_check(&settings->schedule, error);
     if (status == 0 && settings->train)
@@ -375,6 +391,11 @@ int sgp_learner_create(const struct sgp_learner_settings *settings, struct sgp_e
     }
     openblas_set_num_threads((int)settings->threads);
     sgp_model_initialise(&learner->settings.model, settings->seed, learner->vector.x);
+    status = sgp_vector_trainer_begin_outer(&learner->vector, &settings->outer);
+    if (status < 0) {
+        sgp_learner_destroy(learner);
+        return fail_memory(status, error);
+    }
     if (settings->train)
         order_rows(learner, 0);
     *ret_learner = learner;

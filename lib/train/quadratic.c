@@ -80,6 +80,7 @@ static const struct sgp_trainer_methods methods = {.train = quadratic_train,
     .adopt = sgp_vector_trainer_adopt,
     .copy = sgp_vector_trainer_copy,
     .scale = sgp_vector_trainer_scale,
+    .outer = sgp_vector_trainer_outer,
     .exchange = sgp_vector_trainer_exchange,
     .evaluate = quadratic_evaluate,
     .estimate = sgp_vector_trainer_estimate,
@@ -107,4 +108,10 @@ int sgp_quadratic_create(uint64_t parameters, const float *centre, const float *
     quadratic->eta = (float)eta;
     *ret_trainer = &quadratic->vector.trainer;
     return 0;
+}
+
+int sgp_quadratic_begin_outer(
+    struct sgp_trainer *trainer, const struct sgp_outer_settings *settings)
+{
+    return sgp_vector_trainer_begin_outer((struct sgp_vector_trainer *)trainer, settings);
 }

@@ -28,6 +28,16 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector)
 {
     sgp_vector_destroy(vector->x);
     vector->x = NULL;
+    sgp_outer_finish(&vector->outer);
+}
+
+int sgp_vector_trainer_begin_outer(
+    struct sgp_vector_trainer *vector, const struct sgp_outer_settings *settings)
+{
+    int status = sgp_outer_init(&vector->outer, settings, vector->trainer.parameters);
+    if (status == 0)
+        sgp_outer_begin(&vector->outer, sgp_vector_trainer_x(vector), 1);
+    return status;
 }
 
 /* Values that stay in the cache from one look at them to the next. */
@@ -113,6 +123,7 @@ void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, 
     vector->source = NULL;
     for (uint64_t i = 0; i < trainer->parameters; i++)
         vector->x[i] = (float)(factor * (double)values[i]);
+    sgp_outer_forget(&vector->outer);
 }
 
 void sgp_vector_trainer_copy(
@@ -135,6 +146,12 @@ void sgp_vector_trainer_scale(
     float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer) + first;
     for (uint64_t i = 0; i < count; i++)
         x[i] = factor <= 0 ? 0 : (float)(factor * (double)x[i]);
+}
+
+void sgp_vector_trainer_outer(struct sgp_trainer *trainer, double weight)
+{
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
+    sgp_outer_step(&vector->outer, sgp_vector_trainer_x(vector), weight);
 }
 
 void sgp_vector_trainer_exchange(struct sgp_trainer *trainer, float **values)

@@ -5,6 +5,7 @@
 #define SGP_TRAIN_VECTOR_TRAINER_H
 
 #include "sgp/kernels.h"
+#include "sgp/outer.h"
 #include "sgp/trainer.h"
 
 struct sgp_vector_trainer {
@@ -15,12 +16,17 @@ struct sgp_vector_trainer {
     const float *
         source; /* not NULL: what x will be is keep * source, the snapshot published last; borrowed */
     float keep;
+    struct sgp_outer outer; /* of kind NONE until one is begun */
 };
 
 /* Allocate x, all zeros. Returns 0, SGP_E_LIMIT or -ENOMEM. */
 int sgp_vector_trainer_init(struct sgp_vector_trainer *vector,
     const struct sgp_trainer_methods *methods, uint64_t parameters);
 void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector);
+
+/* Take outer steps by checked settings, from x as it is, at weight 1. Once. Returns 0 or -ENOMEM. */
+int sgp_vector_trainer_begin_outer(
+    struct sgp_vector_trainer *vector, const struct sgp_outer_settings *settings);
 
 /* x, to be read and written until the next call of publish or absorb. */
 float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector);
@@ -37,6 +43,7 @@ void sgp_vector_trainer_copy(struct sgp_trainer *trainer, float *const *snapshot
     uint64_t first, uint64_t count);
 void sgp_vector_trainer_scale(
     struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count);
+void sgp_vector_trainer_outer(struct sgp_trainer *trainer, double weight);
 void sgp_vector_trainer_exchange(struct sgp_trainer *trainer, float **values);
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
 void sgp_vector_trainer_sketch(

@@ -20,8 +20,9 @@ class Scheduled(Fleet):
         super().__init__(n, phases=[[]], **options)
 
     def write_topology(self, index):
-        group = ["--group", "3"] if self.family.endswith("groups") else []
-        text = subprocess.run([SGPCTL, "topology", "generate", self.family, str(len(self.present)), *group],
+        family, *more = self.family.split()
+        more += ["--group", "3"] if family.endswith("groups") else []
+        text = subprocess.run([SGPCTL, "topology", "generate", family, str(len(self.present)), *more],
                               stdout=subprocess.PIPE, text=True, check=True).stdout
         for i in range(len(self.present)):  # from the last, so that no name is taken for another
             place = len(self.present) - 1 - i
@@ -68,6 +69,32 @@ class Cycle(FleetTest):
                     self.assertEqual(status["cycles_renewed"], 0)
                     self.assertGreater(status["test_accuracy"], 0.9)
                 f.close()
+
+    def test_outer_steps_come_back_with_the_node_that_takes_them(self):
+        outer = {"outer.kind": "nesterov", "outer.learning_rate": "0.7", "outer.momentum": "0.6"}
+        f = self.scheduled(4, "all-reduce-ring --outer", **{"train.epochs": "60", "train.local_steps": "4", **outer})
+        f.start()
+        f.wait_round(0, 30)
+        self.assertEqual(f.nodes[1].end(), 0)
+        f.nodes[1].start()
+        f.wait_log(1, "event=restored")
+        f.wait_state("finished")
+        for status in self.expect_one_model(f):
+            self.assertGreater(status["test_accuracy"], 0.9)
+        self.assertIn("outer step", f.check()[1])
+
+    def test_a_file_with_outer_steps_needs_to_be_told_which(self):
+        f = self.scheduled(2, "all-reduce-direct", **{"train.epochs": "100000"})
+        f.start()
+        f.wait_round(0, 10)
+        f.switch("all-reduce-direct --outer")
+        status, answer = f.nodes[0].get("/v1/reload", "POST")
+        self.assertEqual(status, 422, answer)
+        self.assertIn(b"says outer=true, and this node takes no outer step; set [outer] kind", answer)
+        self.assert_alive(f, [0, 1])
+        status, said = f.check()
+        self.assertEqual(status, 6, said)
+        self.assertIn("says outer=true", said)
 
     def stands_for(self, f, indices, name):
         """Each of them waits, and some of them for that one."""

@@ -209,6 +209,20 @@ def test_what_standard_input_said_has_to_be_saved_to_be_seen_again():
                                     "sgpctl simulate --absent n3:0 FILE --cut=n0:0:1s # sgpctl " + version()), err
 
 
+def test_outer_steps_are_those_that_the_option_names():
+    text = ctl("topology", "generate", "all-reduce-ring", 4, "--outer")[0]
+    err = ctl("simulate", "-", text=text, status=1)[1]
+    assert err == ("sgpctl: -: digraph gather2 says outer=true; say which step is meant, as in "
+                   "--outer slowmo:1:0.5\n"), err
+    for wrong in ("x", "slowmo", "slowmo:1", "slowmo:0:0.5", "nesterov:1:1", "none:1:0.5:2"):
+        assert refused("--outer", wrong).startswith("--outer is slowmo:RATE:MOMENTUM or"), wrong
+
+    def error(step):
+        lines = ctl("--json", "simulate", "-", "--learning-rate", 0.02, "--rounds", 60, "--outer", step, text=text)[0]
+        return json.loads(lines.splitlines()[-1])["summary"]["error"]
+    assert error("slowmo:1:0.5") < error("slowmo:1:0") / 2
+
+
 def test_the_command_that_shows_it_again_is_quoted_for_a_shell():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "the clinic's ring; true.dot"

@@ -69,6 +69,7 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
     write_round(9, NULL);
     cr_assert(zero(int, read_back(path, &error, &back)));
     cr_assert(back.state.velocity == NULL);
+    cr_assert_null(back.state.outer_anchor);
 }
 
 Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
@@ -77,7 +78,10 @@ Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
     const float snapshots[2][3] = {{7, 8, -0.0F}, {1e-45F, 9, 10}};
     struct sgp_checkpoint back, checkpoint = {.parameters = 3,
                                     .shape = 99,
-                                    .state = {.x = x, .velocity = velocity},
+                                    .state = {.x = x,
+                                        .velocity = velocity,
+                                        .outer_anchor = snapshots[1],
+                                        .outer_velocity = snapshots[0]},
                                     .moment = {.kept_count = 2, .kept = {41, 0}},
                                     .kept = {snapshots[0], snapshots[1]}};
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
@@ -89,6 +93,8 @@ Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
     for (int i = 0; i < 2; i++)
         cr_assert(zero(int, memcmp(back.kept[i], snapshots[i], sizeof snapshots[i])));
     cr_assert(zero(int, memcmp(back.state.velocity, velocity, sizeof velocity)));
+    cr_assert(zero(int, memcmp(back.state.outer_anchor, snapshots[1], sizeof snapshots[1])));
+    cr_assert(zero(int, memcmp(back.state.outer_velocity, snapshots[0], sizeof snapshots[0])));
     free(memory);
 }
 

@@ -178,7 +178,7 @@ Test(config, unknown_keys_and_sections)
         "[trian]\nepochs = 3\n", "n.conf:12: [trian]: unknown section; did you mean [train]?");
     expect_refusal("[weather]\nrain = 1\n",
         "n.conf:12: [weather]: unknown section; there are [node] [topology] [train] [model] "
-        "[data] [optimizer] [network] [control] [log]");
+        "[data] [optimizer] [outer] [network] [control] [log]");
     expect_refusal("[tls]\ncertificate = /x\n",
         "n.conf:12: [tls] certificate: links are not encrypted yet; remove the section [tls]");
 }

@@ -99,7 +99,8 @@ Test(dot, what_is_written_reads_back_alike)
         "[slice=0, fraction=1]; y -> x [slice=\"1\", fraction=1] } digraph b { once=true; "
         "repeat=3; slices=2; train=false; y -> x [slice=0]; x -> y [slice=\"1-1\"] } digraph c { "
         "x -> y; y -> z; z -> x }",
-        "digraph a { hub [train=false, starts=1]; x -> hub; hub -> x }"};
+        "digraph a { hub [train=false, starts=1]; x -> hub; hub -> x }",
+        "digraph a { x -> y } digraph b { rounds=3; outer=true; train=false; y -> x }"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *text = NULL;
         struct sgp_topology *t = parse(texts[i]);

@@ -201,10 +201,10 @@ Test(exact, what_an_attribute_cannot_say_is_refused)
         "t:1: digraph a: edge x -> y: slice \"1-0\" is no part; write one number from 0 on, or a "
         "range "
         "as \"0-3\"; at most 256 parts");
-    refused("digraph a { outer=true; x -> y; y -> x }",
-        "t:1: digraph a: outer=true asks for an outer step, which this version does not take; "
-        "leave it "
-        "out");
+    refused("digraph a { x -> y [fraction=1] }\ndigraph b { train=false; outer=true; y -> x }\n"
+            "digraph c { train=false; y -> x }",
+        "t:2: digraph b: outer=true amid an exact cycle, where no node has an estimate; say it in "
+        "its last digraph, c");
     refused("digraph a { train=no; x -> y }",
         "t:1: digraph a: train=\"no\" is neither true nor false; write train=false");
     refused("digraph a { train=false; x -> y; y -> x }",
@@ -263,6 +263,25 @@ Test(exact, turns_are_the_rounds_that_train)
     cr_assert(zero(i64, sgp_topology_after_turns(t, 0)));
     cr_assert(eq(i64, sgp_topology_next_round(t, 0, 1, 1), 1));
     cr_assert(eq(i64, t->prelude_rounds, 6));
+    sgp_topology_destroy(t);
+}
+
+Test(exact, an_outer_step_follows_the_last_round_of_its_digraph)
+{
+    struct sgp_topology *t =
+        parse("digraph p { once=true; repeat=2; outer=true; x -> y; y -> x } digraph q { rounds=3; "
+              "outer=true; x -> y; y -> x } digraph r { x -> y; y -> x }");
+    for (sgp_round round = 0; round < 20; round++) {
+        bool expected = round < 2 || (round - 2) % 4 == 2;
+        cr_assert(eq(int, sgp_topology_steps_after(t, round), expected), "%ld", (long)round);
+    }
+    cr_assert(eq(ptr, (void *)sgp_topology_outer(t), (void *)t->phases));
+    struct sgp_topology *plain =
+        parse("digraph p { once=true; repeat=2; x -> y; y -> x } digraph "
+              "q { rounds=3; x -> y; y -> x } digraph r { x -> y; y -> x }");
+    cr_assert_null(sgp_topology_outer(plain));
+    cr_assert(ne(u64, t->digest, plain->digest));
+    sgp_topology_destroy(plain);
     sgp_topology_destroy(t);
 }
 

@@ -313,7 +313,7 @@ Test(learner, an_epoch_visits_every_row_once)
 
 /* --- trouble --- */
 
-/* In the middle of an epoch, with momentum: position, velocity and x are all that matters. */
+/* In the middle of an epoch, with momentum: position, x, velocity and those of the outer step are all that matters. */
 Test(learner, a_resumed_learner_goes_on_to_the_bit)
 {
     struct sgp_dataset *dataset = clusters(50, 1);
@@ -321,10 +321,14 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
         settings_of("dense 8 tanh, dense 3", SGP_LOSS_CROSS_ENTROPY, dataset, 8);
     settings.optimizer =
         (struct sgp_optimizer_settings){.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9};
+    settings.outer = (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 0.8, 0.5};
     struct sgp_trainer *first = create(&settings), *second = create(&settings);
-    train(first, 0.7, 17);
+    train(first, 0.7, 10);
+    first->methods->outer(first, 0.7);
+    train(first, 0.7, 7);
     struct sgp_learner_state state;
     sgp_learner_state((struct sgp_learner *)first, &state);
+    cr_assert_not_null(state.outer_velocity);
     cr_assert(eq(u64, state.steps, 17));
     cr_assert(state.velocity != NULL);
     state.steps = 3;
@@ -333,6 +337,8 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
     train(first, 0.7, 20);
     train(second, 0.7, 20);
+    first->methods->outer(first, 0.7);
+    second->methods->outer(second, 0.7);
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
 
     /* Without its velocity it goes elsewhere, and so does one that adopted its own x. */

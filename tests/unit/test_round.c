@@ -27,6 +27,54 @@ Test(round, a_node_alone_trains_and_finishes)
     close_desk(&desk);
 }
 
+/* Alone, so that rounds need nobody: two that train with an outer step after both, one that only exchanges without. */
+static struct sgp_topology *alone_with_outer(bool relay)
+{
+    struct sgp_topology_node names[] = {{.name = "n0", .relay = relay}, {.name = "n1"}};
+    const struct sgp_phase_options steps = {.name = "steps", .rounds = 2, .outer = true},
+                                   rests = {.name = "rests", .rounds = 1, .exchanges = true};
+    struct sgp_topology *topology;
+    cr_assert(zero(int, sgp_topology_create(names, relay ? 2 : 1, NULL, &topology)));
+    cr_assert(zero(int, sgp_topology_add(topology, &steps, NULL, 0, NULL)));
+    cr_assert(zero(int, sgp_topology_add(topology, &rests, NULL, 0, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    return topology;
+}
+
+/* The rounds after which n0 takes one, until it has finished. */
+static uint32_t rounds_with_outer(bool relay, sgp_round rounds[8])
+{
+    struct desk desk;
+    struct sgp_topology *topology = alone_with_outer(relay);
+    struct sgp_node_config config = config_of(topology);
+    uint32_t count = 0;
+    config.rounds = 4;
+    config.final_cycles = 2;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    for (int i = 0; i < 40 && status_of(&desk).state != SGP_NODE_FINISHED; i++) {
+        const struct sgp_effect *outer = find(&desk, SGP_EFFECT_OUTER);
+        if (outer != NULL) {
+            cr_assert(eq(dbl, outer->weight, 1));
+            rounds[count++] = outer->round;
+        }
+        bool train = find(&desk, SGP_EFFECT_TRAIN) != NULL;
+        post_type(&desk, train ? SGP_EVENT_TRAINED : SGP_EVENT_TICK);
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    close_desk(&desk);
+    return count;
+}
+
+Test(round, an_outer_step_follows_the_digraph_that_asks_for_it_as_long_as_steps_are_taken)
+{
+    sgp_round rounds[8];
+    cr_assert(eq(u32, rounds_with_outer(false, rounds), 2), "four rounds of training, in twos");
+    cr_assert(eq(i64, rounds[0], 1));
+    cr_assert(eq(i64, rounds[1], 4));
+    cr_assert(zero(u32, rounds_with_outer(true, rounds)), "a relay took none of the steps before");
+}
+
 Test(round, divergence_pauses_the_node)
 {
     struct desk desk;

@@ -115,6 +115,96 @@ Test(cycle, local_steps_before_a_cycle_are_averaged_every_so_many)
     fleet_destroy(fleet);
 }
 
+/* ---- outer steps ---- */
+
+static struct fleet *fleet_with_outer(
+    const char *family, uint32_t nodes, struct sgp_outer_settings outer)
+{
+    struct sgp_generate_options options = {.family = family, .nodes = nodes, .outer = true};
+    struct sgp_error error = {0};
+    struct fleet *fleet = fleet_that_trains(family, nodes);
+    sgp_topology_destroy(fleet->topology);
+    cr_assert(zero(int, sgp_generate(&options, &error, &fleet->topology)), "%s", error.text);
+    fleet->outer = outer;
+    fleet->options.local_steps = 4;
+    return fleet;
+}
+
+/* The rule of sgp/outer.h once more, after each 4 steps at the mean of all minima. */
+static double outer_reference(const struct fleet *fleet, uint32_t c, sgp_round turns)
+{
+    double alpha = fleet->outer.learning_rate, beta = fleet->outer.momentum;
+    double z = 1, b = 1, v = 0, centre = 0;
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++)
+        centre += (double)fleet->centre[i][c] / fleet->topology->node_count;
+    for (sgp_round turn = 0; turn < turns; turn++) {
+        for (uint32_t step = 0; step < fleet->options.local_steps; step++)
+            z -= fleet->eta * (z - centre);
+        double way = b - z;
+        v = beta * v + way;
+        z = b = b - alpha * (fleet->outer.kind == SGP_OUTER_SLOWMO ? v : way + beta * v);
+    }
+    return z;
+}
+
+Test(cycle, outer_steps_follow_each_exact_mean)
+{
+    static const struct sgp_outer_settings rules[] = {
+        {SGP_OUTER_SLOWMO, 1, 0.5}, {SGP_OUTER_NESTEROV, 0.7, 0.6}, {SGP_OUTER_SLOWMO, 1, 0}};
+    static const char *const families[] = {
+        "all-reduce-ring", "all-reduce-direct", "all-reduce-tree"};
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+            struct fleet *fleet = fleet_with_outer(families[f], 5, rules[r]);
+            fleet_run(fleet);
+            expect_all(fleet, 5, 5);
+            for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++)
+                for (uint32_t i = 0; i < 5; i++) {
+                    float estimate[FLEET_DIMENSION_MAX];
+                    sgp_sim_estimate(fleet->sim, i, estimate);
+                    cr_assert(
+                        epsilon_eq(dbl, (double)estimate[c], outer_reference(fleet, c, 30), 2e-5));
+                }
+            fleet_destroy(fleet);
+        }
+}
+
+/* One-peer gossip of a power of two averages exactly in a cycle, though each round trains: SlowMo on SGP. */
+Test(cycle, outer_steps_of_size_one_without_momentum_change_nothing_of_gossip)
+{
+    float plain[FLEET_DIMENSION_MAX], stepped[FLEET_DIMENSION_MAX];
+    for (int outer = 0; outer < 2; outer++) {
+        struct fleet *fleet = outer ? fleet_with_outer("one-peer-exponential", 8,
+                                          (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 1, 0})
+                                    : fleet_that_trains("one-peer-exponential", 8);
+        fleet->options.local_steps = 4;
+        fleet_run(fleet);
+        sgp_sim_estimate(fleet->sim, 3, outer ? stepped : plain);
+        fleet_destroy(fleet);
+    }
+    for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++)
+        cr_assert(epsilon_eq(flt, plain[c], stepped[c], 1e-6F));
+}
+
+Test(cycle, outer_steps_of_gossip_carry_momentum_and_agree_at_the_end)
+{
+    struct fleet *fleet = fleet_with_outer(
+        "one-peer-exponential", 8, (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 1, 0.4});
+    fleet->options.rounds = 300;
+    fleet->options.final_cycles = 4;
+    fleet_run(fleet);
+    expect_all(fleet, 8, 8);
+    for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+        double centre = 0;
+        float estimate[FLEET_DIMENSION_MAX];
+        for (uint32_t i = 0; i < 8; i++)
+            centre += (double)fleet->centre[i][c] / 8;
+        sgp_sim_estimate(fleet->sim, 0, estimate);
+        cr_assert(epsilon_eq(dbl, (double)estimate[c], centre, 1e-4), "the minimum of all");
+    }
+    fleet_destroy(fleet);
+}
+
 Test(cycle, thousands_of_cycles_stay_together)
 {
     struct fleet *fleet = fleet_that_trains("all-reduce-ring", 3);

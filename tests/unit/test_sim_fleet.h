@@ -24,6 +24,7 @@ struct fleet {
     struct sgp_sim_options options;
     struct sgp_sim *sim;
     double eta;
+    struct sgp_outer_settings outer;
     float centre[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
     float start[FLEET_NODES_MAX][FLEET_DIMENSION_MAX];
     bool idle[FLEET_NODES_MAX]; /* trains nothing */
@@ -39,8 +40,9 @@ struct fleet {
 static int fleet_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
 {
     const struct fleet *fleet = context;
-    return sgp_quadratic_create(fleet->options.dimension, fleet->centre[node], fleet->start[node],
-        fleet->idle[node] ? 0 : fleet->eta, ret_trainer);
+    int status = sgp_quadratic_create(fleet->options.dimension, fleet->centre[node],
+        fleet->start[node], fleet->idle[node] ? 0 : fleet->eta, ret_trainer);
+    return status < 0 ? status : sgp_quadratic_begin_outer(*ret_trainer, &fleet->outer);
 }
 
 /* For fleets larger than the tables above: node i starts at i. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Outer steps: what is done with what training and averaging came to, where the topology file says `outer=true`.
+ *
+ * With b the estimate after the last outer step, z the estimate now, and alpha and beta the learning rate and the momentum:
+ *
+ *   slowmo     v = beta * v + (b - z)    z = b - alpha * v
+ *   nesterov   v = beta * v + (b - z)    z = b - alpha * ((b - z) + beta * v)
+ *
+ * slowmo is that of Wang et al. (SlowMo, 2020), with v in units of parameters; nesterov that of Douillard et al. (DiLoCo,
+ * 2023). alpha = 1 and beta = 0 change nothing. b and v are local to the node and never shared: after an exact average
+ * all nodes have equal ones.
+ *
+ * Thread: an outer step belongs to the thread of its trainer. */
+#ifndef SGP_OUTER_H
+#define SGP_OUTER_H
+
+#include "sgp/status.h"
+
+enum sgp_outer_kind { SGP_OUTER_NONE = 0, SGP_OUTER_SLOWMO, SGP_OUTER_NESTEROV };
+
+struct sgp_outer_settings {
+    enum sgp_outer_kind kind;
+    double learning_rate; /* alpha, above 0, at most SGP_OUTER_RATE_MAX */
+    double momentum;      /* beta, [0, 1) */
+};
+
+#define SGP_OUTER_RATE_MAX 100.0
+
+struct sgp_outer {
+    struct sgp_outer_settings settings;
+    uint64_t parameters;
+    bool begun;               /* there is a b */
+    float *anchor, *velocity; /* b and v, `parameters` values each, owned; NULL for kind NONE */
+};
+
+/* "none", "slowmo", "nesterov". Returns 0, or SGP_E_CONFIG with *error (may be NULL) filled. */
+SGP_API int sgp_outer_kind_parse(
+    const char *text, struct sgp_error *error, enum sgp_outer_kind *ret_kind);
+
+/* Whether the settings are in range: 0, or SGP_E_CONFIG with *error filled. Of kind NONE nothing else is looked at. */
+SGP_API int sgp_outer_check(const struct sgp_outer_settings *settings, struct sgp_error *error);
+
+/* Checked settings, and no b yet. Returns 0, SGP_E_LIMIT (parameters not in 1..SGP_PARAMETERS_MAX) or -ENOMEM; on
+ * failure *outer is all zero. Of kind NONE nothing is allocated, and it takes no steps. */
+SGP_API int sgp_outer_init(
+    struct sgp_outer *outer, const struct sgp_outer_settings *settings, uint64_t parameters);
+SGP_API void sgp_outer_finish(struct sgp_outer *outer);
+
+/* b = x / weight (weight > 0), v = 0. */
+SGP_API void sgp_outer_begin(struct sgp_outer *outer, const float *x, double weight);
+
+/* There is no b any more: the next step takes the estimate that it finds for b, and changes nothing. */
+SGP_API void sgp_outer_forget(struct sgp_outer *outer);
+
+/* One outer step: x becomes weight times the new estimate, weight > 0. In double, rounded once for each of b, v, x. */
+SGP_API void sgp_outer_step(struct sgp_outer *outer, float *x, double weight);
+
+#endif
