@@ -89,7 +89,7 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
 
 /* ---- what is printed ---- */
 
-static const char *const columns[] = {"round", "time_seconds", "nodes", "disagreement",
+static const char *const columns[] = {"round", "time_seconds", "nodes", "disagreement", "error",
     "total_weight", "weight_least", "bytes", "shares"};
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
 #define COLUMN_WIDTH 13
@@ -99,11 +99,25 @@ static double seconds(sgp_time time)
     return (double)time / (double)SGP_SECOND;
 }
 
-static json_t *row_json(const struct sgp_sim_row *row)
+/* The same of the estimates with which nodes left a round. */
+static double error_of_row(const struct simulation *simulation, const struct sgp_sim_row *row)
 {
-    return json_pack("{s:I, s:f, s:I, s:o, s:f, s:f, s:I, s:I}", "round", (json_int_t)row->round,
-        "time_seconds", seconds(row->time), "nodes", (json_int_t)row->nodes, "disagreement",
-        ctl_json_real(row->disagreement), "total_weight", row->weight, "weight_least",
+    double error = 0;
+    for (uint64_t c = 0; c < simulation->options.dimension && !isinf(error); c++) {
+        double mean = simulation->mean[c];
+        bool finite = isfinite(row->least[c]) && isfinite(row->greatest[c]);
+        error =
+            finite ? fmax(error, fmax(row->greatest[c] - mean, mean - row->least[c])) : INFINITY;
+    }
+    return error;
+}
+
+static json_t *row_json(const struct simulation *simulation, const struct sgp_sim_row *row)
+{
+    return json_pack("{s:I, s:f, s:I, s:o, s:o, s:f, s:f, s:I, s:I}", "round",
+        (json_int_t)row->round, "time_seconds", seconds(row->time), "nodes", (json_int_t)row->nodes,
+        "disagreement", ctl_json_real(row->disagreement), "error",
+        ctl_json_real(error_of_row(simulation, row)), "total_weight", row->weight, "weight_least",
         row->weight_least, "bytes", (json_int_t)row->bytes, "shares", (json_int_t)row->shares);
 }
 
@@ -131,7 +145,7 @@ static void print_line(const struct ctl *ctl, const json_t *row)
 static void print_row(void *context, const struct sgp_sim_row *row)
 {
     const struct simulation *simulation = context;
-    json_t *json = row_json(row);
+    json_t *json = row_json(simulation, row);
     if (simulation->ctl->json) {
         (void)ctl_print_json(json);
     } else {

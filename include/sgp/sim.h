@@ -125,6 +125,7 @@ struct sgp_sim_row {
     uint32_t nodes;      /* how many completed this round (a node that was away may skip it) */
     double disagreement; /* max over nodes i and coordinates of |z_i - mean z|, absolute, of the
                             estimates z with which the nodes left this round */
+    const double *least, *greatest; /* of these z, `dimension` values each; borrowed for the call */
     double weight;       /* sum of w over all nodes, with what is in flight: the number of nodes, as
                             changed by those that forgot or left */
     double weight_least; /* least w of a node leaving this round */

@@ -89,6 +89,8 @@ static void tell(struct sgp_sim *sim)
         .time = sim->now,
         .nodes = tally->nodes,
         .disagreement = tally_disagreement(tally, sim->options.dimension),
+        .least = tally->least,
+        .greatest = tally->greatest,
         .weight = sgp_sim_weight(sim),
         .weight_least = tally->weight_least,
         .bytes = sim->summary.bytes,

@@ -58,6 +58,15 @@ class Install(unittest.TestCase):
         loaded_from = re.findall(r"^(/[^:]+):", run("/sbin/ldconfig", "-v", "-N", "-X"), re.MULTILINE)
         self.assertIn(place["libsgp.so"], loaded_from)
 
+    def test_the_program_that_compares_is_found_where_it_is_installed(self):
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
+        [sgpctl] = glob.glob(self.path("**", "bin", "sgpctl"), recursive=True)
+        with open(self.path("plan.ini"), "w", encoding="utf-8") as file:
+            file.write("[compare]\nrun = simulated\n[ring]\nnodes = 3\ntopology = ring\n")
+        libraries = os.path.dirname(glob.glob(self.path("**", "libsgp.so.0"), recursive=True)[0])
+        told = run(sgpctl, "compare", self.path("plan.ini"), LD_LIBRARY_PATH=libraries)
+        self.assertIn("comparison.svg", told)
+
     def test_a_program_is_made_with_what_pkg_config_says(self):
         run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
         [found] = glob.glob(self.path("**", "sgp.pc"), recursive=True)

@@ -144,7 +144,7 @@ def test_people_get_a_table_and_a_summary():
     text = ctl("topology", "generate", "ring", 3)[0]
     lines = ctl("simulate", "-", "--rounds", 2, text=text)[0].splitlines()
     assert lines[0].split("\t") == ["round", "time_seconds", "nodes", "disagreement",
-                                    "total_weight", "weight_least", "bytes", "shares"], lines
+                                    "error", "total_weight", "weight_least", "bytes", "shares"], lines
     assert lines[1].split("\t")[0] == "0" and lines[3] == "" and "nodes 3" in lines, lines
 
 

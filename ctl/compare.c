@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl compare`: hands over to a program in Python, which stands in `compare/` beside this one, or in the
+ * folder of shared files (ctl/compare/__main__.py). */
+#include "ctl.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PYTHON "/usr/bin/python3"
+
+/* The folder of the program, and this one's own path. Returns whether there is one. */
+static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
+{
+    static const char *const places[] = {"compare", "../share/sgpd/compare"};
+    ssize_t length = readlink("/proc/self/exe", own, PATH_MAX - 1);
+    if (length <= 0)
+        return false;
+    own[length] = '\0';
+    int end = (int)(strrchr(own, '/') - own);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int bytes = snprintf(folder, PATH_MAX, "%.*s/%s", end, own, places[i]);
+        if (bytes < PATH_MAX && access(folder, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
+{
+    char own[PATH_MAX], folder[PATH_MAX];
+    struct ctl_option options[] = {
+        {.name = "--results"}, {.name = "--picture"}, {.name = "--again", .flag = true}};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 3, 1, 1);
+    if (status != CTL_DONE)
+        return status;
+    if (!find_program(own, folder))
+        return ctl_fail(ctl, CTL_FAILED,
+            "the program that compares is not there; it is installed in share/sgpd/compare");
+    /* -I: nothing of the environment or of the user's packages; -B: nothing is written beside it */
+    char *words[16] = {PYTHON, "-I", "-B", folder, "--sgpctl", own};
+    int count = 6;
+    for (int i = 0; i < 2; i++)
+        if (options[i].given) {
+            words[count++] = (char *)options[i].name;
+            words[count++] = (char *)options[i].value;
+        }
+    if (options[2].given)
+        words[count++] = (char *)options[2].name;
+    if (ctl->json)
+        words[count++] = "--json";
+    words[count++] = "--";
+    words[count++] = argv[0];
+    (void)execv(PYTHON, words);
+    return ctl_fail(ctl, CTL_FAILED, "%s cannot be run: %s; install Debian's python3", PYTHON,
+        sgp_strerror(-errno));
+}
+
+const struct ctl_command ctl_compare_command = {.words = "compare",
+    .synopsis = "FILE [--results DIRECTORY] [--picture FILE] [--again]",
+    .summary = "train every variant of a plan, one after another, and tell which did best",
+    .help =
+        "FILE is INI: [base] says what all have in common, every other section is a variant and\n"
+        "says what it changes:\n"
+        "\n"
+        "  [compare]\n"
+        "  run = daemons                  ; or simulated\n"
+        "  [base]\n"
+        "  nodes = 4\n"
+        "  topology = one-peer-exponential\n"
+        "  train.epochs = 10              ; SECTION.KEY of sgpd.conf(5)\n"
+        "  [one-peer]\n"
+        "  [all-reduce]\n"
+        "  topology = all-reduce-direct   ; as `sgpctl topology generate`, or a DOT file\n"
+        "\n"
+        "Daemons run here, on loopback; with run = simulated `simulate` names the options of\n"
+        "sgpctl simulate. All variants are checked before the first one runs. Progress and time\n"
+        "left go to standard error. Prints a table, and draws test accuracy and loss of the worst\n"
+        "and the best node by epoch, seconds and bytes (SVG). Every result is kept in\n"
+        "FILE.results (without .ini): interrupted, the same command goes on with what is left.\n"
+        "\n"
+        "  --results DIRECTORY   where results are kept\n"
+        "  --picture FILE        where the picture goes (comparison.svg among the results)\n"
+        "  --again               run also what has a result\n",
+    .run = compare};

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is compared: a base, and variants of it, from an INI file.
+
+    [compare]
+    run = daemons                  ; or simulated
+    [base]
+    nodes = 4
+    topology = one-peer-exponential
+    train.epochs = 10              ; SECTION.KEY of sgpd.conf
+    [ring]
+    topology = all-reduce-ring
+    [every 8]
+    topology = all-reduce-ring
+    train.local_steps = 8
+
+A variant is the base with its own keys in their place. `topology` is a family of `sgpctl topology generate` with its
+options, or a DOT file, whose addresses are replaced. `simulate` are options of `sgpctl simulate`.
+"""
+import configparser
+import hashlib
+import json
+import os
+import re
+
+RUNS = ("daemons", "simulated")
+OWN_KEYS = ("nodes", "topology", "simulate")
+NODES_MAX = 64  # on one machine
+
+
+class Failure(Exception):
+    """What went wrong, in one line for a person."""
+
+
+class Invalid(Failure):
+    """A plan, or a file that it names, is wrong."""
+
+
+class Variant:
+    """One way to train: its name, and what it says, the base's word included."""
+
+    def __init__(self, name, says):
+        self.name = name
+        self.says = says
+
+    @property
+    def nodes(self):
+        return int(self.says["nodes"])
+
+    @property
+    def topology(self):
+        """The words of the family, or the file."""
+        return self.says["topology"].split()
+
+    @property
+    def options(self):
+        """Of `sgpctl simulate`."""
+        return self.says.get("simulate", "").split()
+
+    @property
+    def keys(self):
+        """{(section, key): value} of sgpd.conf."""
+        return {tuple(key.split(".", 1)): value for key, value in self.says.items() if key not in OWN_KEYS}
+
+    def digest(self, run):
+        """What its result depends on: a result of another one is not its own."""
+        says = dict(self.says)
+        if os.path.exists(self.topology[0]):
+            with open(self.topology[0], "rb") as file:
+                says["topology"] = file.read().hex()
+        return hashlib.sha256(json.dumps([run, says], sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Plan:
+    """A file, read and checked: `run`, and `variants` in its order."""
+
+    def __init__(self, path):
+        self.path = path
+        try:
+            with open(path, encoding="utf-8") as file:
+                self.text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Invalid(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from error
+        parser = configparser.ConfigParser(interpolation=None, default_section="", delimiters=("=",),
+                                           inline_comment_prefixes=(";", "#"))
+        parser.optionxform = str
+        try:
+            parser.read_string(self.text, path)
+        except configparser.DuplicateSectionError as error:
+            raise Invalid(f"{path}:{error.lineno}: [{error.section}] stands twice; give each variant a name of its own"
+                          ) from error
+        except configparser.DuplicateOptionError as error:
+            raise Invalid(f"{path}:{error.lineno}: {error.option} stands twice in [{error.section}]; keep one"
+                          ) from error
+        except configparser.MissingSectionHeaderError as error:
+            raise Invalid(f"{path}:{error.lineno}: a line before the first section; begin with [base]") from error
+        except configparser.ParsingError as error:
+            raise Invalid(f"{path}:{error.errors[0][0]}: this is no KEY = VALUE; write one") from error
+        self.run = self.read_run(parser)
+        base = dict(parser["base"]) if parser.has_section("base") else {}
+        self.check(base, "base")
+        names = [name for name in parser.sections() if name not in ("compare", "base")]
+        if not names:
+            raise Invalid(f"{path}: there is no variant; add a section such as [ring] with topology = all-reduce-ring")
+        self.variants = [Variant(name, {**base, **dict(parser[name])}) for name in names]
+        for variant in self.variants:
+            self.check(dict(parser[variant.name]), variant.name)
+            self.check_whole(variant)
+
+    def fail(self, section, key, text):
+        raise Invalid(f"{self.path}:{self.line_of(section, key)}: [{section}] {key}: {text}")
+
+    def line_of(self, section, key):
+        """Where a key stands; the section's line if it does not."""
+        here, found = None, 1
+        for number, line in enumerate(self.text.splitlines(), 1):
+            header = re.match(r"\s*\[(.*)\]", line)
+            if header:
+                here = header[1]
+                found = number if here == section else found
+            elif here == section and re.match(rf"\s*{re.escape(key)}\s*=", line):
+                return number
+        return found
+
+    def read_run(self, parser):
+        section = dict(parser["compare"]) if parser.has_section("compare") else {}
+        for key in section:
+            if key != "run":
+                self.fail("compare", key, "unknown key; there is run")
+        run = section.get("run", "daemons")
+        if run not in RUNS:
+            self.fail("compare", "run", f"'{run}' is neither daemons nor simulated")
+        return run
+
+    def check(self, says, section):
+        """Each key alone."""
+        for key, value in says.items():
+            if key not in OWN_KEYS and not re.fullmatch(r"[a-z]+\.[a-z_]+", key):
+                self.fail(section, key, "unknown key; there are nodes, topology, simulate, and SECTION.KEY of "
+                          "sgpd.conf, such as train.epochs")
+            if key in ("node.name", "node.state_directory", "topology.file", "network.listen", "control.socket"):
+                self.fail(section, key, "this is set for each node; leave it out")
+            if key == "nodes" and not (value.isdigit() and 1 <= int(value) <= NODES_MAX):
+                self.fail(section, key, f"'{value}' is no number of nodes from 1 to {NODES_MAX}")
+
+    def check_whole(self, variant):
+        """What a variant must say, itself or by its base."""
+        for key in ("nodes", "topology"):
+            if not variant.says.get(key):
+                self.fail(variant.name, key, "neither this variant nor [base] says it")
