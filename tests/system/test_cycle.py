@@ -70,6 +70,27 @@ class Cycle(FleetTest):
                     self.assertGreater(status["test_accuracy"], 0.9)
                 f.close()
 
+    def model_after_200_steps(self, n, family, rule):
+        """Each step takes all rows of a node, so that all nodes together take those of one node alone."""
+        f = self.scheduled(n, family, **{
+            "train.rounds": "200", "train.epochs": None, "train.batch": str(400 // n), "data.holdout": None,
+            "optimizer.kind": rule, "optimizer.weight_decay": "1e-3"}, rows=400)
+        f.start()
+        f.wait_state("finished")
+        model = fleet.read_model(f.nodes[n - 1].get("/v1/model")[1])
+        f.close()
+        return model
+
+    def test_every_schedule_is_one_node_with_all_rows_after_200_steps(self):
+        for rule in ("momentum", "nesterov"):
+            pooled = self.model_after_200_steps(1, "ring", rule)
+            longest = max(map(abs, pooled))
+            for family, n in (("ring", 4), ("direct", 5), ("doubling", 5), ("halving", 4), ("blocks", 5), ("tree", 5),
+                              ("groups", 5)):
+                with self.subTest(family=family, rule=rule):
+                    model = self.model_after_200_steps(n, "all-reduce-" + family, rule)
+                    self.assertLessEqual(max(abs(a - b) for a, b in zip(model, pooled)), 1e-5 * longest)
+
     def test_outer_steps_come_back_with_the_node_that_takes_them(self):
         outer = {"outer.kind": "nesterov", "outer.learning_rate": "0.7", "outer.momentum": "0.6"}
         f = self.scheduled(4, "all-reduce-ring --outer", **{"train.epochs": "60", "train.local_steps": "4", **outer})
