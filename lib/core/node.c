@@ -258,8 +258,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     if (drains && (!sgp_core_has_gone(node) || node->leaving.stopped))
         least = node->drain_until;
     bool seeks = node->seeking.wants && node->seeking.until > node->now;
-    if (seeks && (node->state == SGP_NODE_JOINING || sgp_core_has_gone(node)) &&
-        node->seeking.until < least)
+    bool stands = node->state == SGP_NODE_JOINING || node->stage == SGP_STAGE_BEGIN;
+    if (seeks && (stands || sgp_core_has_gone(node)) && node->seeking.until < least)
         least = node->seeking.until;
     bool asks = node->seeking.wants && node->seeking.asked != SGP_SLOT_NONE;
     if (asks && !node->seeking.filling && node->seeking.asked_until > node->now &&

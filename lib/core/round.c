@@ -269,6 +269,12 @@ static bool is_paced(const struct sgp_node *node)
     return node->mass.weight > 0 && (steps || node->fed || !others_train(node));
 }
 
+/* One that had nothing when an epoch began has asked for an estimate, and would pass zeros off as one. */
+static bool lacks_estimate(struct sgp_node *node)
+{
+    return node->seeking.wants && sgp_core_is_exact(node) && sgp_core_seeks(node);
+}
+
 static void begin(struct sgp_node *node)
 {
     if (sgp_core_is_exact(node))
@@ -282,7 +288,7 @@ static void begin(struct sgp_node *node)
     }
     if (steps_are_done(node))
         sgp_core_become(node, SGP_NODE_SETTLING);
-    if (sgp_core_cannot_begin(node) != NULL)
+    if (sgp_core_cannot_begin(node) != NULL || lacks_estimate(node))
         return;
     if (sgp_core_at_own_pace(node) && !is_paced(node))
         return;

@@ -642,6 +642,52 @@ Test(cycle, one_that_was_away_weighs_as_the_others_do, .timeout = 600)
     }
 }
 
+/* n0 gives half to each of two, and so has nothing until they, who are slow, have given back. If the other file comes
+ * then, it has no estimate to begin a cycle with, and must not pass zeros off as one. */
+Test(cycle, one_that_has_nothing_asks_for_an_estimate_before_it_begins)
+{
+    static const struct sgp_edge edges[] = {{.source = 0, .target = 1, .fraction = 0.5},
+        {.source = 0, .target = 2, .fraction = 0.5}, {.source = 1, .target = 0, .fraction = 0.5},
+        {.source = 2, .target = 0, .fraction = 0.5}};
+    static const struct sgp_topology_node names[] = {
+        {.name = "n0"}, {.name = "n1"}, {.name = "n2"}};
+    for (uint32_t at = 0; at < 30; at++) {
+        struct sgp_sim_reload reloads[6];
+        struct sgp_sim_straggler slow[] = {{.node = 1, .factor = 180}, {.node = 2, .factor = 180}};
+        struct fleet *fleet = fleet_that_trains("all-reduce-direct", 3);
+        struct sgp_topology *exact = fleet->topology, *halves = NULL;
+        cr_assert(zero(int, sgp_topology_create(names, 3, NULL, &halves)));
+        cr_assert(zero(int, sgp_topology_add_phase(halves, "halves", 1, false, edges, 4, NULL)));
+        cr_assert(zero(int, sgp_topology_seal(halves, NULL)));
+        fleet->topology = halves;
+        for (uint32_t i = 0; i < 3; i++) {
+            for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++)
+                fleet->start[i][c] = 5;
+            reloads[i] = (struct sgp_sim_reload){i, 0, halves};
+            reloads[3 + i] =
+                (struct sgp_sim_reload){i, SGP_SECOND + at * 17 * SGP_MILLISECOND, exact};
+        }
+        fleet->eta = 0;                 /* nothing but what all began with is anywhere */
+        fleet->options.bandwidth = 4e4; /* an estimate takes longer than a step */
+        fleet->options.compute_ns = SGP_MILLISECOND / 10;
+        fleet->options.rounds = 100;
+        fleet->options.stragglers = slow;
+        fleet->options.straggler_count = 2;
+        fleet->options.reloads = reloads;
+        fleet->options.reload_count = 6;
+        fleet_run(fleet);
+        for (uint32_t i = 0; i < 3; i++) {
+            float estimate[FLEET_DIMENSION_MAX];
+            sgp_sim_estimate(fleet->sim, i, estimate);
+            cr_assert(epsilon_eq(flt, estimate[0], 5, 1e-4F), "node %u, %u: %g", i, at,
+                (double)estimate[0]);
+        }
+        expect_all(fleet, 3, 3);
+        fleet_destroy(fleet);
+        sgp_topology_destroy(exact);
+    }
+}
+
 /* A file of those that are left, in the same order. */
 static struct sgp_topology *without(uint32_t struck, uint32_t nodes)
 {
