@@ -91,6 +91,15 @@ static bool may_yet_ask(const struct sgp_node *node)
     return may && !node->past.recorded && !node->config.seeks;
 }
 
+/* One that drains ends soon, or means no good: it has the time of a turn, and no more. */
+static bool awaits_answer(struct sgp_node *node)
+{
+    if (node->seeking.asked == SGP_SLOT_NONE)
+        return false;
+    return node->seeking.filling || node->now < node->seeking.asked_until ||
+           sgp_core_living(sgp_core_find(node, node->seeking.asked, SGP_IN));
+}
+
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
  * unless the fleet is more than a cycle ahead. */
 bool sgp_core_seeks(struct sgp_node *node)
@@ -116,7 +125,7 @@ bool sgp_core_seeks(struct sgp_node *node)
     if (node->seeking.until == SGP_TIME_NEVER)
         node->seeking.until = node->now + SGP_SEEK_NS;
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
-    if (node->seeking.asked != SGP_SLOT_NONE || !hopeless)
+    if (awaits_answer(node) || !hopeless)
         return true;
     stop_seeking(node);
     return false;

@@ -114,14 +114,21 @@ static uint64_t accepted_on_record(
     return 0;
 }
 
-/* A target that has begun anew since the record was saved does not have what it is owed by it. */
+/* A target that has begun anew since the record was saved does not have what it is owed by it, nor anything of the
+ * numbers that follow. */
 static void owe_before(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < host->record.link_count; i++) {
         const struct sgp_record_link *link = &host->record.links[i];
         uint32_t target = host->file->hosts[link->peer];
-        if (link->owes && link->lineage != sim->hosts[target].lineage)
-            sgp_sim_link_of(host, target, SGP_OUT)->owed_before = link->number;
+        if (!link->out || link->lineage == sim->hosts[target].lineage)
+            continue;
+        struct sgp_sim_link *out = sgp_sim_link_of(host, target, SGP_OUT);
+        struct sgp_sim_link *in = &sim->links[out->other];
+        if (link->owes)
+            out->owed_before = link->number;
+        if (in->said == 0)
+            in->accepted = 0;
     }
 }
 

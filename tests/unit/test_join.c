@@ -283,6 +283,32 @@ Test(join, a_newcomer_asks_one_that_drains_if_there_is_nobody_else)
     close_desk(&desk);
 }
 
+Test(join, one_that_drains_and_never_answers_is_not_waited_for_longer_than_a_turn)
+{
+    struct desk desk;
+    static const struct sgp_edge line[] = {
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {line};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
+    struct sgp_pulse leaving = pulse_at(50, SGP_ROUND_NONE);
+    leaving.state = SGP_NODE_DRAINING;
+    struct sgp_node_config config = config_of(topology);
+    config.seeks = true;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    greet_in(&desk, 1, leaving, 88);
+    greet_out(&desk, 2, pulse_at(50, SGP_ROUND_NONE), 99, 0);
+    post_type(&desk, SGP_EVENT_TICK);
+    for (sgp_time end = desk.now + 2 * SGP_SEEK_NS; desk.now < end;) {
+        desk.now += SGP_BEAT_NS;
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = leaving});
+        say(&desk, 2, SGP_OUT,
+            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, SGP_ROUND_NONE)});
+    }
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    close_desk(&desk);
+}
+
 /* The other side: it hands its estimate out until its mass is handed over. */
 Test(join, one_that_leaves_answers_an_heir_that_joins)
 {
