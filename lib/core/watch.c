@@ -6,12 +6,12 @@
 
 /* ---- saying ---- */
 
-/* Whether one node beats to another. One that is paused or drains does to those who are active, so that
+/* Whether one node beats to another. One that is paused, drains or has finished does to those who are active, so that
  * these see when its end of the connection is dead: nobody would dial it again, and neither it nor the
  * process after it would ever hear of them. */
 static bool beats(enum sgp_node_state own, enum sgp_node_state other)
 {
-    bool lingers = own == SGP_NODE_PAUSED || own == SGP_NODE_DRAINING;
+    bool lingers = own == SGP_NODE_PAUSED || own == SGP_NODE_DRAINING || own == SGP_NODE_FINISHED;
     return sgp_core_state_is_active(own) || (lingers && sgp_core_state_is_active(other));
 }
 

@@ -75,7 +75,7 @@ Test(idle, no_timer_is_faster_than_a_second)
     const struct {
         enum sgp_node_state peer;
         uint32_t paused, finished; /* wakes of a node that is */
-    } cases[] = {{SGP_NODE_TRAINING, 60, 0}, {SGP_NODE_PAUSED, 0, 0}, {SGP_NODE_FINISHED, 0, 0},
+    } cases[] = {{SGP_NODE_TRAINING, 60, 60}, {SGP_NODE_PAUSED, 0, 0}, {SGP_NODE_FINISHED, 0, 0},
         {SGP_NODE_DRAINING, 0, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int finished = 0; finished < 2; finished++) {

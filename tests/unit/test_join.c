@@ -134,8 +134,10 @@ Test(join, one_who_comes_back_after_the_end_finds_it_there)
         find_sent(&desk, SGP_ASK, 1), "one that has finished has a model to hand over");
     desk.link_of[1][SGP_IN] = desk.connections;
     post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN)});
-    desk.now += SGP_SEEK_NS;
-    post_type(&desk, SGP_EVENT_TICK);
+    for (sgp_time end = desk.now + SGP_SEEK_NS; desk.now < end;) {
+        desk.now += SGP_BEAT_IDLE_NS; /* one that has finished beats to one that joins */
+        say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = ended});
+    }
     cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
     sketch(&desk);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED), "it gave none in time");
