@@ -31,9 +31,9 @@ static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
 static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
 {
     char own[PATH_MAX], folder[PATH_MAX];
-    struct ctl_option options[] = {
-        {.name = "--results"}, {.name = "--picture"}, {.name = "--again", .flag = true}};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 3, 1, 1);
+    struct ctl_option options[] = {{.name = "--results"}, {.name = "--picture"},
+        {.name = "--nodes"}, {.name = "--again", .flag = true}};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 4, 1, 1);
     if (status != CTL_DONE)
         return status;
     if (!find_program(own, folder))
@@ -42,13 +42,13 @@ static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
     /* -I: nothing of the environment or of the user's packages; -B: nothing is written beside it */
     char *words[16] = {PYTHON, "-I", "-B", folder, "--sgpctl", own};
     int count = 6;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (options[i].given) {
             words[count++] = (char *)options[i].name;
             words[count++] = (char *)options[i].value;
         }
-    if (options[2].given)
-        words[count++] = (char *)options[2].name;
+    if (options[3].given)
+        words[count++] = (char *)options[3].name;
     if (ctl->json)
         words[count++] = "--json";
     words[count++] = "--";
@@ -59,7 +59,7 @@ static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_compare_command = {.words = "compare",
-    .synopsis = "FILE [--results DIRECTORY] [--picture FILE] [--again]",
+    .synopsis = "FILE [--nodes N] [--results DIRECTORY] [--picture FILE] [--again]",
     .summary = "train every variant of a plan, one after another, and tell which did best",
     .help =
         "FILE is INI: [base] says what all have in common, every other section is a variant and\n"
@@ -81,6 +81,7 @@ const struct ctl_command ctl_compare_command = {.words = "compare",
         "and the best node by epoch, seconds and bytes (SVG). Every result is kept in\n"
         "FILE.results (without .ini): interrupted, the same command goes on with what is left.\n"
         "\n"
+        "  --nodes N             of the base, whatever it says; a variant may say nodes = +1\n"
         "  --results DIRECTORY   where results are kept\n"
         "  --picture FILE        where the picture goes (comparison.svg among the results)\n"
         "  --again               run also what has a result\n",

@@ -201,7 +201,7 @@ def show(plan, results, failures, picture, as_json):
         with open(picture, "w", encoding="utf-8") as file:
             file.write(draw(os.path.basename(plan.path), [variant.name for variant, _ in results],
                             panels_of(results, plan.run),
-                            "solid: worst node, dotted: best" if plan.run == "daemons" else ""))
+                            "dotted: the best node; else the worst" if plan.run == "daemons" else ""))
     if as_json:
         print(json.dumps({"run": plan.run, "variants": lines, "failed": failures,
                           "picture": picture if results else None}))
@@ -228,6 +228,7 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--results")
     parser.add_argument("--picture")
+    parser.add_argument("--nodes")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--sgpctl", required=True)
@@ -236,7 +237,7 @@ def main():
     picture = arguments.picture or os.path.join(folder, "comparison.svg")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        plan = Plan(arguments.file)
+        plan = Plan(arguments.file, arguments.nodes)
         results, failures = compare(plan, folder, Tools(arguments.sgpctl), arguments.again)
         show(plan, results, failures, picture, arguments.json)
     except Failure as failure:

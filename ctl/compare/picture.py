@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture of a comparison: SVG by hand, one panel for each measure against each cost.
 
-Of every variant a solid line for its worst node and a dotted one for its best.
+Of every variant a line for its worst node and a dotted one for its best.
 """
 import math
 from xml.sax.saxutils import escape

@@ -14,7 +14,8 @@
     train.local_steps = 8
 
 A variant is the base with its own keys in their place. `topology` is a family of `sgpctl topology generate` with its
-options, or a DOT file, whose addresses are replaced. `simulate` are options of `sgpctl simulate`.
+options, or a DOT file, whose addresses are replaced. `nodes = +1` are one more than the base has, as for a relay.
+`simulate` are options of `sgpctl simulate`.
 """
 import configparser
 import hashlib
@@ -71,9 +72,9 @@ class Variant:
 
 
 class Plan:
-    """A file, read and checked: `run`, and `variants` in its order."""
+    """A file, read and checked: `run`, and `variants` in its order. `nodes` are the base's, unless None."""
 
-    def __init__(self, path):
+    def __init__(self, path, nodes=None):
         self.path = path
         try:
             with open(path, encoding="utf-8") as file:
@@ -97,6 +98,8 @@ class Plan:
             raise Invalid(f"{path}:{error.errors[0][0]}: this is no KEY = VALUE; write one") from error
         self.run = self.read_run(parser)
         base = dict(parser["base"]) if parser.has_section("base") else {}
+        if nodes is not None:
+            base["nodes"] = nodes
         self.check(base, "base")
         names = [name for name in parser.sections() if name not in ("compare", "base")]
         if not names:
@@ -105,6 +108,8 @@ class Plan:
         for variant in self.variants:
             self.check(dict(parser[variant.name]), variant.name)
             self.check_whole(variant)
+            if variant.says["nodes"].startswith("+"):
+                variant.says["nodes"] = str(int(base.get("nodes", 0)) + int(variant.says["nodes"]))
 
     def fail(self, section, key, text):
         raise Invalid(f"{self.path}:{self.line_of(section, key)}: [{section}] {key}: {text}")
@@ -139,7 +144,8 @@ class Plan:
                           "sgpd.conf, such as train.epochs")
             if key in ("node.name", "node.state_directory", "topology.file", "network.listen", "control.socket"):
                 self.fail(section, key, "this is set for each node; leave it out")
-            if key == "nodes" and not (value.isdigit() and 1 <= int(value) <= NODES_MAX):
+            number = value.removeprefix("+") if section != "base" else value
+            if key == "nodes" and not (number.isdigit() and 1 <= int(number) <= NODES_MAX):
                 self.fail(section, key, f"'{value}' is no number of nodes from 1 to {NODES_MAX}")
 
     def check_whole(self, variant):

@@ -39,7 +39,7 @@ data.classes = neg pos
 data.holdout = 0.2
 [ring]
 [elastic]
-nodes = 4
+nodes = +1
 topology = elastic --fraction 0.25
 [outer]
 topology = all-reduce-direct --outer
@@ -98,6 +98,7 @@ def test_a_plan_that_is_wrong_is_refused_with_its_line():
             ("[compare]\nrum = x\n[a]\n", "plan.ini:2: [compare] rum: unknown key; there is run"),
             ("[base]\nnodes = 3\n[a]\n", "plan.ini:3: [a] topology: neither this variant nor [base] says it"),
             ("[a]\nnodes = many\n", "plan.ini:2: [a] nodes: 'many' is no number of nodes from 1 to 64"),
+            ("[base]\nnodes = +1\n[a]\n", "plan.ini:2: [base] nodes: '+1' is no number of nodes from 1 to 64"),
             ("[a]\nepochs = 3\n", "plan.ini:2: [a] epochs: unknown key; there are nodes, topology, simulate, and "
              "SECTION.KEY of sgpd.conf, such as train.epochs"),
             ("[a]\nnetwork.listen = :1\n", "plan.ini:2: [a] network.listen: this is set for each node; leave it out")):
@@ -144,6 +145,8 @@ def test_what_has_a_result_is_not_run_again_unless_it_says_something_else():
         assert "one-peer: done before\n" in err and "1 of 1: slow momentum" in err, err
         after = json.loads(out)["variants"]
         assert after[0] == before[0] and after[1] != before[1]
+        assert [line["nodes"] for line in folder.json("--nodes", "4")["variants"]] == [4, 4]
+        folder.run()
         Path(folder.path.replace(".ini", ".results"), "one-peer.json").write_text("{")
         assert "1 of 1: one-peer" in folder.run()[1]
         assert "1 of 2: one-peer" in folder.run("--again")[1]
