@@ -7,8 +7,8 @@
  *   nesterov   v = beta * v + (b - z)    z = b - alpha * ((b - z) + beta * v)
  *
  * slowmo is that of Wang et al. (SlowMo, 2020), with v in units of parameters; nesterov that of Douillard et al. (DiLoCo,
- * 2023). alpha = 1 and beta = 0 change nothing. b and v are local to the node and never shared: after an exact average
- * all nodes have equal ones.
+ * 2023). alpha = 1 and beta = 0 change nothing. b and v are local to the node and never shared: after exact averages
+ * alone all nodes have equal ones.
  *
  * Thread: an outer step belongs to the thread of its trainer. */
 #ifndef SGP_OUTER_H

@@ -91,13 +91,24 @@ static bool may_yet_ask(const struct sgp_node *node)
     return may && !node->past.recorded && !node->config.seeks;
 }
 
-/* One that drains ends soon, or means no good: it has the time of a turn, and no more. */
+/* One that drains ends soon, or means no good: it has the time of a turn, and no more. So has whoever is asked by a node
+ * that takes part already, for it may lack an estimate itself. */
 static bool awaits_answer(struct sgp_node *node)
 {
     if (node->seeking.asked == SGP_SLOT_NONE)
         return false;
+    bool joins = node->state == SGP_NODE_JOINING;
     return node->seeking.filling || node->now < node->seeking.asked_until ||
-           sgp_core_living(sgp_core_find(node, node->seeking.asked, SGP_IN));
+           (joins && sgp_core_living(sgp_core_find(node, node->seeking.asked, SGP_IN)));
+}
+
+static void take_back_question(struct sgp_node *node)
+{
+    if (node->seeking.asked == SGP_SLOT_NONE)
+        return;
+    struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
+    sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
+    node->seeking.asked = SGP_SLOT_NONE;
 }
 
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
@@ -127,6 +138,7 @@ bool sgp_core_seeks(struct sgp_node *node)
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
     if (awaits_answer(node) || !hopeless)
         return true;
+    take_back_question(node);
     stop_seeking(node);
     return false;
 }
