@@ -21,9 +21,12 @@ static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
     own[length] = '\0';
     int end = (int)(strrchr(own, '/') - own);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        int bytes = snprintf(folder, PATH_MAX, "%.*s/%s", end, own, places[i]);
-        if (bytes < PATH_MAX && access(folder, X_OK) == 0)
-            return true;
+        char main[PATH_MAX]; /* there are other programs of the name */
+        int bytes = snprintf(main, sizeof main, "%.*s/%s/__main__.py", end, own, places[i]);
+        if (bytes >= PATH_MAX || access(main, R_OK) != 0)
+            continue;
+        (void)snprintf(folder, PATH_MAX, "%.*s/%s", end, own, places[i]);
+        return true;
     }
     return false;
 }
@@ -40,7 +43,7 @@ static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
         return ctl_fail(ctl, CTL_FAILED,
             "the program that compares is not there; it is installed in share/sgpd/compare");
     /* -I: nothing of the environment or of the user's packages; -B: nothing is written beside it */
-    char *words[16] = {PYTHON, "-I", "-B", folder, "--sgpctl", own};
+    char *words[20] = {PYTHON, "-I", "-B", folder, "--sgpctl", own};
     int count = 6;
     for (int i = 0; i < 3; i++)
         if (options[i].given) {

@@ -61,7 +61,12 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     bool trains = simulation->learning_rate > 0;
     int status = sgp_quadratic_create(dimension, trains ? simulation->vector : zeros,
         trains ? zeros : simulation->vector, simulation->learning_rate, ret_trainer);
-    return status < 0 ? status : sgp_quadratic_begin_outer(*ret_trainer, &simulation->outer);
+    if (status < 0)
+        return status;
+    status = sgp_quadratic_begin_outer(*ret_trainer, &simulation->outer);
+    if (status < 0)
+        (*ret_trainer)->methods->destroy(*ret_trainer);
+    return status;
 }
 
 /* The greatest distance of any present node's estimate from what all should agree on. */

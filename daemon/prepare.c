@@ -439,7 +439,7 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
         .optimizer = {.kind = config->optimizer,
             .momentum = config->momentum,
             .weight_decay = config->weight_decay},
-        .outer = {.kind = outer_kind(config),
+        .outer = {.kind = is_relay(p) ? SGP_OUTER_NONE : outer_kind(config),
             .learning_rate = config->outer_learning_rate,
             .momentum = config->outer_momentum},
         .batch = (uint32_t)config->batch,
@@ -498,7 +498,7 @@ static void sum_memory(struct prepared *p)
     add_term(p, "parameters", vector);
     add_term(p, "gradient", vector);
     add_term(p, "velocity of the optimizer", velocity);
-    add_term(p, "outer step", outer_kind(p->config) == SGP_OUTER_NONE ? 0 : 2 * vector);
+    add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;

@@ -72,22 +72,23 @@ class Progress:
 
 # ---- results ----
 
-def path_of(folder, variant):
-    return os.path.join(folder, re.sub(r"[^\w.-]", "_", variant.name) + ".json")
+def path_of(folder, variant, run):
+    """One for each way to say the variant: two that are called alike do not meet."""
+    name = re.sub(r"[^a-zA-Z0-9.-]", "_", variant.name)[:60]
+    return os.path.join(folder, f"{name}-{variant.digest(run)}.json")
 
 
 def kept(folder, variant, run):
     """The result of a former call, if it is of the same variant."""
     try:
-        with open(path_of(folder, variant), encoding="utf-8") as file:
-            result = json.load(file)
-        return result if result["digest"] == variant.digest(run) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        with open(path_of(folder, variant, run), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
         return None
 
 
-def keep(folder, variant, result):
-    path = path_of(folder, variant)
+def keep(folder, variant, run, result):
+    path = path_of(folder, variant, run)
     with open(path + ".new", "w", encoding="utf-8") as file:
         json.dump(result, file)
     os.replace(path + ".new", path)
@@ -188,8 +189,7 @@ def compare(plan, folder, tools, again):
                 failures[variant.name] = str(failure)
                 progress.finish(f"failed: {failure}")
                 continue
-        result["digest"] = variant.digest(plan.run)
-        keep(folder, variant, result)
+        keep(folder, variant, plan.run, result)
         results[variant.name] = result
         progress.finish(f"done in {time.monotonic() - progress.begin:.0f} s")
     return [(variant, results[variant.name]) for variant in plan.variants if variant.name in results], failures
@@ -235,7 +235,8 @@ def main():
     arguments = parser.parse_args()
     folder = arguments.results or re.sub(r"\.(ini|conf)$", "", arguments.file) + ".results"
     picture = arguments.picture or os.path.join(folder, "comparison.svg")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         plan = Plan(arguments.file, arguments.nodes)
         results, failures = compare(plan, folder, Tools(arguments.sgpctl), arguments.again)

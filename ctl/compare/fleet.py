@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import socket
@@ -16,7 +15,7 @@ import time
 
 from plan import Failure
 
-STALL_SECONDS = 120  # without a round of any node
+STALL_SECONDS = 600  # without a round or a row of any node
 LOOK_SECONDS = 0.5
 END_SECONDS = 30
 PR_SET_PDEATHSIG = 1
@@ -40,27 +39,54 @@ def free_ports(count):
     raise Failure("no free ports on 127.0.0.1")
 
 
+def last_word(done):
+    """Why a program ended, in one line."""
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return said[-1] if said else f"it ended with status {done.returncode}"
+
+
 def call(*words):
     """What a program prints, or its message as a failure."""
     done = subprocess.run(words, text=True, capture_output=True, check=False)
     if done.returncode != 0:
-        raise Failure((done.stderr.strip() or done.stdout.strip()).removeprefix("sgpctl: "))
+        raise Failure(last_word(done).removeprefix("sgpctl: "))
     return done.stdout
 
 
-def topology_of(variant, sgpctl, address=True):
+def dot_of(topology, port):
+    """A DOT file of what `topology show --json` tells; node i listens on port + i of loopback."""
+    lines = []
+    for p, phase in enumerate(topology["phases"]):
+        lines.append(f'digraph "{phase["name"]}" {{\n  rounds={phase["rounds"]};')
+        if any("slice" in edge for edge in phase["edges"]):
+            lines.append(f'  slices={topology["slices"]};')
+        if phase["once"]:
+            lines.append(f'  once=true; repeat={topology["repeat"]};')
+        lines += ["  train=false;"] * (not phase["train"]) + ["  outer=true;"] * phase["outer"]
+        for i, node in enumerate(topology["nodes"] if p == 0 else []):
+            lines.append(f'  "{node["name"]}" [address="127.0.0.1:{port + i}", train={str(node["train"]).lower()}, '
+                         f'starts={node["starts"]:.0f}];')
+        for edge in phase["edges"]:
+            part = ', slice="%d-%d"' % tuple(edge["slice"]) if "slice" in edge else ""
+            lines.append(f'  "{edge["source"]}" -> "{edge["target"]}" [fraction={edge["fraction"]!r}{part}];')
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def topology_of(variant, sgpctl):
     """The text of the variant's file, with addresses on loopback."""
     name, *options = variant.topology
-    if os.path.exists(name):
-        with open(name, encoding="utf-8") as file:
-            text = file.read()
-        nodes = json.loads(call(sgpctl, "topology", "show", "--json", name))["nodes"]
-        if len(nodes) != variant.nodes:
-            raise Failure(f"{name}: it has {len(nodes)} nodes; say nodes = {len(nodes)}")
-        ports = iter(range(free_ports(len(nodes)), 65536))
-        return re.sub(r'address\s*=\s*"?[^",\]]*"?', lambda _: f'address="127.0.0.1:{next(ports)}"', text)
-    where = ["--address", f"127.0.0.1:{free_ports(variant.nodes)}+"] if address else []
-    return call(sgpctl, "topology", "generate", name, str(variant.nodes), *options, *where)
+    if not os.path.isfile(name):
+        port = free_ports(variant.nodes)
+        return call(sgpctl, "topology", "generate", name, str(variant.nodes), *options, "--address",
+                    f"127.0.0.1:{port}+")
+    if options:
+        raise Failure(f"{name} is a file, and takes no options such as {options[0]}")
+    topology = json.loads(call(sgpctl, "topology", "show", "--json", name))
+    nodes = len(topology["nodes"])
+    if nodes != variant.nodes:
+        raise Failure(f"{name}: it has {nodes} nodes; say nodes = {nodes}")
+    return dot_of(topology, free_ports(nodes))
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -91,7 +117,7 @@ class Node:
         """Its configuration. A relay has no data, and takes no steps by them."""
         own = {("node", "name"): self.name, ("node", "state_directory"): self.folder,
                ("topology", "file"): topology, ("network", "listen"): self.address,
-               ("control", "socket"): self.socket}
+               ("control", "socket"): self.socket, ("train", "when_done"): "serve"}
         said = {key: value for key, value in {**keys, **own}.items()
                 if not (self.relay and key[0] in ("data", "optimizer", "outer"))}
         with open(self.configuration, "w", encoding="utf-8") as file:
@@ -151,6 +177,12 @@ class Node:
             return [[float(row[key]) if row.get(key) else None for key in COLUMNS] for row in csv.DictReader(file)]
 
 
+    def sent(self):
+        """Bytes, by the last row of its history."""
+        rows = self.history()
+        return rows[-1][COLUMNS.index("bytes_sent")] or 0 if rows else 0
+
+
 class Fleet:
     """The daemons of one variant, within a folder that goes with them."""
 
@@ -186,7 +218,7 @@ class Fleet:
             done = subprocess.run([self.tools.sgpd, "--check", "-c", node.configuration], text=True,
                                   capture_output=True, check=False)
             if done.returncode != 0:
-                raise Failure((done.stderr.strip() or done.stdout.strip()).splitlines()[-1].removeprefix("sgpd: "))
+                raise Failure(last_word(done).removeprefix("sgpd: "))
 
     def train(self, tell):
         """Run it to its end; `tell(part)` now and then. Returns the result."""
@@ -200,12 +232,12 @@ class Fleet:
             tell(min(node.progress for node in self.nodes))
             if all(node.ended for node in self.nodes):
                 break
-            now = [(node.status.get("state"), node.status.get("round")) for node in self.nodes]
+            now = [(node.status.get("state"), node.status.get("round"), node.status.get("samples")) for node in self.nodes]
             if now != former:
                 former, moved = now, time.monotonic()
             elif time.monotonic() - moved > STALL_SECONDS:
                 waits = {node.name: node.status.get("waiting") for node in self.nodes}
-                raise Failure(f"no node made a round for {STALL_SECONDS} s; they wait: {waits}")
+                raise Failure(f"no node got on for {STALL_SECONDS} s; they wait: {waits}")
             time.sleep(LOOK_SECONDS)
         seconds = time.monotonic() - begin
         members = [node for node in self.nodes if not node.relay]
@@ -217,4 +249,4 @@ class Fleet:
                 "weight": sum(node.status["weight"] for node in self.nodes),
                 "nodes": [{"name": node.name, "history": node.history(),
                            "test_accuracy": node.status["test_accuracy"], "test_loss": node.status["test_loss"],
-                           "bytes_sent": node.history()[-1][COLUMNS.index("bytes_sent")]} for node in members]}
+                           "bytes_sent": node.sent()} for node in members]}

@@ -26,6 +26,7 @@ import re
 RUNS = ("daemons", "simulated")
 OWN_KEYS = ("nodes", "topology", "simulate")
 NODES_MAX = 64  # on one machine
+ROUNDS = 100  # of sgpctl simulate, unless told
 
 
 class Failure(Exception):
@@ -58,6 +59,12 @@ class Variant:
         return self.says.get("simulate", "").split()
 
     @property
+    def rounds(self):
+        """Of `sgpctl simulate`; the last word holds, as there."""
+        told = re.findall(r"--rounds[ =]+(\S+)", self.says.get("simulate", ""))
+        return int(told[-1]) if told else ROUNDS
+
+    @property
     def keys(self):
         """{(section, key): value} of sgpd.conf."""
         return {tuple(key.split(".", 1)): value for key, value in self.says.items() if key not in OWN_KEYS}
@@ -65,9 +72,9 @@ class Variant:
     def digest(self, run):
         """What its result depends on: a result of another one is not its own."""
         says = dict(self.says)
-        if os.path.exists(self.topology[0]):
+        if os.path.isfile(self.topology[0]):
             with open(self.topology[0], "rb") as file:
-                says["topology"] = file.read().hex()
+                says["file"] = file.read().hex()
         return hashlib.sha256(json.dumps([run, says], sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -99,6 +106,8 @@ class Plan:
         self.run = self.read_run(parser)
         base = dict(parser["base"]) if parser.has_section("base") else {}
         if nodes is not None:
+            if not re.fullmatch("[0-9]{1,3}", nodes) or not 1 <= int(nodes) <= NODES_MAX:
+                raise Invalid(f"--nodes {nodes} is no number of nodes from 1 to {NODES_MAX}")
             base["nodes"] = nodes
         self.check(base, "base")
         names = [name for name in parser.sections() if name not in ("compare", "base")]
@@ -109,7 +118,14 @@ class Plan:
             self.check(dict(parser[variant.name]), variant.name)
             self.check_whole(variant)
             if variant.says["nodes"].startswith("+"):
-                variant.says["nodes"] = str(int(base.get("nodes", 0)) + int(variant.says["nodes"]))
+                self.add_to_base(variant, base)
+
+    def add_to_base(self, variant, base):
+        """`nodes = +1`."""
+        if "nodes" not in base:
+            self.fail(variant.name, "nodes", "[base] does not say how many there are without these")
+        variant.says["nodes"] = str(int(base["nodes"]) + int(variant.says["nodes"]))
+        self.check({"nodes": variant.says["nodes"]}, variant.name)
 
     def fail(self, section, key, text):
         raise Invalid(f"{self.path}:{self.line_of(section, key)}: [{section}] {key}: {text}")
@@ -142,10 +158,13 @@ class Plan:
             if key not in OWN_KEYS and not re.fullmatch(r"[a-z]+\.[a-z_]+", key):
                 self.fail(section, key, "unknown key; there are nodes, topology, simulate, and SECTION.KEY of "
                           "sgpd.conf, such as train.epochs")
-            if key in ("node.name", "node.state_directory", "topology.file", "network.listen", "control.socket"):
+            if key in ("node.name", "node.state_directory", "topology.file", "network.listen", "control.socket",
+                       "train.when_done"):
                 self.fail(section, key, "this is set for each node; leave it out")
             number = value.removeprefix("+") if section != "base" else value
-            if key == "nodes" and not (number.isdigit() and 1 <= int(number) <= NODES_MAX):
+            if key == "simulate" and re.search(r"--rounds[ =]+(?![1-9][0-9]{0,8}(\s|$))", value):
+                self.fail(section, key, "--rounds takes a number from 1 on")
+            if key == "nodes" and not (re.fullmatch("[0-9]{1,3}", number) and 1 <= int(number) <= NODES_MAX):
                 self.fail(section, key, f"'{value}' is no number of nodes from 1 to {NODES_MAX}")
 
     def check_whole(self, variant):
@@ -153,3 +172,6 @@ class Plan:
         for key in ("nodes", "topology"):
             if not variant.says.get(key):
                 self.fail(variant.name, key, "neither this variant nor [base] says it")
+        for key in variant.says:
+            if (key == "simulate") if self.run == "daemons" else (key not in OWN_KEYS):
+                self.fail(variant.name, key, f"it has no effect with run = {self.run}; leave it out")

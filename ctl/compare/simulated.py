@@ -4,11 +4,8 @@ import json
 import subprocess
 import tempfile
 
-from fleet import topology_of
+from fleet import last_word, topology_of
 from plan import Failure
-
-ROUNDS = 100  # of sgpctl simulate, unless told
-
 
 class Simulation:
     """A variant, and the file that it runs on."""
@@ -28,20 +25,22 @@ class Simulation:
 
     def prepare(self):
         """Write the file."""
-        self.file.write(topology_of(self.variant, self.tools.sgpctl, address=False))
+        self.file.write(topology_of(self.variant, self.tools.sgpctl))
         self.file.flush()
 
     def check(self):
         """One round of it, so that nothing begins that is refused later. Of two `--rounds` the last one holds."""
         done = subprocess.run(self.words("--rounds", "1"), text=True, capture_output=True, check=False)
         if done.returncode != 0:
-            raise Failure(f"sgpctl simulate: {json.loads(done.stdout.splitlines()[-1])['error']['message']}")
+            try:
+                said = json.loads(done.stdout.splitlines()[-1])["error"]["message"]
+            except (ValueError, KeyError, TypeError, IndexError):
+                said = last_word(done)
+            raise Failure(f"sgpctl simulate: {said}")
 
     def train(self, tell):
         """Run it to its end; `tell(part)` now and then. Returns the result: a row a round."""
-        options = self.variant.options
-        rounds = int(options[options.index("--rounds") + 1]) if "--rounds" in options else ROUNDS
-        rows, summary = [], None
+        rounds, rows, summary = self.variant.rounds, [], None
         with subprocess.Popen(self.words(), text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             try:
                 for line in process.stdout:

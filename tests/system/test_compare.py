@@ -79,7 +79,11 @@ class Folder:
         return json.loads(self.run("--json", *options, status=status)[0])
 
     def result(self, name):
-        return json.loads(Path(self.path.replace(".ini", ".results"), name + ".json").read_text())
+        return json.loads(self.file_of(name).read_text())
+
+    def file_of(self, name):
+        [path] = Path(self.path.replace(".ini", ".results")).glob(name + "-*.json")
+        return path
 
     def lines_of_picture(self):
         """How many lines each title has below it."""
@@ -99,6 +103,18 @@ def test_a_plan_that_is_wrong_is_refused_with_its_line():
             ("[base]\nnodes = 3\n[a]\n", "plan.ini:3: [a] topology: neither this variant nor [base] says it"),
             ("[a]\nnodes = many\n", "plan.ini:2: [a] nodes: 'many' is no number of nodes from 1 to 64"),
             ("[base]\nnodes = +1\n[a]\n", "plan.ini:2: [base] nodes: '+1' is no number of nodes from 1 to 64"),
+            ("[a]\nnodes = \u00b2\n", "plan.ini:2: [a] nodes: '\u00b2' is no number of nodes from 1 to 64"),
+            ("[base]\ntopology = ring\n[a]\nnodes = +1\n",
+             "plan.ini:4: [a] nodes: [base] does not say how many there are without these"),
+            ("[base]\ntopology = ring\nnodes = 64\n[a]\nnodes = +1\n",
+             "plan.ini:5: [a] nodes: '65' is no number of nodes from 1 to 64"),
+            ("[compare]\nrun = simulated\n[a]\nsimulate = --rounds ten\n",
+             "plan.ini:4: [a] simulate: --rounds takes a number from 1 on"),
+            ("[compare]\nrun = simulated\n[a]\nnodes = 2\ntopology = ring\ntrain.epochs = 2\n",
+             "plan.ini:6: [a] train.epochs: it has no effect with run = simulated; leave it out"),
+            ("[a]\nnodes = 2\ntopology = ring\nsimulate = --rounds 2\n",
+             "plan.ini:4: [a] simulate: it has no effect with run = daemons; leave it out"),
+            ("[a]\ntrain.when_done = exit\n", "plan.ini:2: [a] train.when_done: this is set for each node; leave it out"),
             ("[a]\nepochs = 3\n", "plan.ini:2: [a] epochs: unknown key; there are nodes, topology, simulate, and "
              "SECTION.KEY of sgpd.conf, such as train.epochs"),
             ("[a]\nnetwork.listen = :1\n", "plan.ini:2: [a] network.listen: this is set for each node; leave it out")):
@@ -145,11 +161,13 @@ def test_what_has_a_result_is_not_run_again_unless_it_says_something_else():
         assert "one-peer: done before\n" in err and "1 of 1: slow momentum" in err, err
         after = json.loads(out)["variants"]
         assert after[0] == before[0] and after[1] != before[1]
-        assert [line["nodes"] for line in folder.json("--nodes", "4")["variants"]] == [4, 4]
-        folder.run()
-        Path(folder.path.replace(".ini", ".results"), "one-peer.json").write_text("{")
+        folder.file_of("one-peer").write_text("{")
         assert "1 of 1: one-peer" in folder.run()[1]
         assert "1 of 2: one-peer" in folder.run("--again")[1]
+        results, picture = folder.path + ".other", folder.path + ".svg"
+        told = folder.json("--nodes", "4", "--again", "--results", results, "--picture", picture)
+        assert [line["nodes"] for line in told["variants"]] == [4, 4] and told["picture"] == picture
+        assert len(os.listdir(results)) == 2 and os.path.exists(picture)
 
 
 def test_variants_with_daemons_end_with_all_weight():
@@ -163,6 +181,20 @@ def test_variants_with_daemons_end_with_all_weight():
             assert all(len(node["history"]) >= 20 for node in result["nodes"])
             assert line["accuracy_worst"] > 0.7 and line["megabytes_sent"] > 0, line
         assert folder.lines_of_picture() == 6 * 3 * 2 + 3
+
+
+def test_a_file_is_taken_as_it_is_but_for_its_addresses():
+    with Folder(DAEMONS) as folder:
+        path = os.path.join(folder.temporary.name, "own.dot")
+        Path(path).write_text(subprocess.run([SGPCTL, "topology", "generate", "one-peer-exponential", "4", "--prelude", "3",
+                                              "all-reduce-halving", "--address", "10.0.0.1:7311+"], text=True,
+                                             stdout=subprocess.PIPE, check=True).stdout)
+        before, after = folder.text.split("[ring]\n")
+        folder.write(before + f"[own]\nnodes = 4\ntopology = {path}\n")
+        [line] = folder.json()["variants"]
+        assert line["accuracy_worst"] > 0.7 and abs(folder.result("own")["weight"] - 4) < 1e-9, line
+        folder.write(folder.text.replace("own.dot", "own.dot --outer"))
+        assert "own.dot is a file, and takes no options such as --outer" in folder.run(status=6)[1]
 
 
 def test_one_that_fails_is_told_and_the_others_are_kept():
