@@ -22,6 +22,9 @@ import time
 import numpy
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "ctl", "compare"))
+from fleet import UnixConnection  # noqa: E402
+
 SGPD = os.path.join(ROOT, "build/daemon/sgpd")
 SGPCTL = os.path.join(ROOT, "build/ctl/sgpctl")
 DATA = "/usr/share/datasets/fashion-mnist"
@@ -69,19 +72,6 @@ socket = {directory}/{name}/control.sock
 
 class Failure(Exception):
     """What went wrong, in one line for a person."""
-
-
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, path):
-        super().__init__("localhost", timeout=10)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class Node:
