@@ -104,7 +104,7 @@ static double seconds(sgp_time time)
     return (double)time / (double)SGP_SECOND;
 }
 
-/* The same of the estimates with which nodes left a round. */
+/* As error_of, but of the estimates with which nodes left a round. */
 static double error_of_row(const struct simulation *simulation, const struct sgp_sim_row *row)
 {
     double error = 0;

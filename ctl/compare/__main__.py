@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sgpctl compare FILE`: every variant of a plan one after another, then a table and a picture.
 
-Each result is kept as soon as it is there, in FILE.results/VARIANT.json. So an interrupted comparison goes on where
+Each result is kept as soon as it is there, in FILE.results, by the variant's name and what it says. So an interrupted comparison goes on where
 it was, and a variant that says something else now is run again.
 """
 import argparse

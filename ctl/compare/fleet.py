@@ -176,7 +176,6 @@ class Node:
         with open(os.path.join(self.folder, "history.csv"), encoding="utf-8") as file:
             return [[float(row[key]) if row.get(key) else None for key in COLUMNS] for row in csv.DictReader(file)]
 
-
     def sent(self):
         """Bytes, by the last row of its history."""
         rows = self.history()
