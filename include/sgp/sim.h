@@ -189,6 +189,7 @@ struct sgp_sim_options {
     double compute_tail_max; /* at most this much (>= 1); 0: no tail */
     sgp_time checkpoint_ns;  /* every node writes its parameters down at this pace, and when it has
                                drained; 0: never */
+    sgp_time linger_ns;      /* the run goes on for so long after everybody is done, >= 0 */
     double loss;             /* 0 <= . < 1: a message breaks its connection with this chance */
     bool through_wire;       /* encode and decode every message */
     const struct sgp_sim_straggler *stragglers;

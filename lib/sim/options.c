@@ -149,6 +149,9 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     if (!is_time(options->checkpoint_ns))
         return sgp_fail(
             error, -EINVAL, "the time between checkpoints must be from 0 to " TIME_MAX_TEXT);
+    if (!is_time(options->linger_ns))
+        return sgp_fail(
+            error, -EINVAL, "the time after everybody is done must be from 0 to " TIME_MAX_TEXT);
     int status = check_counts(options, error);
     if (status == 0)
         status = check_processes(topology->node_count, options, error);

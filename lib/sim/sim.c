@@ -72,7 +72,7 @@ static void step(struct sgp_sim *sim)
 /* Done, and no job is queued and nothing is owed any more, or nobody will settle it. */
 static bool is_settled(const struct sgp_sim *sim, sgp_time next)
 {
-    if (sim->done_at == SGP_TIME_NEVER)
+    if (sim->done_at == SGP_TIME_NEVER || next <= sim->done_at + sim->options.linger_ns)
         return false;
     bool open = false;
     for (uint32_t i = 0; i < sim->host_count && !open; i++) {

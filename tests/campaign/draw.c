@@ -129,6 +129,14 @@ static void draw_pace(struct campaign *campaign)
         (sgp_time)(step * options->local_steps * 2 * fmax(1, options->compute_tail_max));
 }
 
+/* Until those who have finished have heard each other's last word: a node goes on comparing at each beat. */
+static sgp_time linger(const struct sgp_sim_options *options, uint32_t nodes)
+{
+    double bytes = 4.0 * nodes * SGP_SIM_MESSAGE_BYTES;
+    double transfer = options->bandwidth > 0 ? bytes / options->bandwidth * (double)SGP_SECOND : 0;
+    return 3 * SGP_BEAT_IDLE_NS + 4 * options->latency_ns + (sgp_time)transfer;
+}
+
 static void draw_fleet(struct campaign *campaign)
 {
     struct sgp_sim_options *options = &campaign->options;
@@ -144,6 +152,7 @@ static void draw_fleet(struct campaign *campaign)
         chance(campaign, 0.3) ? 0 : 0.9 * sgp_random_double(&campaign->random);
     options->latency_ns = (sgp_time)(spread(campaign, 1e-5, 0.1) * (double)SGP_SECOND);
     options->bandwidth = chance(campaign, 0.5) ? 0 : spread(campaign, 1e3, 1e8);
+    options->linger_ns = linger(options, nodes);
     options->loss = chance(campaign, 0.5) ? 0 : spread(campaign, 1e-4, 0.05);
     options->through_wire = chance(campaign, 0.25);
     if (chance(campaign, 0.3)) {
