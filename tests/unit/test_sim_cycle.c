@@ -366,7 +366,7 @@ static int run_faults(const struct schedule *schedule, uint64_t seed,
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
 Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = getenv("SGP_LONG") != NULL ? 500 : fleet_many(60, 6);
+    uint64_t seeds = fleet_most(500, 60, 6);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
@@ -382,7 +382,7 @@ Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
  * is lost or twice in the gossip that follows. One that forgets has a weight of its own there, which is counted. */
 Test(cycle, kills_about_the_end_of_a_prelude_leave_every_weight, .timeout = 3600)
 {
-    uint64_t seeds = getenv("SGP_LONG") != NULL ? 2000 : fleet_many(100, 12);
+    uint64_t seeds = fleet_most(2000, 100, 12);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_generate_options options = {.family = "one-peer-exponential",
             .nodes = 4,
