@@ -12,13 +12,16 @@
 #include "sgp/status.h"
 
 #define SGP_FILE_TENSORS_MAX 4096u           /* tensors in a file */
+#define SGP_FILE_DIMENSIONS_MAX 8u           /* of a tensor */
+#define SGP_FILE_NAME_BYTES 128u             /* a tensor's name, with its terminating zero */
 #define SGP_FILE_TAGS_MAX 256u               /* tags in a file */
 #define SGP_FILE_HEADER_BYTES_MAX (4u << 20) /* the JSON at the beginning of a safetensors file */
 
 /* A named slice of the values: values[first .. first + count). */
 struct sgp_file_tensor {
-    char name[SGP_NAME_BYTES]; /* "layers.0.weight"; letters, digits, '.', '_' and '-' */
-    uint64_t shape[2];         /* rows, columns; columns 0: one dimension of `rows` */
+    char name[SGP_FILE_NAME_BYTES]; /* "layers.0.weight"; letters, digits, '.', '_' and '-' */
+    uint64_t
+        shape[SGP_FILE_DIMENSIONS_MAX]; /* rows, columns, ...; zeros follow; all zeros: a scalar */
     uint64_t first;
     uint64_t count; /* the product of the shape; >= 1 */
 };
@@ -69,6 +72,12 @@ SGP_API int sgp_safetensors_read(
     const char *path, struct sgp_error *error, struct sgp_model_file **ret_file);
 SGP_API int sgp_safetensors_decode(const void *bytes, size_t size, const char *name,
     struct sgp_error *error, struct sgp_model_file **ret_file);
+
+/* The tensors and tags alone, from the head of a file of which `data_bytes` of values follow: any safetensors file of
+ * float32 tensors that begins with its __metadata__; no digest is asked for, and `values` is NULL. `name` is what
+ * messages call it. SGP_E_FILE, SGP_E_LIMIT, -ENOMEM. */
+SGP_API int sgp_safetensors_layout(const void *head, size_t head_bytes, uint64_t data_bytes,
+    const char *name, struct sgp_error *error, struct sgp_model_file **ret_file);
 
 /* The value of a tag, or NULL; valid as long as the file. */
 SGP_API const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);

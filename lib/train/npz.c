@@ -15,7 +15,7 @@
 #define LOCAL_BYTES 30u
 #define CENTRAL_BYTES 46u
 #define END_BYTES 22u
-#define MEMBER_NAME_BYTES (SGP_NAME_BYTES + 4) /* with ".npy" */
+#define MEMBER_NAME_BYTES (SGP_FILE_NAME_BYTES + 4) /* with ".npy" */
 #define DOS_DATE_1980 0x21u
 
 static unsigned char *put16(unsigned char *at, uint32_t value)
@@ -33,11 +33,11 @@ static unsigned char *put32(unsigned char *at, uint32_t value)
 /* The header of a .npy file, version 1.0, padded so that data begins at a multiple of 64. */
 static void npy_header(unsigned char header[NPY_HEADER_BYTES], const struct sgp_file_tensor *tensor)
 {
-    char shape[64];
-    if (tensor->shape[1])
-        snprintf(shape, sizeof shape, "%" PRIu64 ", %" PRIu64, tensor->shape[0], tensor->shape[1]);
-    else
-        snprintf(shape, sizeof shape, "%" PRIu64 ",", tensor->shape[0]);
+    char shape[64] = ""; /* the product of the sizes is a number of parameters */
+    const uint32_t dimensions = sgp_st_dimensions(tensor);
+    for (uint32_t i = 0, at = 0; i < dimensions; i++)
+        at += (uint32_t)snprintf(shape + at, sizeof shape - at, "%s%" PRIu64 "%s", i ? " " : "",
+            tensor->shape[i], i + 1 < dimensions || dimensions == 1 ? "," : "");
     char text[NPY_HEADER_BYTES];
     const int length = snprintf(
         text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);

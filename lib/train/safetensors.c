@@ -17,8 +17,27 @@ bool sgp_st_name_valid(const char *name)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    const size_t length = strnlen(name, SGP_NAME_BYTES);
-    return length > 0 && length < SGP_NAME_BYTES && strspn(name, allowed) == length;
+    const size_t length = strnlen(name, SGP_FILE_NAME_BYTES);
+    return length > 0 && length < SGP_FILE_NAME_BYTES && strspn(name, allowed) == length;
+}
+
+uint32_t sgp_st_dimensions(const struct sgp_file_tensor *tensor)
+{
+    uint32_t dimensions = 0;
+    while (dimensions < SGP_FILE_DIMENSIONS_MAX && tensor->shape[dimensions] > 0)
+        dimensions++;
+    return dimensions;
+}
+
+uint64_t sgp_st_count(const struct sgp_file_tensor *tensor)
+{
+    uint64_t count = 1;
+    for (uint32_t i = 0; i < sgp_st_dimensions(tensor); i++) {
+        if (tensor->shape[i] > SGP_PARAMETERS_MAX / count)
+            return 0;
+        count *= tensor->shape[i];
+    }
+    return count;
 }
 
 uint64_t sgp_contents_check(const struct sgp_model_contents *contents)
@@ -30,7 +49,7 @@ uint64_t sgp_contents_check(const struct sgp_model_contents *contents)
         const struct sgp_file_tensor *tensor = &contents->tensors[i];
         sgp_assert(sgp_st_name_valid(tensor->name));
         sgp_assert(tensor->first == total && tensor->count >= 1);
-        sgp_assert(tensor->count == tensor->shape[0] * (tensor->shape[1] ? tensor->shape[1] : 1));
+        sgp_assert(tensor->count == sgp_st_count(tensor));
         total += tensor->count;
         sgp_assert(total <= SGP_PARAMETERS_MAX);
     }
@@ -39,9 +58,9 @@ uint64_t sgp_contents_check(const struct sgp_model_contents *contents)
 
 static json_t *tensor_json(const struct sgp_file_tensor *tensor)
 {
-    json_t *shape = tensor->shape[1] ? json_pack("[I, I]", (json_int_t)tensor->shape[0],
-                                           (json_int_t)tensor->shape[1])
-                                     : json_pack("[I]", (json_int_t)tensor->shape[0]);
+    json_t *shape = json_array();
+    for (uint32_t i = 0; i < sgp_st_dimensions(tensor); i++)
+        (void)json_array_append_new(shape, json_integer((json_int_t)tensor->shape[i]));
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
         (json_int_t)(4 * tensor->first), (json_int_t)(4 * (tensor->first + tensor->count)));
 }

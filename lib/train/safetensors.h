@@ -27,6 +27,10 @@ void sgp_st_digest(char text[SGP_ST_DIGITS + 1], const unsigned char *head, size
 /* Whether a tensor may be called so. */
 bool sgp_st_name_valid(const char *name);
 
+/* How many dimensions a tensor has, and how many values that makes; 0 if that is more than SGP_PARAMETERS_MAX. */
+uint32_t sgp_st_dimensions(const struct sgp_file_tensor *tensor);
+uint64_t sgp_st_count(const struct sgp_file_tensor *tensor);
+
 /* Assert that names, shapes and slices are as model_file.h says; returns the number of values. */
 uint64_t sgp_contents_check(const struct sgp_model_contents *contents);
 

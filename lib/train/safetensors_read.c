@@ -59,50 +59,47 @@ static int head_size_read(const unsigned char *bytes, uint64_t size, const char 
     return 0;
 }
 
-/* A JSON array of one or two integers in [0, SGP_PARAMETERS_MAX * 4]. Returns how many, 0 if not so. */
-static size_t numbers_parse(const json_t *array, uint64_t numbers[2])
+/* A JSON array of at most `most` integers from `least` to SGP_PARAMETERS_MAX * 4. Returns how many, or -1. */
+static int numbers_parse(const json_t *array, int64_t least, size_t most, uint64_t *numbers)
 {
     const size_t count = json_array_size(array);
-    if (count < 1 || count > 2)
-        return 0;
+    if (!json_is_array(array) || count > most)
+        return -1;
     for (size_t i = 0; i < count; i++) {
         const json_t *element = json_array_get(array, i);
         const json_int_t number = json_integer_value(element);
-        if (!json_is_integer(element) || number < 0 ||
+        if (!json_is_integer(element) || number < least ||
             (uint64_t)number > 4 * (uint64_t)SGP_PARAMETERS_MAX)
-            return 0;
+            return -1;
         numbers[i] = (uint64_t)number;
     }
-    return count;
+    return (int)count;
 }
 
 static int tensor_parse(const char *key, const json_t *object, const char *name,
     struct sgp_error *error, struct sgp_file_tensor *tensor)
 {
     const char *type = json_string_value(json_object_get(object, "dtype"));
-    uint64_t shape[2] = {0, 0};
     uint64_t offsets[2] = {0, 0};
     if (!sgp_st_name_valid(key) || !type || strcmp(type, "F32") != 0 ||
         json_object_size(object) != 3)
         return sgp_fail(error, SGP_E_FILE,
             "%s: tensor '%.64s': dtype F32, shape and data_offsets would be right", name, key);
-    const size_t dimensions = numbers_parse(json_object_get(object, "shape"), shape);
-    if (dimensions == 0 || numbers_parse(json_object_get(object, "data_offsets"), offsets) != 2 ||
-        shape[0] == 0 || (dimensions == 2 && shape[1] == 0))
+    const json_t *shape = json_object_get(object, "shape");
+    if (numbers_parse(shape, 1, SGP_FILE_DIMENSIONS_MAX, tensor->shape) < 0 ||
+        numbers_parse(json_object_get(object, "data_offsets"), 0, 2, offsets) != 2)
         return sgp_fail(error, SGP_E_FILE,
-            "%s: tensor '%s': a shape of 1 or 2 sizes and 2 data_offsets would be right", name,
-            key);
-    const uint64_t columns = dimensions == 2 ? shape[1] : 1;
-    if (shape[0] > SGP_PARAMETERS_MAX / columns || offsets[0] % 4 != 0 || offsets[1] < offsets[0] ||
-        offsets[1] - offsets[0] != 4 * shape[0] * columns)
+            "%s: tensor '%s': a shape of at most %u sizes and 2 data_offsets would be right", name,
+            key, SGP_FILE_DIMENSIONS_MAX);
+    const uint64_t values = sgp_st_count(tensor);
+    if (values == 0 || offsets[0] % 4 != 0 || offsets[1] < offsets[0] ||
+        offsets[1] - offsets[0] != 4 * values)
         return sgp_fail(error, SGP_E_FILE,
             "%s: tensor '%s': its data_offsets do not fit its shape; 4 bytes for each value", name,
             key);
     snprintf(tensor->name, sizeof tensor->name, "%s", key);
-    tensor->shape[0] = shape[0];
-    tensor->shape[1] = shape[1];
     tensor->first = offsets[0] / 4;
-    tensor->count = shape[0] * columns;
+    tensor->count = values;
     return 0;
 }
 
@@ -117,7 +114,8 @@ static int tensor_compare(const void *left, const void *right)
 static int tensors_parse(struct sgp_model_file *file, json_t *root, uint64_t data_size,
     const char *name, struct sgp_error *error)
 {
-    const size_t count = json_object_size(root) - 1;
+    const size_t metadata = json_object_get(root, "__metadata__") != NULL;
+    const size_t count = json_object_size(root) - metadata;
     if (count < 1 || count > SGP_FILE_TENSORS_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "%s: %zu tensors; 1 to %u would be right", name, count,
             SGP_FILE_TENSORS_MAX);
@@ -203,6 +201,30 @@ static int file_build(const unsigned char *head, size_t head_size, const unsigne
         status = sgp_fail(error, SGP_E_FILE, "%s: became shorter while it was read", name);
     if (status == 0)
         status = digest_check(file, head, head_size, name, error);
+    if (status < 0) {
+        sgp_model_file_destroy(file);
+        return status;
+    }
+    *ret_file = file;
+    return 0;
+}
+
+int sgp_safetensors_layout(const void *head, size_t head_bytes, uint64_t data_bytes,
+    const char *name, struct sgp_error *error, struct sgp_model_file **ret_file)
+{
+    uint64_t header = 0;
+    if (head_bytes > SGP_ST_LENGTH_BYTES)
+        memcpy(&header, head, SGP_ST_LENGTH_BYTES);
+    if (header == 0 || header > SGP_FILE_HEADER_BYTES_MAX ||
+        header != head_bytes - SGP_ST_LENGTH_BYTES)
+        return sgp_fail(error, SGP_E_FILE,
+            "%s: a safetensors header of %zu bytes that says %llu; its length must be right, and "
+            "at most %u",
+            name, head_bytes, (unsigned long long)header, SGP_FILE_HEADER_BYTES_MAX);
+    struct sgp_model_file *file = calloc(1, sizeof *file);
+    if (!file)
+        return no_memory(name, error);
+    int status = header_parse(file, head, head_bytes, data_bytes, name, error);
     if (status < 0) {
         sgp_model_file_destroy(file);
         return status;

@@ -239,3 +239,65 @@ Test(npz, is_a_zip_of_npy_files)
     }
     cr_assert(eq(ptr, (void *)(uintptr_t)central, (void *)(uintptr_t)end));
 }
+
+/* ---- layouts ---- */
+
+static struct sgp_model_file *layout_of(const char *json, uint64_t data)
+{
+    char head[4096];
+    uint64_t length = strlen(json);
+    memcpy(head, &length, 8);
+    memcpy(head + 8, json, length);
+    struct sgp_model_file *file = NULL;
+    error = (struct sgp_error){.code = 0};
+    (void)sgp_safetensors_layout(head, 8 + length, data, "layout", &error, &file);
+    return file;
+}
+
+Test(layout, tensors_of_any_dimensions_and_tags_without_values)
+{
+    struct sgp_model_file *file =
+        layout_of("{\"__metadata__\":{\"values_from\":\"7\"},\"a.b\":{\"dtype\":\"F32\",\"shape\":["
+                  "1,2,3,1],\"data_offsets\":[0,24]},"
+                  "\"s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[24,28]}}  ",
+            28);
+    cr_assert(ne(ptr, file, NULL), "%s", error.text);
+    cr_assert(eq(u32, file->tensor_count, 2));
+    cr_assert(eq(u64, file->value_count, 7));
+    cr_assert(eq(ptr, file->values, NULL));
+    cr_assert(eq(u64, file->tensors[0].shape[2], 3));
+    cr_assert(eq(u64, file->tensors[0].shape[4], 0));
+    cr_assert(eq(u64, file->tensors[1].shape[0], 0));
+    cr_assert(eq(u64, file->tensors[1].count, 1));
+    cr_assert(eq(str, (char *)(uintptr_t)sgp_model_file_tag(file, "values_from"), "7"));
+    sgp_model_file_destroy(file);
+}
+
+Test(layout, what_is_wrong_is_said)
+{
+    static const struct {
+        const char *json, *says;
+        uint64_t data;
+    } wrong[] = {
+        {"{\"a\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[0,4]}}", "dtype F32", 4},
+        {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":[1,0],\"data_offsets\":[0,0]}}",
+            "a shape of at most 8", 0},
+        {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":[4294967295,4294967295],\"data_"
+         "offsets\":[0,4]}}",
+            "do not fit its shape", 4},
+        {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_"
+         "offsets\":[0,4]}}",
+            "a shape of at most 8", 4},
+        {"{\"__metadata__\":{},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+            "do not cover", 4},
+        {"{\"__metadata__\":{}}", "0 tensors", 0},
+        {"[]", "tensors", 0},
+        {"{", "not JSON", 0},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct sgp_model_file *file = layout_of(wrong[i].json, wrong[i].data);
+        cr_assert(eq(ptr, file, NULL), "%s", wrong[i].json);
+        cr_assert(
+            ne(ptr, strstr(error.text, wrong[i].says), NULL), "%s: %s", wrong[i].json, error.text);
+    }
+}
