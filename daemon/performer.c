@@ -116,7 +116,7 @@ static void run_train(struct job *job)
 {
     struct task *task = (struct task *)job;
     /* Schedules are functions of the turn: a node that has jumped goes on where the fleet is. */
-    sgp_learner_go_to(task->daemon->prepared->learner, (uint64_t)task->turn * task->steps);
+    task->trainer->methods->go_to(task->trainer, (uint64_t)task->turn * task->steps);
     task->code = task->trainer->methods->train(
         task->trainer, task->weight, task->steps, task->factor, &task->training);
 }

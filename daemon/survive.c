@@ -54,9 +54,10 @@ static void find_checkpoint(struct daemon *daemon, struct survive_found *found)
 static void resume(
     struct daemon *daemon, struct survive_found *found, const struct sgp_restart *restart)
 {
-    struct sgp_learner_state state = {.steps = 0};
+    struct sgp_trainer *trainer = daemon->prepared->trainer;
+    struct sgp_trainer_state state = {.steps = 0};
     if (restart->exact) {
-        sgp_learner_resume(daemon->prepared->learner, &found->checkpoint.state);
+        trainer->methods->resume(trainer, &found->checkpoint.state);
         return;
     }
     if (found->memory != NULL)
@@ -66,7 +67,7 @@ static void resume(
     for (uint64_t i = 0; found->memory != NULL && i < daemon->prepared->parameters; i++)
         found->memory[i] = (float)((double)found->memory[i] * restart->scale);
     state.x = found->memory;
-    sgp_learner_resume(daemon->prepared->learner, &state);
+    trainer->methods->resume(trainer, &state);
 }
 
 static void tell(const struct daemon *daemon, const struct survive_found *found)
@@ -154,7 +155,7 @@ static void run_checkpoint(struct job *job)
     const struct daemon *daemon = task->daemon;
     char path[PATH_BYTES];
     path_of(daemon, "", path);
-    sgp_learner_state(daemon->prepared->learner, &task->checkpoint.state);
+    task->trainer->methods->state(task->trainer, &task->checkpoint.state);
     if (task->entered != NULL) /* amid an exact cycle, that is the estimate */
         task->checkpoint.state.x = *task->entered;
     for (uint32_t j = 0; j < task->checkpoint.moment.kept_count; j++)

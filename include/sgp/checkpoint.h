@@ -18,7 +18,7 @@ struct sgp_checkpoint {
     uint64_t parameters;
     uint64_t shape; /* digest of the model, sgp_model_shape_digest */
     struct sgp_moment moment;
-    struct sgp_learner_state state;
+    struct sgp_trainer_state state;
     const float *kept[SGP_KEPT_MAX]; /* `parameters` values each, moment.kept_count of them */
 };
 

@@ -66,23 +66,6 @@ SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);
 /* ceil(rows / batch): the steps of an epoch. */
 SGP_API uint64_t sgp_learner_steps_per_epoch(const struct sgp_learner *learner);
 
-/* All that later steps depend on. Vectors of model.parameters values. */
-struct sgp_learner_state {
-    uint64_t steps;        /* taken since the start: the position in the data and in the schedule */
-    const float *x;        /* the biased numerator */
-    const float *velocity; /* of the optimiser; NULL: it has none, or zeros */
-    /* Of the outer step, b and v (sgp/outer.h); both NULL: it takes none, or has no b */
-    const float *outer_anchor, *outer_velocity;
-};
-/* The state now, borrowed until the next call that trains or moves mass; the trainer's thread. */
-SGP_API void sgp_learner_state(struct sgp_learner *learner, struct sgp_learner_state *ret_state);
-/* Go on from a state, which is copied; x may be NULL to keep it as it is. */
-SGP_API void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state);
-
-/* Go on from another position: `steps` taken since the start decide the rows of the next batch and where
- * the schedule stands. The parameters stay. */
-SGP_API void sgp_learner_go_to(struct sgp_learner *learner, uint64_t steps);
-
 /* outputs[rows x model.outputs] for features[rows x model.inputs], both row-major, at x / weight:
  * probabilities under cross-entropy, else the outputs as they are. Reads x only; the trainer's
  * thread. */

@@ -35,10 +35,19 @@ struct
     double difference, norm;
 };
 
+/* All that later steps depend on. Vectors of `parameters` values. */
+struct sgp_trainer_state {
+    uint64_t steps;        /* taken since the start: the position in the data and in the schedule */
+    const float *x;        /* the biased numerator */
+    const float *velocity; /* of the optimiser; NULL: it has none, or zeros */
+    /* Of the outer step, b and v (sgp/outer.h); both NULL: it takes none, or has no b */
+    const float *outer_anchor, *outer_velocity;
+};
+
 struct sgp_trainer;
 
 struct sgp_trainer_methods {
-    /* Take `steps` optimiser steps from the estimate x / weight (weight > 0), each
+    /* NULL: its steps are taken elsewhere, in turns (sgp/attached.h). Else: take `steps` optimiser steps from the estimate x / weight (weight > 0), each
      * x -= pace * eta * step(gradient at x / weight), with pace > 0. Returns 0, or SGP_E_DIVERGED if a loss was not
      * finite: then x is left as it was before the failing step. */
     int (*train)(struct sgp_trainer *trainer, double weight, uint32_t steps, double pace,
@@ -83,6 +92,13 @@ struct sgp_trainer_methods {
     void (*sketch)(struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);
     /* XXH3 of the bits of x: equal digests, equal models. */
     uint64_t (*digest)(struct sgp_trainer *trainer);
+    /* The state now, borrowed until the next call that trains or moves mass. */
+    void (*state)(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state);
+    /* Go on from a state, which is copied; x may be NULL to keep it as it is. */
+    void (*resume)(struct sgp_trainer *trainer, const struct sgp_trainer_state *state);
+    /* Go on from another position: `steps` taken since the start decide the rows of the next batch and where the
+     * schedule stands. The parameters stay. */
+    void (*go_to)(struct sgp_trainer *trainer, uint64_t steps);
     void (*destroy)(struct sgp_trainer *trainer);
 };
 

@@ -61,7 +61,7 @@ int sgp_checkpoint_write(
         return code;
     }
     (void)XXH3_64bits_reset(output.hash);
-    const struct sgp_learner_state *state = &checkpoint->state;
+    const struct sgp_trainer_state *state = &checkpoint->state;
     const struct sgp_moment *moment = &checkpoint->moment;
     struct header header = {.version = VERSION,
         .has_velocity = state->velocity != NULL,

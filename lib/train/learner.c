@@ -193,41 +193,29 @@ static void learner_adopt(struct sgp_trainer *trainer, const float *values, doub
     forget_momentum((struct sgp_learner *)trainer);
 }
 
-void sgp_learner_state(struct sgp_learner *learner, struct sgp_learner_state *ret_state)
+static void learner_state(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state)
 {
-    const struct sgp_outer *outer = &learner->vector.outer;
-    *ret_state = (struct sgp_learner_state){.steps = learner->steps,
-        .x = sgp_vector_trainer_x(&learner->vector),
-        .velocity = learner->optimizer.velocity,
-        .outer_anchor = outer->begun ? outer->anchor : NULL,
-        .outer_velocity = outer->begun ? outer->velocity : NULL};
+    const struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    sgp_vector_trainer_state(trainer, ret_state);
+    ret_state->steps = learner->steps;
+    ret_state->velocity = learner->optimizer.velocity;
 }
 
-static void resume_outer(struct sgp_outer *outer, const struct sgp_learner_state *state)
+static void learner_resume(struct sgp_trainer *trainer, const struct sgp_trainer_state *state)
 {
-    outer->begun = state->outer_anchor && outer->anchor;
-    if (!outer->begun)
-        return;
-    memcpy(outer->anchor, state->outer_anchor, outer->parameters * sizeof *outer->anchor);
-    memcpy(outer->velocity, state->outer_velocity, outer->parameters * sizeof *outer->velocity);
-}
-
-void sgp_learner_resume(struct sgp_learner *learner, const struct sgp_learner_state *state)
-{
-    size_t bytes = learner->settings.model.parameters * sizeof *state->x;
-    if (state->x)
-        memcpy(sgp_vector_trainer_x(&learner->vector), state->x, bytes);
+    struct sgp_learner *learner = (struct sgp_learner *)trainer;
+    sgp_vector_trainer_resume(trainer, state);
     if (state->velocity && learner->optimizer.velocity)
-        memcpy(learner->optimizer.velocity, state->velocity, bytes);
+        memcpy(learner->optimizer.velocity, state->velocity,
+            trainer->parameters * sizeof *state->velocity);
     else
         forget_momentum(learner);
-    resume_outer(&learner->vector.outer, state);
     learner->steps = state->steps;
 }
 
-void sgp_learner_go_to(struct sgp_learner *learner, uint64_t steps)
+static void learner_go_to(struct sgp_trainer *trainer, uint64_t steps)
 {
-    learner->steps = steps;
+    ((struct sgp_learner *)trainer)->steps = steps;
 }
 
 static void learner_destroy(struct sgp_trainer *trainer)
@@ -249,6 +237,9 @@ static const struct sgp_trainer_methods methods = {.train = learner_train,
     .estimate = sgp_vector_trainer_estimate,
     .sketch = sgp_vector_trainer_sketch,
     .digest = sgp_vector_trainer_digest,
+    .state = learner_state,
+    .resume = learner_resume,
+    .go_to = learner_go_to,
     .destroy = learner_destroy};
 
 /* Whether a dataset has what the model takes in and is judged by. */

@@ -86,6 +86,9 @@ static const struct sgp_trainer_methods methods = {.train = quadratic_train,
     .estimate = sgp_vector_trainer_estimate,
     .sketch = sgp_vector_trainer_sketch,
     .digest = sgp_vector_trainer_digest,
+    .state = sgp_vector_trainer_state,
+    .resume = sgp_vector_trainer_resume,
+    .go_to = sgp_vector_trainer_go_to,
     .destroy = quadratic_destroy};
 
 int sgp_quadratic_create(uint64_t parameters, const float *centre, const float *start, double eta,

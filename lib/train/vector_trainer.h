@@ -49,5 +49,8 @@ void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weigh
 void sgp_vector_trainer_sketch(
     struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);
 uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer);
+void sgp_vector_trainer_state(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state);
+void sgp_vector_trainer_resume(struct sgp_trainer *trainer, const struct sgp_trainer_state *state);
+void sgp_vector_trainer_go_to(struct sgp_trainer *trainer, uint64_t steps); /* it has no position */
 
 #endif

@@ -326,14 +326,14 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     train(first, 0.7, 10);
     first->methods->outer(first, 0.7);
     train(first, 0.7, 7);
-    struct sgp_learner_state state;
-    sgp_learner_state((struct sgp_learner *)first, &state);
+    struct sgp_trainer_state state;
+    first->methods->state(first, &state);
     cr_assert_not_null(state.outer_velocity);
     cr_assert(eq(u64, state.steps, 17));
     cr_assert(state.velocity != NULL);
     state.steps = 3;
-    sgp_learner_resume((struct sgp_learner *)second, &state);
-    sgp_learner_go_to((struct sgp_learner *)second, 17);
+    second->methods->resume(second, &state);
+    second->methods->go_to(second, 17);
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
     train(first, 0.7, 20);
     train(second, 0.7, 20);
@@ -342,7 +342,7 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
 
     /* Without its velocity it goes elsewhere, and so does one that adopted its own x. */
-    sgp_learner_state((struct sgp_learner *)first, &state);
+    first->methods->state(first, &state);
     second->methods->adopt(second, state.x, 1);
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));
     train(first, 0.7, 1);
