@@ -80,7 +80,8 @@ struct sgp_node_config {
     uint64_t seed;       /* of the jitter of dialling */
     uint64_t parameters; /* d */
     struct sgp_fingerprint fingerprint;
-    sgp_round rounds;           /* turns that this node takes: rounds that train */
+    sgp_round rounds; /* turns that this node takes: rounds that train */
+    bool open; /* ... as many as there are until SGP_EVENT_STEPS_END; `rounds` says nothing */
     uint32_t local_steps;       /* optimiser steps per round, >= 1 */
     uint32_t overlap;           /* if sgp_method_overlaps: how many rounds old a promise may be, and
                                    for how many turns in a row a share may be left out for want of a
@@ -100,7 +101,8 @@ struct sgp_node_config {
     /* What its former process left, sound, and then `lineage` must be the record's; NULL: nothing.
      * Borrowed for the call. */
     const struct sgp_record *record;
-    bool seeks; /* x is a guess (its best estimate, at weight 1): ask for a better one */
+    bool seeks;  /* x is a guess (its best estimate, at weight 1): ask for a better one */
+    bool awaits; /* ... and no better than none: take no part before one has come */
 };
 
 enum sgp_event_type {
@@ -115,7 +117,7 @@ enum sgp_event_type {
     SGP_EVENT_PAYLOAD, /* link, code: the announced payload is complete: 0, SGP_E_NOT_FINITE,
                             SGP_E_OUTSIZED (finite, and absurd), or SGP_E_CHECKSUM */
     SGP_EVENT_HEARD, /* link, bytes: so much of the payload under way has come; at most one per 100 ms */
-    SGP_EVENT_TRAINED,   /* the TRAIN job is done; code is 0 or SGP_E_DIVERGED */
+    SGP_EVENT_TRAINED, /* the TRAIN job is done; code is 0, SGP_E_DIVERGED, or -ECANCELED: no step was taken */
     SGP_EVENT_PUBLISHED, /* the PUBLISH job is done */
     SGP_EVENT_ABSORBED,  /* slot: the ABSORB or ADOPT job is done with this receive slot */
     SGP_EVENT_RESTORED,  /* slot: the RESTORE job is done with this snapshot slot */
@@ -128,6 +130,8 @@ enum sgp_event_type {
     SGP_EVENT_LEAVE, /* gather a member's mass (for SGP_SILENCE_MAX_NS at most), end the round, hand
                         all to an out-neighbour, then SGP_NOTE_DRAINED with status.left; ignored if
                         there is an obstacle (sgp_node_leave_obstacle) */
+    SGP_EVENT_STEPS_END, /* this node has taken its last step; the others go on, and it mixes with them. Ignored
+                            unless its end is open */
 };
 
 struct sgp_event {

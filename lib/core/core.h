@@ -412,6 +412,7 @@ void sgp_core_advance(struct sgp_node *node);
 void sgp_core_trained(struct sgp_node *node, int code);
 void sgp_core_published(struct sgp_node *node);
 void sgp_core_enough(struct sgp_node *node);
+void sgp_core_end_steps(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);

@@ -16,7 +16,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->gave = node->gave;
     record->weight = node->mass.weight + sgp_core_held(node);
     record->surplus = node->mass.surplus;
-    record->rounds = node->config.rounds;
+    record->rounds = node->config.open ? 0 : node->config.rounds;
     record->stop = node->fleet.stop;
     record->mixes = node->ending.mixes;
     record->covered = node->mass.covered;
@@ -164,13 +164,18 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->turns.count = record->turns;
     node->exact.epoch = node->exact.heard =
         (struct sgp_epoch){.number = record->epoch.number, .start = record->epoch.start};
+    if (node->config.open && record->rounds > 0) { /* it had come to its end */
+        node->config.open = false;
+        node->config.rounds = record->rounds;
+    }
     node->fleet.ends = sgp_core_own_end(node);
     node->past.another_file = record->epoch.topology != node->config.topology->digest;
     node->trained = record->trained;
     node->gave = record->gave;
     node->mass.weight = record->weight;
     node->mass.surplus = record->surplus;
-    if (record->rounds == node->config.rounds) { /* else its user wants another end */
+    if (record->rounds == node->config.rounds ||
+        node->config.open) { /* else its user wants another end */
         node->fleet.stop = record->stop;
         node->ending.mixes = record->mixes;
     }

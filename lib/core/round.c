@@ -22,10 +22,18 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
     return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
 }
 
+/* An end that is open is never nearer than the next round. */
+static void put_off_end(struct sgp_node *node)
+{
+    if (node->config.open && node->fleet.ends < sgp_core_own_end(node))
+        node->fleet.ends = sgp_core_own_end(node);
+}
+
 static void take_round(struct sgp_node *node, sgp_round next)
 {
     sgp_round chosen = next_round(node, next);
     node->round = chosen;
+    put_off_end(node);
     node->round_since = node->now;
     node->gave = node->trained = node->fed = false;
     node->unrecorded = true;
@@ -206,6 +214,17 @@ void sgp_core_enough(struct sgp_node *node)
     node->unrecorded = true;
 }
 
+void sgp_core_end_steps(struct sgp_node *node)
+{
+    if (!node->config.open)
+        return;
+    node->config.open = false;
+    node->config.rounds = sgp_core_turn(node, node->round) + (node->trained ? 1 : 0);
+    if (node->fleet.ends < sgp_core_own_end(node))
+        node->fleet.ends = sgp_core_own_end(node);
+    node->unrecorded = node->changed = true;
+}
+
 void sgp_core_pause(struct sgp_node *node, bool paused)
 {
     if (node->paused == paused)
@@ -331,7 +350,7 @@ void sgp_core_trained(struct sgp_node *node, int code)
     sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
     node->unrecorded = true;
-    if (code == 0)
+    if (code != SGP_E_DIVERGED) /* taken, or taken back: the round goes on without */
         return;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DIVERGED, node->config.self);
     note->code = code;
@@ -398,6 +417,7 @@ static void resume(struct sgp_node *node)
     if (furthest == node->round)
         return;
     node->round = furthest;
+    put_off_end(node);
     node->gave = node->trained = false;
     sgp_core_notice(node);
     node->jumps++;

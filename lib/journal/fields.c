@@ -32,6 +32,8 @@ static const struct sgp_journal_field config_fields[] = {
     CONFIG(U32, start),
     CONFIG(REAL, weight_least),
     CONFIG(BOOL, seeks),
+    CONFIG(BOOL, open),
+    CONFIG(BOOL, awaits),
 };
 
 #define RECORD(kind, member)                                                                       \

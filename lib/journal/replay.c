@@ -353,7 +353,7 @@ static const char *fault_of_message(const struct sgp_event *event)
 /* NULL, or why no performer gives the core this event now. A job that it answers is ended. */
 static const char *fault_of(struct player *player, const struct sgp_event *event)
 {
-    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_LEAVE)
+    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_STEPS_END)
         return "the event is of no known type";
     if ((event->type == SGP_EVENT_START) == player->started)
         return "a process begins with START, once";

@@ -81,6 +81,7 @@ static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
     config.lineage = rebirth->restart.lineage;
     config.record = rebirth->rejoins || rebirth->forgets ? NULL : &host->record;
     config.seeks = rebirth->restart.seeks;
+    config.awaits = config.awaits && config.record == NULL;
     int status = sgp_node_create(&config, ret_node);
     if (status < 0)
         return status;
