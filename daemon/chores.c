@@ -69,21 +69,21 @@ static void estimate_now(struct task *task)
     task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
 }
 
-static void add_row(struct daemon *daemon, const struct task *task)
+static void add_row(struct daemon *daemon, sgp_round round, double weight)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     const struct figures *figures = &daemon->figures;
     bool ended = status.state == SGP_NODE_FINISHED;
     struct view_history_row row = {
-        .round = task->round,
+        .round = round,
         .seconds = (double)(events_now() - daemon->started) / (double)SGP_SECOND,
         .epoch = figures->training.epoch,
         .loss = figures->training.loss,
         .test_loss = figures->test.loss,
         .test_accuracy = figures->test.accuracy,
         .disagreement = figures_disagreement(figures, ended, ended ? edges_distance(daemon) : NAN),
-        .weight = task->weight,
+        .weight = weight,
     };
     for (uint32_t i = 0; i < daemon->edge_count; i++) {
         uint64_t sent, received;
@@ -113,20 +113,33 @@ static void add_row(struct daemon *daemon, const struct task *task)
             row.disagreement);
 }
 
+/* How good the estimate of a round is: for status and history, and perhaps it is good enough. */
+static void take_figures(struct daemon *daemon, int code, const struct sgp_evaluation *evaluation,
+    sgp_round round, double weight)
+{
+    figures_tested(&daemon->figures, code, evaluation);
+    if (code != 0)
+        notes_error(daemon, "evaluation: %s", sgp_strerror(code));
+    add_row(daemon, round, weight);
+    double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
+    if (code == 0 && evaluation->samples > 0 && evaluation->accuracy >= goal)
+        events_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
+}
+
 static void done_measure(struct job *job, bool cancelled)
 {
     struct task task = *(struct task *)job;
-    struct daemon *daemon = task.daemon;
     task_give((struct task *)job);
-    if (cancelled)
-        return;
-    figures_tested(&daemon->figures, task.code, &task.evaluation);
-    if (task.code != 0)
-        notes_error(daemon, "evaluation: %s", sgp_strerror(task.code));
-    add_row(daemon, &task);
-    double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
-    if (task.code == 0 && task.evaluation.samples > 0 && task.evaluation.accuracy >= goal)
-        events_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
+    if (!cancelled)
+        take_figures(task.daemon, task.code, &task.evaluation, task.round, task.weight);
+}
+
+void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    int code = isinf(evaluation->loss) ? SGP_E_DIVERGED : 0;
+    take_figures(daemon, code, evaluation, status.round, status.weight_estimate);
 }
 
 void chores_measure(struct daemon *daemon, sgp_round round, double weight)
@@ -174,7 +187,8 @@ static void done_save(struct job *job, bool cancelled)
 void chores_save(struct daemon *daemon, sgp_round round, double weight)
 {
     float **entered = weight > 0 ? NULL : find_entered(daemon);
-    if (weight <= 0 && entered == NULL && daemon->prepared->data.train == NULL)
+    bool relay = daemon->prepared->topology->nodes[daemon->prepared->self].relay;
+    if (weight <= 0 && entered == NULL && relay)
         return; /* a relay between two cycles has none */
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
@@ -192,8 +206,8 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     }
     (void)snprintf(
         save->path, sizeof save->path, "%s/model.safetensors", daemon->config->state_directory);
-    export_init(&save->export, &daemon->prepared->model, daemon->prepared->class_names,
-        daemon->config->name, round, weight);
+    export_init(&save->export, &daemon->prepared->model, daemon->prepared->layout,
+        daemon->prepared->class_names, daemon->config->name, round, weight);
     task->round = round;
     task->weight = weight;
     task->entered = entered;

@@ -7,6 +7,8 @@
 
 /* Evaluate x / weight as it is at this place in the queue, then add a row to the history. */
 void chores_measure(struct daemon *daemon, sgp_round round, double weight);
+/* What a program found of its estimate; the rest likewise. */
+void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation);
 /* Write x / weight to STATE/model.safetensors. */
 void chores_save(struct daemon *daemon, sgp_round round, double weight);
 

@@ -456,6 +456,17 @@ static int set_defaults(struct reading *r)
     return 0;
 }
 
+static int set_default_attach(struct reading *r)
+{
+    char path[CONFIG_TEXT_BYTES];
+    const char *socket = r->config.socket, *slash = strrchr(socket, '/');
+    if (*r->config.attach)
+        return 0;
+    (void)snprintf(
+        path, sizeof path, "%.*sattach.sock", slash ? (int)(slash + 1 - socket) : 0, socket);
+    return set_text(r, CONFIG_ID_ATTACH, path);
+}
+
 static int set_default_path(
     struct reading *r, enum config_id id, const char *before, const char *after)
 {
@@ -474,7 +485,9 @@ static int check_whole(struct reading *r)
     for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
         const struct config_key *key = &config_keys[id];
         char **text = field_of(config, key);
-        if (key->default_text || (config->lines[id] != 0 && **text))
+        bool required =
+            !key->default_text || (id == CONFIG_ID_LAYERS && config->kind == CONFIG_LAYERED);
+        if (!required || (config->lines[id] != 0 && **text))
             continue;
         return sgp_fail(&r->own, SGP_E_CONFIG,
             "%s: [%s] %s is missing; add a line `%s = ...` to section [%s]: %s", config->file,
@@ -484,13 +497,14 @@ static int check_whole(struct reading *r)
         return config_fail(config, CONFIG_ID_ROUNDS, &r->own, SGP_E_CONFIG,
             "epochs is given as well, in line %u; keep one of the two",
             config->lines[CONFIG_ID_EPOCHS]);
-    if (config->rounds)
+    if (config->rounds || config->kind == CONFIG_ATTACHED)
         config->epochs = 0;
     if (*config->test_labels && !*config->test)
         return config_fail(config, CONFIG_ID_TEST_LABELS, &r->own, SGP_E_CONFIG,
             "given without test; add a line `test = FILE`");
     if (set_default_path(r, CONFIG_ID_STATE_DIRECTORY, "/var/lib/sgpd", "") < 0 ||
-        set_default_path(r, CONFIG_ID_SOCKET, "/run/sgpd", "/control.sock") < 0)
+        set_default_path(r, CONFIG_ID_SOCKET, "/run/sgpd", "/control.sock") < 0 ||
+        set_default_attach(r) < 0)
         return r->own.code;
     return 0;
 }

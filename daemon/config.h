@@ -41,6 +41,7 @@ enum config_type {
 /* Words of the table below, counted from 1 in their order there. */
 enum config_when_done { CONFIG_SERVE = 1, CONFIG_EXIT };
 enum config_yes { CONFIG_NO = 1, CONFIG_YES };
+enum config_kind { CONFIG_LAYERED = 1, CONFIG_ATTACHED };
 
 struct config {
     char *file; /* as given to config_load; for messages */
@@ -67,6 +68,7 @@ struct config {
     enum config_when_done when_done;
     uint64_t final_cycles;
 
+    enum config_kind kind;
     char *layers;
     uint64_t inputs; /* 0: the columns of the data say */
     enum sgp_loss loss;
@@ -99,6 +101,7 @@ struct config {
     int compression;
 
     char *socket; /* default: /run/sgpd/NAME/control.sock */
+    char *attach; /* default: attach.sock beside it */
 
     enum sgp_level log_level;
     char *events;
@@ -154,7 +157,9 @@ struct config {
         "after training: serve keeps answering, exit ends the process")                            \
     X(FINAL_CYCLES, "train", "final_cycles", CONFIG_COUNT, final_cycles, "2", 0, 1000, NULL,       \
         "cycles of the topology mixed without training at the end")                                \
-    X(LAYERS, "model", "layers", CONFIG_LIST, layers, NULL, 0, 0, NULL,                            \
+    X(KIND, "model", "kind", CONFIG_CHOICE, kind, "layers", 0, 0, "layers|attached",               \
+        "layers: trained by sgpd itself; attached: by a program, which brings the model")          \
+    X(LAYERS, "model", "layers", CONFIG_LIST, layers, "", 0, 0, NULL,                              \
         "layers from input to output, separated by commas: dense UNITS [relu|tanh|sigmoid]")       \
     X(INPUTS, "model", "inputs", CONFIG_COUNT, inputs, "", 1, 16777216, NULL,                      \
         "a relay: how many values a row of the others has; all other nodes have rows to count")    \
@@ -210,6 +215,8 @@ struct config {
         "how shares are made smaller on the wire: none")                                           \
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
         "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
+    X(ATTACH, "control", "attach", CONFIG_PATH, attach, "", 0, 0, NULL,                            \
+        "kind = attached: Unix socket of the program; attach.sock beside socket if not given")     \
     X(LOG_LEVEL, "log", "level", CONFIG_CHOICE, log_level, "info", 0, 0,                           \
         "error|warning|info|debug|trace", "how much is written to the journal")                    \
     X(EVENTS, "log", "events", CONFIG_PATH, events, "", 0, 0, NULL,                                \

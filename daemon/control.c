@@ -4,6 +4,7 @@
  * Thread: the loop thread. Fails at open with one line; afterwards a client at worst loses its own
  * connection. */
 #include "endpoints.h"
+#include "socket_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,87 +18,6 @@
 #define TICK_MS 1000u       /* while any connection is open: libmicrohttpd's time-outs */
 #define REFUSED_MS 1000u    /* a refused client has this long to read its answer */
 #define ACCEPTS_PER_WAKE 64 /* so that a flood of clients does not own the loop */
-
-/* The socket file. */
-
-static int probe(const struct sockaddr_un *address)
-{
-    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor < 0)
-        return -errno;
-    int code =
-        connect(descriptor, (const struct sockaddr *)address, sizeof *address) < 0 ? -errno : 0;
-    (void)close(descriptor);
-    return code;
-}
-
-static int set_path(const char *path, struct sgp_error *error, struct sockaddr_un *ret_address)
-{
-    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof ret_address->sun_path)
-        return sgp_fail(error, -ENAMETOOLONG,
-            "%s: longer than the %zu bytes that a socket's path may have; give a shorter "
-            "[control] socket",
-            path, sizeof ret_address->sun_path - 1);
-    strcpy(ret_address->sun_path, path);
-    return 0;
-}
-
-/* What stands at the address: 0 nothing, 1 a socket that nobody listens on, or negative. */
-static int look(const struct sockaddr_un *address, struct sgp_error *error)
-{
-    struct stat status;
-    const char *path = address->sun_path;
-    if (lstat(path, &status) < 0)
-        return errno == ENOENT ? 0 : sgp_fail(error, -errno, "%s: %s", path, strerror(errno));
-    if (!S_ISSOCK(status.st_mode))
-        return sgp_fail(error, -EEXIST,
-            "%s: exists and is not a socket; remove it, or give another [control] socket", path);
-    if (probe(address) != -ECONNREFUSED)
-        return sgp_fail(error, -EADDRINUSE,
-            "%s: another daemon answers there; stop it, or give another [control] socket", path);
-    return 1;
-}
-
-int control_try(const char *path, struct sgp_error *error)
-{
-    struct sockaddr_un address;
-    int code = set_path(path, error, &address);
-    if (code == 0)
-        code = look(&address, error);
-    return code < 0 ? code : 0;
-}
-
-static int fail_bind(const char *path, int code, struct sgp_error *error)
-{
-    return sgp_fail(error, code, "%s: cannot be bound: %s; %s", path, strerror(-code),
-        code == -ENOENT ? "create its directory (systemd does by RuntimeDirectory=)"
-                        : "give a [control] socket that this user may create");
-}
-
-static int listen_on(const char *path, struct sgp_error *error)
-{
-    struct sockaddr_un address;
-    int code = set_path(path, error, &address);
-    if (code == 0)
-        code = look(&address, error);
-    if (code < 0)
-        return code;
-    if (code > 0 && unlink(path) < 0)
-        return sgp_fail(
-            error, -errno, "%s: cannot be removed: %s; remove it", path, strerror(errno));
-    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor < 0)
-        return fail_bind(path, -errno, error);
-    /* Nobody can connect before listen, so the mode is right from the first client on. */
-    if (bind(descriptor, (struct sockaddr *)&address, sizeof address) < 0 ||
-        chmod(path, 0660) < 0 || listen(descriptor, SOMAXCONN) < 0) {
-        code = -errno;
-        (void)close(descriptor);
-        return fail_bind(path, code, error);
-    }
-    return descriptor;
-}
 
 static void pump(struct control *control);
 
@@ -323,7 +243,7 @@ int control_open(uv_loop_t *loop, const char *path, const struct view_actions *a
         .endpoint_count = endpoint_count,
         .pump = pump,
         .listener = -1};
-    int code = listen_on(path, error);
+    int code = socket_file_listen(path, SOCK_STREAM, "[control] socket", error);
     if (code >= 0) {
         control->listener = code;
         code = start_server(control, error);

@@ -15,6 +15,7 @@
 
 #include "sgp/dataset.h"
 #include "sgp/model.h"
+#include "sgp/model_file.h"
 
 #include <uv.h>
 
@@ -35,17 +36,13 @@ struct control; /* opaque */
 /* What predict and model must know of the network; borrowed, outlives the server. */
 struct control_model {
     const struct sgp_model *model;
-    char *const *class_names;          /* NULL, or model->outputs names */
-    const struct sgp_scaling *scaling; /* NULL: features are taken as they are */
+    const struct sgp_model_file *layout; /* of a program's model, which has no layers; or NULL */
+    char *const *class_names;            /* NULL, or model->outputs names */
+    const struct sgp_scaling *scaling;   /* NULL: features are taken as they are */
     uint64_t columns; /* digest of what CSV must have (sgp_dataset_scaling_digest); 0: anything */
     enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
     bool classifies;          /* outputs are classes: predict names the greatest */
 };
-
-/* Whether control_open could take `path`, as far as what stands there now: 0 if nothing, or a socket that
- * nobody listens on. Else -ENAMETOOLONG, -EEXIST (no socket), -EADDRINUSE (somebody answers) or -errno,
- * and *error has the line. Nothing is touched. */
-int control_try(const char *path, struct sgp_error *error);
 
 /* Bind `path` with mode 0660, listen, and serve in `loop`. A socket file that nobody listens on is
  * replaced; one with a live daemon behind it is refused (-EADDRINUSE); *error has the line. The

@@ -12,6 +12,7 @@
 #include "notes.h"
 #include "orders.h"
 #include "performer.h"
+#include "program.h"
 #include "reload.h"
 #include "survive.h"
 #include "task.h"
@@ -40,6 +41,7 @@ static void end(struct daemon *daemon)
     daemon->ending = true;
     notify_stopping();
     worker_stop(&daemon->worker);
+    program_close(daemon);
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     if (status.left)
@@ -73,6 +75,9 @@ static bool work_is_done(const struct daemon *daemon)
 /* After each event: is it time? */
 static void on_settled(struct daemon *daemon)
 {
+    program_settle(daemon);
+    if (daemon->ending)
+        return;
     if (work_is_done(daemon))
         orders_stop(daemon);
     else if (daemon->drained && daemon->saves == 0)
@@ -179,6 +184,10 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     int code = survive_open(daemon, &config, error);
     if (code < 0)
         return code;
+    bool begun = config.record != NULL && (config.record->round > 0 || config.record->trained);
+    if (prepared->attached != NULL && prepared->self > 0 &&
+        !begun) /* all begin with the parameters of the first */
+        config.seeks = config.awaits = true;
     daemon->lineage = config.lineage;
     daemon->seed = config.seed;
     code = sgp_node_create(&config, &daemon->node);
@@ -213,7 +222,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     return 0;
 }
 
-static int open_sockets(struct daemon *daemon, struct sgp_error *error)
+static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
 {
     const struct prepared *prepared = daemon->prepared;
     const struct listener_events events = {.context = daemon,
@@ -234,6 +243,8 @@ static int open_sockets(struct daemon *daemon, struct sgp_error *error)
     prepared_control_model(prepared, &model);
     code = control_open(
         &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
+    if (code == 0 && (code = program_open(daemon, guest, error)) < 0)
+        control_close(daemon->control, NULL, NULL);
     if (code < 0)
         listener_close(&daemon->listener);
     return code;
@@ -263,9 +274,13 @@ static void start_timers(struct daemon *daemon)
 }
 
 /* Everything that can fail; on failure no handle is open but those that the loop will see through. */
-static int open_all(struct daemon *daemon, struct sgp_error *error)
+static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
 {
+    char layout[CONFIG_TEXT_BYTES];
+    prepared_layout_path(daemon->config, layout);
     int code = open_state_directory(daemon, error);
+    if (code == 0 && guest != NULL)
+        code = shared_write_layout(layout, &guest->shared, error);
     if (code == 0)
         code = create_node(daemon, error);
     if (code < 0)
@@ -273,7 +288,7 @@ static int open_all(struct daemon *daemon, struct sgp_error *error)
     code = worker_start(&daemon->worker, &daemon->loop);
     if (code < 0)
         return cannot(error, code, "the compute thread cannot be started");
-    code = open_sockets(daemon, error);
+    code = open_sockets(daemon, guest, error);
     if (code < 0)
         worker_stop(&daemon->worker);
     return code;
@@ -296,7 +311,8 @@ static void free_all(struct daemon *daemon)
         (void)close(daemon->state_lock);
 }
 
-int daemon_run(const struct config *config, struct prepared *prepared, struct log *log)
+int daemon_run(
+    const struct config *config, struct prepared *prepared, struct log *log, struct guest *guest)
 {
     struct daemon daemon = {
         .config = config,
@@ -321,7 +337,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         prepared->data.test != NULL ? prepared->data.test : prepared->data.train;
     figures_init(&daemon.figures, prepared->topology,
         judge != NULL ? figures_zero_loss(prepared->model.loss, judge) : NAN, daemon.started);
-    code = open_all(&daemon, &error);
+    code = open_all(&daemon, guest, &error);
     if (code == 0) {
         start_timers(&daemon);
         char rows[SGP_TEXT_BYTES], blas[SGP_BLAS_TEXT_BYTES];
@@ -333,6 +349,8 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
             config->listen, config->socket, (unsigned long long)prepared->parameters, rows, blas,
             sgp_version(), (unsigned long long)daemon.seed);
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
+        if (guest != NULL) /* from which it begins again, whatever ends it */
+            (void)survive_checkpoint(&daemon);
         notify_ready();
         notes_status_line(&daemon);
     } else {

@@ -23,11 +23,14 @@
 #define SGPD_DAEMON_H
 
 #include "config.h"
+#include "door.h"
 #include "log.h"
 #include "prepare.h"
 
-/* Run a prepared node until it is told to stop. Returns the exit status of the process; what failed
+/* Run a prepared node until it is told to stop; `guest` is the program that brought its model, which the node takes in, or
+ * NULL. Returns the exit status of the process; what failed
  * has been logged. */
-int daemon_run(const struct config *config, struct prepared *prepared, struct log *log);
+int daemon_run(
+    const struct config *config, struct prepared *prepared, struct log *log, struct guest *guest);
 
 #endif

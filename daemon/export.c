@@ -11,7 +11,7 @@
 static void add_tensor(struct export *export, uint32_t layer, const char *kind, uint64_t rows,
     uint64_t columns, uint64_t first)
 {
-    struct sgp_file_tensor *tensor = &export->tensors[export->tensor_count++];
+    struct sgp_file_tensor *tensor = &export->own[export->tensor_count++];
     *tensor = (struct sgp_file_tensor){
         .shape = {rows, columns}, .first = first, .count = rows * (columns ? columns : 1)};
     (void)snprintf(tensor->name, sizeof tensor->name, "layers.%" PRIu32 ".%s", layer, kind);
@@ -23,10 +23,12 @@ static void add_tag(struct export *export, const char *key, const char *value)
     export->tags[export->tag_count++] = (struct sgp_file_tag){key, value};
 }
 
-void export_init(struct export *export, const struct sgp_model *model, char *const *class_names,
-    const char *node, sgp_round round, double weight)
+void export_init(struct export *export, const struct sgp_model *model,
+    const struct sgp_model_file *layout, char *const *class_names, const char *node,
+    sgp_round round, double weight)
 {
-    *export = (struct export){0};
+    *export = (struct export){.tensors = layout ? layout->tensors : export->own,
+        .tensor_count = layout ? layout->tensor_count : 0};
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct sgp_layer *layer = &model->layers[i];
         add_tensor(export, i, "weight", layer->outputs, layer->inputs, layer->weights);
@@ -35,10 +37,12 @@ void export_init(struct export *export, const struct sgp_model *model, char *con
     (void)snprintf(export->node, sizeof export->node, "%s", node);
     (void)snprintf(export->round, sizeof export->round, "%" PRId64, round);
     (void)snprintf(export->weight, sizeof export->weight, "%.17g", weight);
-    sgp_model_text(model, export->layers);
     add_tag(export, "node", export->node);
     add_tag(export, "round", export->round);
     add_tag(export, "weight", export->weight);
+    if (layout)
+        return;
+    sgp_model_text(model, export->layers);
     add_tag(export, "layers", export->layers);
     add_tag(export, "loss", model->loss == SGP_LOSS_CROSS_ENTROPY ? "cross-entropy" : "mse");
     if (class_names) {

@@ -5,7 +5,9 @@
  * Tensors are layers.N.weight (outputs x inputs) and layers.N.bias (outputs). Tags: node, round,
  * weight (push-sum's, of the moment), layers, loss, and classes if they have names.
  *
- * Any thread; the struct is plain memory and borrows nothing. */
+ * weight and node alone are told of a program's model, whose tensors are those that it brought.
+ *
+ * Any thread; the struct is plain memory, and borrows the layout alone. */
 #ifndef SGPD_EXPORT_H
 #define SGPD_EXPORT_H
 
@@ -18,7 +20,8 @@
 
 struct export
 {
-    struct sgp_file_tensor tensors[2 * SGP_LAYERS_MAX];
+    const struct sgp_file_tensor *tensors; /* of a program's layout, borrowed; else the next */
+    struct sgp_file_tensor own[2 * SGP_LAYERS_MAX];
     uint32_t tensor_count;
     struct sgp_file_tag tags[EXPORT_TAGS_MAX]; /* values point into the texts below */
     uint32_t tag_count;
@@ -29,9 +32,10 @@ struct export
     char classes[CONFIG_TEXT_BYTES]; /* as in the configuration, see classes.h */
 };
 
-/* class_names: NULL, or model->outputs names. The struct must not be moved afterwards. */
-void export_init(struct export *export, const struct sgp_model *model, char *const *class_names,
-    const char *node, sgp_round round, double weight);
+/* layout: of a program's model, else NULL. class_names: NULL, or model->outputs names. The struct must not be moved afterwards. */
+void export_init(struct export *export, const struct sgp_model *model,
+    const struct sgp_model_file *layout, char *const *class_names, const char *node,
+    sgp_round round, double weight);
 
 /* What sgp_safetensors_* take: `values` (model->parameters) with the table and the tags; all is
  * borrowed. */

@@ -4,6 +4,7 @@
 
 #include "edges.h"
 #include "events.h"
+#include "program.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         (void)snprintf(ret_status->waiting_for, sizeof ret_status->waiting_for, "%s",
             daemon->prepared->topology->nodes[status.waiting_peer].name);
     sgp_blas_text(&daemon->prepared->blas, ret_status->blas);
+    program_view(daemon, &ret_status->program);
     memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
     fill_training(daemon, ret_status, now);
 }

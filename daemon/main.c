@@ -2,6 +2,7 @@
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
 #include "site.h"
+#include "unlaid.h"
 
 #include "sgp/blas.h"
 
@@ -100,14 +101,51 @@ static int check(const struct config *config, const struct prepared *prepared)
     return STATUS_DONE;
 }
 
+/* The node becomes what the program brings: its layout, and the parameters to begin with. */
+static int take_model(struct prepared *prepared, struct guest *guest, struct sgp_error *error)
+{
+    struct sgp_model_file *layout = NULL;
+    int code = sgp_safetensors_layout(guest->shared.head, guest->shared.head_bytes,
+        guest->shared.bytes - guest->shared.head_bytes, "the program's memory", error, &layout);
+    if (code == 0)
+        code = prepared_lay(prepared, layout, error);
+    if (code == 0)
+        code = prepared_learn(prepared, error);
+    const struct sgp_trainer_state state = {.x = guest->shared.values};
+    if (code == 0)
+        prepared->trainer->methods->resume(prepared->trainer, &state);
+    return code;
+}
+
+static int run_unlaid(const struct config *config, struct prepared *prepared, struct log *log)
+{
+    struct sgp_error error = {0};
+    struct guest guest;
+    int code = unlaid_wait(config, prepared, log, &guest, &error);
+    if (code < 0) {
+        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
+        return STATUS_FAILED;
+    }
+    if (code > 0) {
+        sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
+        return STATUS_DONE;
+    }
+    if (take_model(prepared, &guest, &error) < 0) {
+        door_refuse(&guest, error.code, error.text);
+        return refuse(&error, false);
+    }
+    return daemon_run(config, prepared, log, &guest);
+}
+
 static int run(const struct config *config, struct prepared *prepared, struct log *log)
 {
     struct sgp_error error = {0};
-    if (prepared_learn(prepared, &error) < 0)
+    if (!prepared->unlaid && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
-    return daemon_run(config, prepared, log);
+    return prepared->unlaid ? run_unlaid(config, prepared, log)
+                            : daemon_run(config, prepared, log, NULL);
 }
 
 /* OpenBLAS's kernels shall fit. That may take another start of this program: what is remembered is looked up

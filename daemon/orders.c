@@ -3,6 +3,7 @@
 #include "orders.h"
 
 #include "events.h"
+#include "program.h"
 #include "reload.h"
 #include "survive.h"
 
@@ -12,6 +13,7 @@ void orders_stop(struct daemon *daemon)
 {
     daemon->stopping = true;
     notify_stopping();
+    program_yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
 }
 
@@ -40,12 +42,16 @@ static int order(struct daemon *daemon, enum sgp_event_type type)
 
 static int pause_node(void *context)
 {
+    if (program_holds(context, true))
+        return 0;
+    program_yield(context);
     return order(context, SGP_EVENT_PAUSE);
 }
 
+/* One that waits for its program goes on when that has come. */
 static int resume(void *context)
 {
-    return order(context, SGP_EVENT_RESUME);
+    return program_holds(context, false) ? 0 : order(context, SGP_EVENT_RESUME);
 }
 
 static int reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
@@ -84,6 +90,7 @@ static int leave(void *context, view_left done, void *argument)
     daemon->left = done;
     daemon->left_argument = argument;
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=leave");
+    program_yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_LEAVE});
     return 0;
 }

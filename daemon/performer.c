@@ -11,6 +11,7 @@
 #include "inquiry.h"
 #include "milestones.h"
 #include "notes.h"
+#include "program.h"
 #include "task.h"
 
 #include "sgp/kernels.h"
@@ -138,6 +139,12 @@ static void done_train(struct job *job, bool cancelled)
 static void verb_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace)
 {
     struct daemon *daemon = context;
+    daemon->weight = weight;
+    daemon->changed = true;
+    if (daemon->program != NULL) {
+        program_train(daemon, steps, pace);
+        return;
+    }
     bool shuffles = daemon->prepared->data.train->rows > SHUFFLED_ROWS_MAX; /* no relay trains */
     struct task *task =
         must_take(daemon, shuffles ? NULL : &daemon->kinds.train, run_train, done_train);
@@ -145,8 +152,6 @@ static void verb_train(void *context, sgp_round turn, double weight, uint32_t st
     task->weight = weight;
     task->steps = steps;
     task->factor = pace;
-    daemon->weight = weight;
-    daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
 

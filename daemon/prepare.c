@@ -4,6 +4,7 @@
 
 #include "classes.h"
 #include "control.h"
+#include "shared.h"
 
 #include "sgp/dot.h"
 #include "sgp/method.h"
@@ -12,20 +13,9 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void __attribute__((format(printf, 2, 3))) warn(struct prepared *p, const char *format, ...)
-{
-    if (p->warning_count == PREPARE_WARNINGS_MAX)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(p->warnings[p->warning_count++], sizeof p->warnings[0], format, arguments);
-    va_end(arguments);
-}
 
 /* Place in the fleet. */
 
@@ -64,12 +54,12 @@ static void warn_about_addresses(struct prepared *p)
         if (i != p->self && !is_loopback(nodes[i].address))
             elsewhere = nodes[i].name;
     if (elsewhere && is_loopback(p->config->listen))
-        warn(p,
+        prepared_warn(p,
             "[network] listen = %s is a loopback address, but %s is on another host and cannot "
             "reach it; listen on 0.0.0.0 or on the address of an interface",
             p->config->listen, elsewhere);
     if (elsewhere && is_loopback(own))
-        warn(p,
+        prepared_warn(p,
             "the topology gives this node the loopback address %s, but %s is on another host and "
             "cannot reach it; give the address of an interface",
             own, elsewhere);
@@ -78,7 +68,8 @@ static void warn_about_addresses(struct prepared *p)
     uint16_t port = 0;
     if (sgp_address_split(own, NULL, host, &own_port) == 0 &&
         sgp_address_split(p->config->listen, NULL, host, &port) == 0 && port != own_port)
-        warn(p, "neighbours dial port %u by the topology, and this node listens on port %u",
+        prepared_warn(p,
+            "neighbours dial port %u by the topology, and this node listens on port %u",
             (unsigned)own_port, (unsigned)port);
 }
 
@@ -147,7 +138,7 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     if (code < 0)
         return sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code));
     for (uint32_t i = 0; i < p->analysis.warning_count; i++)
-        warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
+        prepared_warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
     if (topology->node_count > 1)
         warn_about_addresses(p);
     double *least = malloc(topology->node_count * sizeof *least);
@@ -187,8 +178,9 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
     (void)error; /* nothing here can fail */
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (config->changed[keys[i].id] && !keys[i].used)
-            warn(p, "%s:%u: [%s] %s has no effect: %s", config->file, config->lines[keys[i].id],
-                config_keys[keys[i].id].section, config_keys[keys[i].id].key, keys[i].why);
+            prepared_warn(p, "%s:%u: [%s] %s has no effect: %s", config->file,
+                config->lines[keys[i].id], config_keys[keys[i].id].section,
+                config_keys[keys[i].id].key, keys[i].why);
     return 0;
 }
 
@@ -327,7 +319,7 @@ static int warn_about_columns(struct prepared *p, struct sgp_error *error)
     if (unlike)
         (void)snprintf(narrowest, sizeof narrowest, ", column '%.80s' %.4g", reach.narrowest,
             (double)reach.least);
-    warn(p,
+    prepared_warn(p,
         "%s:%u: [data] train: no scale is given, and column '%.80s' reaches %.4g%s; training wants "
         "columns of like size and near 1: write a scaling file, see sgpd.conf(5)",
         p->config->file, p->config->lines[CONFIG_ID_TRAIN], reach.widest, (double)reach.most,
@@ -345,8 +337,9 @@ static int check_goal(struct prepared *p, struct sgp_error *error)
         return config_fail(p->config, CONFIG_ID_STOP_AT_ACCURACY, error, SGP_E_CONFIG,
             "there is no accuracy without classes; remove it, or give [data] classes");
     if (!p->data.test)
-        warn(p, "nothing to test on: test loss and accuracy will stay unknown; give [data] test or "
-                "holdout");
+        prepared_warn(p,
+            "nothing to test on: test loss and accuracy will stay unknown; give [data] test or "
+            "holdout");
     return 0;
 }
 
@@ -470,72 +463,27 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
-/* Memory. */
-
-static void add_term(struct prepared *p, const char *name, uint64_t bytes)
-{
-    if (bytes == 0)
-        return;
-    sgp_assert(p->term_count < PREPARE_TERMS_MAX);
-    p->terms[p->term_count++] = (struct prepare_term){name, bytes};
-    p->memory_bytes += bytes;
-}
-
-static uint64_t rows_bytes(const struct sgp_dataset *dataset)
-{
-    if (!dataset)
-        return 0;
-    uint64_t features = (uint64_t)dataset->features * (dataset->bytes ? 1 : sizeof(float));
-    return dataset->rows * (features + dataset->targets * sizeof(float));
-}
-
-static void sum_memory(struct prepared *p)
-{
-    p->term_count = 0;
-    p->memory_bytes = 0;
-    uint64_t vector = p->parameters * sizeof(float);
-    uint64_t velocity = p->config->optimizer == SGP_OPTIMIZER_SGD ? 0 : vector;
-    add_term(p, "parameters", vector);
-    add_term(p, "gradient", vector);
-    add_term(p, "velocity of the optimizer", velocity);
-    add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
-    add_term(p, "snapshots", p->needs.snapshots * vector);
-    /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
-    uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
-    add_term(p, "receive buffers",
-        p->needs.receives * share + (p->needs.share_parts < p->needs.slices ? vector : 0));
-    add_term(p, "rows in the network", p->workspace_bytes);
-    add_term(p, "training rows", rows_bytes(p->data.train));
-    add_term(p, "test rows", rows_bytes(p->data.test));
-}
-
-static void warn_about_memory(struct prepared *p)
-{
-    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
-    if (p->memory_bytes > machine)
-        warn(p,
-            "the node takes %.1f MiB of memory, and this machine has %.1f; make [model] layers or "
-            "[train] batch smaller",
-            (double)p->memory_bytes / (1 << 20), (double)machine / (1 << 20));
-}
-
 /* The whole. */
 
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
-    static int (*const stages[])(struct prepared *, struct sgp_error *) = {prepare_topology,
+    static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
         warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model, prepare_rounds,
-        prepare_settings};
+        prepare_settings, NULL};
+    static int (*const attached[])(struct prepared *, struct sgp_error *) = {
+        prepare_topology, warn_about_idle_keys, prepare_attached, NULL};
     struct prepared p = {.config = config};
-    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
-        int code = stages[i](&p, error);
+    for (int (*const *stage)(struct prepared *, struct sgp_error *) =
+             config->kind == CONFIG_ATTACHED ? attached : layered;
+         *stage != NULL; stage++) {
+        int code = (*stage)(&p, error);
         if (code < 0) {
             prepared_finish(&p);
             return code;
         }
     }
-    sum_memory(&p);
-    warn_about_memory(&p);
+    prepared_sum_memory(&p);
+    prepared_warn_of_memory(&p);
     *ret_prepared = p;
     return 0;
 }
@@ -543,10 +491,14 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 int prepared_learn(struct prepared *p, struct sgp_error *error)
 {
     struct sgp_error why = {0};
-    int code = sgp_learner_create(&p->settings, &why, &p->learner);
+    const struct sgp_attached_settings attached = {.parameters = p->parameters,
+        .values_from = p->layout ? shared_values_from(p->layout) : 0,
+        .outer = p->settings.outer};
+    int code = p->layout ? sgp_attached_create(&attached, &why, &p->attached)
+                         : sgp_learner_create(&p->settings, &why, &p->learner);
     if (code < 0)
         return fail_learner(p, code, &why, error);
-    p->trainer = sgp_learner_trainer(p->learner);
+    p->trainer = p->layout ? sgp_attached_trainer(p->attached) : sgp_learner_trainer(p->learner);
     return 0;
 }
 
@@ -576,12 +528,14 @@ void prepared_swap_place(
     p->fingerprint.topology = p->topology->digest;
     p->warning_count = place->warning_count;
     memcpy(p->warnings, place->warnings, sizeof p->warnings);
-    sum_memory(p);
+    prepared_sum_memory(p);
 }
 
 void prepared_finish(struct prepared *p)
 {
-    sgp_learner_destroy(p->learner);
+    if (p->trainer != NULL)
+        p->trainer->methods->destroy(p->trainer);
+    sgp_model_file_destroy(p->layout);
     sgp_dataset_destroy(p->data.train);
     sgp_dataset_destroy(p->data.test);
     sgp_scaling_destroy(p->scaling);
@@ -602,6 +556,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .parameters = p->parameters,
         .fingerprint = p->fingerprint,
         .rounds = p->rounds,
+        .open = p->open,
         .local_steps = (uint32_t)p->config->local_steps,
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
@@ -611,11 +566,12 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
 void prepared_control_model(const struct prepared *p, struct control_model *ret_control_model)
 {
     *ret_control_model = (struct control_model){.model = &p->model,
+        .layout = p->layout,
         .class_names = p->class_names,
         .scaling = p->scaling,
         .columns =
-            *p->config->labels || is_relay(p) ? 0 : sgp_dataset_scaling_digest(p->data.train),
+            *p->config->labels || !p->data.train ? 0 : sgp_dataset_scaling_digest(p->data.train),
         .missing = p->config->missing,
         .classifies =
-            is_relay(p) ? p->model.loss == SGP_LOSS_CROSS_ENTROPY : p->data.train->classes > 0};
+            !p->data.train ? p->model.loss == SGP_LOSS_CROSS_ENTROPY : p->data.train->classes > 0};
 }

@@ -11,9 +11,11 @@
 #include "config.h"
 
 #include "sgp/analysis.h"
+#include "sgp/attached.h"
 #include "sgp/dataset.h"
 #include "sgp/learner.h"
 #include "sgp/model.h"
+#include "sgp/model_file.h"
 #include "sgp/topology.h"
 #include "sgp/trainer.h"
 
@@ -39,9 +41,13 @@ struct prepared {
     struct sgp_learner_settings settings; /* over the three above */
     struct sgp_blas blas;                 /* what multiplies; main.c */
     struct sgp_learner *learner;          /* owned; NULL before prepared_learn, like the next */
-    struct sgp_trainer *trainer;          /* the learner as a trainer */
-    char **class_names;                   /* NULL, or one name per output */
-    uint32_t class_count;                 /* 0 for regression */
+    struct sgp_model_file *layout; /* of a program's model; NULL: built in, or not known yet */
+    struct sgp_attached *attached; /* then in the place of the learner */
+    bool unlaid;                   /* a program has to bring its model first: prepared_lay */
+    bool open;                     /* the end of training is the program's to say */
+    struct sgp_trainer *trainer;   /* the learner, or the attached one, as a trainer */
+    char **class_names;            /* NULL, or one name per output */
+    uint32_t class_count;          /* 0 for regression */
     uint64_t parameters;
     uint64_t steps_per_epoch; /* optimiser steps in which this node sees its rows once */
     double epochs;            /* that `rounds` rounds make */
@@ -61,6 +67,9 @@ struct prepared {
  * *ret_prepared. Returns 0; on failure a negative code with *error filled, and *ret_prepared untouched. */
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
 
+/* Of one that is unlaid: everything that follows from the layout, which becomes its own. 0 or negative with *error. */
+int prepared_lay(struct prepared *prepared, struct sgp_model_file *layout, struct sgp_error *error);
+
 /* Then the learner, for a node that runs. 0 or -ENOMEM. */
 int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 
@@ -77,6 +86,19 @@ void prepared_swap_place(
 
 /* Everything in sgp_node_config but lineage and seed, which are the caller's to draw. */
 void prepared_node_config(const struct prepared *prepared, struct sgp_node_config *ret_node_config);
+
+/* For prepare.c: the rest of `prepare` where the model is a program's (prepare_attached.c). */
+int prepare_attached(struct prepared *prepared, struct sgp_error *error);
+
+/* One more warning. */
+void prepared_warn(struct prepared *prepared, const char *format, ...) SGP_PRINTF(2, 3);
+
+/* The sum of the terms, again; and a warning if this machine has less. */
+void prepared_sum_memory(struct prepared *prepared);
+void prepared_warn_of_memory(struct prepared *prepared);
+
+/* Where the layout of a program's model is kept. */
+void prepared_layout_path(const struct config *config, char path[CONFIG_TEXT_BYTES]);
 
 /* What the control server must know of the network; borrows from *prepared. */
 struct control_model;

@@ -75,6 +75,16 @@ static json_t *render_waiting(const struct view_status *status)
         text_or_null(status->waiting_for), "seconds", real_or_null(status->waiting_seconds));
 }
 
+static json_t *render_program(const struct view_program *program)
+{
+    if (!program->wanted)
+        return json_null();
+    return json_pack("{s:b, s:o, s:o, s:b, s:o}", "attached", (int)program->attached, "name",
+        text_or_null(program->name), "pid",
+        program->pid > 0 ? json_integer(program->pid) : json_null(), "turn", (int)program->turn,
+        "seconds", real_or_null(program->seconds));
+}
+
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
 {
     json_t *figures = json_pack(
@@ -92,17 +102,17 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root = json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
-                             "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o}",
+                             "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o, s:o}",
         "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
-        status->name, "state", sgp_node_state_name(status->state), "incarnation",
-        identity(status->incarnation), "algorithm", status->algorithm, "round",
+        status->name, "state", status->unlaid ? "unlaid" : sgp_node_state_name(status->state),
+        "incarnation", identity(status->incarnation), "algorithm", status->algorithm, "round",
         round_or_null(status->round), "rounds", round_or_null(status->rounds), "samples",
         count(status->samples), "parameters", count(status->parameters), "memory_bytes",
         count(status->memory_bytes), "jumps", count(status->jumps), "cycles_renewed",
         count(status->cycles_renewed), "starving", (int)status->starving, "diverging",
         status->diverging, "hears_nobody", (int)status->hears_nobody, "blas", status->blas,
         "topology", place, "waiting", render_waiting(status), "last_error",
-        text_or_null(status->last_error));
+        text_or_null(status->last_error), "program", render_program(&status->program));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;

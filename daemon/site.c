@@ -2,7 +2,7 @@
 /* Tries what a start would do; see site.h. */
 #include "site.h"
 
-#include "control.h"
+#include "socket_file.h"
 #include "listener.h"
 #include "unit.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,7 +92,7 @@ static int try_port(const struct config *config, struct sgp_error *error, struct
 static int try_socket(const struct config *config, struct sgp_error *error, struct site *site)
 {
     struct sgp_error why = {0};
-    int code = control_try(config->socket, &why);
+    int code = socket_file_try(config->socket, SOCK_STREAM, "[control] socket", &why);
     if (code == -EADDRINUSE && site->running)
         return 0;
     if (code < 0)

@@ -44,6 +44,7 @@ struct edge {
     uint64_t outsized_accepted; /* ... since so many had been accepted */
 };
 
+struct program;    /* that trains through this daemon: program.h */
 struct task;       /* a job with its arguments: task.h */
 struct task_block; /* and many of them */
 
@@ -124,6 +125,9 @@ struct daemon {
     uint64_t published;    /* rounds, since the start */
     double own_largest;    /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
     bool measure_due;      /* an epoch ended: milestones.c evaluates when this round is complete */
+
+    /* program.c */
+    struct program *program; /* NULL: the model is built in */
 
     /* milestones.c */
     sgp_time finished_since; /* the latest time */

@@ -32,6 +32,10 @@ static void print_topology(FILE *stream, const struct prepared *p)
 void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
 {
     char shards[SGP_SHARDS_TEXT_BYTES];
+    if (p->config->kind == CONFIG_ATTACHED) {
+        (void)snprintf(text, SGP_TEXT_BYTES, "the program's");
+        return;
+    }
     if (p->data.train == NULL) {
         (void)snprintf(text, SGP_TEXT_BYTES, "none: a relay");
         return;
@@ -49,14 +53,23 @@ void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
 
 void prepared_print(FILE *stream, const struct prepared *p)
 {
-    char layers[SGP_MODEL_TEXT_BYTES];
+    char layers[SGP_MODEL_TEXT_BYTES] = "";
     char rows[SGP_TEXT_BYTES];
-    sgp_model_text(&p->model, layers);
+    if (p->config->kind == CONFIG_LAYERED)
+        sgp_model_text(&p->model, layers);
     prepared_rows_text(p, rows);
     (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), listens on %s\n",
         p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
     print_topology(stream, p);
-    (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
+    if (p->unlaid)
+        (void)fprintf(
+            stream, "model      comes with the program that attaches to %s\n", p->config->attach);
+    else if (p->layout)
+        (void)fprintf(stream,
+            "model      of a program: %" PRIu32 " tensors, %" PRIu64 " parameters\n",
+            p->layout->tensor_count, p->parameters);
+    else
+        (void)fprintf(stream, "model      %s: %" PRIu64 " parameters\n", layers, p->parameters);
     (void)fprintf(stream, "data       %s\n", rows);
     if (p->data.train)
         (void)fprintf(stream, "           %" PRIu64 " rows of %" PRIu32 " features to train on, ",

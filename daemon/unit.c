@@ -118,6 +118,7 @@ static void look_at_directories(
         const char *path, *parent;
     } places[] = {{CONFIG_ID_STATE_DIRECTORY, config->state_directory, "/var/lib/sgpd"},
         {CONFIG_ID_SOCKET, config->socket, "/run/sgpd"},
+        {CONFIG_ID_ATTACH, config->kind == CONFIG_ATTACHED ? config->attach : "", "/run/sgpd"},
         {CONFIG_ID_EVENTS, config->events, "/var/lib/sgpd"},
         {CONFIG_ID_TRACE, config->trace, "/var/lib/sgpd"}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {

@@ -15,6 +15,15 @@
 #include "sgp/topology.h"
 #include "sgp/trainer.h"
 
+struct view_program { /* that trains through the daemon */
+    bool wanted;      /* the model is a program's */
+    bool attached;
+    bool turn;      /* it has its turn */
+    int pid;        /* 0: none */
+    double seconds; /* that it has had its turn, or is waited for; NaN: neither */
+    char name[64];  /* "" if none */
+};
+
 struct view_status {
     const char *name;      /* the node's; outlives the call */
     const char *algorithm; /* "sgp"; static */
@@ -52,6 +61,8 @@ struct view_status {
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
     char last_error[SGP_TEXT_BYTES]; /* "" if none */
+    struct view_program program;
+    bool unlaid; /* no program has brought a model yet: the rest says little */
 };
 
 struct view_peer { /* one link */

@@ -106,7 +106,7 @@ struct sgp_attach_options {
     int timeout_ms;        /* for a daemon to be there and to answer; -1: for ever */
 };
 
-struct sgp_welcome {
+struct sgp_attach_welcome {
     char node[SGP_NAME_BYTES];
     uint32_t index, size, local_steps;
     uint64_t seed;
@@ -143,7 +143,7 @@ SGP_API int sgp_attach(const struct sgp_attach_options *options, const float *in
 
 /* Who this node is. */
 SGP_API void sgp_attachment_welcome(
-    const struct sgp_attachment *attachment, struct sgp_welcome *ret_welcome);
+    const struct sgp_attachment *attachment, struct sgp_attach_welcome *ret_welcome);
 
 /* The shared parameters, as long as the attachment; to be written while the program has a turn. */
 SGP_API float *sgp_attachment_values(struct sgp_attachment *attachment);

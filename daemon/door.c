@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where programs attach; see door.h. */
+#include "door.h"
+
+#include "socket_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct stranger {
+    struct door *door;
+    uv_poll_t poll;
+    int socket;
+    uint64_t since; /* ms */
+    bool used;      /* until its handle is closed */
+};
+
+struct door {
+    uv_loop_t *loop;
+    char *path;
+    int listener;
+    uv_poll_t accepting;
+    uint32_t handles;
+    bool closing;
+    door_entered entered;
+    void *context;
+    struct stranger strangers[DOOR_STRANGERS_MAX];
+};
+
+/* ---- strangers ---- */
+
+static void free_if_closed(struct door *door)
+{
+    if (!door->closing || door->handles > 0)
+        return;
+    free(door->path);
+    free(door);
+}
+
+static void on_stranger_closed(uv_handle_t *handle)
+{
+    struct stranger *stranger = handle->data;
+    stranger->used = false;
+    stranger->door->handles--;
+    free_if_closed(stranger->door);
+}
+
+/* Forget it; the socket is the caller's. */
+static int let_go(struct stranger *stranger)
+{
+    int socket = stranger->socket;
+    stranger->socket = -1;
+    (void)uv_poll_stop(&stranger->poll);
+    uv_close((uv_handle_t *)&stranger->poll, on_stranger_closed);
+    return socket;
+}
+
+void door_refuse(struct guest *guest, int code, const char *why)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_REFUSED, .code = code};
+    (void)snprintf(frame.text, sizeof frame.text, "%.375s", why);
+    (void)sgp_attach_send(guest->socket, &frame, -1);
+    (void)close(guest->socket);
+    shared_close(&guest->shared);
+}
+
+static int read_hello(struct guest *guest, struct sgp_error *error)
+{
+    int descriptor = -1;
+    int code = sgp_attach_receive(guest->socket, &guest->hello, &descriptor);
+    if (code == 0 && (guest->hello.type != SGP_ATTACH_HELLO || descriptor < 0))
+        code = sgp_fail(
+            error, SGP_E_PROTOCOL, "a program says HELLO first, with the descriptor of its memory");
+    else if (code < 0)
+        (void)sgp_fail(
+            error, code, "no frame of version %u: %s", SGP_ATTACH_VERSION, sgp_strerror(code));
+    if (code == 0)
+        code = shared_open(descriptor, error, &guest->shared);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return code;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct stranger *stranger = poll->data;
+    struct door *door = stranger->door;
+    struct sgp_error error = {0};
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    struct guest guest = {.socket = stranger->socket};
+    int code = read_hello(&guest, &error);
+    if (code == -EAGAIN || code == -EINTR)
+        return;
+    (void)let_go(stranger);
+    if (getsockopt(guest.socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+        guest.pid = peer.pid;
+    if (code < 0)
+        door_refuse(&guest, code, error.text);
+    else
+        door->entered(door->context, &guest);
+}
+
+static struct stranger *make_room(struct door *door, uint64_t now)
+{
+    struct stranger *oldest = NULL;
+    for (uint32_t i = 0; i < DOOR_STRANGERS_MAX; i++) {
+        struct stranger *stranger = &door->strangers[i];
+        if (!stranger->used)
+            return stranger;
+        if (stranger->socket >= 0 && (oldest == NULL || stranger->since < oldest->since))
+            oldest = stranger;
+    }
+    if (oldest != NULL && now - oldest->since >= DOOR_SILENCE_MS)
+        (void)close(let_go(oldest)); /* the next finds its place free */
+    return NULL;
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct door *door = poll->data;
+    int socket = accept4(door->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket < 0)
+        return;
+    struct stranger *stranger = make_room(door, uv_now(door->loop));
+    if (stranger == NULL || uv_poll_init(door->loop, &stranger->poll, socket) < 0) {
+        struct guest guest = {.socket = socket};
+        door_refuse(&guest, -EBUSY, "too many programs attach at once; try again");
+        return;
+    }
+    stranger->door = door;
+    stranger->poll.data = stranger;
+    stranger->socket = socket;
+    stranger->since = uv_now(door->loop);
+    stranger->used = true;
+    door->handles++;
+    (void)uv_poll_start(&stranger->poll, UV_READABLE, on_readable);
+}
+
+/* ---- life ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct door *door = handle->data;
+    door->handles--;
+    free_if_closed(door);
+}
+
+int door_open(uv_loop_t *loop, const char *path, door_entered entered, void *context,
+    struct sgp_error *error, struct door **ret_door)
+{
+    struct door *door = calloc(1, sizeof *door);
+    char *copy = strdup(path);
+    int listener = door != NULL && copy != NULL
+                       ? socket_file_listen(path, SOCK_SEQPACKET, "[control] attach", error)
+                       : sgp_fail(error, -ENOMEM, "%s: out of memory", path);
+    if (listener < 0) {
+        free(door);
+        free(copy);
+        return listener;
+    }
+    *door = (struct door){.loop = loop,
+        .path = copy,
+        .listener = listener,
+        .entered = entered,
+        .context = context,
+        .handles = 1};
+    int code = uv_poll_init(loop, &door->accepting, listener);
+    sgp_assert(code == 0); /* a fresh descriptor of a pollable kind */
+    door->accepting.data = door;
+    (void)uv_poll_start(&door->accepting, UV_READABLE, on_acceptable);
+    *ret_door = door;
+    return 0;
+}
+
+void door_close(struct door *door)
+{
+    if (door == NULL)
+        return;
+    door->closing = true;
+    for (uint32_t i = 0; i < DOOR_STRANGERS_MAX; i++)
+        if (door->strangers[i].used && door->strangers[i].socket >= 0)
+            (void)close(let_go(&door->strangers[i]));
+    (void)uv_poll_stop(&door->accepting);
+    (void)close(door->listener);
+    (void)unlink(door->path);
+    uv_close((uv_handle_t *)&door->accepting, on_closed);
+}

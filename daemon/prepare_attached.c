@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node needs whose model is a program's (sgp/attach.h): its layout, which the first program brings and the state
+ * directory keeps, in the place of rows and layers. */
+#include "prepare.h"
+#include "shared.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void prepared_layout_path(const struct config *config, char path[CONFIG_TEXT_BYTES])
+{
+    (void)snprintf(path, CONFIG_TEXT_BYTES, "%s/layout", config->state_directory);
+}
+
+/* These are the program's to decide. */
+static void warn_about_keys(struct prepared *p)
+{
+    static const enum config_id ids[] = {CONFIG_ID_EPOCHS, CONFIG_ID_BATCH, CONFIG_ID_THREADS,
+        CONFIG_ID_LAYERS, CONFIG_ID_INPUTS, CONFIG_ID_LOSS, CONFIG_ID_TRAIN, CONFIG_ID_LABELS,
+        CONFIG_ID_TEST, CONFIG_ID_TEST_LABELS, CONFIG_ID_SHARDS, CONFIG_ID_HOLDOUT, CONFIG_ID_LABEL,
+        CONFIG_ID_CLASSES, CONFIG_ID_SCALE, CONFIG_ID_MISSING, CONFIG_ID_OPTIMIZER,
+        CONFIG_ID_LEARNING_RATE, CONFIG_ID_WEIGHT_DECAY, CONFIG_ID_SCHEDULE,
+        CONFIG_ID_WARMUP_EPOCHS};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        if (p->config->changed[ids[i]])
+            prepared_warn(p,
+                "%s:%u: [%s] %s has no effect: the program that attaches has model, rows and "
+                "optimizer",
+                p->config->file, p->config->lines[ids[i]], config_keys[ids[i]].section,
+                config_keys[ids[i]].key);
+}
+
+/* A layout without parameters to begin with is of no use: the next program brings both. */
+static bool has_parameters(const struct config *config)
+{
+    static const char *const names[] = {"checkpoint", "checkpoint.1"};
+    for (size_t i = 0; i < 2; i++) {
+        char path[CONFIG_TEXT_BYTES];
+        (void)snprintf(path, sizeof path, "%s/%s", config->state_directory, names[i]);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int prepared_lay(struct prepared *p, struct sgp_model_file *layout, struct sgp_error *error)
+{
+    p->layout = layout;
+    p->unlaid = false;
+    p->parameters = layout->value_count;
+    p->model = (struct sgp_model){.parameters = p->parameters};
+    p->fingerprint =
+        (struct sgp_fingerprint){.shape = shared_digest(layout), .topology = p->topology->digest};
+    p->term_count = 0;
+    prepared_sum_memory(p);
+    return p->parameters <= SGP_PARAMETERS_MAX
+               ? 0
+               : sgp_fail(error, SGP_E_LIMIT, "the program's model has too many parameters");
+}
+
+int prepare_attached(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    if (p->topology->nodes[p->self].relay)
+        return config_fail(config, CONFIG_ID_KIND, error, SGP_E_CONFIG,
+            "by %s this node is a relay (train=false), to which no program attaches; a fleet of "
+            "programs has no relays",
+            config->topology);
+    warn_about_keys(p);
+    p->rounds = (sgp_round)config->rounds;
+    p->open = config->rounds == 0;
+    p->settings.outer =
+        (struct sgp_outer_settings){.kind = (enum sgp_outer_kind)(config->outer - 1),
+            .learning_rate = config->outer_learning_rate,
+            .momentum = config->outer_momentum};
+    char path[CONFIG_TEXT_BYTES];
+    prepared_layout_path(config, path);
+    struct sgp_model_file *layout = NULL;
+    p->unlaid = true;
+    int code = has_parameters(config) ? shared_read_layout(path, error, &layout) : -ENOENT;
+    if (code == -ENOENT) {
+        if (error != NULL)
+            *error = (struct sgp_error){0};
+        return 0;
+    }
+    return code < 0 ? code : prepared_lay(p, layout, error);
+}

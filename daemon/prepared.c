@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is counted of a node that is being prepared: warnings, and its memory term by term. */
+#include "prepare.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+void prepared_warn(struct prepared *p, const char *format, ...)
+{
+    if (p->warning_count == PREPARE_WARNINGS_MAX)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(p->warnings[p->warning_count++], sizeof p->warnings[0], format, arguments);
+    va_end(arguments);
+}
+
+/* Memory. */
+
+static void add_term(struct prepared *p, const char *name, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    sgp_assert(p->term_count < PREPARE_TERMS_MAX);
+    p->terms[p->term_count++] = (struct prepare_term){name, bytes};
+    p->memory_bytes += bytes;
+}
+
+static uint64_t rows_bytes(const struct sgp_dataset *dataset)
+{
+    if (!dataset)
+        return 0;
+    uint64_t features = (uint64_t)dataset->features * (dataset->bytes ? 1 : sizeof(float));
+    return dataset->rows * (features + dataset->targets * sizeof(float));
+}
+
+void prepared_sum_memory(struct prepared *p)
+{
+    p->term_count = 0;
+    p->memory_bytes = 0;
+    uint64_t vector = p->parameters * sizeof(float);
+    uint64_t velocity =
+        p->config->optimizer == SGP_OPTIMIZER_SGD || p->config->kind == CONFIG_ATTACHED ? 0
+                                                                                        : vector;
+    bool attached = p->config->kind == CONFIG_ATTACHED;
+    add_term(p, "parameters", vector);
+    add_term(p, "gradient", attached ? 0 : vector);
+    add_term(p, "velocity of the optimizer", velocity);
+    add_term(p, "given to the program", attached ? vector : 0);
+    add_term(p, "shared with the program", attached ? vector : 0);
+    add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
+    add_term(p, "snapshots", p->needs.snapshots * vector);
+    /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
+    uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
+    add_term(p, "receive buffers",
+        p->needs.receives * share + (p->needs.share_parts < p->needs.slices ? vector : 0));
+    add_term(p, "rows in the network", p->workspace_bytes);
+    add_term(p, "training rows", rows_bytes(p->data.train));
+    add_term(p, "test rows", rows_bytes(p->data.test));
+}
+
+void prepared_warn_of_memory(struct prepared *p)
+{
+    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
+    if (p->memory_bytes > machine)
+        prepared_warn(p,
+            "the node takes %.1f MiB of memory, and this machine has %.1f; make [model] layers or "
+            "[train] batch smaller",
+            (double)p->memory_bytes / (1 << 20), (double)machine / (1 << 20));
+}

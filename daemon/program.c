@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns, and the life of the program behind them; see program.h. Jobs touch nothing of a program but its memory, which
+ * outlives them: who is gone while one is under way is buried when that is done. */
+#include "program.h"
+
+#include "chores.h"
+#include "edges.h"
+#include "events.h"
+#include "notes.h"
+#include "task.h"
+
+#include "sgp/attached.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct program {
+    struct daemon *daemon;
+    struct door *door;
+    uv_timer_t patience; /* of an order that wants x back */
+
+    /* who is there */
+    bool present;
+    bool dead; /* gone, while a job of its own was under way */
+    struct guest guest;
+    uv_poll_t *poll;
+    char name[64];
+
+    /* what it has, and is to do */
+    bool turn_out;  /* the memory is its own */
+    bool job;       /* one of its memory is under way */
+    bool finishing; /* it has said FINISH */
+    bool stopped;   /* it was told STOP */
+    bool answered;  /* it was told FINISHED */
+    bool skipped;   /* the step of the turn before did not count */
+    uint64_t turn;
+    sgp_time since;               /* of the turn, or of its absence */
+    sgp_round told;               /* round of the turn before */
+    struct sgp_attach_frame done; /* of the turn that is taken back */
+    double weight;                /* of the turn */
+
+    /* what the core wants */
+    uint32_t steps; /* turns until TRAINED; 0: none is due */
+    double pace;
+    bool holds;  /* an order pauses the node */
+    bool absent; /* the want of a program does */
+};
+
+static struct sgp_attached *attached(const struct program *program)
+{
+    return program->daemon->prepared->attached;
+}
+
+static enum sgp_node_state state_of(const struct program *program)
+{
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    return status.state;
+}
+
+static bool is_over(enum sgp_node_state state)
+{
+    return state == SGP_NODE_SETTLING || state == SGP_NODE_FINISHED || state == SGP_NODE_DRAINING;
+}
+
+static void post(struct program *program, enum sgp_event_type type, int code)
+{
+    events_post(program->daemon, (struct sgp_event){.type = type, .code = code});
+}
+
+/* ---- frames to it ---- */
+
+static void lose(struct program *program, const char *why);
+
+static void say(struct program *program, struct sgp_attach_frame *frame)
+{
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    frame->round = status.round;
+    frame->rounds = program->daemon->prepared->open ? -1 : program->daemon->prepared->rounds;
+    frame->weight = status.weight_estimate;
+    if (!program->dead && sgp_attach_send(program->guest.socket, frame, -1) < 0)
+        lose(program, "its socket takes no more");
+}
+
+static void welcome(struct program *program, bool resumed)
+{
+    const struct prepared *prepared = program->daemon->prepared;
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_WELCOME,
+        .flags = resumed ? SGP_ATTACH_RESUMED : 0,
+        .parameters = prepared->parameters,
+        .index = prepared->self,
+        .size = prepared->topology->node_count,
+        .local_steps = (uint32_t)program->daemon->config->local_steps,
+        .seed = program->daemon->config->seed};
+    (void)snprintf(frame.text, sizeof frame.text, "%s", program->daemon->config->name);
+    say(program, &frame);
+}
+
+/* ---- its memory, by jobs ---- */
+
+static void bury(struct program *program)
+{
+    if (!program->dead || program->job)
+        return;
+    shared_close(&program->guest.shared);
+    program->dead = program->present = false;
+}
+
+static bool push(
+    struct program *program, void (*run)(struct job *), void (*done)(struct job *, bool))
+{
+    struct daemon *daemon = program->daemon;
+    struct task *task = daemon->weight > 0 ? task_take(daemon, run, done) : NULL;
+    if (task == NULL)
+        return false;
+    task->weight = daemon->weight;
+    task->argument = program;
+    program->job = true;
+    worker_push(&daemon->worker, &task->job);
+    return true;
+}
+
+static struct task end_job(struct job *job)
+{
+    struct task task = *(struct task *)job;
+    ((struct program *)task.argument)->job = false;
+    task_give((struct task *)job);
+    return task;
+}
+
+static void run_hand_out(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    struct program *program = task->argument;
+    task->compared =
+        sgp_attached_hand_out(attached(program), task->weight, program->guest.shared.values);
+}
+
+/* The steps that are due, one turn each. */
+static void done_hand_out(struct job *job, bool cancelled)
+{
+    struct task task = end_job(job);
+    struct program *program = task.argument;
+    if (program->dead || cancelled || program->steps == 0) {
+        bury(program);
+        return;
+    }
+    sgp_round round = sgp_node_round(program->daemon->node);
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_TURN,
+        .turn = ++program->turn,
+        .flags = (task.compared ? SGP_ATTACH_JUMPED : 0) |
+                 (round != program->told ? SGP_ATTACH_EXCHANGED : 0) |
+                 (program->skipped ? SGP_ATTACH_SKIPPED : 0)};
+    program->turn_out = true;
+    program->skipped = false;
+    program->told = round;
+    program->weight = task.weight;
+    program->since = events_now();
+    say(program, &frame);
+}
+
+static void give_turn(struct program *program)
+{
+    if (program->steps > 0 && program->present && !program->dead && !program->turn_out &&
+        !program->job && !program->finishing)
+        (void)push(program, run_hand_out, done_hand_out);
+}
+
+static void run_take_back(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    struct program *program = task->argument;
+    bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
+    task->code = sgp_attached_take_back(attached(program), program->weight, task->factor, assigned,
+        program->guest.shared.values, &task->rows);
+    if (task->code < 0) /* so that it may go on from what is sound */
+        (void)sgp_attached_hand_out(attached(program), task->weight, program->guest.shared.values);
+}
+
+static void count_step(struct program *program)
+{
+    struct daemon *daemon = program->daemon;
+    const struct sgp_attach_frame *done = &program->done;
+    const struct sgp_training training = {.samples = done->rows,
+        .loss = done->loss,
+        .epoch = done->epoch,
+        .learning_rate = done->learning_rate};
+    if (figures_trained(&daemon->figures, &training, events_now()))
+        daemon->measure_due = true;
+    daemon->changed = true;
+}
+
+static void refuse_step(struct program *program, uint64_t first)
+{
+    const struct sgp_model_file *layout = program->daemon->prepared->layout;
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_TURN, .code = SGP_E_DIVERGED};
+    for (uint32_t i = 0; i < layout->tensor_count; i++)
+        if (first >= layout->tensors[i].first &&
+            first - layout->tensors[i].first < layout->tensors[i].count)
+            (void)snprintf(frame.text, sizeof frame.text, "%s", layout->tensors[i].name);
+    notes_error(program->daemon,
+        "the program's step is not finite in tensor %s; nothing of it was taken", frame.text);
+    say(program, &frame);
+}
+
+static void end_steps(struct program *program, int code)
+{
+    program->steps = 0;
+    post(program, SGP_EVENT_TRAINED, code);
+}
+
+static void done_take_back(struct job *job, bool cancelled)
+{
+    struct task task = end_job(job);
+    struct program *program = task.argument;
+    program->daemon->figures.failed = task.code != 0;
+    if (task.code == 0 && !cancelled)
+        count_step(program);
+    else if (!cancelled && !program->dead)
+        refuse_step(program, task.rows);
+    bury(program);
+    if (cancelled || program->steps == 0)
+        return;
+    program->steps--;
+    if (task.code != 0 || program->steps == 0)
+        end_steps(program, task.code);
+    else
+        give_turn(program);
+}
+
+/* ---- the end ---- */
+
+static void done_last(struct job *job, bool cancelled)
+{
+    struct task task = end_job(job);
+    struct program *program = task.argument;
+    if (program->dead || cancelled) {
+        bury(program);
+        return;
+    }
+    bool finished = program->finishing && state_of(program) == SGP_NODE_FINISHED;
+    struct sgp_attach_frame frame = {.type = finished ? SGP_ATTACH_FINISHED : SGP_ATTACH_STOP,
+        .flags = program->skipped ? SGP_ATTACH_SKIPPED : 0,
+        .distance = NAN};
+    if (finished)
+        frame.distance = edges_distance(program->daemon);
+    if (finished && sgp_node_disagreeing(program->daemon->node) > 0)
+        frame.flags |= SGP_ATTACH_DISAGREES;
+    program->skipped = false;
+    program->stopped = true;
+    program->answered = finished;
+    say(program, &frame);
+}
+
+/* Training is over, or the whole: the memory is the program's for good, with the estimate in it. */
+static void tell_end(struct program *program)
+{
+    enum sgp_node_state state = state_of(program);
+    bool idle = program->present && !program->dead && !program->turn_out && !program->job &&
+                program->steps == 0;
+    bool finished = program->finishing && !program->answered && state == SGP_NODE_FINISHED;
+    bool over = !program->finishing && !program->stopped && is_over(state);
+    if (idle && (finished || over))
+        (void)push(program, run_hand_out, done_last);
+}
+
+/* ---- coming and going ---- */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void cancel_steps(struct program *program)
+{
+    program->turn_out = false;
+    program->skipped = true;
+    if (program->steps > 0)
+        end_steps(program, -ECANCELED);
+}
+
+/* Steps are due, and nobody takes them: others shall not wait. */
+static void wait_for_program(struct program *program)
+{
+    if (!program->absent) {
+        program->absent = true;
+        program->since = events_now();
+        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
+            "event=waiting for=program socket=\"%s\"", program->daemon->config->attach);
+        if (!program->holds)
+            post(program, SGP_EVENT_PAUSE, 0);
+    }
+    cancel_steps(program);
+}
+
+static void lose(struct program *program, const char *why)
+{
+    if (program->dead || !program->present)
+        return;
+    sgp_log(&program->daemon->log->sink, program->answered ? SGP_LEVEL_INFO : SGP_LEVEL_WARNING,
+        "event=detached program=\"%s\" pid=%d reason=\"%s\"", program->name, program->guest.pid,
+        why);
+    (void)uv_poll_stop(program->poll);
+    uv_close((uv_handle_t *)program->poll, on_poll_closed);
+    program->poll = NULL;
+    (void)close(program->guest.socket);
+    program->dead = true;
+    program->finishing = false;
+    bury(program);
+    if (program->daemon->ending)
+        return;
+    if (!is_over(state_of(program)))
+        wait_for_program(program);
+    else
+        cancel_steps(program);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void take_in(struct program *program, struct guest *guest, bool resumed)
+{
+    struct daemon *daemon = program->daemon;
+    program->poll = calloc(1, sizeof *program->poll);
+    if (program->poll == NULL || uv_poll_init(&daemon->loop, program->poll, guest->socket) < 0) {
+        free(program->poll);
+        door_refuse(guest, -ENOMEM, "out of memory");
+        return;
+    }
+    program->guest = *guest;
+    program->present = true;
+    program->turn_out = program->finishing = program->stopped = program->answered = false;
+    program->skipped = program->turn > 0;
+    (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
+    program->poll->data = program;
+    (void)uv_poll_start(program->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO,
+        "event=attached program=\"%s\" pid=%d parameters=%" PRIu64 " resumed=%d", program->name,
+        guest->pid, daemon->prepared->parameters, resumed);
+    welcome(program, resumed);
+    if (!program->present || program->dead || !program->absent)
+        return;
+    program->absent = false;
+    if (!program->holds && !is_over(state_of(program)))
+        post(program, SGP_EVENT_RESUME, 0);
+}
+
+static int check_guest(
+    const struct program *program, const struct guest *guest, struct sgp_error *error)
+{
+    const struct daemon *daemon = program->daemon;
+    if (program->present)
+        return sgp_fail(error, -EBUSY, "%s: program '%s' (pid %d) is attached; one at a time",
+            daemon->config->name, program->name, program->guest.pid);
+    if (daemon->stopping || daemon->ending)
+        return sgp_fail(error, SGP_E_STATE, "%s: the node stops", daemon->config->name);
+    int64_t rounds = guest->hello.rounds;
+    if (rounds >= 0 && (daemon->prepared->open || rounds != daemon->prepared->rounds))
+        return sgp_fail(error, SGP_E_CONFIG,
+            "%s: the program asks for %" PRId64 " rounds, and the node is configured for %s%" PRId64
+            "; give [train] rounds = %" PRId64 " on every node, or leave it out in the program",
+            daemon->config->name, rounds, daemon->prepared->open ? "an open end, " : "",
+            (int64_t)daemon->prepared->rounds, rounds);
+    return shared_compare(daemon->prepared->layout, guest->shared.layout, error);
+}
+
+static void on_entered(void *context, struct guest *guest)
+{
+    struct program *program = context;
+    struct sgp_error error = {0};
+    int code = check_guest(program, guest, &error);
+    if (code == 0) {
+        take_in(program, guest, true);
+        program_settle(program->daemon);
+        return;
+    }
+    sgp_log(&program->daemon->log->sink, SGP_LEVEL_WARNING,
+        "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
+        error.text);
+    door_refuse(guest, code, error.text);
+}
+
+/* ---- frames from it ---- */
+
+static void on_done(struct program *program, const struct sgp_attach_frame *frame)
+{
+    if (frame->turn == 0 || frame->turn > program->turn) {
+        lose(program, "it ended a turn that it was not given");
+        return;
+    }
+    if (!program->turn_out || frame->turn != program->turn)
+        return; /* taken back meanwhile */
+    program->turn_out = false;
+    program->done = *frame;
+    struct daemon *daemon = program->daemon;
+    struct task *task = task_take(daemon, run_take_back, done_take_back);
+    sgp_assert(task != NULL); /* TRAIN is under way, and has no job of its own */
+    task->weight = daemon->weight;
+    task->factor = program->pace;
+    task->argument = program;
+    program->job = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
+static void on_finish(struct program *program)
+{
+    program->finishing = true;
+    bool due = program->steps > 0;
+    if (program->daemon->prepared->open)
+        post(program, SGP_EVENT_STEPS_END, 0);
+    if (due || program->turn_out)
+        cancel_steps(program);
+}
+
+static void on_report(struct program *program, const struct sgp_attach_frame *frame)
+{
+    if (isnan(frame->test_loss) && isnan(frame->test_accuracy))
+        return;
+    chores_reported(program->daemon,
+        &(struct sgp_evaluation){
+            .samples = 1, .loss = frame->test_loss, .accuracy = frame->test_accuracy});
+}
+
+static void on_frame(struct program *program, const struct sgp_attach_frame *frame)
+{
+    switch (frame->type) {
+    case SGP_ATTACH_DONE:
+        on_done(program, frame);
+        break;
+    case SGP_ATTACH_FINISH:
+        on_finish(program);
+        break;
+    case SGP_ATTACH_REPORT:
+        on_report(program, frame);
+        break;
+    case SGP_ATTACH_ENOUGH:
+        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
+            "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
+        post(program, SGP_EVENT_ENOUGH, 0);
+        break;
+    case SGP_ATTACH_DETACH:
+        lose(program, "it detached");
+        break;
+    default:
+        lose(program, "it said what a program does not say");
+    }
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct program *program = poll->data;
+    struct sgp_attach_frame frame;
+    int descriptor = -1;
+    int code = sgp_attach_receive(program->guest.socket, &frame, &descriptor);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    if (code == -EAGAIN || code == -EINTR)
+        return;
+    if (code < 0)
+        lose(program, code == SGP_E_CLOSED ? "its end" : sgp_strerror(code));
+    else
+        on_frame(program, &frame);
+    program_settle(program->daemon);
+}
+
+/* ---- what the rest of the daemon asks ---- */
+
+void program_train(struct daemon *daemon, uint32_t steps, double pace)
+{
+    daemon->program->steps = steps;
+    daemon->program->pace = pace;
+    give_turn(daemon->program); /* program_settle sees to it if nobody is there */
+}
+
+void program_settle(struct daemon *daemon)
+{
+    struct program *program = daemon->program;
+    if (program == NULL || daemon->ending)
+        return;
+    if (program->steps > 0 && (!program->present || program->dead))
+        wait_for_program(program);
+    else if (program->steps > 0 && program->finishing)
+        cancel_steps(program);
+    give_turn(program);
+    tell_end(program);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    if (program->turn_out && program->steps > 0)
+        cancel_steps(program);
+}
+
+void program_yield(struct daemon *daemon)
+{
+    struct program *program = daemon->program;
+    if (program != NULL && program->turn_out)
+        (void)uv_timer_start(&program->patience, on_patience, PROGRAM_YIELD_MS, 0);
+}
+
+bool program_holds(struct daemon *daemon, bool paused)
+{
+    struct program *program = daemon->program;
+    if (program == NULL)
+        return false;
+    program->holds = paused;
+    return program->absent;
+}
+
+void program_view(const struct daemon *daemon, struct view_program *ret_view)
+{
+    const struct program *program = daemon->program;
+    *ret_view = (struct view_program){.wanted = program != NULL};
+    if (program == NULL)
+        return;
+    ret_view->attached = program->present && !program->dead;
+    ret_view->turn = program->turn_out;
+    ret_view->pid = ret_view->attached ? program->guest.pid : 0;
+    ret_view->seconds = program->turn_out || program->absent
+                            ? (double)(events_now() - program->since) / (double)SGP_SECOND
+                            : NAN;
+    (void)snprintf(
+        ret_view->name, sizeof ret_view->name, "%s", ret_view->attached ? program->name : "");
+}
+
+int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
+{
+    if (daemon->prepared->attached == NULL)
+        return 0;
+    struct program *program = calloc(1, sizeof *program);
+    if (program == NULL)
+        return sgp_fail(error, -ENOMEM, "out of memory");
+    *program = (struct program){.daemon = daemon, .told = SGP_ROUND_NONE};
+    int code = door_open(
+        &daemon->loop, daemon->config->attach, on_entered, program, error, &program->door);
+    if (code < 0) {
+        free(program);
+        return code;
+    }
+    (void)uv_timer_init(&daemon->loop, &program->patience);
+    program->patience.data = program;
+    daemon->program = program;
+    if (guest != NULL)
+        take_in(program, guest, false);
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void program_close(struct daemon *daemon)
+{
+    struct program *program = daemon->program;
+    if (program == NULL)
+        return;
+    lose(program, "the daemon ends");
+    door_close(program->door);
+    daemon->program = NULL;
+    uv_close((uv_handle_t *)&program->patience, on_closed);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program that trains through this daemon (sgp/attach.h): its turns, and what its coming and going means.
+ *
+ * The core's TRAIN becomes turns, one for each local step. A turn is no job: what only reads x goes on, and shares are
+ * absorbed, while the program has its estimate. If there is no program when steps are due, the node pauses until one
+ * attaches, so nobody waits for it. A stop, a pause or a leave gives the program PROGRAM_YIELD_MS to end its turn, and
+ * takes it back then; so does the program's end, at once.
+ *
+ * Everything here does nothing where the model is built in. Thread: the loop thread. */
+#ifndef SGPD_PROGRAM_H
+#define SGPD_PROGRAM_H
+
+#include "state.h"
+
+#include "door.h"
+
+#define PROGRAM_YIELD_MS 1000u
+
+/* Open the door; take a guest in that came before the node was laid out (NULL: none). */
+int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error);
+void program_close(struct daemon *daemon); /* after worker_stop */
+
+/* The core's TRAIN: `steps` turns, then TRAINED. */
+void program_train(struct daemon *daemon, uint32_t steps, double pace);
+
+/* After each event: what the program has to be told, and whether the node has to wait for one. */
+void program_settle(struct daemon *daemon);
+
+/* x is wanted back, by an order. */
+void program_yield(struct daemon *daemon);
+
+/* Whether an order pauses the node; a program that attaches does not end that. True: nothing else is to be done. */
+bool program_holds(struct daemon *daemon, bool paused);
+
+/* For onlookers. */
+void program_view(const struct daemon *daemon, struct view_program *ret_view);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for the first program; see unlaid.h. Thread: the loop thread, the only one. */
+#include "unlaid.h"
+
+#include "control.h"
+#include "notify.h"
+
+#include "sgp/kernels.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+struct unlaid {
+    uv_loop_t loop;
+    const struct config *config;
+    const struct prepared *prepared;
+    struct log *log;
+    struct door *door;
+    struct control *control;
+    uv_signal_t signals[2];
+    sgp_time started;
+    struct guest *guest;
+    bool ended;
+    int result;
+};
+
+/* ---- onlookers ---- */
+
+static void view_unlaid(void *context, struct view_status *ret_status)
+{
+    const struct unlaid *unlaid = context;
+    double seconds = (double)((sgp_time)uv_hrtime() - unlaid->started) / (double)SGP_SECOND;
+    *ret_status = (struct view_status){.name = unlaid->config->name,
+        .algorithm = unlaid->prepared->method->name,
+        .state = SGP_NODE_JOINING,
+        .unlaid = true,
+        .uptime_seconds = seconds,
+        .round = SGP_ROUND_NONE,
+        .rounds = SGP_ROUND_NONE,
+        .epoch = NAN,
+        .epochs = NAN,
+        .loss = NAN,
+        .test_loss = NAN,
+        .test_accuracy = NAN,
+        .learning_rate = NAN,
+        .weight = NAN,
+        .weight_in_flight = NAN,
+        .disagreement = NAN,
+        .topology_file = unlaid->config->topology,
+        .program = {.wanted = true, .seconds = seconds}};
+    sgp_blas_text(&unlaid->prepared->blas, ret_status->blas);
+}
+
+static uint32_t view_none(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static const struct sgp_topology *view_topology(void *context)
+{
+    return ((const struct unlaid *)context)->prepared->topology;
+}
+
+static int not_yet(void *context)
+{
+    (void)context;
+    return SGP_E_STATE;
+}
+
+static const char *leave_obstacle(void *context)
+{
+    (void)context;
+    return "no program has attached yet; stop it";
+}
+
+static int reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)
+{
+    (void)context;
+    (void)ret_reload;
+    return sgp_fail(
+        error, SGP_E_STATE, "no program has attached yet; start it again to read the file again");
+}
+
+static int no_evaluation(void *context, view_evaluated done, void *argument)
+{
+    (void)done;
+    (void)argument;
+    return not_yet(context);
+}
+
+static int no_estimate(void *context, view_estimated done, void *argument)
+{
+    (void)done;
+    (void)argument;
+    return not_yet(context);
+}
+
+static void end(struct unlaid *unlaid, int result)
+{
+    if (unlaid->ended)
+        return;
+    unlaid->ended = true;
+    unlaid->result = result;
+    door_close(unlaid->door);
+    control_close(unlaid->control, NULL, NULL);
+    for (size_t i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&unlaid->signals[i], NULL);
+}
+
+static int stop(void *context)
+{
+    end(context, 1);
+    return 0;
+}
+
+/* ---- the program ---- */
+
+static void on_entered(void *context, struct guest *guest)
+{
+    struct unlaid *unlaid = context;
+    const struct sgp_model_file *layout = guest->shared.layout;
+    struct sgp_error error = {0};
+    int64_t rounds = guest->hello.rounds, own = unlaid->prepared->rounds;
+    if (!isfinite(sgp_kernels_best()->largest(guest->shared.values, layout->value_count)))
+        (void)sgp_fail(&error, SGP_E_DIVERGED, "the program's first parameters are not finite");
+    else if (rounds >= 0 && own > 0 && rounds != own)
+        (void)sgp_fail(&error, SGP_E_CONFIG,
+            "the program asks for %lld rounds, and [train] rounds is %lld; leave it out in one of "
+            "the two",
+            (long long)rounds, (long long)own);
+    if (error.code == 0) {
+        *unlaid->guest = *guest;
+        end(unlaid, 0);
+        return;
+    }
+    sgp_log(&unlaid->log->sink, SGP_LEVEL_WARNING,
+        "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
+        error.text);
+    door_refuse(guest, error.code, error.text);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+    (void)number;
+    end(signal->data, 1);
+}
+
+/* ---- the wait ---- */
+
+static int open_all(struct unlaid *unlaid, struct sgp_error *error)
+{
+    const struct config *config = unlaid->config;
+    const struct view_actions actions = {.context = unlaid,
+        .status = view_unlaid,
+        .peer_count = view_none,
+        .history_count = view_none,
+        .topology = view_topology,
+        .pause = not_yet,
+        .resume = not_yet,
+        .stop = stop,
+        .checkpoint = not_yet,
+        .leave_obstacle = leave_obstacle,
+        .reload = reload,
+        .evaluate = no_evaluation,
+        .estimate = no_estimate};
+    struct control_model model;
+    prepared_control_model(unlaid->prepared, &model);
+    int code = door_open(&unlaid->loop, config->attach, on_entered, unlaid, error, &unlaid->door);
+    if (code < 0)
+        return code;
+    code = control_open(&unlaid->loop, config->socket, &actions, &model, error, &unlaid->control);
+    if (code < 0)
+        door_close(unlaid->door);
+    return code;
+}
+
+int unlaid_wait(const struct config *config, const struct prepared *prepared, struct log *log,
+    struct guest *ret_guest, struct sgp_error *error)
+{
+    struct unlaid unlaid = {.config = config,
+        .prepared = prepared,
+        .log = log,
+        .guest = ret_guest,
+        .started = (sgp_time)uv_hrtime()};
+    int code = uv_loop_init(&unlaid.loop);
+    if (code < 0)
+        return sgp_fail(error, code, "%s", uv_strerror(code));
+    (void)signal(SIGPIPE, SIG_IGN);
+    code = open_all(&unlaid, error);
+    if (code == 0) {
+        static const int numbers[] = {SIGTERM, SIGINT};
+        for (size_t i = 0; i < 2; i++) {
+            (void)uv_signal_init(&unlaid.loop, &unlaid.signals[i]);
+            unlaid.signals[i].data = &unlaid;
+            (void)uv_signal_start(&unlaid.signals[i], on_signal, numbers[i]);
+        }
+        sgp_log(
+            &log->sink, SGP_LEVEL_INFO, "event=waiting for=program socket=\"%s\"", config->attach);
+        struct notify notify = {.spent = 0};
+        notify_ready();
+        notify_status(&notify, "waits for a program to attach and bring its model");
+    }
+    (void)uv_run(&unlaid.loop, UV_RUN_DEFAULT);
+    sgp_assert(uv_loop_close(&unlaid.loop) == 0);
+    return code < 0 ? code : unlaid.result;
+}
