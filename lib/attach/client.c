@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program's side of an attachment; see sgp/attach.h. Owns the socket and the shared memory. Waits in poll, which
+ * ends at any signal, and never in a read: what a signal interrupts can be waited for again. */
+#include "memory.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+struct sgp_attachment {
+    int socket;
+    struct sgp_memory memory;
+    struct sgp_welcome welcome;
+    uint64_t turn; /* the program's; 0: the memory is the daemon's */
+    sgp_round round;
+    double weight;
+    bool over;      /* STOP has come: z is the estimate, and no turn comes */
+    bool finishing; /* FINISH has been said */
+};
+
+#define RETRY_MS 100 /* between two looks for a daemon */
+
+static int64_t now_ms(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* What is left until `end` (INT64_MAX: never) as poll takes it. */
+static int left_ms(int64_t end)
+{
+    if (end == INT64_MAX)
+        return -1;
+    int64_t left = end - now_ms();
+    return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
+}
+
+/* ---- frames ---- */
+
+static int fail_frame(struct sgp_error *error, int code)
+{
+    if (code == -EINTR)
+        return sgp_fail(error, code, "attach: interrupted by a signal");
+    if (code == SGP_E_CLOSED)
+        return sgp_fail(error, code, "attach: the daemon is gone; start it and attach again");
+    if (code == SGP_E_PROTOCOL)
+        return sgp_fail(error, code,
+            "attach: the daemon sent what version %u of this protocol does not know; are sgpd and "
+            "libsgp of one release?",
+            SGP_ATTACH_VERSION);
+    return sgp_fail(error, code, "attach: %s", sgp_strerror(code));
+}
+
+static int send_frame(
+    int socket, struct sgp_attach_frame *frame, int descriptor, struct sgp_error *error)
+{
+    int status = sgp_attach_send(socket, frame, descriptor);
+    return status < 0 ? fail_frame(error, status) : 0;
+}
+
+/* Wait for one frame until `end`; a descriptor that comes with it is not asked for. */
+static int next_frame(
+    int socket, int64_t end, struct sgp_error *error, struct sgp_attach_frame *ret_frame)
+{
+    struct pollfd ready = {.fd = socket, .events = POLLIN};
+    int count = poll(&ready, 1, left_ms(end));
+    if (count < 0)
+        return fail_frame(error, -errno);
+    if (count == 0)
+        return sgp_fail(error, -ETIMEDOUT, "attach: the daemon does not answer");
+    int descriptor = -1;
+    int status = sgp_attach_receive(socket, ret_frame, &descriptor);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return status < 0 ? fail_frame(error, status) : 0;
+}
+
+/* ---- attaching ---- */
+
+/* One attempt: a descriptor or -errno. */
+static int dial(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (descriptor < 0)
+        return -errno;
+    if (connect(descriptor, (struct sockaddr *)&address, sizeof address) == 0)
+        return descriptor;
+    int status = -errno;
+    (void)close(descriptor);
+    return status;
+}
+
+/* A daemon that is not there yet is waited for until `end`. */
+static int connect_until(const char *path, int64_t end, struct sgp_error *error, int *ret_socket)
+{
+    for (;;) {
+        int status = dial(path);
+        if (status >= 0) {
+            *ret_socket = status;
+            return 0;
+        }
+        bool absent = status == -ENOENT || status == -ECONNREFUSED;
+        if (!absent || left_ms(end) == 0)
+            return sgp_fail(error, status, "attach: %s: %s%s", path, sgp_strerror(status),
+                absent ? "; is sgpd running?" : "");
+        if (poll(NULL, 0, RETRY_MS) < 0)
+            return fail_frame(error, -errno);
+    }
+}
+
+static int take_welcome(struct sgp_attachment *attachment, const struct sgp_attach_frame *frame,
+    struct sgp_error *error)
+{
+    if (frame->type == SGP_ATTACH_REFUSED && frame->code < 0)
+        return sgp_fail(error, frame->code, "attach: the daemon refused: %s", frame->text);
+    struct sgp_welcome *welcome = &attachment->welcome;
+    int length = snprintf(
+        welcome->node, sizeof welcome->node, "%.*s", (int)sizeof welcome->node - 1, frame->text);
+    if (frame->type != SGP_ATTACH_WELCOME || length <= 0)
+        return fail_frame(error, SGP_E_PROTOCOL);
+    welcome->index = frame->index;
+    welcome->size = frame->size;
+    welcome->local_steps = frame->local_steps;
+    welcome->seed = frame->seed;
+    welcome->round = frame->round;
+    welcome->rounds = frame->rounds;
+    welcome->resumed = frame->flags & SGP_ATTACH_RESUMED;
+    return 0;
+}
+
+/* HELLO and WELCOME. */
+static int greet(struct sgp_attachment *attachment, const struct sgp_attach_options *options,
+    int64_t end, struct sgp_error *error)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_HELLO};
+    frame.parameters = attachment->memory.parameters;
+    frame.rounds = options->rounds;
+    if (options->program != NULL)
+        snprintf(frame.text, sizeof frame.text, "%s", options->program);
+    int status = send_frame(attachment->socket, &frame, attachment->memory.descriptor, error);
+    if (status == 0)
+        status = next_frame(attachment->socket, end, error, &frame);
+    return status < 0 ? status : take_welcome(attachment, &frame, error);
+}
+
+/* Wait for the turn that follows; what comes of the one before is in *ret_mixed. */
+static int await_turn(
+    struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_mixed *ret_mixed)
+{
+    struct sgp_attach_frame frame;
+    int status = next_frame(attachment->socket, INT64_MAX, error, &frame);
+    if (status < 0)
+        return status;
+    if (frame.type != SGP_ATTACH_TURN && frame.type != SGP_ATTACH_STOP)
+        return fail_frame(error, SGP_E_PROTOCOL);
+    attachment->over = frame.type == SGP_ATTACH_STOP;
+    attachment->turn = attachment->over ? 0 : frame.turn;
+    if (!attachment->over) {
+        attachment->round = frame.round;
+        attachment->weight = frame.weight;
+    }
+    if (frame.code < 0)
+        return sgp_fail(error, frame.code, "attach: %s", frame.text);
+    *ret_mixed = (struct sgp_mixed){.round = attachment->round,
+        .weight = attachment->weight,
+        .exchanged = frame.flags & SGP_ATTACH_EXCHANGED,
+        .jumped = frame.flags & SGP_ATTACH_JUMPED,
+        .skipped = frame.flags & SGP_ATTACH_SKIPPED,
+        .stop = attachment->over};
+    return 0;
+}
+
+int sgp_attach(const struct sgp_attach_options *options, const float *initial,
+    struct sgp_error *error, struct sgp_attachment **ret_attachment)
+{
+    sgp_assert(options->tensor_count >= 1 && options->tensor_count <= SGP_FILE_TENSORS_MAX);
+    char path[SGP_ATTACH_PATH_BYTES];
+    int status = sgp_attach_path(options->node, path);
+    if (status < 0)
+        return sgp_fail(error, status,
+            status == SGP_E_STATE ? "attach: no node is named, and $SGP_SOCKET is not set"
+                                  : "attach: the path of the socket is longer than 107 bytes");
+    struct sgp_attachment *attachment = calloc(1, sizeof *attachment);
+    if (attachment == NULL)
+        return sgp_fail(error, -ENOMEM, "attach: out of memory");
+    attachment->socket = -1;
+    status = sgp_memory_create(options, initial, error, &attachment->memory);
+    if (status < 0) {
+        free(attachment);
+        return status;
+    }
+    const int64_t end = options->timeout_ms < 0 ? INT64_MAX : now_ms() + options->timeout_ms;
+    struct sgp_mixed mixed;
+    status = connect_until(path, end, error, &attachment->socket);
+    if (status == 0)
+        status = greet(attachment, options, end, error);
+    if (status == 0)
+        status = await_turn(attachment, error, &mixed);
+    if (status < 0) {
+        sgp_attachment_detach(attachment);
+        return status;
+    }
+    *ret_attachment = attachment;
+    return 0;
+}
+
+void sgp_attachment_welcome(
+    const struct sgp_attachment *attachment, struct sgp_welcome *ret_welcome)
+{
+    *ret_welcome = attachment->welcome;
+}
+
+float *sgp_attachment_values(struct sgp_attachment *attachment)
+{
+    return attachment->memory.values;
+}
+
+/* ---- turns ---- */
+
+int sgp_attachment_mix(struct sgp_attachment *attachment, const struct sgp_step *step,
+    struct sgp_error *error, struct sgp_mixed *ret_mixed)
+{
+    if (attachment->over) { /* a step more than was asked for */
+        *ret_mixed = (struct sgp_mixed){.round = attachment->round,
+            .weight = attachment->weight,
+            .skipped = true,
+            .stop = true};
+        return 0;
+    }
+    if (step != NULL && attachment->turn != 0) {
+        struct sgp_attach_frame frame = {.type = SGP_ATTACH_DONE};
+        frame.turn = attachment->turn;
+        frame.rows = step->rows;
+        frame.loss = step->loss;
+        frame.epoch = step->epoch;
+        frame.learning_rate = step->learning_rate;
+        frame.flags = step->assigned ? SGP_ATTACH_ASSIGNED : 0;
+        int status = send_frame(attachment->socket, &frame, -1, error);
+        if (status < 0)
+            return status;
+        attachment->turn = 0;
+    }
+    if (attachment->turn != 0)
+        return sgp_fail(
+            error, SGP_E_STATE, "attach: the program has a turn; nothing is waited for");
+    return await_turn(attachment, error, ret_mixed);
+}
+
+int sgp_attachment_report(struct sgp_attachment *attachment, double test_loss, double test_accuracy,
+    double epoch, struct sgp_error *error)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_REPORT};
+    frame.test_loss = test_loss;
+    frame.test_accuracy = test_accuracy;
+    frame.epoch = epoch;
+    return send_frame(attachment->socket, &frame, -1, error);
+}
+
+int sgp_attachment_enough(
+    struct sgp_attachment *attachment, const char *why, struct sgp_error *error)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_ENOUGH};
+    snprintf(frame.text, sizeof frame.text, "%s", why);
+    return send_frame(attachment->socket, &frame, -1, error);
+}
+
+int sgp_attachment_finish(
+    struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_finished *ret_finished)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_FINISH};
+    int status = attachment->finishing ? 0 : send_frame(attachment->socket, &frame, -1, error);
+    if (status < 0)
+        return status;
+    attachment->finishing = true;
+    attachment->turn = 0;
+    do { /* a turn or a stop may have been on its way */
+        status = next_frame(attachment->socket, INT64_MAX, error, &frame);
+        if (status < 0)
+            return status;
+    } while (frame.type == SGP_ATTACH_TURN || frame.type == SGP_ATTACH_STOP);
+    if (frame.type != SGP_ATTACH_FINISHED)
+        return fail_frame(error, SGP_E_PROTOCOL);
+    attachment->over = true;
+    attachment->round = frame.round;
+    *ret_finished = (struct sgp_finished){.round = frame.round,
+        .disagrees = frame.flags & SGP_ATTACH_DISAGREES,
+        .distance = frame.distance};
+    return 0;
+}
+
+void sgp_attachment_detach(struct sgp_attachment *attachment)
+{
+    if (attachment == NULL)
+        return;
+    if (attachment->socket >= 0) {
+        struct sgp_attach_frame frame = {.type = SGP_ATTACH_DETACH};
+        (void)sgp_attach_send(attachment->socket, &frame, -1); /* a daemon that is gone knows */
+        (void)close(attachment->socket);
+    }
+    sgp_memory_destroy(&attachment->memory);
+    free(attachment);
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Train through the sgpd of this machine: your script keeps its model, the daemon does the rest.
+
+    import sgp
+    with sgp.attach(model, optimizer, name="n0") as node:
+        for epoch in range(10):
+            for images, labels in node.shard(train_set, batch_size=32):
+                loss = criterion(model(images), labels)
+                optimizer.zero_grad(); loss.backward(); optimizer.step()
+                node.mix(loss=loss, rows=len(labels))
+            node.report(test_accuracy=evaluate(model))
+    # a clean end finishes: the fleet's model is in `model`
+
+help(sgp.attach) tells the rest. sgp.Client asks a daemon what it is doing."""
+from .attachment import Finished, Mixed
+from .client import Client
+from .enter import attach
+from .errors import (Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused, ViewsLost)
+from .node import Node
+from .rows import Sampler
+from .wrap import wrap
+
+__all__ = ["attach", "wrap", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
+           "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite"]
+__version__ = "0.1.0"

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dialogue of a program with its daemon, and of a program that has none."""
+from __future__ import annotations
+
+import dataclasses
+import errno
+import logging
+import math
+import re
+import time
+from typing import Optional
+
+from .errors import Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused
+from .memory import Layout, Memory
+from .protocol import CONFIG, DIVERGED, MODEL, Closed, Connection, Flag, Frame, Type, number
+
+_log = logging.getLogger("sgp")
+_RETRY_SECONDS = 0.1  # between two looks for a daemon
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixed:
+    """What came of a step."""
+
+    round: int  #: the node's round
+    weight: float  #: PushSum's w of this node; 1 on average
+    exchanged: bool = False  #: a round was exchanged since the step before
+    jumped: bool = False  #: the parameters are another node's, or of another time; momentum was forgotten
+    skipped: bool = False  #: the step did not count
+    stop: bool = False  #: training is over: no further step counts
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """What the fleet ended with."""
+
+    round: int  #: the node's last round
+    disagrees: bool = False  #: a neighbour's model is too far away
+    distance: float = math.nan  #: |z - z'| of the neighbour furthest away, Euclidean; NaN: none is known
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What a turn came to; None where not known."""
+
+    rows: int = 0
+    loss: Optional[float] = None
+    epoch: Optional[float] = None
+    learning_rate: Optional[float] = None
+    assigned: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Seat:
+    """Who this node is."""
+
+    name: str
+    index: int
+    size: int
+    seed: int
+    local_steps: int
+    resumed: bool
+
+
+class Attachment:
+    """The program's side of docs/ATTACH.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
+
+    def __init__(self, path: str, memory: Memory, *, program: str, rounds: Optional[int], timeout: Optional[float],
+                 reconnect: bool) -> None:
+        """Connect, hand the memory over and wait for the first turn; Ctrl-C ends the wait."""
+        self.rounds = rounds
+        self.over = False
+        self.turn = 0
+        self.mixed = Mixed(round=0, weight=1.0)
+        self._path, self._memory, self._program = path, memory, program
+        self._wanted, self._timeout, self._reconnect = rounds, timeout, reconnect
+        self._answered = 0  # the last turn that was handed back
+        self._lost = False  # the daemon went while a step was under way
+        self._finishing = False  # FINISH has been said on this connection
+        self._enough: Optional[str] = None
+        self._connection: Optional[Connection] = None
+        try:
+            self.seat = self._greet(timeout or 0.0)
+            self.first = self._await_turn()
+        except BaseException:
+            self.detach()
+            raise
+
+    # ---- attaching
+
+    def _dial(self, patience: float) -> Connection:
+        """A daemon that is not there yet is looked for again, for so many seconds."""
+        end = time.monotonic() + patience
+        while True:
+            try:
+                return Connection(self._path, self._timeout)
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                if time.monotonic() >= end:
+                    raise NoDaemon(f"no daemon listens at {self._path}: {error.strerror}; start sgpd, or attach with "
+                                   "required=False to train alone") from None
+            except OSError as error:
+                raise Error(f"cannot connect to {self._path}: {error.strerror or error}") from error
+            time.sleep(_RETRY_SECONDS)
+
+    def _greet(self, patience: float) -> Seat:
+        """HELLO with the memory, and WELCOME."""
+        connection = self._dial(patience)
+        try:
+            connection.send(Frame(Type.HELLO, parameters=self._memory.layout.parameters, text=self._program,
+                                  rounds=-1 if self._wanted is None else self._wanted), [self._memory.descriptor])
+            frame = connection.receive(self._timeout)
+            if frame.type == Type.REFUSED:
+                raise refusal(frame, self._memory.layout)
+            if frame.type != Type.WELCOME:
+                raise Error(f"the daemon answered HELLO with {frame.type.name}")
+            connection.done_with()
+        except Closed:
+            connection.close()
+            raise Disconnected("the daemon hung up without an answer; its journal says why") from None
+        except BaseException:
+            connection.close()
+            raise
+        self._connection, self._answered, self.turn = connection, 0, 0
+        self._finishing = False
+        self.rounds = None if frame.rounds < 0 else frame.rounds
+        return Seat(frame.text, frame.index, frame.size, frame.seed, frame.local_steps, Flag.RESUMED in frame.flags)
+
+    def _drop(self) -> None:
+        """The daemon has gone."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self.turn, self._lost = None, 0, True
+        if not self._reconnect:
+            raise Disconnected("the daemon has gone; start it and attach again, or attach with reconnect=True")
+        _log.warning("%s: the daemon has gone; waiting for its return", self.seat.name)
+
+    def _link(self) -> Connection:
+        """The connection; while the daemon is away, wait until it is back, and greet it again."""
+        if self._connection is None and not self._reconnect:
+            raise Disconnected("the program is no longer attached; attach again")
+        if self._connection is None:
+            try:
+                self.seat = self._greet(math.inf if self._timeout is None else self._timeout)
+            except NoDaemon:
+                raise Disconnected(f"the daemon has gone, and was not back after {self._timeout} s") from None
+            _log.warning("%s: the daemon is back", self.seat.name)
+            if self._enough is not None:
+                self.enough(self._enough)
+        assert self._connection is not None
+        return self._connection
+
+    # ---- turns
+
+    def mix(self, step: Step) -> Mixed:
+        """Hand the turn back, and wait for the next. Without a turn (an earlier wait was interrupted) only wait."""
+        if self.over:
+            return dataclasses.replace(self.mixed, exchanged=False, jumped=False, skipped=True, stop=True)
+        if self.turn:
+            self._say(Frame(Type.DONE, Flag.ASSIGNED if step.assigned else Flag.NONE, turn=self.turn, rows=step.rows,
+                            loss=number(step.loss), epoch=number(step.epoch),
+                            learning_rate=number(step.learning_rate)))
+            self._answered, self.turn = max(self._answered, self.turn), 0
+        return self._await_turn()
+
+    def _say(self, frame: Frame) -> None:
+        """Send what needs no answer. To a daemon that is away it is not said."""
+        try:
+            if self._connection is not None:
+                self._connection.send(frame)
+        except Closed:
+            self._drop()
+
+    def _await_turn(self) -> Mixed:
+        while True:
+            try:
+                link = self._link()
+                frame = link.receive(None)
+            except Closed:
+                self._drop()
+                continue
+            if frame.type not in (Type.TURN, Type.STOP):
+                raise Error(f"the daemon sent {frame.type.name} in the place of a turn")
+            if frame.type == Type.STOP or frame.turn > self._answered:  # else one that a signal made us read twice
+                break
+            link.done_with()
+        self._take(frame)
+        link.done_with()
+        if frame.code == DIVERGED:
+            raise NotFinite(frame.text, tensor_in(frame.text, self._memory.layout))
+        if frame.code:
+            raise Refused(frame.text, frame.code)
+        return self.mixed
+
+    def _take(self, frame: Frame) -> None:
+        """A turn, or the end of all turns."""
+        self.over = frame.type == Type.STOP
+        if self.over:
+            self.mixed = dataclasses.replace(self.mixed, exchanged=False, jumped=Flag.JUMPED in frame.flags,
+                                             skipped=self._lost or Flag.SKIPPED in frame.flags, stop=True)
+        else:
+            self.rounds = None if frame.rounds < 0 else frame.rounds
+            self.mixed = Mixed(frame.round, frame.weight, Flag.EXCHANGED in frame.flags, Flag.JUMPED in frame.flags,
+                               self._lost or Flag.SKIPPED in frame.flags)
+            self.turn = frame.turn
+        self._lost = False
+
+    def finish(self, timeout: Optional[float]) -> Finished:
+        """Own steps are done: wait until the fleet has finished. Raises TimeoutError; called again it goes on."""
+        end = None if timeout is None else time.monotonic() + timeout
+        self.over, self.turn = True, 0
+        while True:
+            try:
+                link = self._link()
+                if not self._finishing:
+                    link.send(Frame(Type.FINISH))
+                    self._finishing = True
+                frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
+            except Closed:
+                self._drop()
+                continue
+            if frame.type not in (Type.TURN, Type.STOP, Type.FINISHED):
+                raise Error(f"the daemon answered FINISH with {frame.type.name}")
+            link.done_with()
+            if frame.type == Type.FINISHED:
+                self.mixed = dataclasses.replace(self.mixed, round=frame.round, stop=True)
+                return Finished(frame.round, Flag.DISAGREES in frame.flags, frame.distance)
+
+    def report(self, test_loss: Optional[float], test_accuracy: Optional[float], epoch: Optional[float],
+               others: str) -> None:
+        self._say(Frame(Type.REPORT, test_loss=number(test_loss), test_accuracy=number(test_accuracy),
+                        epoch=number(epoch), text=others))
+
+    def enough(self, why: str) -> None:
+        self._enough = why  # to be said again to a daemon that comes back
+        self._say(Frame(Type.ENOUGH, text=why))
+
+    def detach(self) -> None:
+        """Leave: the node pauses, unless it has finished."""
+        if self._connection is not None:
+            try:
+                self._connection.send(Frame(Type.DETACH))
+            except (Closed, OSError):
+                pass  # a daemon that is gone knows
+        self.forget()
+
+    def forget(self) -> None:
+        """Close without a word; for a forked child, whose parent goes on."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._reconnect, self.turn = None, False, 0
+
+
+class Alone:
+    """A fleet of one, without a daemon: every step is a round, and nobody is waited for."""
+
+    def __init__(self, rounds: Optional[int]) -> None:
+        self.rounds = rounds
+        self.over = rounds == 0
+        self.turn = 1
+        self.seat = Seat("alone", 0, 1, 0, 1, False)
+        self.mixed = self.first = Mixed(round=0, weight=1.0, stop=self.over)
+
+    def mix(self, step: Step) -> Mixed:
+        if self.over:
+            return dataclasses.replace(self.mixed, skipped=True)
+        done = self.mixed.round + 1
+        self.over = done == self.rounds
+        self.mixed = Mixed(done, 1.0, stop=self.over)
+        return self.mixed
+
+    def finish(self, timeout: Optional[float]) -> Finished:
+        self.over = True
+        return Finished(self.mixed.round)
+
+    def report(self, test_loss: Optional[float], test_accuracy: Optional[float], epoch: Optional[float],
+               others: str) -> None:
+        """Nobody asks."""
+
+    def enough(self, why: str) -> None:
+        self.over = True
+
+    def detach(self) -> None:
+        """There is nobody to leave."""
+
+    def forget(self) -> None:
+        """There is nothing to close."""
+
+
+def tensor_in(text: str, layout: Layout) -> Optional[str]:
+    """The first of our tensors that a line from the daemon names."""
+    names = {tensor.name for tensor in layout.tensors}
+    words = (word.rstrip(".") for word in re.findall(r"[A-Za-z0-9._-]+", text))
+    return next((word for word in words if word in names), None)
+
+
+def refusal(frame: Frame, layout: Layout) -> Refused:
+    """What a daemon that does not take this program meant."""
+    if frame.code == -errno.EBUSY:
+        return Busy(frame.text, frame.code)
+    if frame.code in (CONFIG, MODEL):
+        return LayoutMismatch(frame.text, frame.code, tensor_in(frame.text, layout))
+    return Refused(frame.text, frame.code)

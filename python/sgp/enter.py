@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a program becomes a node."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
+
+from .attachment import Alone, Attachment
+from .errors import Error, NoDaemon
+from .memory import Memory
+from .model import ArrayModel, Model
+from .node import Node
+from .protocol import socket_of
+
+if TYPE_CHECKING:
+    import numpy
+    import torch
+
+
+def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
+           optimizer: Optional[torch.optim.Optimizer] = None, *, name: Optional[str] = None,
+           rounds: Optional[int] = None, required: bool = True, reconnect: bool = True,
+           timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
+           params: Literal["trainable", "all"] = "trainable") -> Node:
+    """Make this program a node of the fleet, with the daemon of this machine.
+
+        with sgp.attach(model, optimizer, name="n0") as node:
+            for epoch in range(10):
+                for images, labels in node.shard(train_set, batch_size=32):
+                    loss = criterion(model(images), labels)
+                    optimizer.zero_grad(); loss.backward(); optimizer.step()
+                    node.mix(loss=loss, rows=len(labels))
+        # here `model` is the fleet's
+
+    It waits until the node is ready, for which its neighbours must be there; Ctrl-C ends the wait. Then the parameters
+    are what training begins with: the same on all nodes, those of the first in the topology. Or they are what a node
+    with a past has learned.
+
+    model      A module of PyTorch: its parameters, float32 of any shape, become views of shared memory, on a device
+               they are copied to it and back. Or arrays of numpy by name, float32 of any shape: they stay in place and
+               are copied; change them in place, or replace them in the mapping.
+    optimizer  Whose learning rate the status tells, and whose momentum is forgotten when the parameters are suddenly
+               another's. It may be any, and may be made before or after.
+    name       The node's name ("n0": /run/sgpd/n0/attach.sock) or the path of a socket. None: $SGP_SOCKET.
+    rounds     How many rounds this node trains. None: as the daemon is configured, else until finish().
+    required   False: where no daemon is, the node is a fleet of one and the script trains alone, on all rows.
+    reconnect  True: a daemon that goes is waited for, and training goes on from its checkpoint; the step under way is
+               then `skipped`. False: sgp.Disconnected.
+    timeout    Seconds in which a daemon must be there, answer, and return. None: it must be there now, and may take
+               as long as it likes to answer and to return. The fleet is waited for without a limit in any case.
+    buffers    "average": buffers of floating point (a batch norm's averages) are averaged over the fleet.
+               "local": each node keeps its own. Integers stay local always.
+    params     "trainable": what requires no gradient stays local, and must be the same on all nodes. "all": it travels.
+
+    Returns the Node, a context manager: a clean end finishes, and waits for the fleet; an exception detaches.
+
+    Raises NoDaemon; Busy (another program is attached); LayoutMismatch (the fleet trains another model); Refused
+    (anything else that the daemon minds); Error (a model that cannot travel, in one line); TimeoutError."""
+    shared = model_of(model, buffers, params)
+    try:
+        path = socket_of(name)
+        memory = Memory(shared.layout, shared.tags)
+    except Error:
+        if required or name is not None or os.environ.get("SGP_SOCKET"):
+            raise
+        return Node(Alone(rounds), None, None, optimizer)
+    shared.share(memory)
+    try:
+        program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
+        fleet = Attachment(path, memory, program=program, rounds=rounds, timeout=timeout, reconnect=reconnect)
+    except BaseException as error:
+        shared.release()
+        memory.close()
+        if isinstance(error, NoDaemon) and not required:
+            return Node(Alone(rounds), None, None, optimizer)
+        raise
+    return Node(fleet, shared, memory, optimizer)
+
+
+def model_of(model: Any, buffers: str, params: str) -> Model:
+    """The model behind its seam. Raises Error for what is none, and ValueError for a word that is none."""
+    if buffers not in ("average", "local"):
+        raise ValueError(f"buffers is {buffers!r}; 'average' or 'local'")
+    if params not in ("trainable", "all"):
+        raise ValueError(f"params is {params!r}; 'trainable' or 'all'")
+    if isinstance(model, Mapping):
+        return ArrayModel(model)
+    if hasattr(model, "named_parameters"):
+        from .torch_model import TorchModel
+        return TorchModel(model, buffers, params)  # type: ignore[arg-type]
+    raise Error(f"a {type(model).__name__} cannot be trained; give a module of PyTorch, or float32 arrays by name")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong. Every text is one line that says what was wrong and what would be right."""
+from __future__ import annotations
+
+from typing import Optional
+
+
+class Error(Exception):
+    """Anything that this package complains of. Raised itself where no class below fits."""
+
+
+class NoDaemon(Error):
+    """No daemon is there: start sgpd, or attach with ``required=False`` to train alone."""
+
+
+class Disconnected(Error):
+    """The daemon has gone while the program was attached. The steps since its last checkpoint may be lost, no others.
+    With ``reconnect=True`` this is raised only when its return took longer than ``timeout``."""
+
+
+class Refused(Error):
+    """The daemon does not take this program; the text says why. ``code`` is a number of sgp/status.h."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Busy(Refused):
+    """Another program is attached to this daemon: end it first, or attach to another daemon."""
+
+
+class LayoutMismatch(Refused):
+    """The fleet trains another model. ``tensor`` is the first that differs, ``here`` what it is in this program and
+    ``there`` what the daemon knows; each is None where the daemon did not say."""
+
+    def __init__(self, text: str, code: int = 0, tensor: Optional[str] = None, here: Optional[str] = None,
+                 there: Optional[str] = None) -> None:
+        super().__init__(text, code)
+        self.tensor, self.here, self.there = tensor, here, there
+
+
+class ViewsLost(Error):
+    """A parameter no longer lies where the daemon sees it, and cannot be put back: ``tensor`` names it, ``cause`` says
+    what became of it. Change the model before attaching to it."""
+
+    def __init__(self, tensor: str, cause: str) -> None:
+        super().__init__(f"parameter '{tensor}' {cause}")
+        self.tensor, self.cause = tensor, cause
+
+
+class NotFinite(Error):
+    """The step left a value that is not finite. Nothing of it was taken, the parameters are what they were before it,
+    and the node is paused: ``sgpctl resume`` lets it go on. ``tensor`` names the first, or is None."""
+
+    def __init__(self, text: str, tensor: Optional[str] = None) -> None:
+        super().__init__(text)
+        self.tensor = tensor

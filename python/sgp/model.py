@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node trains: the seam between its parameters, wherever a framework keeps them, and the shared memory."""
+from __future__ import annotations
+
+import typing
+from typing import Any, Dict, Mapping, Protocol, Tuple
+
+from .errors import Error, ViewsLost
+from .memory import Layout, Memory
+
+if typing.TYPE_CHECKING:
+    import numpy
+
+
+class Model(Protocol):
+    """Parameters behind a layout."""
+
+    layout: Layout
+    tags: Dict[str, str]  #: more metadata of the shared file
+
+    def share(self, memory: Memory) -> None:
+        """Write the parameters as they are into the memory, and let them live there."""
+
+    def gather(self) -> None:
+        """Before a turn is handed back: the memory holds the parameters. Raises ViewsLost."""
+
+    def scatter(self) -> None:
+        """After a turn has come: the parameters are what the memory holds."""
+
+    def fork(self) -> None:
+        """In a forked child: nothing that it does reaches the memory."""
+
+    def release(self) -> None:
+        """The parameters, as they are, live in memory of their own again."""
+
+
+class ArrayModel:
+    """Arrays of numpy by name. They stay where they are, and are copied to the memory and back: change them in place,
+    or replace them in the mapping."""
+
+    def __init__(self, arrays: Mapping[str, numpy.ndarray[Any, Any]]) -> None:
+        shapes: Dict[str, Tuple[int, ...]] = {}
+        for name, array in arrays.items():
+            if not hasattr(array, "__array_interface__") or str(array.dtype) != "float32":
+                what = getattr(array, "dtype", type(array).__name__)
+                raise Error(f"'{name}' is of type {what}; parameters are arrays of float32: "
+                            f"array.astype(numpy.float32)")
+            if not array.flags.writeable:
+                raise Error(f"'{name}' is read-only; the fleet's parameters are written to it: array.copy()")
+            shapes[name] = array.shape
+        self.layout = Layout(shapes, {})
+        self.tags = {"framework": "numpy"}
+        self._arrays = arrays
+        self._views: Dict[str, numpy.ndarray[Any, Any]] = {}
+
+    def share(self, memory: Memory) -> None:
+        import numpy
+        self._views = {t.name: numpy.frombuffer(memory.map, numpy.float32, t.count, memory.offset(t)).reshape(t.shape)
+                       for t in self.layout.tensors}
+        self.gather()
+
+    def gather(self) -> None:
+        for name, view in self._views.items():
+            array = self._arrays.get(name)
+            if array is None:
+                raise ViewsLost(name, "is no longer in the mapping")
+            if array.shape != view.shape or array.dtype != view.dtype:
+                raise ViewsLost(name, f"was {list(view.shape)} of {view.dtype}, and is now {list(array.shape)} of "
+                                f"{array.dtype}")
+            view[...] = array
+
+    def scatter(self) -> None:
+        for name, view in self._views.items():
+            self._arrays[name][...] = view
+
+    def fork(self) -> None:
+        """The arrays are copies already."""
+        self._views = {}
+
+    def release(self) -> None:
+        self._views = {}

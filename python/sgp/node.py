@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node of the fleet, as a program sees it."""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import pickle
+import types
+import weakref
+from typing import Any, Iterator, Optional, SupportsFloat, Type, Union
+
+from .attachment import Alone, Attachment, Finished, Mixed, Step
+from .errors import Error, NotFinite
+from .memory import Memory
+from .model import Model
+from .rows import Sampler, batches, length_of
+
+@dataclasses.dataclass
+class Tally:
+    """Figures of the steps since a turn was handed back."""
+
+    rows: int = 0
+    parts: float = 0.0  # what the losses are divided by
+    losses: float = 0.0
+
+    def add(self, loss: Optional[SupportsFloat], rows: Optional[int]) -> None:
+        part = 1 if rows is None else rows
+        self.rows += rows or 0
+        self.parts += part
+        self.losses += math.nan if loss is None else float(loss) * part
+
+    def loss(self) -> Optional[float]:
+        """The mean over rows, or None."""
+        return self.losses / self.parts if self.parts and math.isfinite(self.losses) else None
+
+
+class Node:
+    """This program's node; made by sgp.attach(). As a context manager it finishes at a clean end, and detaches at an
+    exception. One thread at a time uses it."""
+
+    def __init__(self, fleet: Union[Attachment, Alone], model: Optional[Model], memory: Optional[Memory],
+                 optimizer: Optional[Any]) -> None:
+        self._fleet, self._model, self._memory, self._optimizer = fleet, model, memory, optimizer
+        self._tally = Tally()
+        self._silent = 0  # how many accumulate() are open
+        self._rows = 0  # of all steps
+        self._shard_rows: Optional[int] = None
+        self._owner = os.getpid()
+        _attached.add(self)
+        self._follow(fleet.first)
+
+    # ---- who it is
+
+    @property
+    def name(self) -> str:
+        """Its name in the topology; "alone" without a daemon."""
+        return self._fleet.seat.name
+
+    @property
+    def index(self) -> int:
+        """Its place in the topology, from 0."""
+        return self._fleet.seat.index
+
+    @property
+    def size(self) -> int:
+        """Nodes of the topology."""
+        return self._fleet.seat.size
+
+    @property
+    def round(self) -> int:
+        """The round that it is in, from 0."""
+        return self._fleet.mixed.round
+
+    @property
+    def rounds(self) -> Optional[int]:
+        """Rounds in which it trains; None: until finish()."""
+        return self._fleet.rounds
+
+    @property
+    def weight(self) -> float:
+        """PushSum's weight w: the share of the fleet's mass that is here, 1 on average."""
+        return self._fleet.mixed.weight
+
+    @property
+    def epoch(self) -> float:
+        """Passes over this node's rows so far, fractional: the `rows` given to mix(), by those that shard() or
+        sampler() dealt to it. NaN before either was called."""
+        return self._rows / self._shard_rows if self._shard_rows else math.nan
+
+    @property
+    def stopped(self) -> bool:
+        """Whether training is over: no further step counts."""
+        return self._fleet.over
+
+    # ---- steps
+
+    def mix(self, *, loss: Optional[SupportsFloat] = None, rows: Optional[int] = None) -> Mixed:
+        """A step has been taken: fold it into the fleet's average, and wait for the parameters of the next.
+
+        Every `local_steps`-th call exchanges with the neighbours. `loss` is the mean over the `rows` of this step; both
+        serve the status alone. Afterwards the parameters are another estimate: gradients and graphs of before are void.
+        Inside accumulate() nothing is folded. After the end (`Mixed.stop`) no step counts.
+
+        A Ctrl-C while it waits is a KeyboardInterrupt as anywhere; the next call goes on waiting.
+        Raises Disconnected, ViewsLost, NotFinite, and Refused where the daemon does not take this program back."""
+        self._check_owner()
+        self._tally.add(loss, rows)
+        if self._silent:
+            return Mixed(self.round, self.weight, stop=self.stopped)
+        return self._hand_back(assigned=False)
+
+    def _hand_back(self, assigned: bool) -> Mixed:
+        """Give the memory to the daemon, and take it again with the next turn."""
+        if self._fleet.turn and self._model is not None:
+            self._model.gather()
+        self._rows += self._tally.rows
+        step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned)
+        self._tally = Tally()
+        try:
+            return self._follow(self._fleet.mix(step))
+        except NotFinite:
+            if self._model is not None:
+                self._model.scatter()  # what was before the step
+            raise
+
+    def _follow(self, mixed: Mixed) -> Mixed:
+        """The parameters are what the memory holds."""
+        if self._model is not None:
+            self._model.scatter()
+        if mixed.jumped:
+            self._forget_momentum()
+        return mixed
+
+    def _learning_rate(self) -> Optional[float]:
+        groups = getattr(self._optimizer, "param_groups", None)
+        return float(groups[0]["lr"]) if groups and "lr" in groups[0] else None
+
+    def _forget_momentum(self) -> None:
+        """The optimiser's averages of gradients are of other parameters."""
+        for state in getattr(self._optimizer, "state", {}).values():
+            for key in ("momentum_buffer", "exp_avg"):
+                if state.get(key) is not None:
+                    state[key].zero_()
+
+    @contextlib.contextmanager
+    def accumulate(self) -> Iterator[None]:
+        """Steps inside do not mix: mix(), and an optimiser that wrap() knows, only count rows and loss. The first mix()
+        afterwards folds all of them as one."""
+        self._silent += 1
+        try:
+            yield
+        finally:
+            self._silent -= 1
+
+    @contextlib.contextmanager
+    def assign(self) -> Iterator[None]:
+        """What is written to the parameters inside is meant as it is: afterwards this node's estimate is just that,
+        whatever its weight, and the fleet is drawn towards it. For load_state_dict and averages swapped in. An
+        optimiser's steps are updates, and belong outside. It takes a turn, as mix() does; call it right after one.
+        Raises as mix() does."""
+        self._check_owner()
+        yield
+        self._hand_back(assigned=True)
+
+    # ---- rows
+
+    def sampler(self, data: Any, *, shuffle: bool = True, seed: int = 0) -> Sampler:
+        """The indices of this node's rows of `data` (anything with a length), for a DataLoader's ``sampler=``. Rows are
+        dealt in turn, equally many to each node: node i of n has rows i, i + n, i + 2 n, ... Raises Error where there
+        are fewer rows than nodes."""
+        sampler = Sampler(length_of(data), self.index, self.size, shuffle, seed, lambda: self.stopped)
+        self._shard_rows = len(sampler)
+        return sampler
+
+    def shard(self, data: Any, *, batch_size: int, shuffle: bool = True, seed: int = 0) -> Iterator[Any]:
+        """One epoch over this node's rows, in batches; it ends early when training is over.
+
+        `data` is an array or tensor (batches are rows of it), a tuple of such side by side (batches are tuples), or a
+        data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch, in another order if
+        `shuffle`. Raises Error where there are fewer rows than nodes."""
+        sampler = self.sampler(data, shuffle=shuffle, seed=seed)
+        sampler.set_epoch(self._epochs)
+        self._epochs += 1
+        return batches(data, sampler, batch_size)
+
+    _epochs = 0  # that shard() began
+
+    # ---- words
+
+    def report(self, **figures: float) -> None:
+        """Figures for status and history. `test_loss`, `test_accuracy` (0 to 1) and `epoch` have places of their own;
+        others go to the journal."""
+        self._check_owner()
+        others = " ".join(f"{name}={float(value):.6g}" for name, value in figures.items()
+                          if name not in ("test_loss", "test_accuracy", "epoch"))
+        epoch = figures.get("epoch", self.epoch)
+        self._fleet.report(figures.get("test_loss"), figures.get("test_accuracy"), epoch, others)
+
+    def stop(self, reason: str) -> None:
+        """The whole fleet shall stop training. A later mix() says so (`Mixed.stop`), here and everywhere."""
+        self._check_owner()
+        self._fleet.enough(reason)
+
+    # ---- keeping
+
+    def save(self, path: Union[str, os.PathLike[str]], **objects: Any) -> None:
+        """Keep the state of what the daemon does not know (optimiser, scheduler, scaler, sampler): everything with
+        state_dict(). The parameters are the daemon's, which keeps checkpoints of its own. The file appears whole or
+        not at all; it is a pickle."""
+        states = {name: value.state_dict() for name, value in objects.items()}
+        kept = {"round": self.round, "rows": self._rows, "epochs": self._epochs, "objects": states}
+        with open(f"{os.fspath(path)}.new", "wb") as file:
+            pickle.dump(kept, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{os.fspath(path)}.new", path)
+
+    def load(self, path: Union[str, os.PathLike[str]], **objects: Any) -> bool:
+        """Give the objects the states that save() kept; False: there is no such file. Raises Error if it is of other
+        objects. Load only what you have saved yourself: a pickle may run anything."""
+        try:
+            with open(path, "rb") as file:
+                kept = pickle.load(file)
+        except FileNotFoundError:
+            return False
+        if set(kept["objects"]) != set(objects):
+            raise Error(f"{os.fspath(path)} holds {', '.join(sorted(kept['objects'])) or 'nothing'}; asked for was "
+                        f"{', '.join(sorted(objects)) or 'nothing'}")
+        for name, value in objects.items():
+            value.load_state_dict(kept["objects"][name])
+        self._rows, self._epochs = kept["rows"], kept["epochs"]
+        return True
+
+    # ---- the end
+
+    def finish(self, *, timeout: Optional[float] = None) -> Finished:
+        """Own steps are done: wait until the fleet has finished, and take its model. The node stays attached; the
+        parameters are in memory of their own again. A step since the last mix() does not count.
+
+        `timeout` in seconds; None: as long as it takes. Raises TimeoutError (call again to go on waiting) and
+        Disconnected."""
+        self._check_owner()
+        finished = self._fleet.finish(timeout)
+        if self._model is not None:
+            self._model.scatter()
+        self._let_go()
+        return finished
+
+    def detach(self) -> None:
+        """Leave: the node pauses, unless it has finished, and the parameters are in memory of their own again, as
+        they are. Does nothing the second time."""
+        if self._owner != os.getpid():
+            return
+        self._let_go()
+        self._fleet.detach()
+
+    def _let_go(self) -> None:
+        if self._model is not None:
+            self._model.release()
+        if self._memory is not None:
+            self._memory.close()
+        self._model, self._memory = None, None
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[types.TracebackType]) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self.detach()
+
+    # ---- forked children
+
+    def _check_owner(self) -> None:
+        if self._owner != os.getpid():
+            raise Error("this process was forked from the one that is attached; only that one can mix")
+
+    def _in_child(self) -> None:
+        """A DataLoader's worker: it has a copy, and no say."""
+        self._fleet.forget()
+        if self._model is not None:
+            self._model.fork()
+
+
+_attached: weakref.WeakSet[Node] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for node in list(_attached):
+        node._in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames between a program and its daemon, and the socket that carries them; docs/ATTACH.md has the table."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import os
+import socket
+import struct
+from typing import Optional, Sequence
+
+from .errors import Error
+
+MAGIC, VERSION = 0x41504753, 1
+LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
+TEXT_BYTES = 375  # of which a zero follows
+
+DIVERGED, CONFIG, MODEL = -1017, -1002, -1010  # codes of sgp/status.h
+
+
+class Type(enum.IntEnum):
+    HELLO = 1
+    WELCOME = 2
+    REFUSED = 3
+    TURN = 4
+    DONE = 5
+    STOP = 6
+    FINISH = 7
+    FINISHED = 8
+    REPORT = 9
+    ENOUGH = 10
+    DETACH = 11
+
+
+class Flag(enum.IntFlag):
+    NONE = 0
+    RESUMED = 1
+    EXCHANGED = 2
+    JUMPED = 4
+    SKIPPED = 8
+    ASSIGNED = 16
+    DISAGREES = 32
+
+
+class Closed(Exception):
+    """The other side is gone."""
+
+
+@dataclasses.dataclass
+class Frame:
+    """One frame, in the order of its bytes. What a type does not name is zero."""
+
+    type: Type
+    flags: Flag = Flag.NONE
+    code: int = 0
+    turn: int = 0
+    round: int = 0
+    rounds: int = 0
+    parameters: int = 0
+    rows: int = 0
+    loss: float = 0.0
+    epoch: float = 0.0
+    learning_rate: float = 0.0
+    weight: float = 0.0
+    index: int = 0
+    size: int = 0
+    local_steps: int = 0
+    seed: int = 0
+    test_loss: float = 0.0
+    test_accuracy: float = 0.0
+    distance: float = 0.0
+    text: str = ""
+
+    def pack(self) -> bytes:
+        """The frame as 512 bytes; a text that is too long is cut between two characters."""
+        text = self.text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore").encode()
+        return LAYOUT.pack(MAGIC, VERSION, self.type, self.flags, self.code, self.turn, self.round, self.rounds,
+                           self.parameters, self.rows, self.loss, self.epoch, self.learning_rate, self.weight,
+                           self.index, self.size, self.local_steps, 0, self.seed, self.test_loss,
+                           self.test_accuracy, self.distance, text)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Frame:
+        """The frame in 512 bytes; raises Error if they are none of this version."""
+        magic, version, kind, flags, *numbers, text = LAYOUT.unpack(data)
+        if magic != MAGIC or version != VERSION or kind not in set(Type) or b"\0" not in text:
+            raise Error(f"the daemon sent what version {VERSION} of the protocol does not know; "
+                        "are sgpd and the package sgp of one release?")
+        del numbers[13]  # reserved
+        named = dict(zip(_NUMBERS, numbers))
+        return cls(Type(kind), Flag(flags & 63), text=text.split(b"\0")[0].decode("utf-8", "replace"), **named)
+
+
+_NUMBERS = [field.name for field in dataclasses.fields(Frame)][2:-1]  # between flags and text
+
+
+class Connection:
+    """A socket to a daemon. A signal that interrupts a wait (Ctrl-C) loses nothing: what had come lies in the buffer,
+    and the next wait finds it there."""
+
+    def __init__(self, path: str, timeout: Optional[float]) -> None:
+        """Connect; raises OSError as connect(2) does."""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._buffer = bytearray(LAYOUT.size + 1)  # one more, so that a longer frame is seen to be one
+        try:
+            self._socket.settimeout(timeout)
+            self._socket.connect(path)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def send(self, frame: Frame, descriptors: Sequence[int] = ()) -> None:
+        """Send one frame, with descriptors. Raises Closed."""
+        try:
+            self._socket.settimeout(None)
+            if descriptors:
+                socket.send_fds(self._socket, [frame.pack()], list(descriptors))
+            else:
+                self._socket.send(frame.pack())
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed from error
+
+    def receive(self, timeout: Optional[float]) -> Frame:
+        """Wait for a frame, at most `timeout` seconds (None: for ever). The same is received again until done_with().
+        Raises Closed, TimeoutError, or Error for bytes that are no frame."""
+        if self._buffer[0] == 0:  # no frame begins so
+            try:
+                self._socket.settimeout(timeout)
+                count = self._socket.recv_into(self._buffer)
+            except socket.timeout:
+                raise TimeoutError("the daemon did not answer in time") from None
+            except ConnectionResetError as error:
+                raise Closed from error
+            if count == 0:
+                raise Closed
+            if count != LAYOUT.size:
+                self._buffer[0] = 255
+        return Frame.unpack(bytes(self._buffer[:LAYOUT.size]))
+
+    def done_with(self) -> None:
+        """The frame last received has been taken to heart."""
+        self._buffer[:] = bytes(len(self._buffer))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def socket_of(name: Optional[str], file: str = "attach.sock") -> str:
+    """The path of a daemon's socket: of its name, a path as it is, or by $SGP_SOCKET (which names attach.sock).
+    Raises Error if nothing names it, or if it is longer than a Unix socket's path may be."""
+    name = name if name is not None else os.environ.get("SGP_SOCKET", "")
+    if not name:
+        raise Error("no node is named: give its name or a socket's path, or set $SGP_SOCKET")
+    path = name if "/" in name else f"/run/sgpd/{name}/{file}"
+    if len(os.fsencode(path)) > 107:
+        raise Error(f"the path of a socket has at most 107 bytes: {path}")
+    return path
+
+
+def number(value: Optional[float]) -> float:
+    """A figure as it travels: NaN is "not known"."""
+    return math.nan if value is None else float(value)

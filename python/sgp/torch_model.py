@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of PyTorch: parameters become views of the shared memory, and stay so.
+
+Much of what PyTorch offers moves a parameter to other memory without a word: ``double()``, ``to(memory_format=...)``,
+``share_memory()``, ``p.data = ...``, pruning, a layer that is replaced. So before each fold every place of a parameter
+is looked at. What still has its shape and type is copied in and bound again; what has not is named."""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any, Dict, Iterator, List, Literal, Optional, Set, Tuple
+
+import torch
+
+from .errors import Error, ViewsLost
+from .memory import Layout, Memory, Tensor
+
+def lies_here(tensor: torch.Tensor) -> bool:
+    """Whether a tensor can be a view of shared memory; others, on a device, are copied to it and back."""
+    return bool(tensor.device.type == "cpu")
+
+
+@dataclasses.dataclass
+class Place:
+    """Where a module keeps a tensor: ``table[key]``."""
+
+    table: Dict[str, torch.Tensor]
+    key: str
+
+
+@dataclasses.dataclass
+class Found:
+    """A tensor of the model and all its places: tied ones have several."""
+
+    tensor: torch.Tensor
+    places: List[Place]
+
+
+@dataclasses.dataclass
+class Slot:
+    """A tensor that travels."""
+
+    entry: Tensor
+    found: Found
+    view: torch.Tensor  # of the memory, in the tensor's shape
+    dtype: torch.dtype
+    copied: bool = False
+    touch: Optional[torch.Tensor] = None  # an empty view of the tensor, which shares its version counter
+
+
+def plain(name: str) -> str:
+    """A name without what DataParallel (first) and compile (anywhere) put into it."""
+    parts = [part for part in name.split(".") if part != "_orig_mod"]
+    return ".".join(parts[1:] if parts[0:1] == ["module"] else parts)
+
+
+def modules_of(model: torch.nn.Module) -> Iterator[Tuple[str, torch.nn.Module]]:
+    """Every module by the first of its names. A module is not asked for itself twice, so that a circle ends."""
+    for name, module in model.named_modules():
+        yield plain(name), module
+
+
+def search(model: torch.nn.Module, table: str) -> Dict[str, Found]:
+    """All tensors of the modules' tables `table`, by their first names, in the order of the modules."""
+    found: Dict[int, Found] = {}
+    names: Dict[str, Found] = {}
+    for prefix, module in modules_of(model):
+        entries = getattr(module, table)
+        for key, tensor in entries.items():
+            if tensor is None or (table == "_buffers" and key in module._non_persistent_buffers_set):
+                continue
+            name = f"{prefix}.{key}" if prefix else key
+            if id(tensor) not in found and name in names:
+                raise Error(f"two parameters of the model are called '{name}', wrappers aside; rename one")
+            if id(tensor) not in found:
+                found[id(tensor)] = names[name] = Found(tensor, [])
+            found[id(tensor)].places.append(Place(entries, key))
+    return names
+
+
+def digest(tensors: Dict[str, Found]) -> str:
+    """16 hexadecimal digits that stand for the tensors' names, shapes, types and bits."""
+    hasher = hashlib.sha256()
+    for name, found in sorted(tensors.items()):
+        tensor = found.tensor.detach().cpu().contiguous()
+        hasher.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+        hasher.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return hasher.hexdigest()[:16]
+
+
+class TorchModel:
+    """A module behind the seam of model.py. `buffers` "average": those of floating point travel, as values;
+    "local": none does. `params` "trainable": those that require a gradient travel, of the others a digest."""
+
+    def __init__(self, model: torch.nn.Module, buffers: Literal["average", "local"],
+                 params: Literal["trainable", "all"]) -> None:
+        self._model = model
+        self._average, self._all = buffers == "average", params == "all"
+        updates, values, frozen = self._search()
+        for name, found in updates.items():
+            check_parameter(name, found.tensor)
+        self.layout = Layout({n: f.tensor.shape for n, f in updates.items()},
+                             {n: f.tensor.shape for n, f in values.items()})
+        self.tags = {"framework": f"torch {torch.__version__}"}
+        if frozen:
+            self.tags["frozen"] = digest(frozen)
+        self._slots: List[Slot] = []
+        self._frozen = frozen
+        self._tree: List[Tuple[Dict[str, Any], Dict[str, Any]]] = []
+        self._memory: Optional[Memory] = None
+
+    def _search(self) -> Tuple[Dict[str, Found], Dict[str, Found], Dict[str, Found]]:
+        """What travels as updates, what as values, and what is frozen. Without a value there is nothing to share."""
+        parameters = {n: f for n, f in search(self._model, "_parameters").items() if has_values(n, f.tensor)}
+        buffers = search(self._model, "_buffers") if self._average else {}
+        frozen = {} if self._all else {n: f for n, f in parameters.items() if not f.tensor.requires_grad}
+        return ({n: f for n, f in parameters.items() if n not in frozen},
+                {n: f for n, f in buffers.items() if f.tensor.is_floating_point() and f.tensor.numel()}, frozen)
+
+    def share(self, memory: Memory) -> None:
+        self._memory = memory
+        memory.shield()
+        updates, values, _ = self._search()
+        for entry, found in zip(self.layout.tensors, [*updates.values(), *values.values()]):
+            slot = Slot(entry, found, view_of(memory, entry), found.tensor.dtype)
+            self._slots.append(slot)
+            move_in(slot)
+        self._remember_tree()
+
+    def gather(self) -> None:
+        self._look_at_tree()
+        for slot in self._slots:
+            tensor = self._held(slot)
+            if slot.copied or tensor is not slot.found.tensor or not is_view(tensor, slot.view):
+                check_same(slot, tensor)
+                slot.found.tensor = tensor
+                move_in(slot)
+        for name, found in self._frozen.items():
+            if found.tensor.requires_grad:
+                raise Error(f"'{name}' was frozen when the program attached, so it does not travel, and now requires "
+                            "a gradient; attach with params='all', or after it has been freed")
+
+    def scatter(self) -> None:
+        with torch.no_grad():
+            for slot in self._slots:
+                if slot.copied:
+                    slot.found.tensor.detach().copy_(slot.view)  # with the tensor's version counter
+                elif slot.touch is not None:
+                    slot.touch.zero_()  # nothing is written, but a graph kept across the turn raises
+
+    def fork(self) -> None:
+        if self._memory is None:
+            return
+        self._memory.make_private()
+        for slot in self._slots:
+            if not slot.copied:
+                slot.view = view_of(self._memory, slot.entry)
+                slot.found.tensor.data = slot.view
+        self._slots = []
+
+    def release(self) -> None:
+        for slot in self._slots:
+            if not slot.copied:
+                slot.found.tensor.data = slot.view.clone()
+        self._slots = []
+        self._memory = None
+
+    # ---- what has become of the model
+
+    @staticmethod
+    def _held(slot: Slot) -> torch.Tensor:
+        """The tensor that the model has now in the places of a slot. Raises ViewsLost."""
+        tensors = [place.table.get(place.key) for place in slot.found.places]
+        first = tensors[0]
+        if first is None:
+            raise ViewsLost(slot.entry.name, "is no longer there (pruning, weight_norm and del take it away)")
+        if any(other is not first for other in tensors):
+            raise ViewsLost(slot.entry.name, "was tied to another, and no longer is")
+        return first
+
+    def _remember_tree(self) -> None:
+        """Which modules hang on which, and which parameters they have."""
+        self._tree = [(module.__dict__, self._branches(module)) for _, module in modules_of(self._model)]
+
+    @staticmethod
+    def _branches(module: torch.nn.Module) -> Dict[str, Any]:
+        return {"modules": dict(module._modules), "names": set(module._parameters) | set(module._buffers)}
+
+    def _look_at_tree(self) -> None:
+        """A module that was replaced took its parameters along: look for all by their names. Raises ViewsLost."""
+        if all(table["_modules"] == was["modules"] and names_of(table) == was["names"] for table, was in self._tree):
+            return
+        updates, values, _ = self._search()
+        now = {**updates, **values}
+        for slot in self._slots:
+            if slot.entry.name not in now:
+                raise ViewsLost(slot.entry.name, "is no longer there, or no longer requires a gradient")
+            slot.found = dataclasses.replace(now.pop(slot.entry.name), tensor=slot.found.tensor)
+        for name in now:
+            raise ViewsLost(name, "came after the program attached, so it does not travel")
+        self._remember_tree()
+
+
+def names_of(table: Dict[str, Any]) -> Set[str]:
+    """Of a module's parameters and buffers."""
+    return set(table["_parameters"]) | set(table["_buffers"])
+
+
+def has_values(name: str, tensor: torch.Tensor) -> bool:
+    """Raises Error for a parameter that has no shape yet."""
+    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+        raise Error(f"'{name}' has no shape yet; run the model once before attaching")
+    return bool(tensor.numel() > 0)
+
+
+def check_parameter(name: str, tensor: torch.Tensor) -> None:
+    """Only float32 parameters can be trained so; raises Error with what would be right."""
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        raise Error(f"'{name}' is of {tensor.dtype}, in which small steps are lost; keep the parameters float32 and "
+                    "compute in half precision with torch.autocast")
+    if tensor.dtype != torch.float32:
+        raise Error(f"'{name}' is of {tensor.dtype}; parameters are float32: model.float()")
+
+
+def check_same(slot: Slot, tensor: torch.Tensor) -> None:
+    """A tensor that moved is still what the fleet knows by its name. Raises ViewsLost."""
+    if tuple(tensor.shape) != slot.entry.shape:
+        raise ViewsLost(slot.entry.name, f"was of shape {list(slot.entry.shape)}, and is now of {list(tensor.shape)}")
+    if tensor.dtype != slot.dtype:
+        raise ViewsLost(slot.entry.name, f"was of {slot.dtype}, and is now of {tensor.dtype}")
+
+
+def view_of(memory: Memory, entry: Tensor) -> torch.Tensor:
+    """A view with a storage of its own, so that one tensor saved is one tensor."""
+    flat = torch.frombuffer(memory.map, dtype=torch.float32, count=entry.count, offset=memory.offset(entry))
+    return flat.view(entry.shape)
+
+
+def is_view(tensor: torch.Tensor, view: torch.Tensor) -> bool:
+    return bool(tensor.data_ptr() == view.data_ptr() and tensor.dtype == view.dtype and tensor.shape == view.shape
+                and tensor.stride() == view.stride())
+
+
+def move_in(slot: Slot) -> None:
+    """Copy the values of a slot's tensor to the memory, and bind the tensor to them if it can be."""
+    tensor = slot.found.tensor
+    slot.view.copy_(tensor.detach())
+    slot.copied = not lies_here(tensor) or tensor.dtype != torch.float32
+    if not slot.copied:
+        tensor.data = slot.view
+        slot.touch = tensor.detach().view(-1)[:0]
