@@ -45,7 +45,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .incarnation = daemon->lineage,
         .uptime_seconds = seconds_since(daemon->started, now),
         .round = status.round,
-        .rounds = status.rounds,
+        .rounds = status.open ? SGP_ROUND_NONE : status.rounds,
         .weight = status.weight,
         .weight_in_flight = status.weight_in_flight,
         .parameters = daemon->prepared->parameters,

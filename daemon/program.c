@@ -81,7 +81,7 @@ static void say(struct program *program, struct sgp_attach_frame *frame)
     struct sgp_node_status status;
     sgp_node_status(program->daemon->node, &status);
     frame->round = status.round;
-    frame->rounds = program->daemon->prepared->open ? -1 : program->daemon->prepared->rounds;
+    frame->rounds = status.open ? -1 : status.rounds;
     frame->weight = status.weight_estimate;
     if (!program->dead && sgp_attach_send(program->guest.socket, frame, -1) < 0)
         lose(program, "its socket takes no more");

@@ -52,7 +52,7 @@ int main(int count, char **arguments)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    struct sgp_welcome welcome;
+    struct sgp_attach_welcome welcome;
     sgp_attachment_welcome(attachment, &welcome);
     float *z = sgp_attachment_values(attachment);
     struct sgp_random random;

@@ -413,6 +413,7 @@ struct sgp_node_status {
         amid_cycle; /* an exact one: it has given in it, or others to it, so its end relies on this process */
     uint64_t jumps;
     bool starving;
+    bool open;     /* its last step is not known */
     bool seeks;    /* its parameters are a guess until a neighbour's estimate has come */
     bool leaving;  /* for good, from the order on */
     bool left;     /* everything is handed over and acknowledged */

@@ -16,7 +16,7 @@
 struct sgp_attachment {
     int socket;
     struct sgp_memory memory;
-    struct sgp_welcome welcome;
+    struct sgp_attach_welcome welcome;
     uint64_t turn; /* the program's; 0: the memory is the daemon's */
     sgp_round round;
     double weight;
@@ -122,7 +122,7 @@ static int take_welcome(struct sgp_attachment *attachment, const struct sgp_atta
 {
     if (frame->type == SGP_ATTACH_REFUSED && frame->code < 0)
         return sgp_fail(error, frame->code, "attach: the daemon refused: %s", frame->text);
-    struct sgp_welcome *welcome = &attachment->welcome;
+    struct sgp_attach_welcome *welcome = &attachment->welcome;
     int length = snprintf(
         welcome->node, sizeof welcome->node, "%.*s", (int)sizeof welcome->node - 1, frame->text);
     if (frame->type != SGP_ATTACH_WELCOME || length <= 0)
@@ -214,7 +214,7 @@ int sgp_attach(const struct sgp_attach_options *options, const float *initial,
 }
 
 void sgp_attachment_welcome(
-    const struct sgp_attachment *attachment, struct sgp_welcome *ret_welcome)
+    const struct sgp_attachment *attachment, struct sgp_attach_welcome *ret_welcome)
 {
     *ret_welcome = attachment->welcome;
 }

@@ -118,6 +118,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .amid_cycle = node->exact.begun || has_accepted_ahead(node),
         .jumps = node->jumps,
         .starving = node->giving.starving,
+        .open = node->config.open,
         .seeks = node->seeking.wants,
         .leaving = node->leaving.wanted,
         .left = node->leaving.left,
