@@ -118,7 +118,7 @@ class Turns(Programs):
 
         def act(i, p):
             got = p.take()
-            for _ in range(100):
+            while got["round"] < 100:  # turns are counted by each for itself
                 got = p.step(lambda z: [z[0], 7.0])
             weight, before = got["weight"], p.z
             assert (abs(weight - 1.0) > 0.1) == (i > 0), weight
