@@ -230,7 +230,9 @@ static void on_evaluated(
         http_fail_code(job->request, code);
     else if (job->request && evaluation->samples == 0)
         http_fail(job->request, MHD_HTTP_CONFLICT,
-            "there is nothing to test on; give [data] test or holdout");
+            job->request->control->model.layout
+                ? "the model is a program's, which tests it and reports; see test_loss in status"
+                : "there is nothing to test on; give [data] test or holdout");
     else if (job->request)
         http_answer_json(job->request, render_evaluation(evaluation, round));
     http_end_job(job);

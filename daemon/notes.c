@@ -425,9 +425,12 @@ void notes_status_line(struct daemon *daemon)
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     char text[SGP_TEXT_BYTES];
-    int used = snprintf(text, sizeof text, "%s, round %" PRId64 " of %" PRId64,
-        status.leaving ? "leaving" : sgp_node_state_name(status.state), status.round,
-        status.rounds);
+    int used = snprintf(text, sizeof text, "%s, round %" PRId64,
+        status.leaving ? "leaving" : sgp_node_state_name(status.state), status.round);
+    if (!status.open)
+        used += snprintf(text + used, sizeof text - (size_t)used, " of %" PRId64, status.rounds);
+    if (daemon->programless)
+        used += snprintf(text + used, sizeof text - (size_t)used, ", no program is attached");
     used += tell_deafness(daemon, text + used, sizeof text - (size_t)used);
     used += tell_disagreement(daemon, text + used, sizeof text - (size_t)used);
     sgp_time waited = events_now() - status.waiting_since;

@@ -266,6 +266,11 @@ static void on_parsed(uv_work_t *work, int status)
 
 void predict_serve(struct request *request)
 {
+    if (request->control->model.layout != NULL) {
+        http_fail(request, MHD_HTTP_CONFLICT,
+            "the model is a program's, and only that can apply it; fetch it from /v1/model");
+        return;
+    }
     if (!http_room_for_job(request))
         return;
     struct predict *predict = calloc(1, sizeof *predict);

@@ -46,8 +46,7 @@ struct program {
     /* what the core wants */
     uint32_t steps; /* turns until TRAINED; 0: none is due */
     double pace;
-    bool holds;  /* an order pauses the node */
-    bool absent; /* the want of a program does */
+    bool holds; /* an order pauses the node; daemon->programless is the other reason */
 };
 
 static struct sgp_attached *attached(const struct program *program)
@@ -287,8 +286,8 @@ static void cancel_steps(struct program *program)
 /* Steps are due, and nobody takes them: others shall not wait. */
 static void wait_for_program(struct program *program)
 {
-    if (!program->absent) {
-        program->absent = true;
+    if (!program->daemon->programless) {
+        program->daemon->programless = true;
         program->since = events_now();
         sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
             "event=waiting for=program socket=\"%s\"", program->daemon->config->attach);
@@ -342,9 +341,9 @@ static void take_in(struct program *program, struct guest *guest, bool resumed)
         "event=attached program=\"%s\" pid=%d parameters=%" PRIu64 " resumed=%d", program->name,
         guest->pid, daemon->prepared->parameters, resumed);
     welcome(program, resumed);
-    if (!program->present || program->dead || !program->absent)
+    if (!program->present || program->dead || !program->daemon->programless)
         return;
-    program->absent = false;
+    program->daemon->programless = false;
     if (!program->holds && !is_over(state_of(program)))
         post(program, SGP_EVENT_RESUME, 0);
 }
@@ -511,19 +510,19 @@ bool program_holds(struct daemon *daemon, bool paused)
     if (program == NULL)
         return false;
     program->holds = paused;
-    return program->absent;
+    return program->daemon->programless;
 }
 
 void program_view(const struct daemon *daemon, struct view_program *ret_view)
 {
     const struct program *program = daemon->program;
-    *ret_view = (struct view_program){.wanted = program != NULL};
+    *ret_view = (struct view_program){.wanted = program != NULL, .socket = daemon->config->attach};
     if (program == NULL)
         return;
     ret_view->attached = program->present && !program->dead;
     ret_view->turn = program->turn_out;
     ret_view->pid = ret_view->attached ? program->guest.pid : 0;
-    ret_view->seconds = program->turn_out || program->absent
+    ret_view->seconds = program->turn_out || program->daemon->programless
                             ? (double)(events_now() - program->since) / (double)SGP_SECOND
                             : NAN;
     (void)snprintf(

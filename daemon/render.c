@@ -79,8 +79,8 @@ static json_t *render_program(const struct view_program *program)
 {
     if (!program->wanted)
         return json_null();
-    return json_pack("{s:b, s:o, s:o, s:b, s:o}", "attached", (int)program->attached, "name",
-        text_or_null(program->name), "pid",
+    return json_pack("{s:o, s:b, s:o, s:o, s:b, s:o}", "socket", foreign(program->socket),
+        "attached", (int)program->attached, "name", text_or_null(program->name), "pid",
         program->pid > 0 ? json_integer(program->pid) : json_null(), "turn", (int)program->turn,
         "seconds", real_or_null(program->seconds));
 }

@@ -128,6 +128,7 @@ struct daemon {
 
     /* program.c */
     struct program *program; /* NULL: the model is built in */
+    bool programless;        /* steps are due, and nobody takes them */
 
     /* milestones.c */
     sgp_time finished_since; /* the latest time */

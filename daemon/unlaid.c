@@ -48,7 +48,7 @@ static void view_unlaid(void *context, struct view_status *ret_status)
         .weight_in_flight = NAN,
         .disagreement = NAN,
         .topology_file = unlaid->config->topology,
-        .program = {.wanted = true, .seconds = seconds}};
+        .program = {.wanted = true, .socket = unlaid->config->attach, .seconds = seconds}};
     sgp_blas_text(&unlaid->prepared->blas, ret_status->blas);
 }
 

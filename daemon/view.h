@@ -18,10 +18,11 @@
 struct view_program { /* that trains through the daemon */
     bool wanted;      /* the model is a program's */
     bool attached;
-    bool turn;      /* it has its turn */
-    int pid;        /* 0: none */
-    double seconds; /* that it has had its turn, or is waited for; NaN: neither */
-    char name[64];  /* "" if none */
+    bool turn;          /* it has its turn */
+    int pid;            /* 0: none */
+    const char *socket; /* where it attaches; outlives the call */
+    double seconds;     /* that it has had its turn, or is waited for; NaN: neither */
+    char name[64];      /* "" if none */
 };
 
 struct view_status {
