@@ -42,7 +42,7 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     if (status != CTL_DONE)
         return status;
     (void)execvp(argv[0], argv);
-    status = errno == ENOENT ? NOT_FOUND : NOT_RUN;
+    status = (enum ctl_exit)(errno == ENOENT ? NOT_FOUND : NOT_RUN); /* not ours: a shell's */
     return ctl_fail(ctl, status, "%s: cannot be run: %s", argv[0], sgp_strerror(-errno));
 }
 
