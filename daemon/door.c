@@ -13,10 +13,9 @@
 
 struct stranger {
     struct door *door;
+    struct stranger *next; /* who came before */
     uv_poll_t poll;
     int socket;
-    uint64_t since; /* ms */
-    bool used;      /* until its handle is closed */
 };
 
 struct door {
@@ -28,7 +27,8 @@ struct door {
     bool closing;
     door_entered entered;
     void *context;
-    struct stranger strangers[DOOR_STRANGERS_MAX];
+    struct stranger *strangers; /* the latest first */
+    uint32_t count;
 };
 
 /* ---- strangers ---- */
@@ -44,16 +44,21 @@ static void free_if_closed(struct door *door)
 static void on_stranger_closed(uv_handle_t *handle)
 {
     struct stranger *stranger = handle->data;
-    stranger->used = false;
-    stranger->door->handles--;
-    free_if_closed(stranger->door);
+    struct door *door = stranger->door;
+    free(stranger);
+    door->handles--;
+    free_if_closed(door);
 }
 
 /* Forget it; the socket is the caller's. */
 static int let_go(struct stranger *stranger)
 {
     int socket = stranger->socket;
-    stranger->socket = -1;
+    struct stranger **place = &stranger->door->strangers;
+    while (*place != stranger)
+        place = &(*place)->next;
+    *place = stranger->next;
+    stranger->door->count--;
     (void)uv_poll_stop(&stranger->poll);
     uv_close((uv_handle_t *)&stranger->poll, on_stranger_closed);
     return socket;
@@ -107,19 +112,13 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         door->entered(door->context, &guest);
 }
 
-static struct stranger *make_room(struct door *door, uint64_t now)
+/* Who has waited longest has had time enough to say one frame. */
+static void send_away_oldest(struct door *door)
 {
-    struct stranger *oldest = NULL;
-    for (uint32_t i = 0; i < DOOR_STRANGERS_MAX; i++) {
-        struct stranger *stranger = &door->strangers[i];
-        if (!stranger->used)
-            return stranger;
-        if (stranger->socket >= 0 && (oldest == NULL || stranger->since < oldest->since))
-            oldest = stranger;
-    }
-    if (oldest != NULL && now - oldest->since >= DOOR_SILENCE_MS)
-        (void)close(let_go(oldest)); /* the next finds its place free */
-    return NULL;
+    struct stranger *oldest = door->strangers;
+    while (oldest->next != NULL)
+        oldest = oldest->next;
+    (void)close(let_go(oldest));
 }
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
@@ -130,18 +129,20 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     int socket = accept4(door->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0)
         return;
-    struct stranger *stranger = make_room(door, uv_now(door->loop));
+    struct stranger *stranger = calloc(1, sizeof *stranger);
     if (stranger == NULL || uv_poll_init(door->loop, &stranger->poll, socket) < 0) {
-        struct guest guest = {.socket = socket};
-        door_refuse(&guest, -EBUSY, "too many programs attach at once; try again");
+        free(stranger);
+        (void)close(socket);
         return;
     }
     stranger->door = door;
-    stranger->poll.data = stranger;
+    stranger->next = door->strangers;
     stranger->socket = socket;
-    stranger->since = uv_now(door->loop);
-    stranger->used = true;
+    stranger->poll.data = stranger;
+    door->strangers = stranger;
     door->handles++;
+    if (++door->count > DOOR_STRANGERS_MAX)
+        send_away_oldest(door);
     (void)uv_poll_start(&stranger->poll, UV_READABLE, on_readable);
 }
 
@@ -186,9 +187,8 @@ void door_close(struct door *door)
     if (door == NULL)
         return;
     door->closing = true;
-    for (uint32_t i = 0; i < DOOR_STRANGERS_MAX; i++)
-        if (door->strangers[i].used && door->strangers[i].socket >= 0)
-            (void)close(let_go(&door->strangers[i]));
+    while (door->strangers != NULL)
+        (void)close(let_go(door->strangers));
     (void)uv_poll_stop(&door->accepting);
     (void)close(door->listener);
     (void)unlink(door->path);

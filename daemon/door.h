@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The socket at which a program attaches (sgp/attach.h): accepts it, and finds out what it brings.
  *
- * A stranger has DOOR_SILENCE_MS to say hello in one frame with its memory. So many strangers at once and the oldest is
+ * A stranger says hello in one frame with its memory. More than DOOR_STRANGERS_MAX that have not, and the oldest is
  * closed. Whoever does not speak the protocol, or brings a memory that is none, is told why in one line and costs one
  * connection. Fails: at open, with one line. Thread: the loop thread. */
 #ifndef SGPD_DOOR_H
@@ -14,7 +14,6 @@
 #include <uv.h>
 
 #define DOOR_STRANGERS_MAX 4u
-#define DOOR_SILENCE_MS 5000u
 
 struct guest {  /* a program that has said hello */
     int socket; /* does not block */

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that train through real daemons: turns, beginnings, ends, and programs that lie or die. See raw_program.py."""
+import os
+import signal
+import socket
+import threading
+
+import fleet
+import raw_program
+from fleet import FleetTest
+from raw_program import Program
+
+ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
+            "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
+RING = [[(i, (i + 1) % 4) for i in range(4)]]
+# n0 keeps 1/3 of its weight, n1 and n2 1/2: weights down to a third
+IRREGULAR = [[(0, 1), (0, 2), (1, 2), (2, 0)]]
+
+
+class Programs(FleetTest):
+    def daemons(self, n, phases=None, options=None):
+        own = {i: {"control.attach": "n%d.attach" % i} for i in range(n)}
+        f = self.fleet(n, phases=phases, options=dict(ATTACHED, **(options or {})), own=own)
+        f.start()
+        return f
+
+    def attach(self, f, index, values, **options):
+        path = os.path.join(f.directory, "n%d.attach" % index)
+        program = Program(path, values, **options)
+        self.addCleanup(program.close)
+        return program
+
+    def each(self, programs, act):
+        """Do so with each program, side by side; what each came to."""
+        results = [None] * len(programs)
+
+        def run(i):
+            results[i] = act(i, programs[i])
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(programs))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results
+
+    def descend(self, program, centre, steps, rate=0.1):
+        """Plain gradient descent to a centre of its own; the last frame."""
+        got = program.take()
+        for _ in range(steps):
+            if got is None or got["type"] != raw_program.TURN:
+                break
+            got = program.step(lambda z: [v - rate * (v - c) for v, c in zip(z, centre)])
+        return got
+
+    def total(self, f):
+        return sum(status["weight"] for status in f.quiet())
+
+    def agreed(self, f, programs):
+        models = [program.z for program in programs]
+        for model in models:
+            for a, b in zip(models[0], model):
+                self.assertAlmostEqual(a, b, delta=1e-3)
+        self.assertAlmostEqual(self.total(f), f.n, delta=1e-9)
+        return models[0]
+
+
+class Turns(Programs):
+    def run_to_the_end(self, phases, options=None, steps=200, n=4):
+        f = self.daemons(n, phases, options)
+        programs = [self.attach(f, i, [float(i), 5.0]) for i in range(n)]
+        ends = self.each(programs, lambda i, p: self.descend(p, [float(i), -1.0], steps) and p.finish())
+        for end in ends:
+            self.assertEqual(end["type"], raw_program.FINISHED)
+            self.assertFalse(end["flags"] & raw_program.DISAGREES)
+        return self.agreed(f, programs)
+
+    def test_four_programs_find_the_mean_of_their_optima(self):
+        z = self.run_to_the_end(RING)
+        self.assertAlmostEqual(z[0], 1.5, delta=0.2)
+        self.assertAlmostEqual(z[1], -1.0, delta=0.05)
+
+    def test_an_irregular_digraph_is_debiased(self):
+        z = self.run_to_the_end(IRREGULAR, n=3, steps=400)
+        self.assertAlmostEqual(z[1], -1.0, delta=0.05)
+
+    def test_local_steps_and_an_exact_cycle(self):
+        z = self.run_to_the_end(RING, {"train.local_steps": "4"})
+        self.assertAlmostEqual(z[0], 1.5, delta=0.3)
+
+    def test_rounds_that_are_configured_end_training(self):
+        f = self.daemons(2, [[(0, 1), (1, 0)]], {"train.rounds": "7"})
+        programs = [self.attach(f, i, [1.0]) for i in range(2)]
+        turns = self.each(programs, lambda i, p: self.count(p))
+        self.assertEqual(turns, [7, 7])
+        for end in self.each(programs, lambda i, p: p.finish()):
+            self.assertEqual(end["type"], raw_program.FINISHED)
+        self.assertEqual(f.nodes[0].status()["rounds"], 7)
+
+    @staticmethod
+    def count(program):
+        turns, got = 0, program.take()
+        while got["type"] == raw_program.TURN:
+            turns += 1
+            got = program.step(lambda z: z)
+        assert got["type"] == raw_program.STOP, got
+        return turns
+
+    def test_all_begin_with_the_parameters_of_the_first_node(self):
+        f = self.daemons(4, RING)
+        programs = [self.attach(f, i, [float(100 * i), 1.0]) for i in range(4)]
+        first = self.each(programs, lambda i, p: (p.take()["type"], p.z))
+        self.assertEqual(first, [(raw_program.TURN, [0.0, 1.0])] * 4)
+
+    def test_a_value_is_what_it_is_and_an_update_counts_once(self):
+        f = self.daemons(3, IRREGULAR)
+        programs = [self.attach(f, i, [0.0, 0.0], tensors=[("w", [1]), ("mean", [1])], values_from=1) for i in range(3)]
+
+        def act(i, p):
+            got = p.take()
+            for _ in range(100):
+                got = p.step(lambda z: [z[0], 7.0])
+            weight, before = got["weight"], p.z
+            assert (weight != 1.0) == (i > 0), weight
+            p.step(lambda z: [17.0, 17.0], flags=raw_program.ASSIGNED)
+            p.finish()
+            return before
+        for before in self.each(programs, act):
+            self.assertAlmostEqual(before[1], 7.0, places=4)  # whatever its weight
+        self.assertAlmostEqual(self.agreed(f, programs)[0], 17.0, places=3)
+
+    def test_the_fleet_stops_when_one_has_enough(self):
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+        programs = [self.attach(f, i, [1.0]) for i in range(2)]
+
+        def act(i, p):
+            got, turns = p.take(), 0
+            while got["type"] == raw_program.TURN:
+                turns += 1
+                if i == 1 and turns == 10:
+                    p.send(raw_program.ENOUGH, text=b"good enough")
+                got = p.step(lambda z: z)
+            p.finish()
+            return got["type"]
+        self.assertEqual(self.each(programs, act), [raw_program.STOP] * 2)
+        self.assertIn('reason="good enough"', f.nodes[1].log())
+
+    def test_what_it_reports_is_in_the_status(self):
+        f = self.daemons(1, [[]])
+        p = self.attach(f, 0, [1.0])
+        p.take()
+        p.step(lambda z: z, loss=0.25, rows=32, epoch=0.5, learning_rate=0.125)
+        p.send(raw_program.REPORT, test_loss=0.5, test_accuracy=0.75)
+        node = f.nodes[0]
+        f.wait("the report", lambda: node.status()["test_accuracy"] == 0.75)
+        status = node.status()
+        self.assertEqual((status["loss"], status["samples"], status["epoch"], status["learning_rate"], status["test_loss"]),
+                         (0.25, 32, 0.5, 0.125, 0.5))
+        self.assertEqual((status["program"]["attached"], status["program"]["turn"], status["program"]["name"],
+                          status["program"]["pid"]), (True, True, "raw", os.getpid()))
+        self.assertIsNone(status["rounds"])
+        code, model = node.get("/v1/model")
+        self.assertEqual((code, fleet.read_model(model)), (200, (1.0,)))
+
+
+class Faults(Programs):
+    def two(self, options=None):
+        f = self.daemons(2, [[(0, 1), (1, 0)]], options)
+        return f, [self.attach(f, i, [1.0, 2.0]) for i in range(2)]
+
+    def go_on(self, programs, steps=20):
+        self.each(programs, lambda i, p: [p.step(lambda z: [v + 0.5 for v in z]) for _ in range(steps)])
+
+    def keep_stepping(self, program):
+        """In the background, for as long as there are turns."""
+        over = threading.Event()
+
+        def run():
+            while not over.is_set() and program.turn is not None and program.turn["type"] == raw_program.TURN:
+                try:
+                    program.step(lambda z: z)
+                except OSError:
+                    return
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(program.socket.shutdown, socket.SHUT_RDWR)
+        self.addCleanup(over.set)
+
+    def test_a_program_that_dies_pauses_its_node_and_the_next_one_resumes_it(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        self.go_on(programs)
+        programs[1].socket.close()  # amid its turn
+        f.wait_state("paused", [1])
+        self.assertFalse(f.nodes[1].status()["program"]["attached"])
+        for _ in range(50):  # the other is not held up
+            programs[0].step(lambda z: z)
+        second = self.attach(f, 1, [9.0, 9.0])
+        self.assertTrue(second.welcome["flags"] & raw_program.RESUMED)
+        got = second.take()
+        self.assertTrue(got["flags"] & raw_program.SKIPPED)
+        self.assertLess(second.z[0], 20.0)
+        pair = [programs[0], second]
+        self.go_on(pair)
+        self.each(pair, lambda i, p: p.finish())
+        self.agreed(f, pair)
+
+    def test_a_daemon_that_dies_comes_back_with_the_model(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        self.go_on(programs)
+        self.assertIn(f.nodes[1].get("/v1/checkpoint", "POST")[0], (200, 202))
+        f.wait_log(1, "event=checkpoint round=2")
+        f.nodes[1].kill(signal.SIGKILL)
+        f.nodes[1].process.wait()
+        self.assertIsNone(programs[1].receive())
+        f.nodes[1].start()
+        f.wait("it to be there", lambda: f.nodes[1].status())
+        self.assertNotEqual(f.nodes[1].status()["state"], "unlaid")
+        other = self.attach(f, 1, [0.0, 0.0])
+        got = self.each([programs[0], other], lambda i, p: p.take() if i else p.step(lambda z: z))
+        self.assertEqual(got[1]["type"], raw_program.TURN)
+        self.assertGreater(other.z[0], 5.0)
+        self.go_on([programs[0], other])
+        self.each([programs[0], other], lambda i, p: p.finish())
+        self.agreed(f, [programs[0], other])
+
+    def test_orders_do_not_wait_for_a_turn(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        self.keep_stepping(programs[1])
+        node = f.nodes[0]  # its program computes for ever
+        for path, method in (("/v1/status", "GET"), ("/v1/model", "GET"), ("/v1/checkpoint", "POST"), ("/v1/reload", "POST"),
+                             ("/v1/pause", "POST")):
+            self.assertIn(node.get(path, method)[0], (200, 202), path)
+        f.wait("the turn to be taken back", lambda: not node.status()["program"]["turn"])
+        self.assertEqual(node.status()["state"], "paused")
+        self.assertEqual(node.get("/v1/resume", "POST")[0] // 100, 2)
+        programs[0].done()  # too late
+        got = programs[0].take()
+        self.assertEqual((got["type"], got["flags"] & raw_program.SKIPPED), (raw_program.TURN, raw_program.SKIPPED))
+        self.assertEqual(node.end(), 0)  # SIGTERM, in mid-turn
+        self.assertEqual(programs[0].receive()["type"], raw_program.STOP)
+        self.assertIsNone(programs[0].receive())
+        self.assertIn("event=end status=0", node.log())
+
+    def test_a_node_leaves_while_its_program_computes(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        self.go_on(programs)
+        left = []
+        self.keep_stepping(programs[0])
+        left.append(f.nodes[1].get("/v1/leave", "POST"))
+        self.assertEqual(left[0][0], 200, left)
+        f.wait("all weight at the other", lambda: abs(f.nodes[0].status()["weight"] - 1.0) < 1e-9 and
+               f.nodes[0].status()["surplus"] == 0)
+
+    def test_what_is_not_finite_is_not_taken(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        got = programs[0].step(lambda z: [z[0], float("nan")])
+        self.assertEqual((got["turn"], got["code"], got["text"]), (0, -1017, "w"))
+        f.wait_state("paused", [0])
+        self.assertEqual(f.nodes[0].status()["diverging"], "not_finite")
+        self.assertEqual(programs[0].z, [1.0, 2.0])
+        self.assertEqual(f.nodes[0].get("/v1/resume", "POST")[0] // 100, 2)
+        got = self.each(programs, lambda i, p: p.step(lambda z: z) if i else p.take())
+        self.assertEqual([g["type"] for g in got], [raw_program.TURN] * 2)
+        self.go_on(programs)
+        self.each(programs, lambda i, p: p.finish())
+        self.agreed(f, programs)
+
+    def test_a_finished_node_is_finished_after_a_restart(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        self.go_on(programs)
+        self.each(programs, lambda i, p: p.finish())
+        model = programs[1].z
+        self.assertEqual(f.nodes[1].end(), 0)
+        f.nodes[1].start()
+        f.wait_state("finished", [1])
+        again = self.attach(f, 1, [0.0, 0.0])
+        self.assertEqual(again.take()["type"], raw_program.STOP)
+        self.assertEqual(again.finish()["type"], raw_program.FINISHED)
+        self.assertEqual(again.z, model)
+
+
+class Strangers(Programs):
+    def path(self, f):
+        path = os.path.join(f.directory, "n0.attach")
+        f.wait("the socket", lambda: os.path.exists(path))
+        return path
+
+    def refused(self, f, says, values=(1.0, 2.0), **options):
+        program = self.attach(f, 0, list(values), **options)
+        self.assertIn(says, program.refused or "")
+        self.assertIsNone(program.receive())
+
+    def test_memory_that_is_none_is_refused_in_one_line(self):
+        f = self.daemons(1, [[]])
+        self.refused(f, "no memfd of fixed size", seals=0)
+        self.refused(f, "values_from", values_from=3)
+        self.refused(f, "not finite", values=(1.0, float("inf")))
+        self.refused(f, "tensor 'a b'", tensors=[("a b", [2])])
+        self.assertEqual(f.nodes[0].status()["state"], "unlaid")
+        first = self.attach(f, 0, [1.0, 2.0])
+        self.assertIsNone(first.refused)
+        self.refused(f, "program 'raw' (pid %d) is attached" % os.getpid())
+        first.socket.close()
+        f.wait_log(0, "event=detached")
+        self.refused(f, "tensor 0 is w [2] here and v [2] in the program", tensors=[("v", [2])])
+        self.refused(f, "tensor 1 is nothing here and u [] in the program", values=(1.0, 2.0, 3.0), tensors=[("w", [2]), ("u", [])])
+        self.refused(f, "frozen", tags={"frozen": "0123"})
+        self.refused(f, "rounds", rounds=5)
+        self.assertIsNone(self.attach(f, 0, [1.0, 2.0]).refused)
+
+    def test_whoever_does_not_speak_the_protocol_costs_one_connection(self):
+        f = self.daemons(1, [[]])
+        path = self.path(f)
+        for garbage in (b"x", b"\0" * 512, os.urandom(512), raw_program.frame(raw_program.HELLO),
+                        raw_program.frame(raw_program.DONE, turn=1), raw_program.frame(99)):
+            with Program.connect(path) as s:
+                s.send(garbage)
+                self.assertEqual(raw_program.FRAME.unpack(s.recv(1024))[2], raw_program.REFUSED)
+                self.assertEqual(s.recv(1024), b"")
+        idle = [Program.connect(path) for _ in range(20)]  # and say nothing
+        self.addCleanup(lambda: [s.close() for s in idle])
+        for s in idle[:4]:
+            s.close()
+        program = f.wait("a place at the door", lambda: self.try_again(f))
+        program.take()
+        for lie in (raw_program.frame(raw_program.DONE, turn=77), raw_program.frame(raw_program.WELCOME), b"short"):
+            program.socket.send(lie)
+            while program.receive() is not None:
+                pass
+            program = f.wait("a place", lambda: self.try_again(f))
+            self.assertEqual(program.take()["type"], raw_program.TURN)
+        self.assert_alive(f)
+
+    def try_again(self, f):
+        program = self.attach(f, 0, [1.0, 2.0])
+        return None if program.refused else program
+
+    def test_many_descriptors_are_no_leak(self):
+        f = self.daemons(1, [[]])
+        path = self.path(f)
+        before = len(os.listdir("/proc/%d/fd" % f.nodes[0].process.pid))
+        for _ in range(50):
+            with Program.connect(path) as s:
+                head, _ = raw_program.header([("w", [1])])
+                descriptor = raw_program.memory(head, [1.0])
+                socket.send_fds(s, [raw_program.frame(raw_program.DONE)], [descriptor] * 5)
+                os.close(descriptor)
+                self.assertEqual(raw_program.FRAME.unpack(s.recv(1024))[2], raw_program.REFUSED)
+        f.wait("its descriptors to be as few as before",
+               lambda: len(os.listdir("/proc/%d/fd" % f.nodes[0].process.pid)) <= before)
+
+
+if __name__ == "__main__":
+    fleet.main()
