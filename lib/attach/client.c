@@ -21,6 +21,7 @@ struct sgp_attachment {
     sgp_round round;
     double weight;
     bool over;      /* STOP has come: z is the estimate, and no turn comes */
+    bool refused;   /* a step was not finite: none counts until the next turn */
     bool finishing; /* FINISH has been said */
 };
 
@@ -168,14 +169,19 @@ static int await_turn(
         attachment->round = frame.round;
         attachment->weight = frame.weight;
     }
-    if (frame.code < 0)
-        return sgp_fail(error, frame.code, "attach: %s", frame.text);
+    if (frame.code < 0) {
+        attachment->refused = true;
+        return sgp_fail(error, frame.code,
+            "attach: the step was not taken, for tensor %s is not finite; the node is paused",
+            frame.text);
+    }
     *ret_mixed = (struct sgp_mixed){.round = attachment->round,
         .weight = attachment->weight,
         .exchanged = frame.flags & SGP_ATTACH_EXCHANGED,
         .jumped = frame.flags & SGP_ATTACH_JUMPED,
-        .skipped = frame.flags & SGP_ATTACH_SKIPPED,
+        .skipped = attachment->refused || (frame.flags & SGP_ATTACH_SKIPPED),
         .stop = attachment->over};
+    attachment->refused = false;
     return 0;
 }
 

@@ -8,11 +8,11 @@ import logging
 import math
 import re
 import time
-from typing import Optional
+from typing import Iterator, Optional
 
 from .errors import Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused
 from .memory import Layout, Memory
-from .protocol import CONFIG, DIVERGED, MODEL, Closed, Connection, Flag, Frame, Type, number
+from .protocol import DIVERGED, Closed, Connection, Flag, Frame, Type, number
 
 _log = logging.getLogger("sgp")
 _RETRY_SECONDS = 0.1  # between two looks for a daemon
@@ -76,7 +76,8 @@ class Attachment:
         self._wanted, self._timeout, self._reconnect = rounds, timeout, reconnect
         self._answered = 0  # the last turn that was handed back
         self._lost = False  # the daemon went while a step was under way
-        self._finishing = False  # FINISH has been said on this connection
+        self._finishing = False  # FINISH has been said on this connection, or lies in the outbox
+        self._outbox: Iterator[bytes] = iter([])  # what is to be said once, however often a signal interrupts
         self._enough: Optional[str] = None
         self._connection: Optional[Connection] = None
         try:
@@ -110,7 +111,7 @@ class Attachment:
                                   rounds=-1 if self._wanted is None else self._wanted), [self._memory.descriptor])
             frame = connection.receive(self._timeout)
             if frame.type == Type.REFUSED:
-                raise refusal(frame, self._memory.layout)
+                raise refusal(frame)
             if frame.type != Type.WELCOME:
                 raise Error(f"the daemon answered HELLO with {frame.type.name}")
             connection.done_with()
@@ -121,7 +122,7 @@ class Attachment:
             connection.close()
             raise
         self._connection, self._answered, self.turn = connection, 0, 0
-        self._finishing = False
+        self._finishing, self._outbox = False, iter([])
         self.rounds = None if frame.rounds < 0 else frame.rounds
         return Seat(frame.text, frame.index, frame.size, frame.seed, frame.local_steps, Flag.RESUMED in frame.flags)
 
@@ -156,9 +157,9 @@ class Attachment:
         if self.over:
             return dataclasses.replace(self.mixed, exchanged=False, jumped=False, skipped=True, stop=True)
         if self.turn:
-            self._say(Frame(Type.DONE, Flag.ASSIGNED if step.assigned else Flag.NONE, turn=self.turn, rows=step.rows,
-                            loss=number(step.loss), epoch=number(step.epoch),
-                            learning_rate=number(step.learning_rate)))
+            self._outbox = iter([Frame(Type.DONE, Flag.ASSIGNED if step.assigned else Flag.NONE, turn=self.turn,
+                                       rows=step.rows, loss=number(step.loss), epoch=number(step.epoch),
+                                       learning_rate=number(step.learning_rate)).pack()])
             self._answered, self.turn = max(self._answered, self.turn), 0
         return self._await_turn()
 
@@ -174,21 +175,22 @@ class Attachment:
         while True:
             try:
                 link = self._link()
+                link.post(self._outbox)
                 frame = link.receive(None)
             except Closed:
                 self._drop()
                 continue
             if frame.type not in (Type.TURN, Type.STOP):
                 raise Error(f"the daemon sent {frame.type.name} in the place of a turn")
-            if frame.type == Type.STOP or frame.turn > self._answered:  # else one that a signal made us read twice
+            if frame.type == Type.STOP or frame.code or frame.turn > self._answered:
                 break
+            link.done_with()  # a signal made us read it twice
+        if frame.code:
+            self._lost = True  # steps until the next turn do not count
             link.done_with()
+            raise bad_step(frame, self._memory.layout)
         self._take(frame)
         link.done_with()
-        if frame.code == DIVERGED:
-            raise NotFinite(frame.text, tensor_in(frame.text, self._memory.layout))
-        if frame.code:
-            raise Refused(frame.text, frame.code)
         return self.mixed
 
     def _take(self, frame: Frame) -> None:
@@ -212,8 +214,9 @@ class Attachment:
             try:
                 link = self._link()
                 if not self._finishing:
-                    link.send(Frame(Type.FINISH))
+                    self._outbox = iter([Frame(Type.FINISH).pack()])
                     self._finishing = True
+                link.post(self._outbox)
                 frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
             except Closed:
                 self._drop()
@@ -286,17 +289,23 @@ class Alone:
         """There is nothing to close."""
 
 
-def tensor_in(text: str, layout: Layout) -> Optional[str]:
-    """The first of our tensors that a line from the daemon names."""
-    names = {tensor.name for tensor in layout.tensors}
-    words = (word.rstrip(".") for word in re.findall(r"[A-Za-z0-9._-]+", text))
-    return next((word for word in words if word in names), None)
+def bad_step(frame: Frame, layout: Layout) -> Error:
+    """Why a daemon did not take a step: the text is the tensor's name."""
+    if frame.code != DIVERGED:
+        return Refused(f"the daemon did not take the step: {frame.text}", frame.code)
+    tensor = frame.text if any(entry.name == frame.text for entry in layout.tensors) else None
+    return NotFinite(f"the step left values of '{frame.text}' that are not finite; nothing of it was taken, and the "
+                     "node is paused", tensor)
 
 
-def refusal(frame: Frame, layout: Layout) -> Refused:
+def refusal(frame: Frame) -> Refused:
     """What a daemon that does not take this program meant."""
     if frame.code == -errno.EBUSY:
         return Busy(frame.text, frame.code)
-    if frame.code in (CONFIG, MODEL):
-        return LayoutMismatch(frame.text, frame.code, tensor_in(frame.text, layout))
-    return Refused(frame.text, frame.code)
+    differs = re.search(r"tensor \d+ is (.+?) here and (.+?) in the program", frame.text)
+    if differs is not None:
+        there, here = differs.groups()
+        named = there if here == "nothing" else here
+        return LayoutMismatch(frame.text, frame.code, named.split(" ")[0], here, there)
+    layout = "another model" in frame.text or "frozen parameters" in frame.text
+    return LayoutMismatch(frame.text, frame.code) if layout else Refused(frame.text, frame.code)

@@ -31,8 +31,8 @@ class Busy(Refused):
 
 
 class LayoutMismatch(Refused):
-    """The fleet trains another model. ``tensor`` is the first that differs, ``here`` what it is in this program and
-    ``there`` what the daemon knows; each is None where the daemon did not say."""
+    """The fleet trains another model. ``tensor`` is the first that differs, ``here`` what it is in this program
+    ("conv1.weight [16, 1, 3, 3]") and ``there`` in the daemon; None where it is not the tensors that differ."""
 
     def __init__(self, text: str, code: int = 0, tensor: Optional[str] = None, here: Optional[str] = None,
                  there: Optional[str] = None) -> None:
@@ -51,7 +51,8 @@ class ViewsLost(Error):
 
 class NotFinite(Error):
     """The step left a value that is not finite. Nothing of it was taken, the parameters are what they were before it,
-    and the node is paused: ``sgpctl resume`` lets it go on. ``tensor`` names the first, or is None."""
+    and the node is paused. ``sgpctl resume`` lets it go on: the next mix() waits for that, and what was done meanwhile
+    does not count. ``tensor`` names the first, or is None."""
 
     def __init__(self, text: str, tensor: Optional[str] = None) -> None:
         super().__init__(text)

@@ -64,6 +64,9 @@ class ArrayModel:
             array = self._arrays.get(name)
             if array is None:
                 raise ViewsLost(name, "is no longer in the mapping")
+            if not hasattr(array, "flags") or not array.flags.writeable:  # as what arithmetic makes of a scalar
+                raise ViewsLost(name, f"is a {type(array).__name__} that cannot be written to; change the array in "
+                                "place, or put a new array into the mapping")
             if array.shape != view.shape or array.dtype != view.dtype:
                 raise ViewsLost(name, f"was {list(view.shape)} of {view.dtype}, and is now {list(array.shape)} of "
                                 f"{array.dtype}")

@@ -47,6 +47,7 @@ class Node:
         self._silent = 0  # how many accumulate() are open
         self._rows = 0  # of all steps
         self._shard_rows: Optional[int] = None
+        self._finished: Optional[Finished] = None
         self._owner = os.getpid()
         _attached.add(self)
         self._follow(fleet.first)
@@ -240,13 +241,14 @@ class Node:
         parameters are in memory of their own again. A step since the last mix() does not count.
 
         `timeout` in seconds; None: as long as it takes. Raises TimeoutError (call again to go on waiting) and
-        Disconnected."""
+        Disconnected. The second time it returns what it did the first."""
         self._check_owner()
-        finished = self._fleet.finish(timeout)
-        if self._model is not None:
-            self._model.scatter()
-        self._let_go()
-        return finished
+        if self._finished is None:
+            self._finished = self._fleet.finish(timeout)
+            if self._model is not None:
+                self._model.scatter()
+            self._let_go()
+        return self._finished
 
     def detach(self) -> None:
         """Leave: the node pauses, unless it has finished, and the parameters are in memory of their own again, as

@@ -2,13 +2,14 @@
 """Frames between a program and its daemon, and the socket that carries them; docs/ATTACH.md has the table."""
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import math
 import os
 import socket
 import struct
-from typing import Optional, Sequence
+from typing import Iterator, Optional, Sequence
 
 from .errors import Error
 
@@ -118,6 +119,15 @@ class Connection:
                 socket.send_fds(self._socket, [frame.pack()], list(descriptors))
             else:
                 self._socket.send(frame.pack())
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed from error
+
+    def post(self, outbox: Iterator[bytes]) -> None:
+        """Send what an iterator over a list still has. It draws and sends in one call, during which no handler of a
+        signal runs: whatever is interrupted, each frame is sent once. Raises Closed."""
+        try:
+            self._socket.settimeout(None)
+            collections.deque(map(self._socket.send, outbox), maxlen=0)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Closed from error
 

@@ -43,6 +43,7 @@ class Slot:
     entry: Tensor
     found: Found
     view: torch.Tensor  # of the memory, in the tensor's shape
+    address: int  # of the view; share_memory() takes a view along when it moves a tensor
     dtype: torch.dtype
     copied: bool = False
     touch: Optional[torch.Tensor] = None  # an empty view of the tensor, which shares its version counter
@@ -122,7 +123,8 @@ class TorchModel:
         memory.shield()
         updates, values, _ = self._search()
         for entry, found in zip(self.layout.tensors, [*updates.values(), *values.values()]):
-            slot = Slot(entry, found, view_of(memory, entry), found.tensor.dtype)
+            view = view_of(memory, entry)
+            slot = Slot(entry, found, view, view.data_ptr(), found.tensor.dtype)
             self._slots.append(slot)
             move_in(slot)
         self._remember_tree()
@@ -131,9 +133,11 @@ class TorchModel:
         self._look_at_tree()
         for slot in self._slots:
             tensor = self._held(slot)
-            if slot.copied or tensor is not slot.found.tensor or not is_view(tensor, slot.view):
+            if slot.copied or tensor is not slot.found.tensor or not in_place(slot, tensor):
                 check_same(slot, tensor)
                 slot.found.tensor = tensor
+                if slot.view.data_ptr() != slot.address and self._memory is not None:
+                    slot.view = view_of(self._memory, slot.entry)
                 move_in(slot)
         for name, found in self._frozen.items():
             if found.tensor.requires_grad:
@@ -236,15 +240,17 @@ def view_of(memory: Memory, entry: Tensor) -> torch.Tensor:
     return flat.view(entry.shape)
 
 
-def is_view(tensor: torch.Tensor, view: torch.Tensor) -> bool:
-    return bool(tensor.data_ptr() == view.data_ptr() and tensor.dtype == view.dtype and tensor.shape == view.shape
-                and tensor.stride() == view.stride())
+def in_place(slot: Slot, tensor: torch.Tensor) -> bool:
+    """Whether a tensor is what a slot's view is: its address, shape, type and order."""
+    return bool(tensor.data_ptr() == slot.address and tensor.dtype == slot.view.dtype
+                and tensor.shape == slot.view.shape and tensor.stride() == slot.view.stride())
 
 
 def move_in(slot: Slot) -> None:
     """Copy the values of a slot's tensor to the memory, and bind the tensor to them if it can be."""
     tensor = slot.found.tensor
-    slot.view.copy_(tensor.detach())
+    values = tensor.detach()
+    slot.view.copy_(values if slot.copied else values.clone())  # a transposed view lies over where it goes
     slot.copied = not lies_here(tensor) or tensor.dtype != torch.float32
     if not slot.copied:
         tensor.data = slot.view

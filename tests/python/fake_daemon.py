@@ -91,11 +91,11 @@ class FakeDaemon:
         self.listener.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
-        for event in (self.ready, self.finishing):
-            event.set()
         if self.connection is not None:
             with contextlib.suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
+        for event in (self.ready, self.finishing):
+            event.set()
         self.thread.join(10)
         if self.failure is not None:
             raise self.failure
@@ -111,8 +111,8 @@ class FakeDaemon:
 
     def serve(self):
         while True:
-            self.listener.settimeout(0.1)
             try:
+                self.listener.settimeout(0.1)
                 self.connection = self.listener.accept()[0]
             except socket.timeout:
                 continue
@@ -195,7 +195,8 @@ class FakeDaemon:
         z = self.program.z
         if not numpy.isfinite(z).all():
             name = self.program.tensor_at(int(numpy.argmin(numpy.isfinite(z))))
-            self.hand_over(code=DIVERGED, text=f"a value of '{name}' is not finite")
+            self.say(TURN, code=DIVERGED, text=name, round=self.round, rounds=self.rounds, weight=self.weight)
+            self.hand_over()  # as if resumed at once
             return True
         split = 0 if frame["flags"] & ASSIGNED else self.program.values_from
         change = z - self.z_old

@@ -1,0 +1,398 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of PyTorch behind the package sgp: views that stay views, or are named."""
+import copy
+import faulthandler
+import io
+import os
+import unittest
+import warnings
+from unittest import mock
+
+import common
+import fake_daemon
+import sgp
+from fake_daemon import DONE, FakeDaemon
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print("1..0 # SKIP not installed: python3-torch")
+    raise SystemExit from None
+
+torch.set_num_threads(1)
+warnings.filterwarnings("ignore", "Lazy modules")
+
+
+def network(seed=1):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
+
+
+def loss_of(model, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    x = torch.randn(16, 6, generator=draw)
+    return (model(x) - x[:, :2]).pow(2).mean()
+
+
+def step(model, optimizer, seed=0):
+    optimizer.zero_grad()
+    loss = loss_of(model, seed)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def flat(model):
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+class Worker(torch.utils.data.Dataset):
+    """Each item writes to the model, in whatever process it is read."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter.fill_(1e6)
+        return float(self.model[0].weight[0, 0])
+
+
+class TorchTest(unittest.TestCase):
+    def setUp(self):
+        faulthandler.dump_traceback_later(common.PATIENCE, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+
+    def attach(self, model, optimizer=None, daemon=None, **options):
+        """A node, and its daemon."""
+        self.fake = FakeDaemon(**(daemon or {}))
+        self.addCleanup(self.fake.close)
+        node = sgp.attach(model, optimizer, name=self.fake.path, **options)
+        self.addCleanup(node.detach)
+        return node
+
+    def in_memory(self):
+        """What the daemon sees of the updates."""
+        return torch.from_numpy(self.fake.program.z[:self.fake.program.values_from].copy())
+
+    # ---- training
+
+    def test_every_optimizer_trains_as_alone(self):
+        """With nobody to mix with, and a weight of 1, each gives what it gives alone but for rounding."""
+        for kind, options in ((torch.optim.SGD, {"momentum": 0.9, "nesterov": True}), (torch.optim.AdamW, {}),
+                              (torch.optim.Adam, {"foreach": True}), (torch.optim.RMSprop, {"momentum": 0.5}),
+                              (torch.optim.Adagrad, {}), (torch.optim.Adamax, {}), (torch.optim.NAdam, {}),
+                              (torch.optim.RAdam, {}), (torch.optim.ASGD, {}), (torch.optim.Adadelta, {})):
+            alone, model = network(), network()
+            reference = kind(alone.parameters(), lr=0.01, **options)
+            optimizer = kind(model.parameters(), lr=0.01, **options)
+            with self.attach(model, optimizer) as node:
+                for number in range(30):
+                    step(alone, reference, number)
+                    node.mix(loss=step(model, optimizer, number), rows=16)
+            torch.testing.assert_close(flat(model), flat(alone), rtol=1e-4, atol=1e-5, msg=kind.__name__)
+            self.assertAlmostEqual(self.fake.of(DONE)[0]["learning_rate"], 0.01)
+
+    def test_a_small_weight_scales_no_step(self):
+        """x moves by what the optimiser did, whatever the weight."""
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        node = self.attach(model, optimizer, {"weight": 0.17})
+        x, before = self.fake.x.copy(), flat(model)
+        step(model, optimizer)
+        change = flat(model) - before
+        node.mix()
+        torch.testing.assert_close(torch.from_numpy(self.fake.x - x), change, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(flat(model), torch.from_numpy(self.fake.x / 0.17), rtol=1e-5, atol=1e-6)
+
+    def test_one_beginning(self):
+        model = network()
+        self.attach(model, daemon={"begin": 0.5})
+        self.assertTrue((flat(model) == 0.5).all())
+
+    def test_loaded_state_is_a_value(self):
+        model, other = network(1), network(2)
+        node = self.attach(model, daemon={"weight": 0.25})
+        with node.assign():
+            model.load_state_dict(other.state_dict())
+        torch.testing.assert_close(flat(model), flat(other))
+        node.mix()
+        torch.testing.assert_close(flat(model), flat(other))
+
+    def test_a_jump_forgets_momentum(self):
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        node = self.attach(model, optimizer, {"acts": {2: fake_daemon.jump}})
+        step(model, optimizer)
+        self.assertFalse(node.mix().jumped)
+        self.assertTrue(any(s["momentum_buffer"].abs().sum() > 0 for s in optimizer.state.values()))
+        self.assertTrue(node.mix().jumped)
+        self.assertTrue(all(s["momentum_buffer"].abs().sum() == 0 for s in optimizer.state.values()))
+        self.assertTrue((flat(model) == 5).all())
+
+    # ---- what travels
+
+    def test_buffers(self):
+        model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
+        model.register_buffer("scratch", torch.ones(2), persistent=False)
+        node = self.attach(model, daemon={"weight": 0.25})
+        self.assertEqual(list(self.fake.program.layout), ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean",
+                                                         "1.running_var"])
+        self.assertEqual(self.fake.program.values_from, 27)
+        model(torch.randn(50, 6) * 3)
+        variance = model[1].running_var.clone()
+        node.mix()
+        torch.testing.assert_close(model[1].running_var, variance)  # 4 times as much if it were an update
+        model[1].running_mean = torch.full((3,), 2.0)  # replaced, not written to
+        node.mix()
+        self.assertTrue((model[1].running_mean == 2).all())
+        self.assertEqual(int(model[1].num_batches_tracked), 1)
+
+    def test_local_buffers(self):
+        model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
+        self.attach(model, buffers="local", daemon={"begin": 7.0})
+        self.assertEqual(len(self.fake.program.layout), 4)
+        self.assertTrue((model[1].running_var == 1).all())
+        self.assertTrue((model[1].weight == 7).all())
+
+    def test_frozen_parameters_stay(self):
+        digests = []
+        for seed in (1, 1, 2):
+            model = network(seed)
+            model[0].requires_grad_(False)
+            node = self.attach(model)
+            self.assertEqual(list(self.fake.program.layout), ["2.weight", "2.bias"])
+            digests.append(self.fake.program.tags["frozen"])
+            node.mix()
+            node.detach()
+        self.assertEqual(digests[0], digests[1])
+        self.assertNotEqual(digests[0], digests[2])
+        node = self.attach(model)
+        model[0].requires_grad_(True)
+        with self.assertRaisesRegex(sgp.Error, "'0.weight' was frozen"):
+            node.mix()
+        node.detach()
+        model[0].requires_grad_(False)
+        self.attach(model, params="all")
+        self.assertEqual(len(self.fake.program.layout), 4)
+        self.assertNotIn("frozen", self.fake.program.tags)
+
+    def test_names_without_wrappers(self):
+        self.attach(nn.DataParallel(network()))
+        self.assertEqual(list(self.fake.program.layout), ["0.weight", "0.bias", "2.weight", "2.bias"])
+
+    def test_tied_parameters_travel_once(self):
+        model = network()
+        model.add_module("again", nn.Linear(6, 6))
+        model.again.weight = model[0].weight
+        node = self.attach(model)
+        self.assertEqual(len(self.fake.program.layout), 5)
+        node.mix()
+        model.again.weight = nn.Parameter(torch.zeros(6, 6))
+        with self.assertRaisesRegex(sgp.ViewsLost, "'0.weight' was tied"):
+            node.mix()
+
+    def test_shapes_travel_in_rows(self):
+        model = nn.Sequential(nn.Conv2d(3, 4, 3)).to(memory_format=torch.channels_last)
+        self.assertFalse(model[0].weight.is_contiguous())
+        before = model[0].weight.detach().clone()
+        node = self.attach(model)
+        torch.testing.assert_close(model[0].weight.detach(), before)
+        torch.testing.assert_close(self.in_memory()[:108].view(4, 3, 3, 3), before)
+        node.mix()
+
+    def test_what_cannot_travel(self):
+        for change, text in ((lambda m: m.half(), "torch.float16.*autocast"), (lambda m: m.bfloat16(), "autocast"),
+                             (lambda m: m.double(), "torch.float64.*float\\(\\)"),
+                             (lambda m: nn.Sequential(nn.LazyLinear(3)), "no shape yet"),
+                             (lambda m: m.requires_grad_(False), "nothing to share")):
+            with self.assertRaisesRegex(sgp.Error, text):
+                self.attach(change(network()))
+
+    # ---- silent breaks
+
+    def test_breaks_that_are_mended(self):
+        """Copied in and bound again: the memory has what the model has, and goes on having it."""
+        def assign_data(model):
+            model[0].weight.data = model[0].weight.data + 1
+
+        def transpose(model):
+            model[0].weight.data = model[0].weight.data.t()  # the same address and shape, other strides
+
+        def replace_parameter(model):
+            model[0].weight = nn.Parameter(torch.full((6, 6), 4.0))
+
+        def replace_layer(model):
+            model[0] = nn.Linear(6, 6)
+
+        def to_double_and_back(model):
+            model.double().float()
+
+        def load_and_assign(model):
+            model.load_state_dict(network(3).state_dict())
+
+        for change in (assign_data, transpose, replace_parameter, replace_layer, to_double_and_back, load_and_assign,
+                       lambda model: model.share_memory(), lambda model: model.to(memory_format=torch.channels_last),
+                       lambda model: model.apply(lambda module: None)):
+            model = network()
+            node = self.attach(model)
+            change(model)
+            meant = flat(model).clone()
+            self.assertFalse(node.mix().skipped)
+            torch.testing.assert_close(self.in_memory(), meant)
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(1)
+            torch.testing.assert_close(self.in_memory(), meant + 1)
+            node.detach()
+
+    def test_breaks_that_are_named(self):
+        def prune(model):
+            torch.nn.utils.prune.l1_unstructured(model[0], "weight", 0.5)
+
+        def other_shape(model):
+            model[0].weight = nn.Parameter(torch.zeros(6, 7))
+
+        def more(model):
+            model.add_module("more", nn.Linear(2, 2))
+
+        import torch.nn.utils.prune
+        for change, name, text in ((lambda m: m.double(), "0.weight", "float64"),
+                                   (lambda m: m.half(), "0.weight", "float16"), (prune, "0.weight", "no longer there"),
+                                   (lambda m: torch.nn.utils.weight_norm(m[0]), "0.weight", "no longer there"),
+                                   (other_shape, "0.weight", r"was of shape \[6, 6\], and is now of \[6, 7\]"),
+                                   (more, "more.weight", "came after"), (lambda m: m.pop(2), "2.weight", "no longer")):
+            model = network()
+            node = self.attach(model)
+            change(model)
+            with self.assertRaisesRegex(sgp.ViewsLost, text) as caught:
+                node.mix()
+            self.assertEqual(caught.exception.tensor, name)
+            node.detach()
+
+    def test_what_keeps_the_views(self):
+        model = network()
+        optimizer = torch.optim.Adam(model.parameters())
+        node = self.attach(model, optimizer)
+        pointers = [p.data_ptr() for p in model.parameters()]
+        step(model, optimizer)
+        model.load_state_dict(copy.deepcopy(model).state_dict())
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss_of(model).backward()
+        model.train().eval().float().to("cpu")
+        node.mix()
+        self.assertEqual([p.data_ptr() for p in model.parameters()], pointers)
+        copied = copy.deepcopy(model)
+        with torch.no_grad():
+            copied[0].weight.fill_(99)
+        self.assertNotEqual(float(model[0].weight[0, 0]), 99)
+        saved = io.BytesIO()
+        torch.save(model[2].bias, saved)
+        self.assertLess(saved.tell(), 2000)  # the tensor, not the memory that it is a view of
+
+    def test_a_kept_graph_raises(self):
+        model = network()
+        node = self.attach(model, daemon={"drift": 1.0})
+        loss = loss_of(model)
+        node.mix()
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            loss.backward()
+        loss_of(model).backward()
+
+    def test_workers_cannot_change_the_model(self):
+        model = network()
+        node = self.attach(model)
+        before = self.in_memory()
+        loader = torch.utils.data.DataLoader(Worker(model), num_workers=2, multiprocessing_context="fork")
+        self.assertEqual([float(batch) for batch in loader], [1e6] * 8)  # in their own copies
+        torch.testing.assert_close(self.in_memory(), before)
+        torch.testing.assert_close(flat(model), before)
+        self.assertFalse(node.mix().skipped)
+
+    def test_copied_as_from_a_device(self):
+        """Parameters that cannot lie in shared memory give the same, to the bit."""
+        results = []
+        for here in (True, False):
+            with mock.patch("sgp.torch_model.lies_here", lambda tensor: here):
+                model = network()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+                pointers = [p.data_ptr() for p in model.parameters()]
+                with self.attach(model, optimizer, {"drift": 0.01, "weight": 0.5}) as node:
+                    for number in range(10):
+                        loss = step(model, optimizer, number)
+                        node.mix(loss=loss)
+                    self.assertEqual(pointers == [p.data_ptr() for p in model.parameters()], not here)
+                    kept = loss_of(model)
+                    node.mix()
+                    with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                        kept.backward()
+                results.append(flat(model))
+        torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+
+    def test_the_end_gives_the_memory_back(self):
+        model = network()
+        with self.attach(model, daemon={"final": 3.0}) as node:
+            node.mix()
+            program = self.fake.program
+        self.assertTrue((flat(model) == 3).all())
+        with torch.no_grad():
+            model[0].weight.fill_(8)
+        self.assertTrue((program.z == 3).all())
+        child = os.fork()  # nothing of it is left out of a child either
+        if child == 0:
+            os._exit(0 if float(model[0].weight.sum()) == 288 else 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+
+    # ---- loops that mix by themselves
+
+    def test_wrapped_optimizers(self):
+        for scheduler_first in (True, False):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with self.attach(model, optimizer) as node:
+                schedule = [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)] if scheduler_first else []
+                self.assertIs(sgp.wrap(optimizer, node, every=2), optimizer)
+                schedule = schedule or [torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)]
+                self.assertIsInstance(optimizer, torch.optim.SGD)
+                for number in range(4):
+                    step(model, optimizer, number)
+                    schedule[0].step()
+                with node.accumulate():
+                    step(model, optimizer)
+                    step(model, optimizer)
+            self.assertEqual([f["turn"] for f in self.fake.of(DONE)], [1, 2])
+            self.assertAlmostEqual(optimizer.param_groups[0]["lr"], 0.1 / 16)
+            self.assertEqual(optimizer._step_count, 6)  # as the scheduler counts
+        with self.assertRaisesRegex(ValueError, "every is 0"):
+            sgp.wrap(optimizer, node, every=0)
+
+    def test_data_sets(self):
+        data = torch.utils.data.TensorDataset(torch.arange(10.0), torch.arange(10))
+        node = self.attach(network(), daemon={"index": 1, "size": 2})
+        batches = list(node.shard(data, batch_size=2, shuffle=False))
+        self.assertEqual([x.tolist() for x, _ in batches], [[1, 3], [5, 7], [9]])
+        loader = torch.utils.data.DataLoader(data, batch_size=5, sampler=node.sampler(data, shuffle=False))
+        self.assertEqual([y.tolist() for _, y in loader], [[1, 3, 5, 7, 9]])
+
+    def test_saved_optimizer_goes_on(self):
+        model = network()
+        optimizer = torch.optim.Adam(model.parameters())
+        node = self.attach(model, optimizer)
+        step(model, optimizer)
+        path = os.path.join(self.fake.folder.name, "state")
+        node.save(path, optimizer=optimizer)
+        fresh = torch.optim.Adam(model.parameters())
+        self.assertTrue(node.load(path, optimizer=fresh))
+        torch.testing.assert_close(fresh.state[model[0].weight]["exp_avg"],
+                                   optimizer.state[model[0].weight]["exp_avg"])
+
+
+if __name__ == "__main__":
+    common.main()
