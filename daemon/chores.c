@@ -44,8 +44,7 @@ static void look(struct task *task, void (*at)(struct task *))
     exchange(task, &entered);
 }
 
-/* Where the estimate of now lies. A job that is queued now stands behind those that publish it. */
-static float **find_entered(struct daemon *daemon)
+float **chores_entered(struct daemon *daemon)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
@@ -186,7 +185,7 @@ static void done_save(struct job *job, bool cancelled)
 
 void chores_save(struct daemon *daemon, sgp_round round, double weight)
 {
-    float **entered = weight > 0 ? NULL : find_entered(daemon);
+    float **entered = weight > 0 ? NULL : chores_entered(daemon);
     bool relay = daemon->prepared->topology->nodes[daemon->prepared->self].relay;
     if (weight <= 0 && entered == NULL && relay)
         return; /* a relay between two cycles has none */
@@ -235,7 +234,7 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
     daemon->chores++;
     task->round = status.round;
     task->weight = status.weight_estimate;
-    task->entered = find_entered(daemon);
+    task->entered = chores_entered(daemon);
     *ret_task = task;
     return 0;
 }

@@ -9,6 +9,8 @@
 void chores_measure(struct daemon *daemon, sgp_round round, double weight);
 /* What a program found of its estimate; the rest likewise. */
 void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation);
+/* Where the estimate of now lies, for a job that is queued now; NULL: x / weight is it. */
+float **chores_entered(struct daemon *daemon);
 /* Write x / weight to STATE/model.safetensors. */
 void chores_save(struct daemon *daemon, sgp_round round, double weight);
 

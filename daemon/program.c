@@ -34,6 +34,7 @@ struct program {
     bool turn_out;  /* the memory is its own */
     bool job;       /* one of its memory is under way */
     bool finishing; /* it has said FINISH */
+    bool ended;     /* ... and the core knows */
     bool stopped;   /* it was told STOP */
     bool answered;  /* it was told FINISHED */
     bool skipped;   /* the step of the turn before did not count */
@@ -114,10 +115,13 @@ static bool push(
     struct program *program, void (*run)(struct job *), void (*done)(struct job *, bool))
 {
     struct daemon *daemon = program->daemon;
-    struct task *task = daemon->weight > 0 ? task_take(daemon, run, done) : NULL;
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    struct task *task = status.weight_estimate > 0 ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
         return false;
-    task->weight = daemon->weight;
+    task->weight = status.weight_estimate;
+    task->entered = chores_entered(daemon);
     task->argument = program;
     program->job = true;
     worker_push(&daemon->worker, &task->job);
@@ -175,7 +179,7 @@ static void run_take_back(struct job *job)
     struct task *task = (struct task *)job;
     struct program *program = task->argument;
     bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
-    task->code = sgp_attached_take_back(attached(program), program->weight, task->factor, assigned,
+    task->code = sgp_attached_take_back(attached(program), program->weight, program->pace, assigned,
         program->guest.shared.values, &task->rows);
     if (task->code < 0) /* so that it may go on from what is sound */
         (void)sgp_attached_hand_out(attached(program), task->weight, program->guest.shared.values);
@@ -234,6 +238,18 @@ static void done_take_back(struct job *job, bool cancelled)
 
 /* ---- the end ---- */
 
+/* Amid an exact cycle the estimate is the snapshot with which that was entered. */
+static void run_last(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    struct program *program = task->argument;
+    if (task->entered == NULL)
+        run_hand_out(job);
+    else
+        memcpy(program->guest.shared.values, *task->entered,
+            task->trainer->parameters * sizeof(float));
+}
+
 static void done_last(struct job *job, bool cancelled)
 {
     struct task task = end_job(job);
@@ -265,7 +281,7 @@ static void tell_end(struct program *program)
     bool finished = program->finishing && !program->answered && state == SGP_NODE_FINISHED;
     bool over = !program->finishing && !program->stopped && is_over(state);
     if (idle && (finished || over))
-        (void)push(program, run_hand_out, done_last);
+        (void)push(program, run_last, done_last);
 }
 
 /* ---- coming and going ---- */
@@ -332,7 +348,8 @@ static void take_in(struct program *program, struct guest *guest, bool resumed)
     }
     program->guest = *guest;
     program->present = true;
-    program->turn_out = program->finishing = program->stopped = program->answered = false;
+    program->turn_out = program->finishing = program->ended = false;
+    program->stopped = program->answered = false;
     program->skipped = program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
     program->poll->data = program;
@@ -395,24 +412,8 @@ static void on_done(struct program *program, const struct sgp_attach_frame *fram
         return; /* taken back meanwhile */
     program->turn_out = false;
     program->done = *frame;
-    struct daemon *daemon = program->daemon;
-    struct task *task = task_take(daemon, run_take_back, done_take_back);
-    sgp_assert(task != NULL); /* TRAIN is under way, and has no job of its own */
-    task->weight = daemon->weight;
-    task->factor = program->pace;
-    task->argument = program;
-    program->job = true;
-    worker_push(&daemon->worker, &task->job);
-}
-
-static void on_finish(struct program *program)
-{
-    program->finishing = true;
-    bool due = program->steps > 0;
-    if (program->daemon->prepared->open)
-        post(program, SGP_EVENT_STEPS_END, 0);
-    if (due || program->turn_out)
-        cancel_steps(program);
+    if (!push(program, run_take_back, done_take_back))
+        lose(program, "the node has no weight left to train with");
 }
 
 static void on_report(struct program *program, const struct sgp_attach_frame *frame)
@@ -431,7 +432,7 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
         on_done(program, frame);
         break;
     case SGP_ATTACH_FINISH:
-        on_finish(program);
+        program->finishing = true; /* program_settle sees to what follows */
         break;
     case SGP_ATTACH_REPORT:
         on_report(program, frame);
@@ -484,8 +485,12 @@ void program_settle(struct daemon *daemon)
         return;
     if (program->steps > 0 && (!program->present || program->dead))
         wait_for_program(program);
-    else if (program->steps > 0 && program->finishing)
+    else if (program->steps > 0 && program->finishing && !program->job)
         cancel_steps(program);
+    if (program->finishing && !program->ended && program->steps == 0) {
+        program->ended = true;
+        post(program, SGP_EVENT_STEPS_END, 0); /* ignored where the end is configured */
+    }
     give_turn(program);
     tell_end(program);
 }
