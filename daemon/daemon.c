@@ -30,7 +30,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LASTS_NS (2 * SGP_SECOND) /* an end that lasts so long is one */
+#define LASTS_NS (2 * SGP_SECOND)    /* an end that lasts so long is one */
+#define FETCHED_NS (60 * SGP_SECOND) /* and a program has had time to fetch the model */
 
 /* ---- the end ---- */
 
@@ -69,7 +70,8 @@ static bool work_is_done(const struct daemon *daemon)
         return false;
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    return status.state == SGP_NODE_FINISHED && events_now() - daemon->finished_since >= LASTS_NS;
+    sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : LASTS_NS;
+    return status.state == SGP_NODE_FINISHED && events_now() - daemon->finished_since >= lasts;
 }
 
 /* After each event: is it time? */
@@ -184,6 +186,13 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     int code = survive_open(daemon, &config, error);
     if (code < 0)
         return code;
+    if (prepared->attached != NULL && !prepared->begins && daemon->found.memory == NULL &&
+        !daemon->found.exact)
+        return sgp_fail(error, SGP_E_DATA,
+            "%s/checkpoint cannot be read, and a program's model has no other beginning here; "
+            "remove "
+            "%s/layout, and the next program brings its parameters",
+            daemon->config->state_directory, daemon->config->state_directory);
     bool begun = config.record != NULL && (config.record->round > 0 || config.record->trained);
     if (prepared->attached != NULL && prepared->self > 0 &&
         !begun) /* all begin with the parameters of the first */

@@ -114,6 +114,7 @@ static int take_model(struct prepared *prepared, struct guest *guest, struct sgp
     const struct sgp_trainer_state state = {.x = guest->shared.values};
     if (code == 0)
         prepared->trainer->methods->resume(prepared->trainer, &state);
+    prepared->begins = code == 0;
     return code;
 }
 

@@ -40,18 +40,24 @@ static int order(struct daemon *daemon, enum sgp_event_type type)
     return 0;
 }
 
-static int pause_node(void *context)
+/* One that waits for its program is paused already, and goes on when that has come. */
+static int pause_or_resume(struct daemon *daemon, enum sgp_event_type type)
 {
-    if (program_holds(context, true))
-        return 0;
-    program_yield(context);
-    return order(context, SGP_EVENT_PAUSE);
+    int code = daemon->programless ? 0 : order(daemon, type);
+    if (code == 0)
+        program_holds(daemon, type == SGP_EVENT_PAUSE);
+    return code;
 }
 
-/* One that waits for its program goes on when that has come. */
+static int pause_node(void *context)
+{
+    program_yield(context);
+    return pause_or_resume(context, SGP_EVENT_PAUSE);
+}
+
 static int resume(void *context)
 {
-    return program_holds(context, false) ? 0 : order(context, SGP_EVENT_RESUME);
+    return pause_or_resume(context, SGP_EVENT_RESUME);
 }
 
 static int reload(void *context, struct view_reload *ret_reload, struct sgp_error *error)

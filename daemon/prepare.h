@@ -44,6 +44,7 @@ struct prepared {
     struct sgp_model_file *layout; /* of a program's model; NULL: built in, or not known yet */
     struct sgp_attached *attached; /* then in the place of the learner */
     bool unlaid;                   /* a program has to bring its model first: prepared_lay */
+    bool begins;                   /* x is what the program brought */
     bool open;                     /* the end of training is the program's to say */
     struct sgp_trainer *trainer;   /* the learner, or the attached one, as a trainer */
     char **class_names;            /* NULL, or one name per output */

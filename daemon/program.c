@@ -37,6 +37,7 @@ struct program {
     bool ended;     /* ... and the core knows */
     bool stopped;   /* it was told STOP */
     bool answered;  /* it was told FINISHED */
+    bool late;      /* a turn was taken back, and it may still write there: until its DONE */
     bool skipped;   /* the step of the turn before did not count */
     uint64_t turn;
     sgp_time since;               /* of the turn, or of its absence */
@@ -117,7 +118,8 @@ static bool push(
     struct daemon *daemon = program->daemon;
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    struct task *task = status.weight_estimate > 0 ? task_take(daemon, run, done) : NULL;
+    bool can = status.weight_estimate > 0 && !daemon->ending;
+    struct task *task = can ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
         return false;
     task->weight = status.weight_estimate;
@@ -167,10 +169,16 @@ static void done_hand_out(struct job *job, bool cancelled)
     say(program, &frame);
 }
 
+/* Whether the memory is the daemon's, and nobody uses it. */
+static bool is_idle(const struct program *program)
+{
+    return program->present && !program->dead && !program->turn_out && !program->late &&
+           !program->job;
+}
+
 static void give_turn(struct program *program)
 {
-    if (program->steps > 0 && program->present && !program->dead && !program->turn_out &&
-        !program->job && !program->finishing)
+    if (program->steps > 0 && is_idle(program) && !program->finishing)
         (void)push(program, run_hand_out, done_hand_out);
 }
 
@@ -276,8 +284,7 @@ static void done_last(struct job *job, bool cancelled)
 static void tell_end(struct program *program)
 {
     enum sgp_node_state state = state_of(program);
-    bool idle = program->present && !program->dead && !program->turn_out && !program->job &&
-                program->steps == 0;
+    bool idle = is_idle(program) && program->steps == 0;
     bool finished = program->finishing && !program->answered && state == SGP_NODE_FINISHED;
     bool over = !program->finishing && !program->stopped && is_over(state);
     if (idle && (finished || over))
@@ -293,8 +300,10 @@ static void on_poll_closed(uv_handle_t *handle)
 
 static void cancel_steps(struct program *program)
 {
+    program->late =
+        program->turn_out && !program->finishing; /* who says FINISH is through with it */
+    program->skipped = program->skipped || program->turn_out;
     program->turn_out = false;
-    program->skipped = true;
     if (program->steps > 0)
         end_steps(program, -ECANCELED);
 }
@@ -329,10 +338,10 @@ static void lose(struct program *program, const char *why)
     bury(program);
     if (program->daemon->ending)
         return;
-    if (!is_over(state_of(program)))
+    program->skipped = program->skipped || program->turn_out;
+    program->turn_out = program->late = false;
+    if (program->steps > 0) /* else the next that are due will not find it */
         wait_for_program(program);
-    else
-        cancel_steps(program);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events);
@@ -348,9 +357,9 @@ static void take_in(struct program *program, struct guest *guest, bool resumed)
     }
     program->guest = *guest;
     program->present = true;
-    program->turn_out = program->finishing = program->ended = false;
+    program->turn_out = program->late = program->finishing = program->ended = false;
     program->stopped = program->answered = false;
-    program->skipped = program->turn > 0;
+    program->skipped = program->skipped && program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
     program->poll->data = program;
     (void)uv_poll_start(program->poll, UV_READABLE | UV_DISCONNECT, on_readable);
@@ -408,6 +417,8 @@ static void on_done(struct program *program, const struct sgp_attach_frame *fram
         lose(program, "it ended a turn that it was not given");
         return;
     }
+    if (frame->turn == program->turn)
+        program->late = false;
     if (!program->turn_out || frame->turn != program->turn)
         return; /* taken back meanwhile */
     program->turn_out = false;
@@ -432,7 +443,9 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
         on_done(program, frame);
         break;
     case SGP_ATTACH_FINISH:
-        program->finishing = true; /* program_settle sees to what follows */
+        program->finishing = true;
+        program->late = false;
+        /* program_settle sees to what follows */
         break;
     case SGP_ATTACH_REPORT:
         on_report(program, frame);
@@ -478,44 +491,50 @@ void program_train(struct daemon *daemon, uint32_t steps, double pace)
     give_turn(daemon->program); /* program_settle sees to it if nobody is there */
 }
 
+static void on_patience(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    if (program->steps > 0)
+        cancel_steps(program);
+    program_settle(program->daemon);
+}
+
 void program_settle(struct daemon *daemon)
 {
     struct program *program = daemon->program;
     if (program == NULL || daemon->ending)
         return;
+    if (program->finishing && !program->ended && !program->job) {
+        program->ended =
+            true; /* first of all: at its own pace a node begins the next round at once */
+        post(program, SGP_EVENT_STEPS_END, 0); /* ignored where the end is configured */
+    }
     if (program->steps > 0 && (!program->present || program->dead))
         wait_for_program(program);
     else if (program->steps > 0 && program->finishing && !program->job)
-        cancel_steps(program);
-    if (program->finishing && !program->ended && program->steps == 0) {
-        program->ended = true;
-        post(program, SGP_EVENT_STEPS_END, 0); /* ignored where the end is configured */
-    }
+        (void)uv_timer_start(
+            &program->patience, on_patience, 0, 0); /* not from here: the next TRAIN may follow */
     give_turn(program);
     tell_end(program);
-}
-
-static void on_patience(uv_timer_t *timer)
-{
-    struct program *program = timer->data;
-    if (program->turn_out && program->steps > 0)
-        cancel_steps(program);
 }
 
 void program_yield(struct daemon *daemon)
 {
     struct program *program = daemon->program;
-    if (program != NULL && program->turn_out)
+    if (program != NULL && program->steps > 0)
         (void)uv_timer_start(&program->patience, on_patience, PROGRAM_YIELD_MS, 0);
 }
 
-bool program_holds(struct daemon *daemon, bool paused)
+void program_holds(struct daemon *daemon, bool paused)
 {
-    struct program *program = daemon->program;
-    if (program == NULL)
-        return false;
-    program->holds = paused;
-    return program->daemon->programless;
+    if (daemon->program != NULL)
+        daemon->program->holds = paused;
+}
+
+bool program_is_busy(const struct daemon *daemon)
+{
+    const struct program *program = daemon->program;
+    return program != NULL && program->present && !program->answered;
 }
 
 void program_view(const struct daemon *daemon, struct view_program *ret_view)

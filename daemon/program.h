@@ -29,8 +29,11 @@ void program_settle(struct daemon *daemon);
 /* x is wanted back, by an order. */
 void program_yield(struct daemon *daemon);
 
-/* Whether an order pauses the node; a program that attaches does not end that. True: nothing else is to be done. */
-bool program_holds(struct daemon *daemon, bool paused);
+/* Whether an order pauses the node; a program that attaches does not end that. */
+void program_holds(struct daemon *daemon, bool paused);
+
+/* One is there, and has not been told FINISHED. */
+bool program_is_busy(const struct daemon *daemon);
 
 /* For onlookers. */
 void program_view(const struct daemon *daemon, struct view_program *ret_view);

@@ -19,6 +19,8 @@ struct unlaid {
     struct door *door;
     struct control *control;
     uv_signal_t signals[2];
+    uv_timer_t watchdog;
+    struct notify notify;
     sgp_time started;
     struct guest *guest;
     bool ended;
@@ -97,6 +99,16 @@ static int no_estimate(void *context, view_estimated done, void *argument)
     return not_yet(context);
 }
 
+static int no_prediction(
+    void *context, const float *features, uint64_t rows, view_predicted done, void *argument)
+{
+    (void)features;
+    (void)rows;
+    (void)done;
+    (void)argument;
+    return not_yet(context);
+}
+
 static void end(struct unlaid *unlaid, int result)
 {
     if (unlaid->ended)
@@ -105,6 +117,7 @@ static void end(struct unlaid *unlaid, int result)
     unlaid->result = result;
     door_close(unlaid->door);
     control_close(unlaid->control, NULL, NULL);
+    uv_close((uv_handle_t *)&unlaid->watchdog, NULL);
     for (size_t i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&unlaid->signals[i], NULL);
 }
@@ -125,11 +138,12 @@ static void on_entered(void *context, struct guest *guest)
     int64_t rounds = guest->hello.rounds, own = unlaid->prepared->rounds;
     if (!isfinite(sgp_kernels_best()->largest(guest->shared.values, layout->value_count)))
         (void)sgp_fail(&error, SGP_E_DIVERGED, "the program's first parameters are not finite");
-    else if (rounds >= 0 && own > 0 && rounds != own)
+    else if (rounds >= 0 && rounds != own)
         (void)sgp_fail(&error, SGP_E_CONFIG,
-            "the program asks for %lld rounds, and [train] rounds is %lld; leave it out in one of "
-            "the two",
-            (long long)rounds, (long long)own);
+            "the program asks for %lld rounds, and the node is configured for %s; give [train] "
+            "rounds = %lld on every "
+            "node, or leave it out in the program",
+            (long long)rounds, own > 0 ? "another number" : "an open end", (long long)rounds);
     if (error.code == 0) {
         *unlaid->guest = *guest;
         end(unlaid, 0);
@@ -139,6 +153,12 @@ static void on_entered(void *context, struct guest *guest)
         "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
         error.text);
     door_refuse(guest, error.code, error.text);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    struct unlaid *unlaid = timer->data;
+    (void)notify_watchdog(&unlaid->notify, true, 0);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -164,7 +184,8 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
         .leave_obstacle = leave_obstacle,
         .reload = reload,
         .evaluate = no_evaluation,
-        .estimate = no_estimate};
+        .estimate = no_estimate,
+        .predict = no_prediction};
     struct control_model model;
     prepared_control_model(unlaid->prepared, &model);
     int code = door_open(&unlaid->loop, config->attach, on_entered, unlaid, error, &unlaid->door);
@@ -198,9 +219,13 @@ int unlaid_wait(const struct config *config, const struct prepared *prepared, st
         }
         sgp_log(
             &log->sink, SGP_LEVEL_INFO, "event=waiting for=program socket=\"%s\"", config->attach);
-        struct notify notify = {.spent = 0};
+        uint64_t pace = (uint64_t)(notify_watchdog_interval() / SGP_MILLISECOND);
+        (void)uv_timer_init(&unlaid.loop, &unlaid.watchdog);
+        unlaid.watchdog.data = &unlaid;
+        if (pace > 0)
+            (void)uv_timer_start(&unlaid.watchdog, on_watchdog, pace, pace);
         notify_ready();
-        notify_status(&notify, "waits for a program to attach and bring its model");
+        notify_status(&unlaid.notify, "waits for a program to attach and bring its model");
     }
     (void)uv_run(&unlaid.loop, UV_RUN_DEFAULT);
     sgp_assert(uv_loop_close(&unlaid.loop) == 0);

@@ -13,6 +13,8 @@
 #include "sgp/outer.h"
 #include "sgp/trainer.h"
 
+#define SGP_ATTACHED_STEP_MAX 1e18f /* of a value, in one turn: more, or no number, is not taken */
+
 struct sgp_attached;
 
 struct sgp_attached_settings {
@@ -33,7 +35,7 @@ SGP_API struct sgp_trainer *sgp_attached_trainer(struct sgp_attached *attached);
 SGP_API bool sgp_attached_hand_out(struct sgp_attached *attached, double weight, float *memory);
 
 /* Fold what the program made of it; `weight` and `pace` are those of the turn. `assigned`: all are values. The memory is
- * read once. Returns 0; SGP_E_DIVERGED if a value is not finite: then x is as it was, and *ret_first the first of them. */
+ * read once. Returns 0; SGP_E_DIVERGED if a value moved further than SGP_ATTACHED_STEP_MAX: then x is as it was, and *ret_first the first of them. */
 SGP_API int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace,
     bool assigned, const float *memory, uint64_t *ret_first);
 

@@ -244,6 +244,7 @@ void sgp_core_raise_epoch(struct sgp_node *node);
 void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);
 
 /* cycle.c */
+void sgp_core_put_off_end(struct sgp_node *node);
 void sgp_core_renew(struct sgp_node *node); /* if a higher epoch was heard of, and it may */
 /* At the start of a cycle: who is not there for it, or NULL. */
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);

@@ -90,6 +90,13 @@ static double bequests_held(const struct sgp_node *node)
     return members;
 }
 
+/* An end that is open is never nearer than the next cycle. */
+void sgp_core_put_off_end(struct sgp_node *node)
+{
+    if (node->config.open && node->fleet.ends < sgp_core_own_end(node))
+        node->fleet.ends = sgp_core_own_end(node);
+}
+
 /* The weight with which a node begins a cycle, at the estimate that it has: what it inherited before is dissolved. */
 static void take_weight(struct sgp_node *node)
 {
@@ -131,6 +138,7 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     double changed = mass_here(node) - before;
     node->mass.due += changed;
     node->round = start;
+    sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->gave = node->trained = false;
     node->exact.renewed++;

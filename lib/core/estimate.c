@@ -43,6 +43,7 @@ static void adopt(struct sgp_node *node, uint32_t peer)
     effect->adopt.factor = node->mass.weight / node->seeking.incoming.weight;
     node->seeking.slot = SGP_SLOT_NONE;
     node->seeking.wants = false;
+    node->config.awaits = false;
     node->seeking.until = node->now; /* once is enough */
     node->unrecorded = true;
     (void)sgp_core_note(node, SGP_NOTE_ADOPTED, peer);

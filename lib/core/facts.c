@@ -92,8 +92,8 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
     if (node->config.topology->nodes[node->config.self]
             .relay) /* it takes part for as long as anybody */
         return node->fleet.ends;
-    if (node->config.open)
-        return node->round + 1;
+    if (node->config.open) /* a cycle away, so that the next rounds are promised */
+        return node->round + 1 + node->config.topology->rounds_per_cycle;
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
     return sgp_topology_after_turns(
         node->config.topology, before + node->config.rounds - node->turns.count);

@@ -10,7 +10,8 @@
 
 static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
-    if (node->config.topology->nodes[node->config.self].relay)
+    bool judges = !node->fleet.endless && !node->config.topology->nodes[node->config.self].relay;
+    if (!judges)
         return true; /* it has none of its own to judge by */
     sgp_round own = sgp_core_own_end(node) > ENDS_FLOOR ? sgp_core_own_end(node) : ENDS_FLOOR;
     return pulse->ends / ENDS_FACTOR <= own;

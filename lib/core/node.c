@@ -72,6 +72,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->stage = SGP_STAGE_IDLE;
     node->exact.entry = SGP_SLOT_NONE;
     node->exact.stop_by = SGP_TIME_NEVER;
+    node->fleet.endless = config->open;
     node->fleet.ends = sgp_core_own_end(node);
     node->fleet.stop = SGP_ROUND_NONE;
     node->mass.weight = sgp_topology_starts(config->topology, config->self);

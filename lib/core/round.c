@@ -22,18 +22,11 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
     return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
 }
 
-/* An end that is open is never nearer than the next round. */
-static void put_off_end(struct sgp_node *node)
-{
-    if (node->config.open && node->fleet.ends < sgp_core_own_end(node))
-        node->fleet.ends = sgp_core_own_end(node);
-}
-
 static void take_round(struct sgp_node *node, sgp_round next)
 {
     sgp_round chosen = next_round(node, next);
     node->round = chosen;
-    put_off_end(node);
+    sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->gave = node->trained = node->fed = false;
     node->unrecorded = true;
@@ -417,7 +410,7 @@ static void resume(struct sgp_node *node)
     if (furthest == node->round)
         return;
     node->round = furthest;
-    put_off_end(node);
+    sgp_core_put_off_end(node);
     node->gave = node->trained = false;
     sgp_core_notice(node);
     node->jumps++;

@@ -359,7 +359,8 @@ static const char *fault_of(struct player *player, const struct sgp_event *event
         return "a process begins with START, once";
     if (event->now < player->now || event->now > TIME_MAX)
         return "time runs backwards, or is over";
-    if (event->type == SGP_EVENT_TRAINED && event->code != 0 && event->code != SGP_E_DIVERGED)
+    if (event->type == SGP_EVENT_TRAINED && event->code != 0 && event->code != SGP_E_DIVERGED &&
+        event->code != -ECANCELED)
         return "training ends with a code that it does not have";
     bool of_job = event->type >= SGP_EVENT_TRAINED && event->type <= SGP_EVENT_SKETCHED;
     if (of_job && !is_due(player, event))

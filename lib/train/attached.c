@@ -33,7 +33,7 @@ bool sgp_attached_hand_out(struct sgp_attached *attached, double weight, float *
 static uint64_t first_unsound(const float *values, uint64_t count)
 {
     uint64_t i = 0;
-    while (i < count && isfinite(values[i]))
+    while (i < count && fabsf(values[i]) <= SGP_ATTACHED_STEP_MAX)
         i++;
     return i;
 }
@@ -47,7 +47,7 @@ static int difference(struct sgp_attached *attached, const float *memory, uint64
         uint64_t run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
         for (uint64_t i = at; i < at + run; i++)
             given[i] = memory[i] - given[i];
-        if (isfinite(attached->vector.kernels->largest(given + at, run)))
+        if (attached->vector.kernels->largest(given + at, run) <= SGP_ATTACHED_STEP_MAX)
             continue;
         *ret_first = at + first_unsound(given + at, run);
         return SGP_E_DIVERGED;

@@ -64,9 +64,9 @@ Test(attached, a_turn_is_no_job)
 
 Test(attached, what_is_not_finite_changes_nothing)
 {
-    const float x[COUNT] = {1, 2, 3, 4}, wrong[] = {NAN, INFINITY, -INFINITY};
+    const float x[COUNT] = {1, 2, 3, 4}, wrong[] = {NAN, INFINITY, -INFINITY, 3e18f};
     begin_with(x);
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         (void)sgp_attached_hand_out(attached, 1, memory);
         memory[0] = 100;
         memory[2] = wrong[i];
