@@ -196,6 +196,7 @@ class FakeDaemon:
         z = self.program.z
         if not numpy.isfinite(z).all():
             name = self.program.tensor_at(int(numpy.argmin(numpy.isfinite(z))))
+            z[:] = self.z_old
             self.say(TURN, code=DIVERGED, text=name, round=self.round, rounds=self.rounds, weight=self.weight)
             self.hand_over()  # as if resumed at once
             return True
