@@ -17,10 +17,11 @@ struct sgp_attachment {
     int socket;
     struct sgp_memory memory;
     struct sgp_attach_welcome welcome;
-    uint64_t turn; /* the program's; 0: the memory is the daemon's */
+    uint64_t turn;  /* the program's; 0: the memory is the daemon's */
+    int64_t rounds; /* that the program asks for; -1: none */
     sgp_round round;
     double weight;
-    bool over;      /* STOP has come: z is the estimate, and no turn comes */
+    bool over;      /* training is: z is the estimate, and no step counts */
     bool refused;   /* a step was not finite: none counts until the next turn */
     bool finishing; /* FINISH has been said */
 };
@@ -153,6 +154,12 @@ static int greet(struct sgp_attachment *attachment, const struct sgp_attach_opti
     return status < 0 ? status : take_welcome(attachment, &frame, error);
 }
 
+/* Whether the rounds that the program asked for are done, where the daemon leaves the end open. */
+static bool is_last(const struct sgp_attachment *attachment, const struct sgp_attach_frame *turn)
+{
+    return turn->rounds < 0 && attachment->rounds >= 0 && turn->round >= attachment->rounds;
+}
+
 /* Wait for the turn that follows; what comes of the one before is in *ret_mixed. */
 static int await_turn(
     struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_mixed *ret_mixed)
@@ -164,10 +171,11 @@ static int await_turn(
     if (frame.type != SGP_ATTACH_TURN && frame.type != SGP_ATTACH_STOP)
         return fail_frame(error, SGP_E_PROTOCOL);
     attachment->over = frame.type == SGP_ATTACH_STOP;
-    attachment->turn = attachment->over ? 0 : frame.turn;
     if (!attachment->over) {
+        attachment->turn = frame.turn;
         attachment->round = frame.round;
         attachment->weight = frame.weight;
+        attachment->over = is_last(attachment, &frame);
     }
     if (frame.code < 0) {
         attachment->refused = true;
@@ -199,6 +207,7 @@ int sgp_attach(const struct sgp_attach_options *options, const float *initial,
     if (attachment == NULL)
         return sgp_fail(error, -ENOMEM, "attach: out of memory");
     attachment->socket = -1;
+    attachment->rounds = options->rounds;
     status = sgp_memory_create(options, initial, error, &attachment->memory);
     if (status < 0) {
         free(attachment);

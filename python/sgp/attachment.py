@@ -123,7 +123,7 @@ class Attachment:
             raise
         self._connection, self._answered, self.turn = connection, 0, 0
         self._finishing, self._outbox = False, iter([])
-        self.rounds = None if frame.rounds < 0 else frame.rounds
+        self.rounds = self._wanted if frame.rounds < 0 else frame.rounds
         return Seat(frame.text, frame.index, frame.size, frame.seed, frame.local_steps, Flag.RESUMED in frame.flags)
 
     def _drop(self) -> None:
@@ -194,15 +194,16 @@ class Attachment:
         return self.mixed
 
     def _take(self, frame: Frame) -> None:
-        """A turn, or the end of all turns."""
+        """A turn, or the end of all turns; of an open end it is the program that knows it."""
         self.over = frame.type == Type.STOP
-        if self.over:
+        if frame.type == Type.STOP:
             self.mixed = dataclasses.replace(self.mixed, exchanged=False, jumped=Flag.JUMPED in frame.flags,
                                              skipped=self._lost or Flag.SKIPPED in frame.flags, stop=True)
         else:
-            self.rounds = None if frame.rounds < 0 else frame.rounds
+            self.rounds = self._wanted if frame.rounds < 0 else frame.rounds
+            self.over = frame.rounds < 0 and self._wanted is not None and frame.round >= self._wanted
             self.mixed = Mixed(frame.round, frame.weight, Flag.EXCHANGED in frame.flags, Flag.JUMPED in frame.flags,
-                               self._lost or Flag.SKIPPED in frame.flags)
+                               self._lost or Flag.SKIPPED in frame.flags, stop=self.over)
             self.turn = frame.turn
         self._lost = False
 

@@ -60,15 +60,16 @@ class FakeDaemon:
     """Listens at `path`. `weight` is w, `rounds` what it trains, `begin` the first node's parameters (else the
     program's own), `drift` is added to x in every round: what the neighbours gave. `acts` maps a count of DONEs, over
     the daemon's life from 1, to a function of (daemon, connection, frame) that is called in the place of an answer.
-    `frames` is everything that came."""
+    `frames` is everything that came.
+    With `open_end` it leaves the rounds to the program."""
 
     def __init__(self, path=None, weight=1.0, rounds=-1, begin=None, drift=0.0, local_steps=1, refuse=None, acts=None,
-                 index=0, size=1, final=None):
+                 index=0, size=1, final=None, open_end=False):
         self.folder = tempfile.TemporaryDirectory(prefix="sgp-")
         self.path = path or os.path.join(self.folder.name, "attach.sock")
         self.weight, self.rounds, self.begin, self.drift = weight, rounds, begin, drift
         self.local_steps, self.refuse, self.acts = local_steps, refuse, acts or {}
-        self.index, self.size, self.final = index, size, final
+        self.index, self.size, self.final, self.open_end = index, size, final, open_end
         self.x = None
         self.round = self.turn = self.dones = 0
         self.frames, self.program, self.failure = [], None, None
@@ -163,7 +164,7 @@ class FakeDaemon:
             return False
         self.program = Program(descriptors[0])
         assert frame["parameters"] == len(self.program.z)
-        if frame["rounds"] >= 0:
+        if frame["rounds"] >= 0 and not self.open_end:
             self.rounds = frame["rounds"]
         resumed = self.x is not None
         if not resumed:
@@ -195,6 +196,7 @@ class FakeDaemon:
         z = self.program.z
         if not numpy.isfinite(z).all():
             name = self.program.tensor_at(int(numpy.argmin(numpy.isfinite(z))))
+            z[:] = self.z_old
             self.say(TURN, code=DIVERGED, text=name, round=self.round, rounds=self.rounds, weight=self.weight)
             self.hand_over()  # as if resumed at once
             return True

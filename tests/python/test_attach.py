@@ -129,6 +129,14 @@ class AttachTest(unittest.TestCase):
             self.assertTrue(late.stop and late.skipped)
         self.assertEqual(len(daemon.of(DONE)), 3)
 
+    def test_rounds_end_where_the_daemon_leaves_it_open(self):
+        daemon = self.daemon(open_end=True)
+        with sgp.attach(arrays(), name=daemon.path, rounds=3) as node:
+            self.assertEqual(node.rounds, 3)
+            self.assertEqual([node.mix().stop for _ in range(3)], [False, False, True])
+            self.assertTrue(node.mix().skipped)
+        self.assertEqual((len(daemon.of(DONE)), len(daemon.of(FINISH))), (3, 1))
+
     def test_finish_brings_the_fleets_model(self):
         daemon = self.daemon(final=9.0)
         model = arrays()

@@ -49,6 +49,11 @@ class LinearTest(unittest.TestCase):
         self.assertEqual([f["type"] for f in daemon.frames[-2:]], [FINISH, DETACH])
         self.assertEqual((daemon.of(HELLO)[0]["rounds"], daemon.of(HELLO)[0]["text"]), (200, "linear"))
 
+    def test_its_rounds_end_where_the_daemon_leaves_it_open(self):
+        daemon = self.daemon(open_end=True)
+        self.assertRegex(self.run_linear(daemon.path).stdout, "round 200: 1.000")
+        self.assertEqual(len(daemon.of(DONE)), 200)
+
     def test_it_comes_before_the_daemon(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "attach.sock")

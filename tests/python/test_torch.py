@@ -5,6 +5,7 @@ import copy
 import faulthandler
 import io
 import os
+import re
 import unittest
 import warnings
 from unittest import mock
@@ -349,6 +350,22 @@ class TorchTest(unittest.TestCase):
         if child == 0:
             os._exit(0 if float(model[0].weight.sum()) == 288 else 1)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+
+    def test_the_lines_of_the_pages(self):
+        """What README and docs/ATTACH.md tell people to write runs as it stands."""
+        for page, steps, reports in (("README.md", 2, []), ("docs/ATTACH.md", 20, [0.5] * 10)):
+            with open(os.path.join(common.ROOT, page), encoding="utf-8") as file:
+                code = re.search(r"```python\n(import sgp\n.*?)```", file.read(), re.DOTALL).group(1)
+            daemon = FakeDaemon(final=2.0)
+            self.addCleanup(daemon.close)
+            model = network()
+            train_set = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.randint(2, (64,)))
+            exec(compile(code.replace('"n0"', repr(daemon.path)), page, "exec"), {
+                "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "train_set": train_set,
+                "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5})
+            self.assertEqual(len(daemon.of(DONE)), steps)
+            self.assertEqual([f["test_accuracy"] for f in daemon.of(fake_daemon.REPORT)], reports)
+            self.assertTrue((flat(model) == 2).all())
 
     # ---- loops that mix by themselves
 

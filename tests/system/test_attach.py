@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package sgp, and the example in C, with real daemons: they train as one process does, and outlive the deaths of either
+side. test_program.py has what the daemon owes to any program. LINEAR is the second argument."""
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import fleet
+from fleet import FleetTest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+import sgp  # noqa: E402
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    torch = None
+LINEAR = os.path.abspath(sys.argv.pop(2))
+
+ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
+            "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
+RING = [[(i, (i + 1) % 4) for i in range(4)]]
+# n0 keeps 1/3 of its mass, n1 and n2 a half, n3 a quarter: weights down to 0.3
+IRREGULAR = [[(0, 1), (0, 2), (1, 2), (2, 0), (2, 3), (3, 0), (3, 1), (3, 2)]]
+
+
+def rows(count=512):
+    """Features (count, 6), and two numbers each that a plane and a little noise make of them."""
+    draw = torch.Generator().manual_seed(5)
+    x = torch.randn(count, 6, generator=draw)
+    y = x @ torch.randn(6, 2, generator=draw) + 0.05 * torch.randn(count, 2, generator=draw)
+    return x, y.tanh()
+
+
+def network(seed=1):
+    with LOCK:
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 2))
+
+
+LOCK = threading.Lock()  # of PyTorch's one generator
+
+
+def step(model, optimizer, x, y):
+    loss = (model(x) - y).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def loss_of(model, x, y):
+    with torch.no_grad():
+        return float((model(x) - y).pow(2).mean())
+
+
+def flat(model):
+    return torch.cat([tensor.detach().reshape(-1) for tensor in model.parameters()])
+
+
+class AttachTest(FleetTest):
+    def daemons(self, n, phases, options=None):
+        own = {i: {"control.attach": "n%d.attach" % i} for i in range(n)}
+        f = self.fleet(n, phases=phases, options=dict(ATTACHED, **(options or {})), own=own)
+        f.start()
+        return f
+
+    def path(self, f, index):
+        return os.path.join(f.directory, "n%d.attach" % index)
+
+    def each(self, n, act):
+        """act(i) for each node, side by side; what each returned. The first exception is raised here."""
+        results = [None] * n
+
+        def run(i):
+            try:
+                results[i] = act(i)
+            except BaseException as error:
+                results[i] = error
+        threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(n)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(fleet.PATIENCE * 2)
+        for thread, result in zip(threads, results):
+            self.assertFalse(thread.is_alive(), self.logs())
+            if isinstance(result, BaseException):
+                raise result
+        return results
+
+    def start(self, code, *arguments):
+        """A program of its own, ended with the test."""
+        here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python")
+        program = subprocess.Popen([sys.executable, "-c", code, *arguments], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": here, "OMP_NUM_THREADS": "1"})
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        return program
+
+
+@unittest.skipIf(torch is None, "not installed: python3-torch")
+class Training(AttachTest):
+    def train(self, phases, options=None, seeds=(1, 1, 1, 1), epochs=10, batch=16):
+        """Four programs on 128 rows each; their models, and the statuses of the daemons."""
+        f = self.daemons(4, phases, options)
+
+        def act(i):
+            model = network(seeds[i])
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
+            with sgp.attach(model, optimizer, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                self.assertEqual((node.index, node.size), (i, 4))
+                for _ in range(epochs):
+                    for x, y in node.shard(rows(), batch_size=batch, shuffle=False):
+                        node.mix(loss=step(model, optimizer, x, y), rows=len(x))
+                self.assertAlmostEqual(node.epoch, epochs)
+                self.rounds.append(node.round)
+            return model
+        self.rounds = []
+        models = self.each(4, act)
+        statuses = f.quiet()
+        self.assertAlmostEqual(sum(status["weight"] for status in statuses), 4, delta=1e-9)
+        for model in models:
+            torch.testing.assert_close(flat(model), flat(models[0]), rtol=0, atol=1e-3)
+        return models, statuses
+
+    def alone(self, epochs=10, batch=64):
+        """The same by one process: in each step the rows that the four had in theirs."""
+        model = network(1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
+        with sgp.attach(model, optimizer, name="/none-such.sock", required=False) as node:
+            for _ in range(epochs):
+                for x, y in node.shard(rows(), batch_size=batch, shuffle=False):
+                    node.mix(loss=step(model, optimizer, x, y), rows=len(x))
+        return loss_of(model, *rows())
+
+    def test_four_train_as_one(self):
+        reference = self.alone()
+        models, statuses = self.train(RING)
+        self.assertLess(abs(loss_of(models[0], *rows()) / reference - 1), 0.1)
+        self.assertEqual([status["samples"] for status in statuses], [1280] * 4)
+
+    def test_an_irregular_digraph_trains_as_one(self):
+        models, statuses = self.train(IRREGULAR)
+        self.assertLess(min(status["weight"] for status in statuses), 0.7)
+        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.15)
+
+    def test_local_steps(self):
+        models, _ = self.train(RING, {"train.local_steps": "4"})
+        self.assertEqual(self.rounds, [20] * 4)
+        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.15)
+
+    def test_seeds_of_their_own_are_one_beginning(self):
+        models, _ = self.train(RING, seeds=(1, 2, 3, 4))
+        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.1)
+
+    def test_variances_stay_positive(self):
+        """Averaged batch norms on a digraph of unequal weights, with rows of unlike scale."""
+        f = self.daemons(4, IRREGULAR)
+
+        def act(i):
+            with LOCK:
+                torch.manual_seed(i)
+                model = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+            smallest = 1.0
+            with sgp.attach(model, optimizer, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                x, y = rows()
+                for number in range(300):
+                    part = slice(number % 8 * 64, number % 8 * 64 + 64)
+                    node.mix(loss=step(model, optimizer, x[part] * 0.01 * (1 + i), y[part]))
+                    smallest = min(smallest, float(model[1].running_var.min()))
+            return smallest, model
+        ends = self.each(4, act)
+        self.assertTrue(all(smallest > 0 for smallest, _ in ends), ends)
+        for _, model in ends:
+            torch.testing.assert_close(model[1].running_var, ends[0][1][1].running_var, rtol=1e-2, atol=1e-5)
+
+    def test_what_is_loaded_in_mid_run_is_the_estimate(self):
+        f = self.daemons(4, IRREGULAR)
+
+        def act(i):
+            model, other = network(1), network(9)
+            with sgp.attach(model, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                for _ in range(20):
+                    node.mix()
+                with node.assign():  # all of them, so that the fleet's mean is just that
+                    model.load_state_dict(other.state_dict())
+                after = node.weight, flat(model)
+                node.mix()
+            return after, flat(model), flat(other)
+        for (_, after), end, other in self.each(4, act):
+            torch.testing.assert_close(after, other, rtol=0, atol=1e-5)
+            torch.testing.assert_close(end, other, rtol=0, atol=1e-5)
+
+    WORKERS = """if True:
+        import sys, torch, sgp
+        model = torch.nn.Linear(2, 1)
+        with sgp.attach(model, name=sys.argv[1], timeout=60) as node:
+            data = torch.utils.data.TensorDataset(torch.randn(10000, 2))
+            for _ in torch.utils.data.DataLoader(data, batch_size=1, num_workers=2):
+                node.mix()
+                print(node.round, flush=True)
+    """
+
+    def test_a_killed_program_pauses_its_node_in_spite_of_its_workers(self):
+        f = self.daemons(1, [[]])
+        program = self.start(self.WORKERS, self.path(f, 0))
+        self.assertEqual(program.stdout.readline(), "1\n")
+        program.kill()
+        start = time.monotonic()
+        f.wait_state("paused")
+        self.assertLess(time.monotonic() - start, 5)
+        model = nn.Linear(2, 1)
+        with sgp.attach(model, name=self.path(f, 0), timeout=fleet.PATIENCE) as node:
+            self.assertGreater(node.round, 0)
+            self.assertFalse(node.mix().skipped)
+        f.wait_state("finished")
+
+
+class Faults(AttachTest):
+    def model(self):
+        import numpy
+        return {"a": numpy.zeros(3, numpy.float32)}
+
+    def test_a_daemon_that_is_killed_is_waited_for(self):
+        """The program goes on from the checkpoint, once a daemon is there again."""
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+        gone, back, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def restart():
+            gone.wait(fleet.PATIENCE)
+            time.sleep(0.3)  # the program finds nobody meanwhile
+            f.nodes[1].start()
+            ended.wait(fleet.PATIENCE)  # a daemon ends with the thread that started it
+        starter = threading.Thread(target=restart, daemon=True)
+        starter.start()
+
+        def act(i):
+            model, skipped = self.model(), 0
+            with sgp.attach(model, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                for number in range(60):
+                    if i == 1 and number == 30:
+                        f.nodes[1].get("/v1/checkpoint", "POST")
+                        f.wait_log(1, "event=checkpoint round=3")
+                        f.nodes[1].kill(signal.SIGKILL)
+                        f.nodes[1].process.wait()
+                        gone.set()
+                    if i == 0 and number == 31:
+                        self.assertTrue(back.wait(fleet.PATIENCE))  # alone it would run far ahead
+                    model["a"] += 1
+                    skipped += node.mix().skipped
+                    if skipped:
+                        back.set()
+            return skipped, model["a"][0]
+        (none, first), (some, second) = self.each(2, act)
+        self.assertEqual((none, some), (0, 1))
+        self.assertAlmostEqual(first, second, delta=1e-3)
+        self.assertGreater(first, 40)
+        self.assertAlmostEqual(sum(status["weight"] for status in f.quiet()), 2, delta=1e-9)
+        ended.set()
+        starter.join()
+
+    def test_rounds_and_stop(self):
+        f = self.daemons(1, [[]], {"train.rounds": "5"})
+        with sgp.attach(self.model(), name=self.path(f, 0), timeout=fleet.PATIENCE) as node:
+            self.assertEqual(node.rounds, 5)
+            self.assertEqual([node.mix().stop for _ in range(5)], [False] * 4 + [True])
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+
+        def act(i):
+            with sgp.attach(self.model(), name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                for number in range(10000):
+                    if i == 0 and number == 20:
+                        node.stop("good enough")
+                    if node.mix().stop:
+                        return number
+        self.assertTrue(all(20 <= number < 200 for number in self.each(2, act)))
+        f.wait_state("finished")
+
+    def test_what_the_daemon_refuses(self):
+        import numpy
+        f = self.daemons(1, [[]])
+        path = self.path(f, 0)
+        model = self.model()
+        node = sgp.attach(model, name=path, timeout=fleet.PATIENCE)
+        with self.assertRaisesRegex(sgp.Busy, "is attached"):
+            sgp.attach(self.model(), name=path)
+        model["a"][1] = numpy.nan
+        with self.assertRaises(sgp.NotFinite) as caught:
+            node.mix()
+        self.assertEqual(caught.exception.tensor, "a")
+        self.assertEqual(list(model["a"]), [0, 0, 0])
+        f.wait_state("paused")
+        self.assertEqual(f.nodes[0].get("/v1/resume", "POST")[0], 200)
+        self.assertTrue(node.mix().skipped)
+        model["a"] += 1
+        self.assertFalse(node.mix().skipped)
+        node.detach()
+        with self.assertRaises(sgp.Disconnected):
+            node.mix()
+        with self.assertRaises(sgp.LayoutMismatch) as caught:
+            sgp.attach({"b": numpy.zeros((2, 2), numpy.float32)}, name=path)
+        self.assertEqual((caught.exception.tensor, caught.exception.here, caught.exception.there),
+                         ("b", "b [2, 2]", "a [3]"))
+        with sgp.attach(model, name=path) as again:
+            self.assertEqual(list(model["a"]), [1, 1, 1])
+            again.mix()
+
+    def test_the_client_sees_it(self):
+        f = self.daemons(1, [[]])
+        client = sgp.Client(f.nodes[0].socket)
+        self.assertEqual(client.wait("ready", timeout=fleet.PATIENCE)["state"], "unlaid")
+        with sgp.attach(self.model(), name=self.path(f, 0), timeout=fleet.PATIENCE) as node:
+            for _ in range(10):
+                node.mix(loss=0.5, rows=4)
+            node.report(test_accuracy=0.75, test_loss=0.25)
+            status = client.wait("accuracy:0.7", timeout=fleet.PATIENCE)
+            self.assertEqual((status["samples"], status["loss"]), (40, 0.5))
+            self.assertEqual(client.wait("round:10", timeout=fleet.PATIENCE)["state"], "training")
+            self.assertEqual(client.peers(), [])
+            with self.assertRaises(TimeoutError):
+                client.wait("round:11", timeout=0.3)
+        self.assertEqual(client.wait(timeout=fleet.PATIENCE)["state"], "finished")
+        with self.assertRaisesRegex(sgp.Error, "'accuracy:0.9' was not met"):
+            client.wait("accuracy:0.9", timeout=fleet.PATIENCE)
+        with self.assertRaisesRegex(ValueError, "'nonsense' is no condition"):
+            client.wait("nonsense")
+        self.assertIsInstance(client.history(), list)
+        with self.assertRaises(sgp.Error):
+            client.evaluate()  # the rows are the program's
+        f.nodes[0].end()
+        with self.assertRaisesRegex(sgp.NoDaemon, "no daemon listens"):
+            client.status()
+
+    def test_linear_in_c(self):
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+        f.wait_state("unlaid")
+        programs = [subprocess.Popen([LINEAR, self.path(f, i)], text=True, stdout=subprocess.PIPE) for i in range(2)]
+        for program in programs:
+            self.addCleanup(program.kill)
+        said = [program.communicate(timeout=fleet.PATIENCE)[0] for program in programs]
+        for i, line in enumerate(said):
+            self.assertRegex(line, r"^n%d, round \d+: 1.000 -2.000 3.000 -4.000 0.500$" % i)
+
+
+fleet.main()
