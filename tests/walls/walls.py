@@ -33,7 +33,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/wire": "wire.h",
     "lib/journal": "journal.h",
     "lib/tensor": "blas.h buffer.h kernels.h",
-    "lib/train": "checkpoint.h dataset.h learner.h model.h model_file.h optimizer.h outer.h quadratic.h schedule.h",
+    "lib/train": "checkpoint.h copy.h dataset.h learner.h model.h model_file.h optimizer.h outer.h quadratic.h schedule.h",
     "lib/sim": "sim.h",
 }.items() for header in headers.split()}
 
@@ -85,7 +85,7 @@ FLOORS = {
         "facts layout",
         "emit pace",
         "receive agree outdated patience",
-        "epoch",
+        "epoch owner",
         "mass",
         "accounts check fold",
         "cycle",
