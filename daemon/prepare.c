@@ -246,6 +246,15 @@ static int count_classes(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
+/* Rows are divided among the nodes that train. */
+static uint32_t rank_of(const struct prepared *p)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < p->self; i++)
+        rank += !p->topology->nodes[i].relay;
+    return rank;
+}
+
 static bool is_relay(const struct prepared *p)
 {
     return p->topology->nodes[p->self].relay;
@@ -298,8 +307,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .missing = config->missing,
         .shards = config->shards,
         .holdout = config->holdout,
-        .node_index = p->self,
-        .node_count = p->topology->node_count,
+        .node_index = rank_of(p),
+        .node_count = sgp_topology_trainers(p->topology),
         .seed = config->seed};
     code = sgp_data_load(&options, &why, &p->data);
     if (code == SGP_E_CONFIG)
@@ -499,6 +508,8 @@ static void sum_memory(struct prepared *p)
     add_term(p, "gradient", vector);
     add_term(p, "velocity of the optimizer", velocity);
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
+    add_term(p, "copy of the owner's parameters",
+        sgp_topology_is_worker(p->topology, p->self) ? vector : 0);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
