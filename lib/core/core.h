@@ -42,8 +42,7 @@
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
  *   cycle.c    exact cycles: how one begins, ends, and is renewed
- *
- *   owner.c    an owner's steps and a worker's copies
+ *   owner.c    an owner's steps, and a worker's copies
  *
  *   receive.c  receive buffers, and absorbing
  *   agree.c    whether neighbours hold one model at the end
