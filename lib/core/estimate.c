@@ -191,6 +191,8 @@ void sgp_core_hand_out(struct sgp_node *node)
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
     bool able = (stays || leaves) && !sgp_core_is_guess(node) &&
                 sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
+    if (!node->handing.publishing)
+        send(node); /* what was made, before another label is */
     if (able && !node->handing.publishing)
         begin(node);
     if (!node->handing.publishing)

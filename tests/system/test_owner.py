@@ -2,22 +2,27 @@
 """An owner and its workers as real daemons: backup workers, and what a death, a stop, a pause, a leave and a reload do."""
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import fleet
 from fleet import Fleet, FleetTest
 
+SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
 MANY = {"train.epochs": "100000"}
 
 
 class Owned(Fleet):
     """n0 owns the vector, or whoever `owner` is; the others work for it."""
 
-    def __init__(self, n, backup=0, algorithm="backup", spare=(), **options):
+    def __init__(self, n, backup=0, algorithm="backup", spare=(), journals=(), **options):
         self.backup = backup
         self.owner = 0
         relay = dict.fromkeys(("data.train", "data.label", "data.classes", "data.holdout"))
         own = {i: {**relay, "model.inputs": "6"} for i in (0, *spare)}
+        for i in journals:
+            own.setdefault(i, {}).update({"log.events": "n%d.events" % i, "log.trace": "n%d.trace" % i})
         super().__init__(n, phases=[[]], rows=options.pop("rows", 1000), own=own,
                          options={"train.algorithm": algorithm, **options})
 
@@ -192,6 +197,20 @@ class Owner(FleetTest):
         for i in (1, 2, 3):
             f.wait_round(i, max(labels) + 10)
         self.assertEqual(self.status(f, 4)["weight"], 1.0)
+
+    def test_what_an_owner_and_a_worker_did_is_played_again(self):
+        f = self.owned(4, backup=1, journals=(0, 1), **MANY)
+        f.start()
+        f.wait_round(0, 30)
+        for i in (1, 0):
+            f.nodes[i].end(signal.SIGKILL)
+            with open(os.path.join(f.directory, "n%d.trace" % i), encoding="utf-8") as file:
+                told = file.read()
+            told = told[:told.rindex("\n") + 1]  # a line may be under way
+            again = subprocess.run([SGPCTL, "replay", os.path.join(f.directory, "n%d.events" % i)], text=True,
+                                   timeout=fleet.PATIENCE, check=True, capture_output=True).stdout
+            self.assertEqual(told, again[:len(told)])
+            self.assertIn("follow" if i == 1 else "send:estimate:n1", told)
 
     def test_the_file_and_the_algorithm_must_suit(self):
         f = self.owned(3, algorithm="sgp")
