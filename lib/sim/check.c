@@ -10,7 +10,9 @@
 #include <string.h>
 
 #define FLOAT_ROUNDING 0x1p-22 /* of one multiplication and one addition, with room */
-#define COUNT_SLACK 1e-9       /* of the full count of x, relative to the sum of absolute values */
+#define COUNT_SLACK 1e-9       /* of the full count of x, relative to the sum of absolute values, */
+#define COUNT_FLOOR                                                                                \
+    1e-12 /* and for rounding of what has moved before, where next to nothing is left */
 
 int sgp_sim_check_init(struct sgp_sim *sim)
 {
@@ -230,7 +232,7 @@ static void check_count(struct sgp_sim *sim)
     for (uint64_t c = 0; c < dimension; c++) {
         double expected = sim->moved[c] + sim->rounding[c];
         double size = sim->count[dimension + c] + fabs(sim->moved[c]);
-        if (!(fabs(sim->count[c] - expected) <= COUNT_SLACK * size))
+        if (!(fabs(sim->count[c] - expected) <= COUNT_SLACK * size + COUNT_FLOOR))
             sgp_sim_fail(sim, SGP_E_STATE,
                 "the sum of x[%llu] over all nodes is %.17g; training alone makes it %.17g",
                 (unsigned long long)c, sim->count[c], expected);
