@@ -44,6 +44,18 @@ static float coordinate(struct sgp_random *random)
     return ((float)sgp_random_below(random, 2049) - 1024) / 256;
 }
 
+/* What a node adds to what all should agree on: its minimum if it trains, else its start if that weighs anything. */
+static double part_of_mean(const struct simulation *simulation, uint32_t node)
+{
+    const struct sgp_topology *topology = simulation->topology;
+    if (simulation->learning_rate > 0)
+        return topology->nodes[node].relay ? 0 : 1.0 / sgp_topology_trainers(topology);
+    double total = 0;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        total += sgp_topology_starts(topology, i);
+    return sgp_topology_starts(topology, node) / total;
+}
+
 static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
 {
     struct simulation *simulation = context;
@@ -52,11 +64,12 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     struct sgp_random random;
     sgp_random_init(&random, simulation->options.seed, STREAM_VECTORS + node);
     bool first = node == simulation->met; /* else its process is started again after a crash */
+    double part = part_of_mean(simulation, node);
     simulation->met += first;
     for (uint64_t c = 0; c < dimension; c++) {
         simulation->vector[c] = coordinate(&random);
         if (first)
-            simulation->mean[c] += (double)simulation->vector[c] / simulation->topology->node_count;
+            simulation->mean[c] += part * (double)simulation->vector[c];
     }
     bool trains = simulation->learning_rate > 0;
     int status = sgp_quadratic_create(dimension, trains ? simulation->vector : zeros,
@@ -395,7 +408,8 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "                        random vectors\n"
         "  --outer KIND:RATE:MOMENTUM   the step where the file says outer=true: slowmo or "
         "nesterov\n"
-        "  --algorithm NAME      sgp, osgp, agp, dpsgd or adpsgd, as in sgpd.conf(5) (sgp)\n"
+        "  --algorithm NAME      sgp, osgp, agp, dpsgd, adpsgd or backup, as in sgpd.conf(5) "
+        "(sgp)\n"
         "  --overlap N           osgp: rounds that a share may be late (1)\n"
         "  --step-by-rate        agp, adpsgd: divide the learning rate by a node's relative pace\n"
         "  --backup-neighbours N go on while so many shares are awaited (0)\n"

@@ -18,9 +18,9 @@ static const char *const status_order[] = {"name", "state", "waiting", "round", 
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "weight_unknown",
     "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard", "mismatch",
-    "slow", "overdue", "jumps", "cycles_renewed", "last_error", "uptime_seconds", "algorithm",
-    "parameters", "memory_bytes", "blas", "topology", "incarnation", "version", "protocol",
-    "schema"};
+    "slow", "overdue", "copy", "jumps", "cycles_renewed", "last_error", "uptime_seconds",
+    "algorithm", "parameters", "memory_bytes", "blas", "topology", "incarnation", "version",
+    "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -219,9 +219,9 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
     "shares_returned", "bytes_sent", "bytes_received", "last_error"};
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
-    "shares_received", "shares_returned", "shares_outsized", "weight_owed", "bytes_sent",
-    "bytes_received", "mismatch", "last_error", "previous_error", "absent_after_seconds", "retired",
-    "slow", "overdue"};
+    "shares_received", "shares_returned", "shares_late", "shares_outsized", "weight_owed",
+    "bytes_sent", "bytes_received", "mismatch", "last_error", "previous_error",
+    "absent_after_seconds", "retired", "slow", "overdue"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

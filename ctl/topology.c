@@ -34,12 +34,13 @@ static json_t *analysis_json(const struct sgp_analysis *a)
     json_t *warnings = json_array();
     for (uint32_t i = 0; i < a->warning_count; i++)
         (void)json_array_append_new(warnings, json_string(a->warnings[i]));
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, s:I, s:o, s:o, "
-                     "s:o, s:o, s:I, s:o, s:o, s:o}",
-        "nodes", (json_int_t)a->nodes, "relays", (json_int_t)a->relays, "phases",
-        (json_int_t)a->phases, "slices", (json_int_t)a->slices, "rounds_per_cycle",
-        (json_int_t)a->rounds_per_cycle, "turns_per_cycle", (json_int_t)a->turns_per_cycle, "exact",
-        (int)a->exact, "strongly_connected", (int)a->strongly_connected, "window_rounds",
+    return json_pack("{s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, s:I, "
+                     "s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+        "nodes", (json_int_t)a->nodes, "relays", (json_int_t)a->relays, "owner", (int)a->owner,
+        "backup", (json_int_t)a->backup, "phases", (json_int_t)a->phases, "slices",
+        (json_int_t)a->slices, "rounds_per_cycle", (json_int_t)a->rounds_per_cycle,
+        "turns_per_cycle", (json_int_t)a->turns_per_cycle, "exact", (int)a->exact,
+        "strongly_connected", (int)a->strongly_connected, "window_rounds",
         round_or_null(a->window_rounds), "symmetric", (int)a->symmetric, "doubly_stochastic",
         (int)a->doubly_stochastic, "out_degree_max", (json_int_t)a->out_degree_max, "in_degree_max",
         (json_int_t)a->in_degree_max, "contraction_per_cycle",
@@ -117,26 +118,36 @@ static json_t *topology_json(const struct sgp_topology *topology)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, topology->digest);
     json_t *nodes = json_array(), *phases = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        (void)json_array_append_new(
-            nodes, json_pack("{s:s, s:s, s:b, s:f}", "name", topology->nodes[i].name, "address",
-                       topology->nodes[i].address, "train", (int)!topology->nodes[i].relay,
-                       "starts", sgp_topology_starts(topology, i)));
+        (void)json_array_append_new(nodes,
+            json_pack("{s:s, s:s, s:b, s:b, s:f}", "name", topology->nodes[i].name, "address",
+                topology->nodes[i].address, "train", (int)!topology->nodes[i].relay, "owns",
+                (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
         json_t *edges = json_array();
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
         (void)json_array_append_new(
-            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:o}", "name", phase->name, "rounds",
-                        (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
-                        (json_int_t)phase->edge_count, "edges", edges));
+            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:I, s:o}", "name", phase->name,
+                        "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
+                        (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+                        (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count,
+                        "edges", edges));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
         (json_int_t)topology->prelude_rounds, "rounds_per_cycle",
         (json_int_t)topology->rounds_per_cycle, "exact", (int)topology->cycle.exact, "nodes", nodes,
         "phases", phases);
+}
+
+static void print_owned(const struct sgp_topology *topology, const struct sgp_phase *phase)
+{
+    const char *owner = topology->nodes[topology->owner].name;
+    (void)printf("  %s owns the vector; the others push their updates, and take copies\n", owner);
+    if (phase->backup > 0)
+        (void)printf("  a step waits for all but %u of %u workers\n", phase->backup,
+            topology->node_count - 1);
 }
 
 /* 1/3 rather than 0.333333 where that is what it is. */
@@ -215,7 +226,9 @@ static void print_topology(const struct sgp_topology *topology)
                 : "",
             phase->exchanges ? ", without training" : "",
             phase->outer ? ", and an outer step at its end" : "");
-        for (uint32_t i = 0; i < topology->node_count; i++)
+        if (topology->owner != SGP_NODE_NONE)
+            print_owned(topology, phase);
+        for (uint32_t i = 0; i < topology->node_count && topology->owner == SGP_NODE_NONE; i++)
             print_node(topology, phase, i, width);
     }
 }
@@ -260,10 +273,10 @@ static void comment_on(const struct sgp_generate_options *what, char *text, size
 }
 
 /* What the options say; `options` are those of generate, in its order. */
-static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[8], int argc,
+static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[9], int argc,
     char **argv, struct sgp_generate_options *what)
 {
-    uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0;
+    uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0, backup = 0;
     enum ctl_exit status = ctl_option_u64(ctl, &options[0], 1, SGP_NODES_MAX, &peers);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[1], 1, SGP_NODES_MAX, &degree);
@@ -275,6 +288,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option optio
         status = ctl_option_real(ctl, &options[5], 0, 1, &what->fraction);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[6], 1, SGP_REPEAT_MAX, &prelude);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[8], 0, SGP_NODES_MAX, &backup);
     if (status != CTL_DONE)
         return status;
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
@@ -291,6 +306,7 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option optio
     what->peers = (uint32_t)peers;
     what->degree = (uint32_t)degree;
     what->group = (uint32_t)group;
+    what->backup = (uint32_t)backup;
     what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;
     what->address = options[3].value;
@@ -302,9 +318,9 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_option options[] = {{.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"},
         {.name = "--address"}, {.name = "--group"}, {.name = "--fraction"}, {.name = "--prelude"},
-        {.name = "--outer", .flag = true}};
+        {.name = "--outer", .flag = true}, {.name = "--backup"}};
     struct sgp_generate_options what = {.seed = 0};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 8, 2, 3);
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 9, 2, 3);
     if (status == CTL_DONE)
         status = take_options(ctl, options, argc, argv, &what);
     if (status != CTL_DONE)
@@ -326,12 +342,13 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 
 const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
     .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--group M] [--fraction A]\n"
-                "    [--prelude E FAMILY] [--outer] [--address HOST:PORT+]",
+                "    [--backup B] [--prelude E FAMILY] [--outer] [--address HOST:PORT+]",
     .summary = "write a topology file of a family for N nodes",
     .help =
         "The file goes to standard output; the nodes are n0, n1, ... With --address, node i is at\n"
         "HOST:(PORT + i). With --prelude, E cycles of a family all-reduce-* come first. With\n"
-        "--outer, nodes take the step of [outer] after each cycle. No daemon is needed.\n"
+        "--outer, nodes take the step of [outer] after each cycle. With --backup, a step of owner\n"
+        "goes on without the updates of B workers. No daemon is needed.\n"
         "\n"
         "Families:\n",
     .more = print_families,

@@ -225,6 +225,8 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
         code = sgp_pool_grow(&daemon->snapshots, needs.snapshots, prepared->parameters);
     if (code == 0)
         code = sgp_pool_grow(&daemon->receives, needs.receives, prepared->parameters);
+    if (code == 0 && sgp_topology_is_worker(prepared->topology, prepared->self))
+        code = sgp_vector_create(prepared->parameters, &daemon->copy);
     if (code < 0)
         return cannot(error, code, "the buffers cannot be made");
     survive_restore(daemon);
@@ -305,6 +307,7 @@ static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error
 
 static void free_all(struct daemon *daemon)
 {
+    sgp_vector_destroy(daemon->copy);
     sgp_pool_finish(&daemon->receives);
     sgp_pool_finish(&daemon->snapshots);
     tasks_finish(daemon);

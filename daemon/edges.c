@@ -175,7 +175,7 @@ static uint64_t accepted(const struct sgp_peer_status *status)
 {
     if (status->direction == SGP_IN)
         return status->shares_received;
-    return status->shares_sent - status->shares_returned - (status->weight_owed > 0);
+    return status->shares_sent - status->shares_returned - status->owes;
 }
 
 void edges_count_outsized(struct daemon *daemon, uint32_t peer, enum sgp_direction direction)

@@ -54,6 +54,10 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .surplus = status.surplus,
         .weight_unknown = status.unknown,
         .jumps = status.jumps,
+        .copy_label = status.copy_label,
+        .copy_seconds = status.copy_label == SGP_ROUND_NONE
+                            ? NAN
+                            : seconds_since(status.copy_since, events_now()),
         .cycles_renewed = status.cycles_renewed,
         .starving = status.starving,
         .hears_nobody = edges_hear_nobody(daemon),
@@ -103,6 +107,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .shares_sent = peer.shares_sent,
         .shares_received = peer.shares_received,
         .shares_returned = peer.shares_returned,
+        .shares_late = peer.shares_late,
         .shares_outsized = edges_outsized(edge, &peer),
         .weight_owed = peer.weight_owed,
         .distance = peer.distance,

@@ -22,7 +22,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
     if (message->type == SGP_SHARE) {
         link->share = message->share;
         link->unit = message->share.weight / message->share.fraction;
-        if (message->share.weight <= 0 && sgp_topology_has_exact(topology))
+        if (message->share.weight <= 0)                   /* of an exact cycle, or an update */
             link->unit = sgp_topology_trainers(topology); /* at most all that there is */
     } else if (message->type == SGP_ESTIMATE) {
         link->unit = message->estimate.weight;

@@ -147,6 +147,7 @@ static enum sgp_level level_of(const struct sgp_effect *effect)
         return SGP_LEVEL_WARNING;
     switch (effect->note.what) {
     case SGP_NOTE_ROUND:
+    case SGP_NOTE_LATE:
         return SGP_LEVEL_DEBUG;
     case SGP_NOTE_DIVERGED:
         return SGP_LEVEL_ERROR;

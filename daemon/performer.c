@@ -14,8 +14,11 @@
 #include "program.h"
 #include "task.h"
 
+#include "sgp/copy.h"
 #include "sgp/kernels.h"
 #include "sgp/payload.h"
+
+#include <string.h>
 
 static struct task *must_take(struct daemon *daemon, struct job_kind *kind,
     void (*run)(struct job *), void (*done)(struct job *, bool))
@@ -161,7 +164,11 @@ static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
     uint64_t count = task->trainer->parameters;
-    if (task->slice.count == count)
+    if (task->purpose == SGP_PUBLISH_COPY)
+        memcpy(*task->place, task->daemon->copy, count * sizeof **task->place);
+    else if (task->purpose == SGP_PUBLISH_UPDATE)
+        sgp_copy_push(task->daemon->copy, task->trainer, task->place);
+    else if (task->slice.count == count)
         task->trainer->methods->publish(task->trainer, task->place, (float)task->factor);
     else
         task->trainer->methods->copy(
@@ -195,6 +202,7 @@ static void verb_publish(void *context, sgp_round round, uint32_t snapshot, doub
     }
     task->round = round;
     task->slot = snapshot;
+    task->purpose = purpose;
     task->place = sgp_pool_place(&daemon->snapshots, snapshot);
     task->factor = keep;
     task->slice = slice;
@@ -312,6 +320,22 @@ static void verb_adopt(void *context, uint32_t slot, double factor)
     worker_push(&daemon->worker, &task->job);
 }
 
+static void run_follow(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    sgp_copy_follow(task->daemon->copy, task->trainer, task->place);
+}
+
+static void verb_follow(void *context, uint32_t slot)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, NULL, run_follow, done_absorb);
+    task->slot = slot;
+    task->place = sgp_pool_place(&daemon->receives, slot);
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
 static void run_scale(struct job *job)
 {
     struct task *task = (struct task *)job;
@@ -405,6 +429,7 @@ const struct sgp_driver_verbs performer_verbs = {
     .absorb = verb_absorb,
     .restore = verb_restore,
     .adopt = verb_adopt,
+    .follow = verb_follow,
     .scale = verb_scale,
     .outer = verb_outer,
     .sketch = verb_sketch,

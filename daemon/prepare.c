@@ -238,6 +238,15 @@ static int count_classes(struct prepared *p, struct sgp_error *error)
     return 0;
 }
 
+/* Rows are divided among the nodes that train. */
+static uint32_t rank_of(const struct prepared *p)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < p->self; i++)
+        rank += !p->topology->nodes[i].relay;
+    return rank;
+}
+
 static bool is_relay(const struct prepared *p)
 {
     return p->topology->nodes[p->self].relay;
@@ -290,8 +299,8 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .missing = config->missing,
         .shards = config->shards,
         .holdout = config->holdout,
-        .node_index = p->self,
-        .node_count = p->topology->node_count,
+        .node_index = rank_of(p),
+        .node_count = sgp_topology_trainers(p->topology),
         .seed = config->seed};
     code = sgp_data_load(&options, &why, &p->data);
     if (code == SGP_E_CONFIG)

@@ -68,6 +68,11 @@ int prepare_attached(struct prepared *p, struct sgp_error *error)
             "by %s this node is a relay (train=false), to which no program attaches; a fleet of "
             "programs has no relays",
             config->topology);
+    if (sgp_topology_is_worker(p->topology, p->self))
+        return config_fail(config, CONFIG_ID_KIND, error, SGP_E_CONFIG,
+            "%s has an owner (owns=all), to which no program attaches; a fleet of programs has "
+            "none",
+            config->topology);
     warn_about_keys(p);
     p->rounds = (sgp_round)config->rounds;
     p->open = config->rounds == 0;

@@ -85,6 +85,15 @@ static json_t *render_program(const struct view_program *program)
         "seconds", real_or_null(program->seconds));
 }
 
+/* Of a worker: which step of its owner it trains from, and for how long. */
+static json_t *render_copy(const struct view_status *status)
+{
+    if (status->copy_label == SGP_ROUND_NONE)
+        return json_null();
+    return json_pack("{s:I, s:o}", "label", (json_int_t)status->copy_label, "seconds",
+        real_or_null(status->copy_seconds));
+}
+
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
 {
     json_t *figures = json_pack(
@@ -102,7 +111,7 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root = json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, "
-                             "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o, s:o}",
+                             "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o, s:o, s:o}",
         "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
         status->name, "state", status->unlaid ? "unlaid" : sgp_node_state_name(status->state),
         "incarnation", identity(status->incarnation), "algorithm", status->algorithm, "round",
@@ -111,8 +120,9 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         count(status->memory_bytes), "jumps", count(status->jumps), "cycles_renewed",
         count(status->cycles_renewed), "starving", (int)status->starving, "diverging",
         status->diverging, "hears_nobody", (int)status->hears_nobody, "blas", status->blas,
-        "topology", place, "waiting", render_waiting(status), "last_error",
-        text_or_null(status->last_error), "program", render_program(&status->program));
+        "topology", place, "copy", render_copy(status), "waiting", render_waiting(status),
+        "last_error", text_or_null(status->last_error), "program",
+        render_program(&status->program));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;
@@ -135,7 +145,7 @@ json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o}",
+                     "s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -144,13 +154,13 @@ json_t *render_peer(const struct view_peer *peer)
         real_or_null(peer->last_heard_seconds), "absent_after_seconds",
         real_or_null(peer->absent_after_seconds), "rtt_ms", real_or_null(peer->rtt_ms),
         "shares_sent", count(peer->shares_sent), "shares_received", count(peer->shares_received),
-        "shares_returned", count(peer->shares_returned), "shares_outsized",
-        count(peer->shares_outsized), "weight_owed", real_or_null(peer->weight_owed), "bytes_sent",
-        count(peer->bytes_sent), "bytes_received", count(peer->bytes_received), "distance",
-        real_or_null(peer->distance), "disagrees", (int)peer->disagrees, "mismatch",
-        (int)peer->mismatch, "retired", (int)peer->retired, "slow", (int)peer->slow, "overdue",
-        (int)peer->overdue, "last_error", text_or_null(peer->last_error), "previous_error",
-        text_or_null(peer->previous_error));
+        "shares_returned", count(peer->shares_returned), "shares_late", count(peer->shares_late),
+        "shares_outsized", count(peer->shares_outsized), "weight_owed",
+        real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
+        count(peer->bytes_received), "distance", real_or_null(peer->distance), "disagrees",
+        (int)peer->disagrees, "mismatch", (int)peer->mismatch, "retired", (int)peer->retired,
+        "slow", (int)peer->slow, "overdue", (int)peer->overdue, "last_error",
+        text_or_null(peer->last_error), "previous_error", text_or_null(peer->previous_error));
 }
 
 static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)
@@ -176,19 +186,19 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     bool whole = edge_count <= RENDER_EDGES_MAX;
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        json_array_append_new(
-            nodes, json_pack("{s:s, s:s, s:b, s:f}", "name", topology->nodes[i].name, "address",
-                       topology->nodes[i].address, "train", (int)!topology->nodes[i].relay,
-                       "starts", sgp_topology_starts(topology, i)));
+        json_array_append_new(nodes,
+            json_pack("{s:s, s:s, s:b, s:b, s:f}", "name", topology->nodes[i].name, "address",
+                topology->nodes[i].address, "train", (int)!topology->nodes[i].relay, "owns",
+                (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
     json_t *phases = json_array();
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];
-        json_array_append_new(
-            phases, json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:o}", "name", foreign(phase->name),
-                        "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "outer", (int)phase->outer, "edge_count",
-                        (json_int_t)phase->edge_count, "edges",
-                        whole ? render_edges(phase, topology) : json_null()));
+        json_array_append_new(phases,
+            json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:I, s:o}", "name", foreign(phase->name),
+                "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
+                (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+                (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count, "edges",
+                whole ? render_edges(phase, topology) : json_null()));
     }
     return json_pack("{s:o, s:o, s:I, s:b, s:o, s:I, s:o, s:o}", "file",
         foreign(status->topology_file), "digest", identity(topology->digest), "slices",

@@ -69,6 +69,7 @@ struct daemon {
     struct sgp_driver driver;
     struct sgp_effects effects;
     struct sgp_pool snapshots, receives; /* an index is a slot of the core */
+    float *copy;                         /* of the owner's parameters, of a worker; else NULL */
     struct sgp_share *incoming;          /* by receive slot: the share that lies in it */
 
     /* daemon.c */

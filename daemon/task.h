@@ -32,7 +32,8 @@ struct task {
     bool compared;                    /* if it is */
 
     int code;
-    bool looks; /* publish: for the largest magnitude, too */
+    enum sgp_publish purpose; /* publish, */
+    bool looks;               /* publish: for the largest magnitude, too */
     float largest;
     struct sgp_training training;
     struct sgp_evaluation evaluation;

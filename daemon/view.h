@@ -51,6 +51,9 @@ struct view_status {
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
+    sgp_round
+        copy_label; /* of a worker: the steps that its owner had closed; SGP_ROUND_NONE: it has no copy */
+    double copy_seconds; /* since it took that */
     uint64_t
         cycles_renewed; /* times it began an exact cycle again, since one had lost its part of it */
     bool starving;
@@ -85,6 +88,7 @@ struct view_peer { /* one link */
     uint64_t shares_sent;
     uint64_t shares_received;
     uint64_t shares_returned;
+    uint64_t shares_late;     /* updates that came too late to be added */
     uint32_t shares_outsized; /* the latest so many in a row, returned as out of all proportion */
     double weight_owed;
     uint64_t bytes_sent;

@@ -22,6 +22,10 @@ struct sgp_analysis {
     sgp_round turns_per_cycle; /* of these, the rounds that train */
     uint32_t slices;           /* parts of the vector */
     uint32_t relays;           /* nodes that do not train */
+    /* Whether a node owns the vector. Then nobody mixes, and what is told of mixing is that of a cycle which averages
+     * exactly; weights are 0 at workers and 1 at the owner. */
+    bool owner;
+    uint32_t backup; /* workers that a step does not wait for */
     bool exact; /* every cycle ends with the mean of all at every node that trains: proven; and a
                                   node that is missing makes the others stand */
     bool strongly_connected; /* the union of a cycle's edges */

@@ -33,7 +33,7 @@ SGP_API int sgp_dot_read(
 SGP_API int sgp_dot_read_path(
     const char *path, struct sgp_error *error, struct sgp_topology **ret_topology);
 
-/* For what is found out later: write the line of `path` that holds an edge of the topology read from it,
+/* For what is found out later: write the line of `path` that holds an edge or digraph of the topology read from it,
  * as far as it can be found, in front of the message of `why`: "PATH:LINE: ...", or "PATH: ..." if it cannot be
  * read again. Returns why's code. */
 SGP_API int sgp_dot_fail(const char *path, const struct sgp_topology *topology,

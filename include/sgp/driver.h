@@ -31,6 +31,7 @@ struct sgp_driver_verbs {
         void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
+    void (*follow)(void *context, uint32_t slot);
     void (*scale)(void *context, double factor, struct sgp_slice slice);
     void (*outer)(void *context, double weight);
     void (*sketch)(void *context, double weight);

@@ -146,7 +146,7 @@ struct sgp_share {
     double fraction; /* of the source's mass; 0 = an empty share, only so that nobody waits */
     double
         weight; /* fraction * source's w: enters the target's w exactly. 0 within an exact cycle, where the
-                        file tells the weights of all parts */
+                        file tells the weights of all parts, and of an update, which a worker gives to its owner whole */
     struct sgp_slice slice;
     uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
     /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
@@ -161,13 +161,16 @@ struct sgp_ack {
 };
 
 struct sgp_ask {
-    bool wants; /* a buffer is set aside for one; false: it has come, or is not wanted now */
+    bool wants;      /* a buffer is set aside for one; false: it has come, or is not wanted now */
+    sgp_round newer; /* only one of this label (sgp_estimate.round) or a later one is of use */
 };
 
 /* A copy of the source's x, whole; moves no mass. Its model is payload / weight. */
 struct sgp_estimate {
-    sgp_round round; /* of the source when the copy was made */
-    double weight;   /* > 0 */
+    sgp_round
+        round; /* of the source when the copy was made; from an owner, and of a worker's copy of it: its label, the
+                        steps that the owner has closed */
+    double weight; /* > 0 */
     uint64_t payload_bytes;
 };
 

@@ -29,6 +29,7 @@ enum sgp_wants { /* of the topology */
     SGP_WANTS_ANY = 1,
     SGP_WANTS_SYMMETRIC, /* symmetric and doubly stochastic in every phase */
     SGP_WANTS_REVERSES,  /* every edge has its reverse, in whatever phase */
+    SGP_WANTS_OWNER,     /* a node owns the vector; no other method takes such a file */
 };
 
 struct sgp_method {
@@ -46,7 +47,8 @@ struct sgp_method {
  *   osgp   the same with overlap: shares travel while the next rounds train (Algorithm 2)
  *   agp    asynchronous gradient push (Assran and Rabbat, IEEE TAC 2020)
  *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1)
- *   adpsgd asynchronous decentralised parallel SGD (Lian et al., ICML 2018), as shares */
+ *   adpsgd asynchronous decentralised parallel SGD (Lian et al., ICML 2018), as shares
+ *   backup synchronous SGD with backup workers (Chen, Pan, Monga, Bengio, Jozefowicz 2016), by an owner */
 SGP_API const struct sgp_method *sgp_method_at(uint32_t index);
 SGP_API const struct sgp_method *sgp_method_find(const char *name); /* of a name, or NULL */
 

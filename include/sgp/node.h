@@ -18,6 +18,9 @@
  *   PUBLISH   one job: snapshot of x, x *= keep; w -= given; then a share to each
  *   GATHER    wait for every live in-neighbour whose promise is <= k; absorb in order of source
  *
+ * Where a node owns the vector (docs/rules/owner.md), it alone has weight. A worker's round is the label of its copy:
+ * CREDIT and PUBLISH give its update, and GATHER waits for the copy of the next step. The owner's GATHER waits for updates.
+ *
  * A node that is given a record (sgp/record.h) goes on where its process died: same lineage, weight and
  * round; what it owed is settled when the target greets. It catches up with the greatest round it
  * hears. If its parameters are not those of the record (`seeks`), it stays joining, and nobody waits
@@ -160,6 +163,7 @@ enum sgp_effect_type {
     SGP_EFFECT_OUTER,   /* job: the outer step at `weight` (sgp/outer.h); answers nothing */
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
     SGP_EFFECT_FOLD, /* the payload under way may be changed in its place until it is absorbed; it then is x */
+    SGP_EFFECT_FOLLOW, /* job: the copy is what the receive slot holds, and so is x; answer with the slot */
     SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a
                             time: another one takes the place of the one before */
 };
@@ -167,15 +171,15 @@ enum sgp_effect_type {
 /* What a NOTE tells. */
 enum sgp_note {
     SGP_NOTE_STATE = 1, /* the node's state changed (from round.. see state) */
-    SGP_NOTE_ROUND,     /* a round is complete: round, weight */
-    SGP_NOTE_JUMP,      /* took a round far ahead: round is the new one */
-    SGP_NOTE_UP,        /* peer: both sides have greeted each other on this link */
-    SGP_NOTE_DOWN,      /* peer: a link went down; code */
-    SGP_NOTE_ABSENT,    /* peer: silent beyond the bound; no longer waited for */
-    SGP_NOTE_BACK,      /* peer: heard again after having been absent */
-    SGP_NOTE_RETURNED,  /* peer: a share came back to this node; reason */
-    SGP_NOTE_REFUSED,   /* peer: this node refused its share; reason */
-    SGP_NOTE_MISMATCH,  /* peer: topology digest, learning rate or batch differ; a warning only */
+    SGP_NOTE_ROUND, /* a round is complete: round, weight; of an owner, amount: updates that were added */
+    SGP_NOTE_JUMP,     /* took a round far ahead: round is the new one */
+    SGP_NOTE_UP,       /* peer: both sides have greeted each other on this link */
+    SGP_NOTE_DOWN,     /* peer: a link went down; code */
+    SGP_NOTE_ABSENT,   /* peer: silent beyond the bound; no longer waited for */
+    SGP_NOTE_BACK,     /* peer: heard again after having been absent */
+    SGP_NOTE_RETURNED, /* peer: a share came back to this node; reason */
+    SGP_NOTE_REFUSED,  /* peer: this node refused its share; reason */
+    SGP_NOTE_MISMATCH, /* peer: topology digest, learning rate or batch differ; a warning only */
     SGP_NOTE_STARVING, /* weight below 0.75 w_min: gives less or nothing until it has grown; told at
                            most once a minute */
     SGP_NOTE_DIVERGED, /* training failed; the node pauses itself */
@@ -201,6 +205,7 @@ enum sgp_note {
     SGP_NOTE_RENEWED, /* a higher epoch is in force: what there was of a cycle is dropped, and the node begins at
                           round `until` with the estimate that it had before; amount: what its weight, with what it
                           held and was owed, changed by */
+    SGP_NOTE_LATE, /* peer: an update of it came too late to be added; slot: where it was received */
     SGP_NOTE_COUNT, /* one past the last */
 };
 
@@ -233,6 +238,8 @@ enum sgp_publish {
         1, /* for this turn's targets, who get what is not kept. In an exact cycle each range of values
                                has a PUBLISH of its own into the same slot; at its opening all values have */
     SGP_PUBLISH_ESTIMATE, /* a copy for a neighbour that asked; all is kept */
+    SGP_PUBLISH_UPDATE,   /* of a worker: snapshot = x - copy, x = copy */
+    SGP_PUBLISH_COPY,     /* of a worker: snapshot = copy, for an owner that asked */
 };
 
 /* A job's scalars travel by value; messages are part of the effect and live as long as the list. The member
@@ -300,6 +307,10 @@ struct sgp_effect {
             double factor;
             struct sgp_slice slice;
         } scale;
+        struct {
+            uint32_t peer;
+            uint32_t slot;
+        } follow;
         struct {
             uint32_t peer;
             struct sgp_inquire question;
@@ -413,10 +424,13 @@ struct sgp_node_status {
         amid_cycle; /* an exact one: it has given in it, or others to it, so its end relies on this process */
     uint64_t jumps;
     bool starving;
-    bool open;     /* its last step is not known */
-    bool seeks;    /* its parameters are a guess until a neighbour's estimate has come */
-    bool leaving;  /* for good, from the order on */
-    bool left;     /* everything is handed over and acknowledged */
+    sgp_round
+        copy_label; /* of a worker: steps that the owner had closed; SGP_ROUND_NONE: it has no copy, or is none */
+    sgp_time copy_since; /* that was taken */
+    bool open;           /* its last step is not known */
+    bool seeks;          /* its parameters are a guess until a neighbour's estimate has come */
+    bool leaving;        /* for good, from the order on */
+    bool left;           /* everything is handed over and acknowledged */
     uint32_t heir; /* who has it; SGP_SLOT_NONE before it has left, or if a former process left */
     double weight_left; /* that was handed over */
     double
@@ -453,10 +467,12 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     uint64_t shares_sent;           /* settled or not */
     uint64_t shares_received;       /* accepted */
     uint64_t shares_returned;       /* OUT: came back; IN: refused by us */
-    double weight_owed;             /* OUT: given and not acknowledged */
-    uint64_t last_number;           /* OUT: last given; IN: last accepted */
-    int last_error;                 /* code of the last DOWN, 0 if none */
-    enum sgp_reason last_reason;    /* of the last refusal, 0 if none */
+    uint64_t shares_late;        /* IN: of those received, updates that came too late to be added */
+    bool owes;                   /* OUT: a share was given and is not acknowledged, */
+    double weight_owed;          /* of this weight */
+    uint64_t last_number;        /* OUT: last given; IN: last accepted */
+    int last_error;              /* code of the last DOWN, 0 if none */
+    enum sgp_reason last_reason; /* of the last refusal, 0 if none */
     double distance;          /* of its estimate from ours at the end of both, |z - z'|, as sketches
                                        tell it; NaN: not known */
     double distance_relative; /* to the longer of the two */

@@ -10,6 +10,9 @@
  * trains, with 0 at every relay, and ends with the mean of all at each node that trains. Building proves that
  * or refuses it. Within it the weight of each part at each node follows from the file alone.
  *
+ * One node may own the vector: it alone holds weight, and all others are its workers, which hold copies and give it
+ * updates (docs/rules/owner.md). An edge to the owner carries updates then, one from it copies; no mass is mixed.
+ *
  * A topology is immutable once built, may be shared by threads, and is freed by its owner. */
 #ifndef SGP_TOPOLOGY_H
 #define SGP_TOPOLOGY_H
@@ -39,6 +42,7 @@ struct sgp_topology_node {
     char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port", "" if the file gives none */
     bool relay;                      /* it has no data and takes no steps */
     enum sgp_starts starts;
+    bool owns; /* the vector: it holds all weight, and takes updates */
 };
 
 struct sgp_phase {
@@ -47,6 +51,8 @@ struct sgp_phase {
     bool once;       /* belongs to the prelude */
     bool exchanges;  /* its rounds only exchange: nobody trains */
     bool outer; /* after its last round every node that trains takes an outer step (sgp/outer.h) */
+    uint32_t
+        backup; /* of a file with an owner: a step goes on without the updates of so many workers */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
     uint32_t *out_first;  /* node_count + 1 offsets into `out` */
@@ -69,6 +75,7 @@ struct sgp_topology {
     uint32_t phase_count;
     struct sgp_topology_node *nodes;
     struct sgp_phase *phases;   /* the prelude's first */
+    uint32_t owner;             /* index; SGP_NODE_NONE: nobody owns the vector */
     uint32_t slices;            /* parts of the vector, 1 to SGP_SLICES_MAX */
     uint32_t repeat;            /* passes of the prelude; 0 until one is said, which is 1 */
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
@@ -80,7 +87,7 @@ struct sgp_topology {
     uint32_t *by_name;      /* node indices in order of their names */
 };
 
-/* An edge of a file, to point at. */
+/* An edge of a file, to point at; a digraph where source and target are SGP_NODE_NONE. */
 struct sgp_edge_place {
     uint32_t phase; /* index; the digraph's number in the file */
     uint32_t source, target;
@@ -91,6 +98,7 @@ struct sgp_edge_place {
 /* How far fractions of one source may add up to beyond 1, for 2/3 + 1/3 in binary. */
 #define SGP_FRACTION_SLACK 1e-12
 
+#define SGP_NODE_NONE UINT32_MAX
 #define SGP_SLICES_MAX 256u
 #define SGP_REPEAT_MAX (1u << 20)
 
@@ -112,13 +120,15 @@ struct sgp_phase_options {
     const char *name;
     uint32_t rounds;
     bool once, exchanges, outer;
-    uint32_t slices, repeat;
+    uint32_t slices, repeat, backup;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
 /* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, one that trains where
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
- * has an estimate, a cycle in which no round trains. */
+ * has an estimate, a cycle in which no round trains; an owner that trains, or beside another, or whose file has more than
+ * one digraph, parts, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; more
+ * backup workers than all but one. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 
@@ -168,7 +178,9 @@ SGP_API const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *to
 /* Weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for a node that trains. */
 SGP_API const double *sgp_topology_ends(
     const struct sgp_topology *topology, sgp_round round, uint32_t node);
-/* With what weight a node begins: 0 or 1. */
+/* Whether the vector has an owner, and the node is none. */
+SGP_API bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node);
+/* With what weight a node begins: 0 or 1. Where one owns the vector, it alone begins with 1. */
 SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
 /* How many nodes train. */
 SGP_API uint32_t sgp_topology_trainers(const struct sgp_topology *topology);

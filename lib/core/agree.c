@@ -41,7 +41,7 @@ static bool has_sketch(struct sgp_node *node)
     if (ending->fresh || ending->sketching)
         return ending->fresh;
     ending->spoiled = false;
-    if (node->mass.weight > 0) {
+    if (sgp_core_weight_of_estimate(node) > 0) {
         (void)sgp_core_emit(node, SGP_EFFECT_SKETCH);
         ending->sketching = true;
         return false;

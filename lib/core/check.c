@@ -36,15 +36,18 @@ static bool snapshots_are_counted(const struct sgp_node *node)
 {
     const struct sgp_layout *layout = &node->layout;
     bool all = is_used(node, node->exact.entry) && is_used(node, node->giving.slot) &&
-               is_used(node, node->handing.slot) && is_used(node, node->folding.pinned);
+               (!node->handing.publishing || is_used(node, node->handing.slot)) &&
+               is_used(node, node->folding.pinned);
     uint32_t users = (uint32_t)(node->exact.entry != SGP_SLOT_NONE) +
                      (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
-                     (uint32_t)(node->handing.slot != SGP_SLOT_NONE) +
+                     (uint32_t)node->handing.publishing +
                      (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
     for (uint32_t i = 0; i < layout->out_count; i++) {
         const struct sgp_owed *owed = &layout->links[i].owed;
         users += owed->exists && owed->slot != SGP_SLOT_NONE;
-        all = all && (!owed->exists || is_used(node, owed->slot));
+        users += layout->links[i].estimate.slot != SGP_SLOT_NONE;
+        all = all && (!owed->exists || is_used(node, owed->slot)) &&
+              is_used(node, layout->links[i].estimate.slot);
     }
     for (uint32_t i = 0; i < node->accounts.count; i++) {
         users += node->accounts.entries[i].slot != SGP_SLOT_NONE;
@@ -167,6 +170,8 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_SCALE:
         return effect->scale.factor >= 0 && isfinite(effect->scale.factor) &&
                is_range(node, &effect->scale.slice);
+    case SGP_EFFECT_FOLLOW:
+        return effect->follow.slot < receives && sgp_core_is_worker(node);
     case SGP_EFFECT_DIAL:
     case SGP_EFFECT_SKETCH:
     case SGP_EFFECT_INQUIRE:

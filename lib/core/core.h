@@ -42,6 +42,7 @@
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
  *   cycle.c    exact cycles: how one begins, ends, and is renewed
+ *   owner.c    an owner's steps, and a worker's copies
  *
  *   receive.c  receive buffers, and absorbing
  *   agree.c    whether neighbours hold one model at the end
@@ -165,6 +166,15 @@ bool sgp_core_is_exact(const struct sgp_node *node);     /* the round is one of 
 bool sgp_core_trains_in(
     const struct sgp_node *node, sgp_round round); /* it would, before its end */
 bool sgp_core_uses_epochs(const struct sgp_node *node);
+/* an owner and its workers */
+bool sgp_core_is_owner(const struct sgp_node *node);
+bool sgp_core_is_worker(const struct sgp_node *node);
+/* The w of z = x / w, where x is what jobs work on; a worker's is its copy and what it has moved since, at 1. 0: the node
+ * has no estimate. */
+double sgp_core_weight_of_estimate(const struct sgp_node *node);
+bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until another has come */
+bool sgp_core_is_update(const struct sgp_share *share);
+bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 
 /* emit.c */
@@ -236,6 +246,14 @@ void sgp_core_absorb_until(
     struct sgp_node *node, sgp_round round); /* not while a share is folded */
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
+
+/* owner.c */
+/* A share has come whole. False: it is an update that came too late to be added. */
+bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted);
+uint32_t sgp_core_close_step(struct sgp_node *node); /* of an owner: so many updates are added */
+void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label);
+void sgp_core_want_copy(struct sgp_node *node);             /* if it is a worker */
+sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* epoch.c */
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
@@ -387,6 +405,7 @@ void sgp_core_grant(struct sgp_node *node);
 
 /* seek.c */
 bool sgp_core_seeks(struct sgp_node *node); /* true: do not start yet */
+void sgp_core_stop_seeking(struct sgp_node *node);
 void sgp_core_seek(struct sgp_node *node);
 
 /* aside.c */

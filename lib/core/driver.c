@@ -45,6 +45,9 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
     case SGP_EFFECT_ADOPT:
         verbs->adopt(context, effect->adopt.slot, effect->adopt.factor);
         break;
+    case SGP_EFFECT_FOLLOW:
+        verbs->follow(context, effect->follow.slot);
+        break;
     case SGP_EFFECT_SCALE:
         verbs->scale(context, effect->scale.factor, effect->scale.slice);
         break;

@@ -19,7 +19,7 @@ static void disturb(struct sgp_node *node, enum sgp_effect_type type)
 {
     bool estimate = type == SGP_EFFECT_TRAIN || type == SGP_EFFECT_OUTER ||
                     type == SGP_EFFECT_ABSORB || type == SGP_EFFECT_RESTORE ||
-                    type == SGP_EFFECT_ADOPT;
+                    type == SGP_EFFECT_ADOPT || type == SGP_EFFECT_FOLLOW;
     bool changes = estimate || type == SGP_EFFECT_SCALE;
     if (estimate)
         spoil_sketch(node);
@@ -37,7 +37,7 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     disturb(node, type);
     effect->type = type;
     effect->round = node->round;
-    effect->weight = node->exact.begun ? 0 : node->mass.weight;
+    effect->weight = node->exact.begun ? 0 : sgp_core_weight_of_estimate(node);
     return effect;
 }
 

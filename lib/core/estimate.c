@@ -20,7 +20,7 @@ struct sgp_verdict sgp_core_estimate(
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
-                 estimate->round <= link->pulse.round &&
+                 estimate->round <= link->pulse.round && estimate->round >= node->seeking.newer &&
                  estimate->payload_bytes == 4 * node->config.parameters;
     if (!sound)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
@@ -33,20 +33,28 @@ struct sgp_verdict sgp_core_estimate(
     return sgp_fine();
 }
 
-static void adopt(struct sgp_node *node, uint32_t peer)
+static void take(struct sgp_node *node, uint32_t peer, uint32_t slot)
 {
-    uint32_t slot = node->seeking.slot;
-    node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
     effect->adopt.peer = peer;
     effect->adopt.slot = slot;
     effect->adopt.factor = node->mass.weight / node->seeking.incoming.weight;
+    (void)sgp_core_note(node, SGP_NOTE_ADOPTED, peer);
+}
+
+static void adopt(struct sgp_node *node, uint32_t peer)
+{
+    uint32_t slot = node->seeking.slot;
+    node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
+    if (sgp_core_is_worker(node))
+        sgp_core_take_copy(node, peer, slot, node->seeking.incoming.round);
+    else
+        take(node, peer, slot);
     node->seeking.slot = SGP_SLOT_NONE;
     node->seeking.wants = false;
     node->config.awaits = false;
     node->seeking.until = node->now; /* once is enough */
     node->unrecorded = true;
-    (void)sgp_core_note(node, SGP_NOTE_ADOPTED, peer);
 }
 
 struct sgp_verdict sgp_core_estimate_payload(
@@ -66,27 +74,26 @@ struct sgp_verdict sgp_core_estimate_payload(
 
 /* ---- handing ours out ---- */
 
-static void release(struct sgp_node *node)
+static void release(struct sgp_node *node, struct sgp_core_link *link)
 {
-    node->handing.peer = SGP_SLOT_NONE;
-    if (node->handing.publishing)
-        return; /* the job still writes; sgp_core_copied comes back here */
-    node->layout.snapshot_users[node->handing.slot]--;
-    node->handing.slot = SGP_SLOT_NONE;
+    if (link->estimate.slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[link->estimate.slot]--;
+    link->estimate.slot = SGP_SLOT_NONE;
+    link->estimate.sent = false;
 }
 
 void sgp_core_ask(struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ask *ask)
 {
     link->estimate.asks = ask->wants;
-    if (!ask->wants && node->handing.peer == link->peer)
-        release(node);
+    link->estimate.newer = ask->newer;
+    if (!ask->wants)
+        release(node, link);
 }
 
 void sgp_core_copied(struct sgp_node *node)
 {
     node->handing.publishing = false;
-    if (node->handing.peer == SGP_SLOT_NONE)
-        release(node);
+    node->layout.snapshot_users[node->handing.slot]--;
 }
 
 /* The last free snapshot, so that rounds keep to the first ones. */
@@ -98,39 +105,84 @@ static uint32_t last_unused(const struct sgp_node *node)
     return SGP_SLOT_NONE;
 }
 
-static void begin(struct sgp_node *node, const struct sgp_core_link *link)
+/* The label of our estimate: of a copy it is that of its owner. */
+static sgp_round label(const struct sgp_node *node)
 {
-    bool entered =
-        node->exact.entry != SGP_SLOT_NONE; /* then that is the estimate, and x is none */
-    uint32_t slot = entered ? node->exact.entry : last_unused(node);
-    if (slot == SGP_SLOT_NONE)
-        return;
-    node->layout.snapshot_users[slot]++;
+    return sgp_core_is_worker(node) ? node->copy.label : node->round;
+}
+
+/* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
+static void copy_out(struct sgp_node *node, uint32_t slot)
+{
+    bool entered = node->exact.entry != SGP_SLOT_NONE, worker = sgp_core_is_worker(node);
     node->handing = (struct sgp_handing){
-        .peer = link->peer,
         .slot = slot,
         .publishing = !entered,
-        .estimate = {.round = node->round,
-            .weight = node->mass.weight,
+        .estimate = {.round = label(node),
+            .weight = sgp_core_weight_of_estimate(node),
             .payload_bytes = 4 * node->config.parameters},
     };
     if (entered)
         return;
+    node->layout.snapshot_users[slot]++; /* until it is made */
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = 1;
-    effect->publish.purpose = SGP_PUBLISH_ESTIMATE;
+    effect->publish.purpose = worker ? SGP_PUBLISH_COPY : SGP_PUBLISH_ESTIMATE;
     effect->publish.slice = (struct sgp_slice){0, node->config.parameters};
+}
+
+static bool wants_ours(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE &&
+           link->estimate.newer <= label(node);
+}
+
+static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_link *from)
+{
+    uint32_t i = sgp_core_next(node, SGP_SET_ASKING, (uint32_t)(from - node->layout.links));
+    return &node->layout.links[i < node->layout.out_count ? i : node->layout.out_count];
+}
+
+/* One at a time, so that rounds have their snapshots; an owner serves all that wait for its step with one, and has a
+ * snapshot for each. */
+static void begin(struct sgp_node *node)
+{
+    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
+    bool owner = sgp_core_is_owner(node), wanted = false;
+    for (link = next_asking(node, node->layout.links); link < end;
+         link = next_asking(node, link + 1)) {
+        if (!owner && link->estimate.slot != SGP_SLOT_NONE)
+            return;
+        wanted = wanted || wants_ours(node, link);
+    }
+    uint32_t slot = node->exact.entry != SGP_SLOT_NONE ? node->exact.entry : last_unused(node);
+    if (!wanted || slot == SGP_SLOT_NONE)
+        return;
+    copy_out(node, slot);
+    for (link = next_asking(node, node->layout.links); link < end;
+         link = next_asking(node, link + 1)) {
+        if (!wants_ours(node, link))
+            continue;
+        link->estimate.slot = slot;
+        node->layout.snapshot_users[slot]++;
+        if (!owner)
+            return;
+    }
 }
 
 static void send(struct sgp_node *node)
 {
-    struct sgp_core_link *link = sgp_core_find(node, node->handing.peer, SGP_OUT);
-    if (link->owed.exists && link->owed.sent) /* one payload at a time on a link */
-        return;
-    node->handing.sent = true;
-    sgp_core_send_payload(node, link, SGP_ESTIMATE, node->handing.slot)->estimate =
-        node->handing.estimate;
+    struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
+    for (link = next_asking(node, node->layout.links); link < end;
+         link = next_asking(node, link + 1)) {
+        if (link->estimate.slot == SGP_SLOT_NONE || link->estimate.sent ||
+            (link->owed.exists && link->owed.sent)) /* one payload at a time on a link */
+            continue;
+        link->estimate.sent = true;
+        sgp_core_send_payload(node, link, SGP_ESTIMATE, link->estimate.slot)->estimate =
+            node->handing.estimate;
+    }
 }
 
 /* Whose parameters are a guess has none to hand out; nor has one that gave all its mass away. */
@@ -138,15 +190,13 @@ void sgp_core_hand_out(struct sgp_node *node)
 {
     bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
-    bool able = (stays || leaves) && !node->seeking.wants && node->mass.weight > 0 &&
-                node->giving.slot == SGP_SLOT_NONE;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_ASKING, 0);
-         able && node->handing.slot == SGP_SLOT_NONE && i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_ASKING, i + 1))
-        if (node->layout.links[i].estimate.asks)
-            begin(node, &node->layout.links[i]);
-    bool ready = node->handing.peer != SGP_SLOT_NONE && !node->handing.publishing;
-    if (ready && !node->handing.sent)
+    bool able = (stays || leaves) && !sgp_core_is_guess(node) &&
+                sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
+    if (!node->handing.publishing)
+        send(node); /* what was made, before another label is */
+    if (able && !node->handing.publishing)
+        begin(node);
+    if (!node->handing.publishing)
         send(node);
 }
 
@@ -161,7 +211,6 @@ void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
     }
     if (link->direction == SGP_OUT) {
         link->estimate.asks = false;
-        if (node->handing.peer == link->peer)
-            release(node);
+        release(node, link);
     }
 }

@@ -48,10 +48,12 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
 
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
-    sgp_round last = sgp_core_train_end(node) +
-                     (sgp_round)node->config.final_cycles * node->config.topology->rounds_per_cycle;
+    const struct sgp_topology *topology = node->config.topology;
+    bool mixes = topology->owner == SGP_NODE_NONE; /* else all have the owner's by then */
+    sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
+    sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = node->ending.mixes > last ? node->ending.mixes : last;
-    return sgp_topology_start_from(node->config.topology, last);
+    return sgp_topology_start_from(topology, last);
 }
 
 /* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
@@ -118,6 +120,48 @@ bool sgp_core_uses_epochs(const struct sgp_node *node)
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b)
 {
     return a->number != b->number ? a->number < b->number : a->start < b->start;
+}
+
+/* ---- an owner and its workers ---- */
+
+bool sgp_core_is_owner(const struct sgp_node *node)
+{
+    return node->config.topology->owner == node->config.self;
+}
+
+bool sgp_core_is_worker(const struct sgp_node *node)
+{
+    return sgp_topology_is_worker(node->config.topology, node->config.self);
+}
+
+double sgp_core_weight_of_estimate(const struct sgp_node *node)
+{
+    if (sgp_core_is_worker(node))
+        return node->copy.exists ? 1 : 0;
+    return node->mass.weight;
+}
+
+bool sgp_core_is_guess(const struct sgp_node *node)
+{
+    return node->seeking.wants && !node->copy.exists;
+}
+
+/* What it has computed belongs to a step that the owner has closed. */
+static bool is_behind(const struct sgp_node *node)
+{
+    const struct sgp_core_link *owner =
+        sgp_core_find((struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN);
+    return owner->pulse.round > node->round; /* reads only */
+}
+
+bool sgp_core_is_update(const struct sgp_share *share)
+{
+    return share->fraction >= 1 && share->weight <= 0 && share->bequest <= 0 && !share->asks;
+}
+
+bool sgp_core_gives(const struct sgp_node *node)
+{
+    return !sgp_core_is_owner(node) && !(sgp_core_is_worker(node) && is_behind(node));
 }
 
 bool sgp_core_says_ended(const struct sgp_node *node)
@@ -265,7 +309,7 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
         return link->owed.share.round;
     if (sgp_core_is_heir(node, link))
         return node->leaving.round;
-    if (!sgp_core_active(node))
+    if (!sgp_core_active(node) || sgp_core_is_owner(node))
         return SGP_ROUND_NONE;
     sgp_round from = node->round + (node->gave ? 1 : 0);
     if (sgp_core_chooses(node, from))
@@ -313,12 +357,49 @@ static const struct sgp_core_link *awaited_by_file(const struct sgp_node *node)
     return NULL;
 }
 
+/* An owner waits for the updates of all but so many workers, there or not, as long as there are others who may bring
+ * one; and for one in any case. Whoever is ahead, since the owner has lost its ledger, brings none to this step. */
+static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    uint32_t came = 0;
+    bool passed = false;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool ahead = sgp_core_living(link) && link->pulse.round > node->round;
+        passed = passed || ahead;
+        bool answered = link->receiving.latest == node->round;
+        came += answered;
+        if (link->retired || answered || ahead)
+            continue;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
+    }
+    if (came + topology->phases[0].backup + 1 >= topology->node_count)
+        return NULL;
+    return came == 0 && missing == NULL && !passed ? first : missing;
+}
+
+/* A worker waits for the copy of the next step, unless there is none. */
+static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node)
+{
+    if (node->copy.label > node->round || node->round >= sgp_core_last(node))
+        return NULL;
+    return sgp_core_find(
+        (struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN); /* reads only */
+}
+
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many
  * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
 {
     if (sgp_core_is_exact(node))
         return awaited_by_file(node);
+    if (sgp_core_is_owner(node))
+        return awaited_by_owner(node);
+    if (sgp_core_is_worker(node))
+        return awaited_by_worker(node);
     bool training = node->state == SGP_NODE_TRAINING;
     if (training && sgp_core_at_own_pace(node))
         return NULL;

@@ -34,7 +34,9 @@ void sgp_core_forget_answers(struct sgp_node *node)
 static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32_t *ret_count)
 {
     const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
-    return sgp_phase_out(phase, node->config.self, ret_count);
+    const struct sgp_edge *edges = sgp_phase_out(phase, node->config.self, ret_count);
+    *ret_count = sgp_core_gives(node) ? *ret_count : 0;
+    return edges;
 }
 
 static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -51,17 +53,23 @@ static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_lin
            (sgp_round)link->giving.left_out < sgp_core_overlap(node);
 }
 
+/* In an exact cycle, and to an owner, for whom there is no other, everything is given, however long that takes. */
+static bool gives_in_any_case(const struct sgp_node *node)
+{
+    return sgp_core_is_exact(node) || sgp_core_is_worker(node);
+}
+
 /* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
 const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting)
 {
     uint32_t count;
     const struct sgp_edge *edges = edges_of_round(node, &count);
-    bool exact = sgp_core_is_exact(node);
+    bool all = gives_in_any_case(node);
     for (uint32_t e = 0; e < count && !sgp_core_chooses(node, node->round); e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
         bool may_pass = !sgp_core_peer_active(link) || may_leave_out(node, link);
-        if (is_ready(node, link) || (may_pass && !exact))
+        if (is_ready(node, link) || (may_pass && !all))
             continue;
         *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
         return link;
@@ -82,19 +90,18 @@ static struct sgp_gift *add(
     return gift;
 }
 
-/* The edges of the round whose targets are present and ready; the fraction of another stays. In an exact cycle all
- * are ready. */
+/* The edges of the round whose targets are present and ready; the fraction of another stays. */
 static void take_edges(struct sgp_node *node)
 {
     uint32_t count;
     const struct sgp_edge *edges = edges_of_round(node, &count);
-    bool exact = sgp_core_is_exact(node);
+    bool all = gives_in_any_case(node), whole = sgp_core_is_worker(node);
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        bool present = exact || can_get(node, link);
+        bool present = all || can_get(node, link);
         link->giving.left_out = present ? 0 : link->giving.left_out + 1;
         if (present)
-            add(node, link, edges[e].fraction, false)->edge = &edges[e];
+            add(node, link, whole ? 1 : edges[e].fraction, false)->edge = &edges[e];
     }
 }
 
@@ -165,7 +172,7 @@ static double choose(struct sgp_node *node)
  * healed fleet turning in a cycle of unequal weights for ever. */
 static double part_to_give(struct sgp_node *node, double fractions, double coming)
 {
-    if (sgp_core_is_exact(node)) /* as the file says */
+    if (gives_in_any_case(node))
         return 1;
     bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
@@ -234,7 +241,7 @@ static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct s
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = keep;
-    effect->publish.purpose = SGP_PUBLISH_SHARES;
+    effect->publish.purpose = sgp_core_is_worker(node) ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_SHARES;
     effect->publish.slice = slice;
     node->giving.jobs++;
     node->folding.changed = true;

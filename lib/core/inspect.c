@@ -50,7 +50,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         link = sgp_core_cannot_give(node, &status->waiting);
         break;
     case SGP_STAGE_GATHER:
-        status->waiting = SGP_WAITING_SHARE;
+        status->waiting = sgp_core_is_worker(node) ? SGP_WAITING_ESTIMATE : SGP_WAITING_SHARE;
         link = sgp_core_awaited(node);
         break;
     case SGP_STAGE_END:
@@ -111,7 +111,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .last_round = sgp_core_last(node),
         .weight = node->mass.weight + sgp_core_held(node),
         .weight_in_flight = sgp_core_owed(node),
-        .weight_estimate = node->mass.weight,
+        .weight_estimate = sgp_core_weight_of_estimate(node),
         .estimate_slot = node->exact.entry,
         .epoch = node->exact.epoch,
         .cycles_renewed = node->exact.renewed,
@@ -119,7 +119,9 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .jumps = node->jumps,
         .starving = node->giving.starving,
         .open = node->config.open,
-        .seeks = node->seeking.wants,
+        .copy_label = node->copy.exists ? node->copy.label : SGP_ROUND_NONE,
+        .copy_since = node->copy.since,
+        .seeks = sgp_core_is_guess(node),
         .leaving = node->leaving.wanted,
         .left = node->leaving.left,
         .heir = node->leaving.left ? node->leaving.heir : SGP_SLOT_NONE,
@@ -182,6 +184,8 @@ void sgp_node_link_status(
         .shares_sent = link->count.sent,
         .shares_received = link->count.received,
         .shares_returned = link->count.returned,
+        .shares_late = link->count.late,
+        .owes = link->owed.exists,
         .last_error = link->connection.last_error,
         .last_reason = link->connection.last_reason,
         .mismatch = link->greeting.mismatch || link->greeting.other_data,

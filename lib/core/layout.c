@@ -131,7 +131,7 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->liveness.heard = link->pace.since = link->inquiry.unreachable = SGP_TIME_NEVER;
     link->giving.credit = link->giving.announced = link->receiving.promise = SGP_ROUND_NONE;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
-    link->receiving.slot = SGP_SLOT_NONE;
+    link->receiving.slot = link->estimate.slot = SGP_SLOT_NONE;
     link->receiving.latest = SGP_ROUND_NONE;
 }
 

@@ -38,6 +38,8 @@ const char *sgp_node_leave_obstacle(const struct sgp_node *node)
         return "training is over; stop it instead";
     if (node->state == SGP_NODE_DRAINING)
         return "it is stopping";
+    if (sgp_core_is_owner(node))
+        return "it owns the vector, which nobody can inherit; stop it instead";
     if (!has_neighbour(node))
         return "the topology names nobody to whom it gives, so nobody can take its mass; stop it "
                "instead";
@@ -78,7 +80,7 @@ static bool has_gathered(const struct sgp_node *node)
     bool over =
         node->paused || node->stage == SGP_STAGE_END ||
         (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
-    return weight >= 1 + node->mass.covered || (over && weight > 0);
+    return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_is_worker(node);
 }
 
 /* At the end of a round, or in a pause, one who wants to leave does. One whose bequest is on its way, or
@@ -282,7 +284,14 @@ void sgp_core_hand_over(struct sgp_node *node)
         return;
     }
     take_back_in_vain(node);
-    if (awaits_any(node) || sgp_core_seeks(node))
+    if (awaits_any(node))
+        return;
+    if (sgp_core_is_worker(node)) { /* it has nothing that anybody could inherit */
+        node->leaving.left = node->unrecorded = true;
+        node->leaving.patience = node->now + SGP_DRAIN_NS;
+        return;
+    }
+    if (sgp_core_seeks(node))
         return;
     struct sgp_core_link *heir = choose_heir(node);
     if (heir == NULL || !sgp_core_covers(node, heir->giving.credit, node->leaving.round))

@@ -20,6 +20,8 @@ const struct sgp_method *sgp_method_at(uint32_t index)
             .publishes_first = true, SGP_WANTS_SYMMETRIC},
         {"adpsgd", 5, SGP_WHOM_ONE_BY_LOT, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
             .publishes_first = false, SGP_WANTS_REVERSES},
+        {"backup", 6, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED, SGP_HOW_IN_ORDER_OF_SOURCE,
+            .publishes_first = false, SGP_WANTS_OWNER},
     };
     return index < sizeof methods / sizeof methods[0] ? &methods[index] : NULL;
 }
@@ -97,14 +99,35 @@ static int suit_exact(const struct sgp_method *method, const struct sgp_topology
         topology->phases[p].name, method->name);
 }
 
+static int suit_owner(const struct sgp_method *method, const struct sgp_topology *topology,
+    struct sgp_error *error, struct sgp_edge_place *ret_culprit)
+{
+    bool owned = topology->owner != SGP_NODE_NONE;
+    if (owned == (method->wants == SGP_WANTS_OWNER))
+        return 0;
+    if (ret_culprit != NULL)
+        *ret_culprit = (struct sgp_edge_place){0, SGP_NODE_NONE, SGP_NODE_NONE};
+    return owned ? sgp_fail(error, SGP_E_TOPOLOGY,
+                       "node %s owns the vector, which algorithm %s has no use for; choose backup, "
+                       "or strike owns=all",
+                       topology->nodes[topology->owner].name, method->name)
+                 : sgp_fail(error, SGP_E_TOPOLOGY,
+                       "algorithm %s wants a node that owns the vector; write owns=all, "
+                       "train=false at one, or choose sgp",
+                       method->name);
+}
+
 int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {
-    int code = suit_exact(method, topology, error, ret_culprit);
-    if (code)
+    int code = suit_owner(method, topology, error, ret_culprit);
+    if (code == 0)
+        code = suit_exact(method, topology, error, ret_culprit);
+    if (code != 0)
         return code;
     switch (method->wants) {
     case SGP_WANTS_ANY:
+    case SGP_WANTS_OWNER:
         return 0;
     case SGP_WANTS_SYMMETRIC:
         return sgp_topology_metropolis(topology, error, ret_culprit);

@@ -80,13 +80,13 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->giving.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
     node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};
-    node->handing = (struct sgp_handing){.peer = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE};
+    node->handing = (struct sgp_handing){.slot = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){
         .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
     node->past.restored = config->record != NULL || config->seeks;
     if (config->record != NULL)
         sgp_core_restore(node, config->record);
-    if (config->seeks)
+    if (config->seeks || sgp_core_is_worker(node))
         sgp_core_want(node);
     node->config.record = NULL; /* borrowed for the call */
     sgp_core_touch_all(node);

@@ -48,8 +48,11 @@ void sgp_core_want(struct sgp_node *node)
 {
     if (node->seeking.wants)
         return;
-    node->seeking = (struct sgp_seeking){
-        .wants = true, .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    node->seeking = (struct sgp_seeking){.wants = true,
+        .newer = node->copy.exists ? node->round + 1 : 0,
+        .asked = SGP_SLOT_NONE,
+        .slot = SGP_SLOT_NONE,
+        .until = SGP_TIME_NEVER};
     sgp_core_set_aside(node);
 }
 
@@ -83,10 +86,12 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* Within an exact cycle a share waits for its round, and weight that somebody bequeaths for the start of the next; one
+/* An update waits for the end of its step. Within an exact cycle a share waits for its round, and weight that somebody bequeaths for the start of the next; one
  * of a higher epoch, until that is in force. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
 {
+    if (sgp_core_is_owner(node))
+        return receive->counts;
     const struct sgp_epoch *epoch = &node->exact.epoch;
     if (receive->epoch.number != epoch->number || receive->epoch.start != epoch->start)
         return receive->share.bequest > 0 && !node->exact.begun;

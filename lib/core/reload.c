@@ -172,8 +172,6 @@ static void move_slots(
         if (node->layout.receives[i].state ==
             SGP_RECEIVE_HELD) /* what is granted moves with its link */
             node->layout.receives[i].peer = index[node->layout.receives[i].peer];
-    if (node->handing.peer != SGP_SLOT_NONE)
-        node->handing.peer = index[node->handing.peer];
     if (node->leaving.heir != SGP_SLOT_NONE)
         node->leaving.heir = index[node->leaving.heir];
     if (node->seeking.asked != SGP_SLOT_NONE)

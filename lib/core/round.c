@@ -15,7 +15,10 @@ static bool is_present(const struct sgp_core_link *link)
 /* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
-    if (sgp_core_at_own_pace(node) || sgp_topology_is_exact(node->config.topology, next, NULL) ||
+    bool labels =
+        node->config.topology->owner != SGP_NODE_NONE; /* of steps, which are the owner's */
+    if (labels || sgp_core_at_own_pace(node) ||
+        sgp_topology_is_exact(node->config.topology, next, NULL) ||
         node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
     sgp_round furthest = sgp_core_furthest(node, next, is_present);
@@ -231,16 +234,15 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 
 /* ---- the stages ---- */
 
-/* The round's steps, if this node still takes any and has weight to take them with. */
+/* The round's steps, if this node still takes any and has an estimate to take them from. */
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
 {
     bool due = node->state == SGP_NODE_TRAINING && sgp_core_trains_in(node, node->round);
-    if (!due || node->mass.weight <= 0) {
+    if (!due || sgp_core_weight_of_estimate(node) <= 0) {
         sgp_core_enter(node, otherwise);
         return;
     }
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
-    effect->weight = node->mass.weight;
     effect->train.turn = sgp_core_turn(node, node->round);
     effect->train.steps = node->config.local_steps;
     effect->train.pace = sgp_core_pace(node);
@@ -253,6 +255,7 @@ static void after_giving(struct sgp_node *node)
         train_or_enter(node, SGP_STAGE_GATHER);
     else
         sgp_core_enter(node, SGP_STAGE_GATHER);
+    sgp_core_want_copy(node);
 }
 
 /* Whether no step is due in this round any more, neither by the configuration nor after an early stop. */
@@ -327,12 +330,15 @@ static void complete(struct sgp_node *node)
 {
     node->folding.changed = true; /* one that is late is not waited for */
     node->again = node->again || node->folding.refusals;
+    uint32_t added = sgp_core_close_step(node);
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     sgp_core_close_cycle(node);
-    (void)sgp_core_note(node, SGP_NOTE_ROUND, node->config.self);
+    sgp_core_note(node, SGP_NOTE_ROUND, node->config.self)->amount = added;
     if (takes_outer_step(node))
         (void)sgp_core_emit(node, SGP_EFFECT_OUTER);
-    take_round(node, node->round + 1);
+    if (sgp_core_is_worker(node) && node->seeking.wants) /* there is no later step */
+        sgp_core_stop_seeking(node);
+    take_round(node, sgp_core_next_label(node));
     sgp_core_enter(node, SGP_STAGE_BEGIN);
 }
 
@@ -383,7 +389,8 @@ static bool may_work(const struct sgp_node *node)
  * any round, and so is an epoch that it has not seen. */
 static bool comes_late(const struct sgp_node *node)
 {
-    sgp_round ahead = sgp_core_is_exact(node) ? 0 : sgp_core_far_ahead(node);
+    bool labels = sgp_core_is_exact(node) || sgp_core_is_owner(node);
+    sgp_round ahead = labels ? 0 : sgp_core_far_ahead(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         if (sgp_core_living(link) && (link->pulse.round > node->round + ahead ||
@@ -405,6 +412,7 @@ static void resume(struct sgp_node *node)
         return;
     }
     sgp_round furthest = sgp_core_furthest(node, node->round, sgp_core_living);
+    furthest += sgp_core_is_owner(node); /* the step is lost of which it may have added updates */
     node->past.restored = false;
     node->unrecorded = true;
     if (furthest == node->round)
@@ -424,7 +432,10 @@ static void join(struct sgp_node *node)
         node->past.restored = true;
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
-    if (node->past.restored)
+    if (sgp_core_is_worker(node)) {
+        node->past.restored = false;
+        take_round(node, node->copy.label);
+    } else if (node->past.restored)
         resume(node);
     else
         take_round(node, 0);

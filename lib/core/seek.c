@@ -9,7 +9,7 @@
 
 #define TURNS_MAX 8 /* doublings of the time that a source has to answer: up to 43 minutes */
 
-static void stop_seeking(struct sgp_node *node)
+static void stop(struct sgp_node *node)
 {
     if (node->seeking.slot != SGP_SLOT_NONE)
         node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
@@ -37,9 +37,27 @@ static struct sgp_core_link *next_of(
     return NULL;
 }
 
-/* The next in turn that could be asked, and is not; or NULL. One that stays is better. */
+/* Of the workers of an owner, the one with the newest copy, once all have been heard, or had the time to be; or NULL. */
+static struct sgp_core_link *newest(const struct sgp_node *node)
+{
+    struct sgp_core_link *best = NULL;
+    bool may_come = node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        bool serves = sgp_core_living(link) && !link->estimate.refused;
+        if (!serves && !link->retired && may_come)
+            return NULL;
+        if (serves && (best == NULL || link->pulse.round > best->pulse.round))
+            best = link;
+    }
+    return best != NULL && best->peer != node->seeking.asked ? best : NULL;
+}
+
+/* The next in turn that could be asked, and is not; or NULL. One that stays is better. A worker asks its owner. */
 static struct sgp_core_link *next_source(const struct sgp_node *node)
 {
+    if (sgp_core_is_owner(node))
+        return newest(node);
     struct sgp_core_link *next = next_of(node, sgp_core_living);
     return next != NULL ? next : next_of(node, drains);
 }
@@ -75,7 +93,8 @@ void sgp_core_seek(struct sgp_node *node)
     node->seeking.asked = next->peer;
     node->seeking.asked_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
     node->seeking.turn = (uint32_t)(next - node->layout.links) - node->layout.out_count + 1;
-    sgp_core_send(node, next, SGP_ASK)->ask.wants = true;
+    sgp_core_send(node, next, SGP_ASK)->ask =
+        (struct sgp_ask){.wants = true, .newer = node->seeking.newer};
 }
 
 /* A node without a past has nothing worth mixing into a fleet that has trained: as long as an
@@ -111,18 +130,26 @@ static void take_back_question(struct sgp_node *node)
     node->seeking.asked = SGP_SLOT_NONE;
 }
 
+void sgp_core_stop_seeking(struct sgp_node *node)
+{
+    take_back_question(node);
+    stop(node);
+}
+
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
  * unless the fleet is more than a cycle ahead. */
 bool sgp_core_seeks(struct sgp_node *node)
 {
     bool all = true, living = false, ahead = false;
+    sgp_round kept = node->round;
+    if (!sgp_core_is_owner(node))
+        kept += node->config.topology->rounds_per_cycle;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         bool lives = sgp_core_living(link);
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
         living = living || lives;
-        ahead = ahead || (lives && link->pulse.round >
-                                       node->round + node->config.topology->rounds_per_cycle);
+        ahead = ahead || (lives && link->pulse.round > kept);
     }
     if (node->past.restored && ahead && !node->seeking.wants &&
         node->seeking.until == SGP_TIME_NEVER) {
@@ -131,6 +158,8 @@ bool sgp_core_seeks(struct sgp_node *node)
     }
     if (!node->seeking.wants)
         return false;
+    if (sgp_core_is_worker(node)) /* it has nothing of its own to go on with */
+        return true;
     if (node->seeking.until == SGP_TIME_NEVER && living && may_yet_ask(node))
         return true;
     if (node->seeking.until == SGP_TIME_NEVER)
@@ -140,7 +169,6 @@ bool sgp_core_seeks(struct sgp_node *node)
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
     if (awaits_answer(node) || !hopeless)
         return true;
-    take_back_question(node);
-    stop_seeking(node);
+    sgp_core_stop_seeking(node);
     return false;
 }

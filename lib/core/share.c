@@ -42,10 +42,12 @@ static bool share_is_sound(
            share->round <= link->pulse.round;
 }
 
-/* Within an exact cycle of this epoch a share is what the file says. */
+/* An owner is given updates alone. Within an exact cycle of this epoch a share is what the file says. */
 static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
+    if (sgp_core_is_owner(node))
+        return !sgp_core_is_update(share);
     const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
     return share->bequest <= 0 && theirs->number == ours->number && theirs->start == ours->start &&
            theirs->topology == node->config.topology->digest &&
@@ -145,6 +147,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     bool spoiled = link->receiving.spoiled || (folded && !sgp_core_folds(node));
     enum sgp_reason reason = judge(node, link, spoiled, code);
     sgp_core_end_fold(node, link);
+    bool counts = sgp_core_counts(node, link, reason == SGP_REASON_NONE);
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
         acknowledge(node, link, reason);
@@ -154,7 +157,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         receive->epoch = link->receiving.epoch;
         if (!sgp_core_epoch_is_below(&node->exact.epoch, &receive->epoch))
             link->receiving.latest = receive->share.round;
-        receive->state = empty ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
+        receive->state = empty || !counts ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
+        receive->counts = false;
         link->receiving.slot = SGP_SLOT_NONE;
         link->memory.accepted = link->receiving.incoming.number;
         node->mass.due += link->receiving.incoming.weight;
@@ -182,12 +186,11 @@ void sgp_core_send_owed(struct sgp_node *node)
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        bool handing = node->handing.peer == link->peer && node->handing.sent;
         bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
                      link->connection.state == SGP_LINK_UP &&
                      link->pulse.state != SGP_NODE_DRAINING &&
                      sgp_core_covers(node, link->giving.credit, link->owed.share.round) &&
-                     !handing && link->inquiry.disputed == 0;
+                     !link->estimate.sent && link->inquiry.disputed == 0;
         bool bequest = link->owed.share.bequest > 0;
         if (!ready || (bequest && !sgp_core_has_handed(node, link)))
             continue;

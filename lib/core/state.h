@@ -124,9 +124,12 @@ struct sgp_core_link {
         bool told;             /* on this connection that we are through with our rounds */
     } end;
 
-    struct {          /* estimate.c */
-        bool refused; /* IN: the peer's */
-        bool asks;    /* OUT: the peer wants ours */
+    struct {             /* estimate.c */
+        bool refused;    /* IN: the peer's */
+        bool asks;       /* OUT: the peer wants ours, */
+        sgp_round newer; /* of this label or a later one; */
+        uint32_t slot;   /* the snapshot that is for it; SGP_SLOT_NONE: none yet */
+        bool sent;
     } estimate;
 
     /* OUT: emit.c, gift.c; facts.c: the plan; share.c: the credit, answer_due */
@@ -171,8 +174,9 @@ struct sgp_core_link {
             latest; /* of the last share that was accepted in the epoch in force; NONE: none */
     } receiving;
 
-    struct { /* of shares: gift.c, share.c, mass.c */
+    struct { /* of shares: gift.c, share.c, mass.c; owner.c: late */
         uint64_t sent, received, returned;
+        uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
 
     struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
@@ -224,6 +228,8 @@ struct sgp_receive { /* a receive slot */
     uint32_t peer;          /* node index of the source */
     struct sgp_share share; /* GRANTED: only its round, that of the credit */
     struct sgp_epoch epoch;
+    bool
+        counts; /* HELD, an update: its step is closed, and `share.fraction` is what it counts for */
 };
 
 /* The share that is added to x while it comes: one at a time. fold.c; gift.c: published; emit.c: x changes */
@@ -246,18 +252,24 @@ struct sgp_exact {
     uint64_t renewed; /* cycles */
 };
 
-/* The estimate that is being handed to a peer: one at a time. */
+/* The estimate that was copied last for peers that ask. */
 struct sgp_handing {
-    uint32_t peer; /* SGP_SLOT_NONE: it went away meanwhile, or there is none */
-    uint32_t slot; /* of the snapshot; SGP_SLOT_NONE: there is none */
-    bool publishing;
-    bool sent;
+    uint32_t slot;   /* of the snapshot, */
+    bool publishing; /* which is still being made */
     struct sgp_estimate estimate;
+};
+
+/* Of a worker: the copy of its owner's estimate, from which it trains. */
+struct sgp_copy {
+    bool exists;
+    sgp_round label;
+    sgp_time since; /* it was taken */
 };
 
 /* The estimate that this node looks for while it is joining. */
 struct sgp_seeking {
     bool wants;
+    sgp_round newer;      /* of this label or a later one */
     uint32_t asked;       /* the source that was asked, SGP_SLOT_NONE: nobody */
     uint32_t slot;        /* receive slot set aside, or SGP_SLOT_NONE */
     bool filling;         /* `incoming` was announced and its payload is under way */
@@ -387,6 +399,7 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
+    struct sgp_copy copy; /* owner.c */
 
     /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */

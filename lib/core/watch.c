@@ -58,10 +58,10 @@ static bool wants_connection(const struct sgp_node *node, const struct sgp_core_
 }
 
 /* An edge that is gone from the file and over which nothing is left to settle. */
-static bool is_over(const struct sgp_node *node, const struct sgp_core_link *link)
+static bool is_over(const struct sgp_core_link *link)
 {
     return link->retired && link->direction == SGP_OUT && link->connection.id != 0 &&
-           !link->owed.exists && !link->estimate.asks && node->handing.peer != link->peer;
+           !link->owed.exists && !link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE;
 }
 
 static bool receives(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -111,7 +111,7 @@ void sgp_core_watch(struct sgp_node *node)
             fall_silent(node, link);
         sgp_core_let_in(node, link);
         sgp_core_lose_patience(node, link);
-        if (is_over(node, link)) {
+        if (is_over(link)) {
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
             link->liveness.heard = SGP_TIME_NEVER;
         }

@@ -100,6 +100,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_OUTDATED] = "outdated",
         [SGP_NOTE_SETTLED] = "settled",
         [SGP_NOTE_RENEWED] = "renewed",
+        [SGP_NOTE_LATE] = "late",
     };
     return WORD(words, note);
 }

@@ -165,6 +165,11 @@ static void adopt(void *context, uint32_t slot, double factor)
     expect(context, SGP_EVENT_ABSORBED, slot);
 }
 
+static void follow(void *context, uint32_t slot)
+{
+    expect(context, SGP_EVENT_ABSORBED, slot);
+}
+
 static void scale(void *context, double factor, struct sgp_slice slice)
 {
     (void)context;
@@ -208,6 +213,7 @@ static const struct sgp_driver_verbs verbs = {
     .absorb = absorb,
     .restore = restore,
     .adopt = adopt,
+    .follow = follow,
     .scale = scale,
     .outer = outer,
     .sketch = sketch,

@@ -206,9 +206,13 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
                share->payload_bytes == share->slice.count * sizeof *received &&
                share->slice.count <= dimension &&
                share->slice.first <= dimension - share->slice.count);
-    memcpy(received, source->snapshots + connection->snapshot * dimension + share->slice.first,
+    bool estimate = share->number == 0;
+    memcpy(received,
+        estimate ? connection->estimate
+                 : source->snapshots + connection->snapshot * dimension + share->slice.first,
         share->payload_bytes);
-    if (XXH3_64bits(source->snapshots + connection->snapshot * dimension,
+    if (!estimate &&
+        XXH3_64bits(source->snapshots + connection->snapshot * dimension,
             dimension * sizeof *source->snapshots) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,
             "%s changed snapshot %u while share %llu of it was under way",
@@ -217,8 +221,7 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         return SGP_E_CHECKSUM;
     }
     double unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
-    if (share->weight <= 0 && sgp_topology_has_exact(target->file->topology))
-        /* of an exact cycle: at most all that there is */
+    if (share->weight <= 0) /* of an exact cycle, or an update: at most all that there is */
         unit = sgp_topology_trainers(target->file->topology);
     return sgp_payload_judge(
         sgp_kernels_best()->largest(received, share->slice.count), unit, target->own_largest);

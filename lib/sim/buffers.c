@@ -32,7 +32,10 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     bool complete = host->snapshots && host->digests && host->outstanding && host->received &&
                     host->receives && host->folded && host->record.links &&
                     (host->checkpoint.x || sim->options.checkpoint_ns == 0);
-    return complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
+    int status = complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
+    if (status == 0 && sim->topology->owner != SGP_NODE_NONE)
+        status = sgp_sim_create_step(host);
+    return status;
 }
 
 /* `array` points to a pointer to whatever type: that is copied, not looked at as another. */
@@ -83,6 +86,7 @@ int sgp_sim_make_room(
 void sgp_sim_free_buffers(struct sgp_sim_host *host)
 {
     sgp_vector_destroy(host->lent);
+    sgp_sim_free_step(host);
     free(host->snapshots);
     free(host->digests);
     free(host->outstanding);

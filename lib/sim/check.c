@@ -10,7 +10,9 @@
 #include <string.h>
 
 #define FLOAT_ROUNDING 0x1p-22 /* of one multiplication and one addition, with room */
-#define COUNT_SLACK 1e-9       /* of the full count of x, relative to the sum of absolute values */
+#define COUNT_SLACK 1e-9       /* of the full count of x, relative to the sum of absolute values, */
+#define COUNT_FLOOR                                                                                \
+    1e-12 /* and for rounding of what has moved before, where next to nothing is left */
 
 int sgp_sim_check_init(struct sgp_sim *sim)
 {
@@ -28,6 +30,7 @@ int sgp_sim_check_init(struct sgp_sim *sim)
         for (uint64_t c = 0; c < dimension && !sim->hosts[i].dead; c++)
             sim->moved[c] += (double)sim->after[c];
         sgp_sim_add(&sim->weight, sim->hosts[i].weight);
+        sgp_sim_begin_step(&sim->hosts[i]);
     }
     return 0;
 }
@@ -91,6 +94,8 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
     out->fraction = (double)(float)share->fraction;
     out->life = source->life;
     sim->summary.shares++;
+    if (sgp_sim_is_owner(target))
+        sgp_sim_update_came(sim, target, in, share->round);
     if (share->bequest > 0) {
         sim->bequeathed += fmin(share->bequest, share->weight);
         hand_over(sim, source, target->index);
@@ -100,7 +105,7 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
         return;
     }
     double *outstanding = &source->outstanding[connection->snapshot];
-    if (sim->exact)
+    if (sim->apart)
         return;
     *outstanding -= (double)(float)share->fraction;
     if (*outstanding < -SGP_SIM_MASS_SLACK)
@@ -148,6 +153,7 @@ void sgp_sim_check_event(struct sgp_sim *sim, struct sgp_sim_host *host,
     host->weight_in_flight = status->weight_in_flight;
     if (of_link)
         check_link(sim, host, &event->link);
+    sgp_sim_check_step(sim, host);
     if (host->handed || settled)
         sgp_sim_see_links(sim, host);
     sgp_sim_see_debts(sim, host);
@@ -226,7 +232,7 @@ static void check_count(struct sgp_sim *sim)
     for (uint64_t c = 0; c < dimension; c++) {
         double expected = sim->moved[c] + sim->rounding[c];
         double size = sim->count[dimension + c] + fabs(sim->moved[c]);
-        if (!(fabs(sim->count[c] - expected) <= COUNT_SLACK * size))
+        if (!(fabs(sim->count[c] - expected) <= COUNT_SLACK * size + COUNT_FLOOR))
             sgp_sim_fail(sim, SGP_E_STATE,
                 "the sum of x[%llu] over all nodes is %.17g; training alone makes it %.17g",
                 (unsigned long long)c, sim->count[c], expected);
@@ -246,7 +252,7 @@ void sgp_sim_check_all(struct sgp_sim *sim)
             sgp_sim_count_host(sim, &sim->hosts[i]);
     }
     check_total(sim, sgp_sim_total(&total), "full count");
-    if (!sim->overflown && !sim->exact)
+    if (!sim->overflown && !sim->apart)
         check_count(sim);
 }
 

@@ -68,6 +68,11 @@ static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_
         sim->moved[c] += fraction * (double)snapshot[c];
 }
 
+static double starts(const struct sgp_sim_host *host)
+{
+    return sgp_topology_starts(host->file->topology, host->file->nodes[host->index]);
+}
+
 void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -91,9 +96,10 @@ void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
     }
     host->handed = false;
     sgp_sim_see_debts(sim, host);
-    sgp_sim_add(&sim->weight, 1 - host->weight);
+    double weight = starts(host);
+    sgp_sim_add(&sim->weight, weight - host->weight);
     sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
-    host->weight = 1;
+    host->weight = weight;
     host->weight_in_flight = 0;
     sim->expected = sgp_sim_weight(sim);
 }
@@ -174,9 +180,10 @@ void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64
     host->handed = false;
     sgp_sim_see_links(sim, host);
     sgp_sim_see_debts(sim, host);
-    sgp_sim_add(&sim->weight, 1 - host->weight);
+    double weight = starts(host);
+    sgp_sim_add(&sim->weight, weight - host->weight);
     sgp_sim_add(&sim->weight_in_flight, -host->weight_in_flight);
-    host->weight = 1;
+    host->weight = weight;
     host->weight_in_flight = 0;
-    sim->expected += 1;
+    sim->expected += weight;
 }

@@ -2,6 +2,7 @@
 /* Each host's compute thread: the verbs that queue its jobs, and what the jobs do to the parameters. */
 #include "sim/world.h"
 
+#include "sgp/copy.h"
 #include "sgp/kernels.h"
 #include "sgp/payload.h"
 
@@ -55,7 +56,8 @@ void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double k
         .slot = snapshot,
         .slice = slice,
         .weight = looks ? host->own_weight : 0,
-        .factor = keep};
+        .factor = keep,
+        .purpose = purpose};
     job.of_cycle = purpose == SGP_PUBLISH_SHARES && slice.first == 0 &&
                    sgp_topology_opens(host->file->topology, round);
     note_cycle(host, round, &job);
@@ -68,9 +70,13 @@ void sgp_sim_absorb(
     struct sgp_sim_host *host = context;
     sgp_assert(slot < host->receive_count);
     struct sgp_sim_receive *receive = &host->receives[slot];
-    if (receive->state != SGP_SIM_RECEIVE_HELD || receive->share.fraction != fraction ||
-        receive->share.slice.first != slice.first || receive->share.slice.count != slice.count ||
-        folded != receive->told)
+    if (sgp_sim_is_owner(host))
+        sgp_sim_update_taken(host, fraction);
+    else if (receive->share.fraction != fraction)
+        sgp_sim_fail(host->sim, SGP_E_STATE, "%s absorbs %.17g of slot %u instead of %.17g",
+            sgp_sim_name(host->sim, host->index), fraction, slot, receive->share.fraction);
+    if (receive->state != SGP_SIM_RECEIVE_HELD || receive->share.slice.first != slice.first ||
+        receive->share.slice.count != slice.count || folded != receive->told)
         sgp_sim_fail(host->sim, SGP_E_STATE,
             "%s absorbs slot %u, which holds another share or none",
             sgp_sim_name(host->sim, host->index), slot);
@@ -91,15 +97,29 @@ void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct s
                   .work = SGP_SIM_RESTORE, .slot = snapshot, .factor = fraction, .slice = slice});
 }
 
-void sgp_sim_adopt(void *context, uint32_t slot, double factor)
+static void take_estimate(struct sgp_sim_host *host, uint32_t slot)
 {
-    struct sgp_sim_host *host = context;
     sgp_assert(slot < host->receive_count);
     if (host->receives[slot].state != SGP_SIM_RECEIVE_HELD ||
         host->receives[slot].share.number != 0)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s adopts slot %u, which holds no estimate",
             sgp_sim_name(host->sim, host->index), slot);
     host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
+}
+
+void sgp_sim_follow(void *context, uint32_t slot)
+{
+    const struct sgp_sim_host *host = context;
+    take_estimate(context, slot);
+    sgp_sim_append(context,
+        (struct sgp_sim_job){
+            .work = SGP_SIM_FOLLOW, .slot = slot, .round = host->receives[slot].share.round});
+}
+
+void sgp_sim_adopt(void *context, uint32_t slot, double factor)
+{
+    struct sgp_sim_host *host = context;
+    take_estimate(host, slot);
     sgp_sim_append(
         host, (struct sgp_sim_job){.work = SGP_SIM_ADOPT, .slot = slot, .factor = factor});
 }
@@ -149,7 +169,12 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
     size_t bytes = dimension * sizeof *snapshot;
     if (job->of_cycle)
         sgp_sim_enter_cycle(host, job, host->sim->before);
-    if (job->slice.count == dimension) {
+    if (job->purpose == SGP_PUBLISH_COPY) {
+        memcpy(snapshot, host->copy, bytes);
+    } else if (job->purpose == SGP_PUBLISH_UPDATE) {
+        sgp_copy_push(host->copy, host->trainer, &host->lent);
+        memcpy(snapshot, host->lent, bytes);
+    } else if (job->slice.count == dimension) {
         host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
         memcpy(snapshot, host->lent, bytes);
     } else {
@@ -160,7 +185,9 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
         host->own_largest =
             (double)sgp_kernels_best()->largest(snapshot, host->sim->options.dimension) /
             job->weight;
-    *outstanding = host->sim->exact ? 0 : 1 - job->factor;
+    if (job->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
+        sgp_sim_check_label(host, job->round, snapshot, false);
+    *outstanding = host->sim->apart ? 0 : 1 - job->factor;
     host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
 }
 
@@ -209,6 +236,8 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         const float *share = host->received + job->slot * dimension;
         absorb(host, job, share);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+        if (sgp_sim_is_owner(host))
+            sgp_sim_update_added(host, job, share);
         sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
         if (job->folded)
             take_folded(host);
@@ -216,6 +245,13 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         event->type = SGP_EVENT_ABSORBED;
         const float *values = host->received + job->slot * dimension;
         host->trainer->methods->adopt(host->trainer, values, job->factor);
+        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+        sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
+    } else if (job->work == SGP_SIM_FOLLOW) {
+        event->type = SGP_EVENT_ABSORBED;
+        memcpy(sim->lent, host->received + job->slot * dimension, dimension * sizeof *sim->lent);
+        sgp_copy_follow(host->copy, host->trainer, &sim->lent);
+        sgp_sim_check_label(host, job->round, host->copy, true);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
     } else if (job->work == SGP_SIM_SCALE) {
@@ -229,7 +265,7 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         event->type = SGP_EVENT_RESTORED;
         host->trainer->methods->restore(host->trainer, snapshot + job->slice.first,
             (float)job->factor, job->slice.first, job->slice.count);
-        host->outstanding[job->slot] -= sim->exact ? 0 : (double)(float)job->factor;
+        host->outstanding[job->slot] -= sim->apart ? 0 : (double)(float)job->factor;
         sgp_sim_check_job(
             host, snapshot + job->slice.first, (double)(float)job->factor, job->slice);
     }
@@ -241,6 +277,8 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
     if (job->work == SGP_SIM_MEASURE) {
         if (job->of_cycle)
             sgp_sim_leave_cycle(host, job);
+        if (sgp_sim_is_owner(host))
+            sgp_sim_check_mean(host);
         sgp_sim_rows_leave(host->sim, host, job->round, job->weight);
     } else if (job->work == SGP_SIM_CHECKPOINTED) {
         sgp_sim_checkpointed(host, job);
@@ -252,6 +290,8 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
     } else {
         struct sgp_event event = {.type = SGP_EVENT_TICK};
         work(host, job, &event);
+        if (sgp_sim_is_owner(host) && job->work != SGP_SIM_ABSORB && job->work != SGP_SIM_PUBLISH)
+            sgp_sim_begin_step(host);
         if (job->work != SGP_SIM_SCALE &&
             job->work != SGP_SIM_OUTER) /* no core waits for their end */
             sgp_sim_post(host->sim, host, &event);

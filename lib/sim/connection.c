@@ -94,6 +94,7 @@ static void destroy(struct sgp_sim_connection *connection)
 {
     sgp_sim_pipe_clear(&connection->pipes[0]);
     sgp_sim_pipe_clear(&connection->pipes[1]);
+    free(connection->estimate);
     free(connection);
 }
 

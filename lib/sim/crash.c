@@ -123,6 +123,8 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     if (rebirth.restores)
         sgp_sim_check_restore(sim, host, rebirth.covered);
     sgp_sim_check_begin(sim, host);
+    sgp_sim_begin_step(host);
+    host->step.forgot = host->step.forgot || rebirth.forgets || rebirth.restores;
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);
     return 0;

@@ -30,6 +30,7 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *l
     *host = (struct sgp_sim_host){
         .sim = sim, .index = index, .compute_factor = 1, .tick_at = SGP_TIME_NEVER};
     host->file = sgp_sim_first_file(sim, index, &host->dead);
+    sim->expected += sgp_topology_starts(host->file->topology, host->file->nodes[index]);
     sgp_random_init(&host->random, sim->options.seed, STREAM_COMPUTE + index);
     int status = create_node(sim, host, lineages);
     if (status == 0)
@@ -75,6 +76,9 @@ static int create_hosts(struct sgp_sim *sim)
         return status;
     for (uint32_t i = 0; i < sim->options.crash_count && status == 0; i++)
         status = make_mortal(&sim->hosts[sim->options.crashes[i].node]);
+    for (uint32_t i = 0; i < sim->options.crash_count; i++)
+        sim->apart = sim->apart ||
+                     (sim->options.crashes[i].saved > 0 && sim->topology->owner != SGP_NODE_NONE);
     if (status < 0)
         return status;
     for (uint32_t i = 0; i < sim->options.straggler_count; i++) {
@@ -113,8 +117,6 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     sim->host_count = topology->node_count;
     sim->behind = topology->node_count;
     sim->done_at = SGP_TIME_NEVER;
-    for (uint32_t i = 0; i < topology->node_count; i++)
-        sim->expected += sgp_topology_starts(topology, i);
     sim->summary.weight_least = INFINITY;
     sgp_random_init(&sim->random, options->seed, STREAM_NETWORK);
     status = sgp_sim_copy_faults(sim);

@@ -48,9 +48,9 @@ static int read_file(
     }
     bool exact =
         topology->cycle.exact && (topology->prelude.exact || topology->prelude.rounds == 0);
-    sim->mixed = sim->file_count > 1 ? sim->mixed || exact != sim->exact
+    sim->mixed = sim->file_count > 1 ? sim->mixed || exact != sim->apart
                                      : sgp_topology_has_exact(topology) && !exact;
-    sim->exact = sim->exact || sgp_topology_has_exact(topology);
+    sim->apart = sim->apart || sgp_topology_has_exact(topology);
     return sgp_topology_weight_least(topology, file->weight_least);
 }
 

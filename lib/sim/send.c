@@ -134,6 +134,20 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
         .payload_bytes = estimate->payload_bytes};
 }
 
+/* What has left does not change with its snapshot, which the source may use again once it has hung up. */
+static void keep_estimate(
+    const struct sgp_sim_host *source, struct sgp_sim_connection *connection, uint32_t snapshot)
+{
+    uint64_t dimension = source->sim->options.dimension;
+    if (!connection->estimate)
+        connection->estimate = malloc(dimension * sizeof *connection->estimate);
+    if (connection->estimate)
+        memcpy(connection->estimate, source->snapshots + snapshot * dimension,
+            dimension * sizeof *connection->estimate);
+    else
+        sgp_sim_fail(source->sim, -ENOMEM, "out of memory");
+}
+
 void sgp_sim_send(
     void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
 {
@@ -158,6 +172,8 @@ void sgp_sim_send(
     if (message->type == SGP_SHARE)
         spend_credit(sim, connection, &message->share);
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
+    if (message->type == SGP_ESTIMATE)
+        keep_estimate(host, connection, snapshot);
     if (cargo.payload_bytes > 0) {
         send_payload(sim, connection, &cargo, snapshot);
         due = connection->payload_due;

@@ -15,7 +15,12 @@ static void note(void *context, const struct sgp_effect *effect)
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
     switch (effect->note.what) {
+    case SGP_NOTE_LATE:
+        sgp_sim_update_late(host, effect->note.slot);
+        break;
     case SGP_NOTE_ROUND:
+        if (sgp_sim_is_owner(host))
+            sgp_sim_step_told(host, effect->note.amount);
         sgp_sim_measure(host, effect->round, effect->weight);
         break;
     case SGP_NOTE_ABSENT:
@@ -67,6 +72,7 @@ const struct sgp_driver_verbs sgp_sim_verbs = {
     .absorb = sgp_sim_absorb,
     .restore = sgp_sim_restore,
     .adopt = sgp_sim_adopt,
+    .follow = sgp_sim_follow,
     .scale = sgp_sim_scale,
     .outer = sgp_sim_outer,
     .sketch = sgp_sim_sketch,

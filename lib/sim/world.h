@@ -18,6 +18,7 @@
  *   send.c     what leaves a host: messages and payloads
  *   connection.c  connections, one per directed edge
  *   checkpoint.c  parameters that are written down
+ *   owner.c    an owner's steps: who came in time, and that the mean is added
  *   cycle.c    exact cycles: what goes in, and that its mean comes out
  *   job.c      each host's queue of jobs
  *   backup.c   records of an earlier moment
@@ -74,6 +75,7 @@ enum sgp_sim_work {
     SGP_SIM_ABSORB,
     SGP_SIM_RESTORE,
     SGP_SIM_ADOPT,
+    SGP_SIM_FOLLOW,
     SGP_SIM_SCALE,
     SGP_SIM_OUTER,
     SGP_SIM_SKETCH,
@@ -91,6 +93,7 @@ struct sgp_sim_job {
     double factor;
     struct sgp_slice slice;
     bool folded;
+    enum sgp_publish purpose;
     bool of_cycle;               /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
     struct sgp_epoch epoch;      /* then: in force, */
     sgp_round start;             /* and where the cycle began */
@@ -137,6 +140,31 @@ struct sgp_sim_question { /* the one that a host asked last */
     uint32_t whom; /* host */
     char source[SGP_NAME_BYTES], target[SGP_NAME_BYTES];
     struct sgp_inquire inquire; /* whose names are these */
+};
+
+#define SGP_SIM_LABELS 1024u
+
+/* An owner's step, counted and added up apart from its core. owner.c */
+struct sgp_sim_step {
+    sgp_round label; /* of the step that is open, */
+    uint32_t
+        *from; /* by host: one past the label of the last step for which its update came in time */
+    uint32_t came; /* of these, those of the open step */
+    uint64_t
+        received; /* updates by this process: that came in time and were added, or wait for the end of their step, */
+    uint64_t late; /* or came too late */
+    uint64_t added;
+    uint32_t taken;  /* ABSORBs since the last step, */
+    double fraction; /* each with this fraction */
+    uint32_t told;   /* how many the core says that it has added; 0: no step was closed */
+    bool closed;
+    uint32_t counted;   /* updates in the sums since the last step: */
+    double *sum, *size; /* of the updates that were added, and of their magnitudes */
+    double *before;     /* x before */
+    sgp_round labels
+        [SGP_SIM_LABELS]; /* of estimates that were handed out, one above each at its remainder, */
+    uint64_t digests[SGP_SIM_LABELS]; /* and what they were */
+    bool forgot; /* its ledger was lost, or put back: it may use a label again */
 };
 
 struct sgp_sim_host {
@@ -189,6 +217,8 @@ struct sgp_sim_host {
     bool indebted;                   /* it has debts, or had when it was looked at last */
     bool handed;  /* its heir has accepted its bequest: what it still owes is the heir's */
     double guard; /* the least weight at which it may ever train */
+    float *copy;  /* of a worker; NULL where nobody owns the vector */
+    struct sgp_sim_step step; /* of an owner */
 };
 
 /* One end of a directed edge of any file. */
@@ -244,6 +274,8 @@ struct sgp_sim_connection {
     struct sgp_epoch epoch; /* in this one */
     bool payload;           /* one is under way */
     uint32_t snapshot;      /* of the source */
+    float *
+        estimate; /* of `dimension` values, as it left: its snapshot is free once the source hangs up; or NULL */
     uint32_t slot;          /* of the target, SGP_SLOT_NONE: it does not want it */
     sgp_time payload_begun; /* when it was announced at the target */
     sgp_time payload_sent;  /* when its last byte has left the source */
@@ -316,7 +348,9 @@ struct sgp_sim {
     double *count;    /* scratch of the full count */
     float *before, *after;
     bool overflown; /* x is no longer finite: nothing to count */
-    bool exact;     /* some file has exact cycles: x is checked by cycle.c */
+    bool
+        apart; /* some file has exact cycles, where x is checked by cycle.c; or an owner whose or whose workers' ledgers
+                   are put back, where what was given twice weighs nothing: x is checked by owner.c */
     bool
         mixed; /* and some have others: weight is made and lost where one takes the other's place */
     struct sgp_sim_cycle *cycles;
@@ -510,6 +544,25 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
 /* A host that has left is reborn as a new member. */
 void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
 
+/* owner.c */
+bool sgp_sim_is_owner(const struct sgp_sim_host *host);
+int sgp_sim_create_step(struct sgp_sim_host *host); /* 0 or -ENOMEM */
+void sgp_sim_free_step(struct sgp_sim_host *host);
+void sgp_sim_begin_step(
+    struct sgp_sim_host *host); /* x has changed otherwise, or its process begins */
+void sgp_sim_update_came(struct sgp_sim *sim, struct sgp_sim_host *owner,
+    const struct sgp_sim_link *in, sgp_round round);
+void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction);
+void sgp_sim_update_added(
+    struct sgp_sim_host *owner, const struct sgp_sim_job *job, const float *update);
+void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot);
+void sgp_sim_step_told(struct sgp_sim_host *owner, double added);
+void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host); /* after every event */
+void sgp_sim_check_mean(struct sgp_sim_host *owner);                     /* its jobs are done */
+/* An owner's estimate of a label is copied out; or a worker takes it. */
+void sgp_sim_check_label(
+    struct sgp_sim_host *host, sgp_round label, const float *estimate, bool taken);
+
 /* cycle.c */
 void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *x);
 void sgp_sim_leave_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job);
@@ -538,6 +591,7 @@ void sgp_sim_absorb(
     void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
+void sgp_sim_follow(void *context, uint32_t slot);
 void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
 void sgp_sim_outer(void *context, double weight);
 void sgp_sim_sketch(void *context, double weight);

@@ -429,6 +429,24 @@ static void check_addresses(const struct sgp_topology *topology, struct sgp_anal
             loopback->name, loopback->address, other->name, other->address);
 }
 
+/* After a step all that take a copy hold one model. */
+static int analyse_copies(struct sgp_analysis *a)
+{
+    a->contraction_per_cycle = 0;
+    a->exact_average_rounds = 1;
+    a->weight_min = 0;
+    a->weight_max = 1;
+    return 0;
+}
+
+static int analyse_mixing(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    int code = analyse_contraction(topology, a);
+    if (!code)
+        code = analyse_exactness(topology, a);
+    return code ? code : analyse_weights(topology, a);
+}
+
 int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_analysis)
 {
     sgp_assert(topology->phase_first);
@@ -438,20 +456,18 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
         .turns_per_cycle = topology->cycle.turns,
         .slices = topology->slices,
         .relays = topology->node_count - sgp_topology_trainers(topology),
-        .exact = topology->cycle.exact};
+        .exact = topology->cycle.exact,
+        .owner = topology->owner != SGP_NODE_NONE,
+        .backup = topology->phases[0].backup};
     analyse_phases(topology, &a);
     int code = analyse_traffic(topology, &a);
     if (!code)
         code = analyse_reach(topology, &a);
     if (!code)
-        code = analyse_contraction(topology, &a);
-    if (!code)
-        code = analyse_exactness(topology, &a);
-    if (!code)
-        code = analyse_weights(topology, &a);
+        code = a.owner ? analyse_copies(&a) : analyse_mixing(topology, &a);
     if (code)
         return code;
-    if (!a.doubly_stochastic && !a.exact)
+    if (!a.owner && !a.doubly_stochastic && !a.exact)
         warn(&a,
             "not doubly stochastic: weights stray from 1 (%.3g to %.3g), which sgp corrects for; "
             "dpsgd gives edges without a fraction weights of its own, and refuses what is then "

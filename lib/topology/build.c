@@ -4,6 +4,7 @@
  * Any thread; a topology under construction belongs to one. */
 #include "topology/build.h"
 #include "topology/exact.h"
+#include "topology/owner.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -106,6 +107,7 @@ int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t no
         topology = calloc(1, sizeof *topology);
         if (topology) {
             topology->node_count = node_count;
+            topology->owner = SGP_NODE_NONE;
             topology->nodes = calloc(node_count, sizeof *topology->nodes);
             topology->by_name = calloc(node_count, sizeof *topology->by_name);
         }
@@ -325,6 +327,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
         .once = options->once,
         .exchanges = options->exchanges,
         .outer = options->outer,
+        .backup = options->backup,
         .edge_count = edge_count};
     int code = check_name("phase", options->name, error);
     if (!code) {
@@ -411,7 +414,7 @@ static uint64_t digest_topology(const struct sgp_topology *topology)
 /* What came later to the format: a file that says nothing of it keeps its digest. */
 static uint64_t digest_program(const struct sgp_topology *topology, uint64_t digest)
 {
-    bool says = topology->slices > 1 || topology->repeat > 1;
+    bool says = topology->slices > 1 || topology->repeat > 1 || topology->owner != SGP_NODE_NONE;
     for (uint32_t i = 0; i < topology->node_count; i++)
         says = says || topology->nodes[i].relay || topology->nodes[i].starts != SGP_STARTS_USUAL;
     for (uint32_t p = 0; p < topology->phase_count; p++)
@@ -429,6 +432,8 @@ static uint64_t digest_program(const struct sgp_topology *topology, uint64_t dig
         digest_u64(&digest, (uint64_t)phase->outer << 1 | phase->exchanges);
         for (uint32_t e = 0; e < phase->edge_count; e++)
             digest_u64(&digest, (uint64_t)phase->out[e].part << 16 | phase->out[e].part_count);
+        if (topology->owner != SGP_NODE_NONE)
+            digest_u64(&digest, (uint64_t)phase->backup << 32 | topology->owner);
     }
     return digest;
 }
@@ -475,7 +480,9 @@ int sgp_topology_seal_where(
     if (sgp_topology_trainers(topology) == 0)
         return sgp_fail(
             error, SGP_E_TOPOLOGY, "every node is a relay; at least one must not say train=false");
-    code = sgp_exact_prove(topology, error, &phase);
+    code = sgp_owner_check(topology, error, &phase);
+    if (!code)
+        code = sgp_exact_prove(topology, error, &phase);
     if (ret_phase)
         *ret_phase = phase;
     topology->digest = digest_program(topology, digest_topology(topology));

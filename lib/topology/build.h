@@ -5,8 +5,6 @@
 
 #include "sgp/topology.h"
 
-#define SGP_NODE_NONE UINT32_MAX
-
 /* As sgp_topology_create; *ret_where (may be NULL) is the node at fault, of two the later one, or
  * SGP_NODE_NONE. */
 int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t node_count,

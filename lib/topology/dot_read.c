@@ -194,6 +194,13 @@ static int read_member(
         return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
             "node %s: starts=\"%.40s\" is no weight to start with; write starts=0 or starts=1",
             name, starts);
+    const char *owns = attribute(r->graphs[g], AGNODE, node, "owns");
+    entry->owns = strcmp(owns, "all") == 0;
+    if (*owns && !entry->owns)
+        return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
+            "node %s: owns=\"%.40s\" is not to be had; a node owns the whole vector, owns=all, or "
+            "nothing",
+            name, owns);
     entry->starts = empty ? SGP_STARTS_EMPTY : whole ? SGP_STARTS_WHOLE : SGP_STARTS_USUAL;
     return 0;
 }
@@ -208,10 +215,14 @@ static int compare_member(struct reader *r, uint32_t g, const struct sgp_topolog
             entry->address, known->address);
     bool relays = entry->relay && !known->relay;
     bool starts = entry->starts != SGP_STARTS_USUAL && entry->starts != known->starts;
-    if (relays || starts)
+    bool owns = entry->owns && !known->owns;
+    if (relays || starts || owns)
         return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
             "node %s: %s is not what the digraph says in which the node comes first; say it there",
-            entry->name, relays ? "train=false" : "starts");
+            entry->name,
+            relays   ? "train=false"
+            : starts ? "starts"
+                     : "owns=all");
     return 0;
 }
 
@@ -427,6 +438,8 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
         code = read_count(r, g, phase, "slices", SGP_SLICES_MAX, 0, &options->slices);
     if (code == 0)
         code = read_count(r, g, phase, "repeat", SGP_REPEAT_MAX, 0, &options->repeat);
+    if (code == 0)
+        code = read_count(r, g, phase, "backup", SGP_NODES_MAX, 0, &options->backup);
     options->exchanges = !trains;
     return code;
 }
@@ -606,10 +619,11 @@ int sgp_dot_fail(const char *path, const struct sgp_topology *topology,
     read = read && sgp_scan_measure(&text, NULL) == 0;
     if (file)
         (void)fclose(file);
+    bool edge = place->source != SGP_NODE_NONE;
     if (read)
         (void)sgp_fail(error, why->code, "%s:%u: %s", path,
-            sgp_scan_line(&text, place->phase, topology->nodes[place->source].name,
-                topology->nodes[place->target].name, 1),
+            sgp_scan_line(&text, place->phase, edge ? topology->nodes[place->source].name : NULL,
+                edge ? topology->nodes[place->target].name : NULL, 1),
             why->text);
     else
         (void)sgp_fail(error, why->code, "%s: %s", path, why->text);

@@ -102,6 +102,10 @@ static void write_node(FILE *file, const struct sgp_topology_node *node)
         (void)fprintf(file, "%strain=false", mark);
         mark = ", ";
     }
+    if (node->owns) {
+        (void)fprintf(file, "%sowns=all", mark);
+        mark = ", ";
+    }
     if (node->starts != SGP_STARTS_USUAL) {
         (void)fprintf(file, "%sstarts=%d", mark, node->starts == SGP_STARTS_WHOLE);
         mark = ", ";
@@ -126,6 +130,8 @@ static void write_options(
         (void)fprintf(file, "  repeat=%u;\n", topology->repeat);
     if (phase->exchanges)
         (void)fputs("  train=false;\n", file);
+    if (phase->backup > 0)
+        (void)fprintf(file, "  backup=%u;\n", phase->backup);
     if (phase->outer)
         (void)fputs("  outer=true;\n", file);
 }

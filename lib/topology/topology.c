@@ -13,8 +13,15 @@
 double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node)
 {
     const struct sgp_topology_node *it = &topology->nodes[node];
+    if (topology->owner != SGP_NODE_NONE)
+        return node == topology->owner;
     bool whole = it->starts == SGP_STARTS_USUAL ? !it->relay : it->starts == SGP_STARTS_WHOLE;
     return whole ? 1 : 0;
+}
+
+bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node)
+{
+    return topology->owner != SGP_NODE_NONE && topology->owner != node;
 }
 
 uint32_t sgp_topology_trainers(const struct sgp_topology *topology)

@@ -162,6 +162,7 @@ static const struct sgp_field goodbye_fields[] = {
 
 static const struct sgp_field ask_fields[] = {
     BOOL("wants", ask.wants),
+    LATER_LABEL("newer", ask.newer),
     EPOCH,
 };
 

@@ -82,7 +82,8 @@ struct campaign_plant {
     const char *summary;
     /* Put it into a simulation that has not begun. */
     void (*put)(struct campaign_plant *plant, struct sgp_sim *sim);
-    bool harmless; /* the fleet must stand it */
+    bool harmless;      /* the fleet must stand it */
+    const char *method; /* that shows it; NULL: sgp */
 };
 extern struct campaign_plant campaign_plants[];               /* the last one's name is NULL */
 struct campaign_plant *campaign_plant_find(const char *name); /* or NULL */

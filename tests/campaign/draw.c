@@ -39,6 +39,15 @@ static uint32_t any_node(struct campaign *campaign)
     return below(campaign, campaign->topology->node_count);
 }
 
+/* One that may be gone for good: the owner of a vector stays. */
+static uint32_t any_spare(struct campaign *campaign)
+{
+    if (campaign->topology->owner == SGP_NODE_NONE)
+        return any_node(campaign);
+    return (campaign->topology->owner + 1 + below(campaign, campaign->topology->node_count - 1)) %
+           campaign->topology->node_count;
+}
+
 /* How many faults of a kind: none in every second campaign. */
 static uint32_t count(struct campaign *campaign, uint32_t most)
 {
@@ -61,8 +70,18 @@ static void span(struct campaign *campaign, sgp_time *ret_from, sgp_time *ret_to
 
 /* ---- the fleet ---- */
 
+static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+{
+    const struct sgp_generate_options options = {
+        .family = "owner", .nodes = nodes, .backup = below(campaign, nodes < 5 ? nodes - 1 : 4)};
+    campaign->family = options.family;
+    return sgp_generate(&options, error, &campaign->topology);
+}
+
 static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
 {
+    if (campaign->options.method->wants == SGP_WANTS_OWNER)
+        return draw_owner(campaign, nodes, error);
     uint32_t families =
         0; /* those of gossip come first; exact cycles have faults of their own (test_sim_cycle.c) */
     while (!(sgp_generate_families[families].options & SGP_GENERATE_EXACT))
@@ -99,7 +118,7 @@ static int suit_fleet(struct campaign *campaign, struct sgp_error *error)
         return sgp_fail(error, status, "%s", sgp_strerror(status));
     /* The step of a node is eta / w: one that trains at the least weight of its guard must not diverge. */
     double guard = SGP_STARVING * analysis.weight_min / (1 + analysis.out_degree_max);
-    campaign->eta_most = fmin(ETA, guard);
+    campaign->eta_most = analysis.owner ? ETA : fmin(ETA, guard);
     double contraction = analysis.contraction_per_cycle;
     double cycles = contraction > 0 ? ceil(log(CONTRACTION) / log(contraction)) : 0;
     double most = ceil(MIXING_ROUNDS_MAX / (double)analysis.rounds_per_cycle);
@@ -199,7 +218,7 @@ static void draw_absences(struct campaign *campaign)
         return;
     /* gone for good, but not before everybody can have begun */
     campaign->absences[options->absence_count++] =
-        (struct sgp_sim_absence){.node = any_node(campaign),
+        (struct sgp_sim_absence){.node = any_spare(campaign),
             .from = campaign->window + 10 * SGP_SECOND,
             .to = SGP_TIME_NEVER};
     campaign->whole = false;
@@ -268,7 +287,7 @@ static void draw_commands(struct campaign *campaign)
     if (!chance(campaign, 0.25))
         return;
     struct sgp_sim_crash *again = &campaign->crashes[options->crash_count];
-    again->node = any_node(campaign);
+    again->node = any_spare(campaign);
     sgp_time from, back = campaign->window;
     span(campaign, &from, &again->at);
     again->back = back > again->at ? back : again->at + 1;
@@ -359,7 +378,7 @@ static void draw_leaving(struct campaign *campaign)
         return;
     uint32_t leavers = 1 + below(campaign, 2);
     for (uint32_t i = 0; i < leavers; i++) {
-        uint32_t node = any_node(campaign);
+        uint32_t node = any_spare(campaign);
         command(campaign, moment(campaign), node, SGP_EVENT_LEAVE);
         /* without an heir, or with one that went before it answered, it waits until it is stopped */
         command(campaign, campaign->window + CAMPAIGN_RECOVERY_NS, node, SGP_EVENT_STOP);

@@ -43,7 +43,7 @@ static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim
                 (long long)status.round);
         float estimate[CAMPAIGN_DIMENSION];
         sgp_sim_estimate(sim, i, estimate);
-        for (uint32_t c = 0; c < CAMPAIGN_DIMENSION && status.weight > 0; c++)
+        for (uint32_t c = 0; c < CAMPAIGN_DIMENSION && status.weight_estimate > 0; c++)
             if (!isfinite(estimate[c]))
                 return sgp_fail(error, SGP_E_STATE, "%s ends with a model that is not finite",
                     campaign->topology->nodes[i].name);
@@ -60,7 +60,7 @@ static int judge_agreement(
         struct sgp_node_status status;
         sgp_node_status(node, &status);
         if (status.state != SGP_NODE_FINISHED || sgp_node_disagreeing(node) > 0 ||
-            !(status.weight > 0))
+            !(status.weight_estimate > 0))
             continue;
         for (uint32_t k = 0; k < sgp_node_link_count(node); k++) {
             struct sgp_peer_status peer;
@@ -70,7 +70,7 @@ static int judge_agreement(
             sgp_node_status(sgp_sim_node(sim, peer.peer), &theirs);
             if (peer.state != SGP_LINK_UP ||
                 sgp_node_disagreeing(sgp_sim_node(sim, peer.peer)) > 0 ||
-                theirs.state != SGP_NODE_FINISHED || !(theirs.weight > 0))
+                theirs.state != SGP_NODE_FINISHED || !(theirs.weight_estimate > 0))
                 continue;
             sgp_sim_estimate(sim, i, own);
             sgp_sim_estimate(sim, peer.peer, other);
@@ -131,7 +131,9 @@ static bool is_weight_known(const struct campaign *campaign)
 static int judge_weight(
     const struct campaign *campaign, const struct sgp_sim_summary *summary, struct sgp_error *error)
 {
-    double nodes = campaign->topology->node_count;
+    double nodes = 0;
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++)
+        nodes += sgp_topology_starts(campaign->topology, i);
     double told = summary->weight_unknown * (double)summary->restored;
     if (is_weight_known(campaign) &&
         !(fabs(summary->weight - nodes) <= SGP_SIM_MASS_SLACK * nodes + told))

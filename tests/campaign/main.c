@@ -134,7 +134,8 @@ static bool run_methods(const struct request *request)
 /* Whether a campaign of these seeds fails; says at which one and why. */
 static bool find_bug(struct request *request, struct campaign_plant *plant)
 {
-    const struct sgp_method *method = sgp_method_find("sgp");
+    const struct sgp_method *method =
+        sgp_method_find(plant && plant->method ? plant->method : "sgp");
     request->plant = plant;
     for (uint64_t seed = 1; seed <= PLANT_SEEDS; seed++) {
         struct sgp_error error = {0};

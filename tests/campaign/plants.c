@@ -117,6 +117,40 @@ static void call_it_exact(
     }
 }
 
+/* ---- of owners ---- */
+
+/* An owner adds an update, and once more what it is. */
+static void add_twice(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+{
+    struct sgp_sim_host *host = context;
+    if (sgp_sim_is_owner(host) && strikes(20))
+        host->trainer->methods->restore(host->trainer,
+            host->received + slot * host->sim->options.dimension, (float)fraction, slice.first,
+            slice.count);
+    real->absorb(context, slot, fraction, slice, folded);
+}
+
+/* An update that came too late is added all the same. */
+static void add_late(void *context, const struct sgp_effect *note)
+{
+    struct sgp_sim_host *host = context;
+    uint64_t dimension = host->sim->options.dimension;
+    if (note->note.what == SGP_NOTE_LATE && strikes(20))
+        host->trainer->methods->restore(
+            host->trainer, host->received + note->note.slot * dimension, 0.25f, 0, dimension);
+    real->note(context, note);
+}
+
+/* A copy of an older label goes out as one of this. */
+static void send_old(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    const struct sgp_sim_host *host = context;
+    bool strike = message->type == SGP_ESTIMATE && sgp_sim_is_owner(host) && strikes(20);
+    real->send(context, link, message, !strike ? snapshot : snapshot > 0 ? snapshot - 1 : 1);
+}
+
 /* ---- putting them in ---- */
 
 static void put_verbs(struct sgp_sim *sim)
@@ -148,6 +182,9 @@ PUT(put_leak, send, leak_credit)
 PUT(put_lie, send, lie)
 PUT(put_owe, commit, owe_nothing)
 PUT(put_commit, commit, commit_once)
+PUT(put_add, absorb, add_twice)
+PUT(put_late, note, add_late)
+PUT(put_old, send, send_old)
 
 /* The configuration says that no weight is too small. */
 static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
@@ -166,17 +203,22 @@ static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
 }
 
 struct campaign_plant campaign_plants[] = {
-    {"absorbed-twice", "a share counts twice", put_absorb, false},
-    {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false},
-    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false},
-    {"folded-over-another", "a share is folded over another x", put_another, false},
-    {"credit-leaked", "a credit is granted and never told", put_leak, false},
-    {"not-returned", "what a killed node owed does not come home", put_owe, false},
-    {"spent-twice", "a second restart begins from the record of the first", put_commit, false},
-    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false},
-    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false},
-    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true},
-    {NULL, NULL, NULL, false},
+    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL},
+    {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false,
+        NULL},
+    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL},
+    {"folded-over-another", "a share is folded over another x", put_another, false, NULL},
+    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL},
+    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL},
+    {"spent-twice", "a second restart begins from the record of the first", put_commit, false,
+        NULL},
+    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false, NULL},
+    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL},
+    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL},
+    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup"},
+    {"late-added", "an owner adds an update that came late", put_late, false, "backup"},
+    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup"},
+    {NULL, NULL, NULL, false, NULL},
 };
 
 struct campaign_plant *campaign_plant_find(const char *name)

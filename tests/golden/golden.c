@@ -7,6 +7,7 @@
  * the files instead. Speaks TAP. A line is the driver's own, with the time in seconds; beats, and
  * steps that did nothing else, are left out. */
 #include "sgp/generate.h"
+#include "sgp/method.h"
 #include "sgp/quadratic.h"
 #include "sgp/sim.h"
 
@@ -32,6 +33,7 @@ struct story {
     struct sgp_sim_crash crash;
     struct sgp_sim_half_open half_open;
     struct sgp_sim_straggler straggler;
+    uint32_t backup;            /* workers, of an owner */
     double pause, resume, stop; /* of n1 */
 };
 
@@ -120,6 +122,15 @@ static const struct story stories[] = {
         .rounds = 2,
         .straggler = {.node = 1, .factor = 500},
         .to = 12},
+    {.name = "owner",
+        .rule = "Owner: n0 closes a step with the first of two updates; that of n2, four times "
+                "slower, comes late, and n2 goes on with the newest copy.",
+        .family = "owner",
+        .nodes = 3,
+        .rounds = 6,
+        .backup = 1,
+        .straggler = {.node = 2, .factor = 4},
+        .to = 0.2},
     {.name = "end",
         .rule = "The end: steps are done, everybody goes on mixing for the final cycles, then all "
                 "have finished on one round.",
@@ -216,6 +227,8 @@ static void draw_options(
     const struct story *story, const struct sgp_sink *sink, struct sgp_sim_options *options)
 {
     sgp_sim_options_init(options);
+    if (strcmp(story->family, "owner") == 0)
+        options->method = sgp_method_find("backup");
     options->rounds = story->rounds;
     options->final_cycles = story->final_cycles;
     options->dimension = 1;
@@ -239,7 +252,8 @@ static void run(const struct story *story, struct telling *telling)
 {
     struct sgp_error error = {0};
     struct sgp_sink sink = {.line = hear, .context = telling, .level = SGP_LEVEL_TRACE};
-    struct sgp_generate_options family = {.family = story->family, .nodes = story->nodes};
+    struct sgp_generate_options family = {
+        .family = story->family, .nodes = story->nodes, .backup = story->backup};
     struct sgp_topology *topology = NULL;
     struct sgp_sim_options options;
     struct sgp_sim *sim = NULL;

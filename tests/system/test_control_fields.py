@@ -28,13 +28,13 @@ STATUS = {
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "cycles_renewed": int, "starving": bool,
     "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
-    "slow": list, "overdue": list, "waiting": (dict, type(None)), "program": (dict, type(None)),
+    "slow": list, "overdue": list, "copy": (dict, type(None)), "waiting": (dict, type(None)), "program": (dict, type(None)),
 }
 PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
 PEER = {
     "name": str, "address": str, "direction": str, "state": str, "round": int, "lag_rounds": int,
     "last_heard_seconds": NUMBER, "rtt_ms": NUMBER, "shares_sent": int, "shares_received": int,
-    "shares_returned": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
+    "shares_returned": int, "shares_late": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
     "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)),
@@ -166,7 +166,7 @@ class Reading(Control):
         self.assertEqual([n["address"] for n in topology["nodes"]],
                          ["127.0.0.1:%d" % port for port in self.fleet_.ports])
         self.assertEqual(topology["phases"], [{
-            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "edge_count": 2,
+            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "backup": 0, "edge_count": 2,
             "edges": [{"source": "n0", "target": "n1", "fraction": 0.5},
                       {"source": "n1", "target": "n0", "fraction": 0.5}]}])
 

@@ -65,7 +65,7 @@ def test_base_is_exact_for_every_number_of_nodes():
 def test_check_has_every_field_with_its_type():
     answer = check("digraph { a -> b -> c -> a }")
     numbers = (int, float)
-    types = {"nodes": int, "relays": int, "phases": int, "slices": int, "rounds_per_cycle": int,
+    types = {"nodes": int, "relays": int, "owner": bool, "backup": int, "phases": int, "slices": int, "rounds_per_cycle": int,
              "turns_per_cycle": int, "exact": bool, "strongly_connected": bool, "window_rounds": int, "symmetric": bool, "doubly_stochastic": bool,
              "out_degree_max": int, "in_degree_max": int, "contraction_per_cycle": numbers,
              "exact_average_rounds": type(None), "weight_min": numbers, "weight_max": numbers,
@@ -87,7 +87,7 @@ def test_lines_for_scripts_are_stable():
     out, err = ctl("topology", "check", "-", text="digraph { a -> b; b -> a }")
     assert err == ""
     assert ctl("--", "topology", "check", "-", text="digraph { a -> b; b -> a }") == (out, "")
-    assert out == ("nodes 2\nrelays 0\nphases 1\nslices 1\nrounds_per_cycle 1\n"
+    assert out == ("nodes 2\nrelays 0\nowner no\nbackup 0\nphases 1\nslices 1\nrounds_per_cycle 1\n"
                    "turns_per_cycle 1\nexact no\nstrongly_connected yes\n"
                    "window_rounds 1\nsymmetric yes\ndoubly_stochastic yes\nout_degree_max 1\n"
                    "in_degree_max 1\ncontraction_per_cycle 0\nexact_average_rounds 1\n"
@@ -129,7 +129,7 @@ def test_show_says_who_gives_what():
 def test_generate_gives_addresses_and_reads_back():
     text = generate("ring", 3, "--address", "127.0.0.1:9000+")
     nodes = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])["nodes"]
-    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}", "train": True, "starts": 1.0}
+    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}", "train": True, "owns": False, "starts": 1.0}
                      for i in range(3)]
     shown = json.loads(ctl("topology", "generate", "ring", 3, "--json")[0])
     again = json.loads(ctl("topology", "show", "--json", "-", text=generate("ring", 3))[0])

@@ -330,7 +330,7 @@ Test(generate, every_family_serves_one_node_and_reads_back)
             free(text);
         }
     }
-    cr_assert(eq(u32, families, 18));
+    cr_assert(eq(u32, families, 19));
 }
 
 /* The shipped files are what the generator makes, with addresses, and say what they are good for. */
@@ -355,6 +355,7 @@ Test(generate, shipped_files_are_the_families)
         {.family = "all-reduce-blocks", .nodes = 6},
         {.family = "all-reduce-tree", .nodes = 6},
         {.family = "all-reduce-groups", .nodes = 8, .group = 4},
+        {.family = "owner", .nodes = 6, .backup = 1},
     };
     for (size_t i = 0; i < COUNT(shipped); i++) {
         char path[512];
@@ -374,7 +375,7 @@ Test(generate, every_shipped_file_reads_and_begins_with_a_comment)
 {
     glob_t files;
     cr_assert(zero(int, glob(SGP_SOURCE_ROOT "/topologies/*.dot", 0, NULL, &files)));
-    cr_assert(eq(sz, files.gl_pathc, 19));
+    cr_assert(eq(sz, files.gl_pathc, 20));
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct sgp_topology *topology = NULL;
         struct sgp_error error = {0};
@@ -397,7 +398,7 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
         "torus, "
         "one-peer-exponential, exponential, bipartite-exponential, base, random, elastic, "
         "all-reduce-ring, all-reduce-direct, all-reduce-doubling, all-reduce-halving, "
-        "all-reduce-blocks, all-reduce-tree, all-reduce-groups");
+        "all-reduce-blocks, all-reduce-tree, all-reduce-groups, owner");
     refused(&(struct sgp_generate_options){.family = "ring"}, SGP_E_TOPOLOGY,
         "0 nodes cannot be generated; take 1 to 65536");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 70000}, SGP_E_LIMIT,

@@ -137,7 +137,8 @@ static struct sgp_message sample(int which)
             .pulse = quiet,
             .goodbye = {.reason = SGP_REASON_NONE, .text = ""}};
     case 13:
-        return (struct sgp_message){.type = SGP_ASK, .pulse = quiet, .ask = {.wants = true}};
+        return (struct sgp_message){
+            .type = SGP_ASK, .pulse = quiet, .ask = {.wants = true, .newer = 25}};
     case 14:
         return (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = quiet,

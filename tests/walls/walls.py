@@ -35,7 +35,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/wire": "wire.h",
     "lib/journal": "journal.h",
     "lib/tensor": "blas.h buffer.h kernels.h",
-    "lib/train": "attached.h checkpoint.h dataset.h learner.h model.h model_file.h optimizer.h outer.h quadratic.h schedule.h",
+    "lib/train": "attached.h checkpoint.h copy.h dataset.h learner.h model.h model_file.h optimizer.h outer.h quadratic.h schedule.h",
     "lib/attach": "attach.h",
     "lib/sim": "sim.h",
 }.items() for header in headers.split()}
@@ -88,7 +88,7 @@ FLOORS = {
         "facts layout",
         "emit pace",
         "receive agree outdated patience",
-        "epoch",
+        "epoch owner",
         "mass",
         "accounts check fold",
         "cycle",

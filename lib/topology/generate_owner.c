@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Families in which a node owns the vector. Any thread. */
+#include "topology/edges.h"
+
+int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    struct sgp_error *error)
+{
+    struct sgp_edges edges = {0};
+    topology->nodes[0].relay = topology->nodes[0].owns = true;
+    for (uint32_t i = 1; i < options->nodes; i++) {
+        sgp_edges_push(&edges, 0, i, SGP_FRACTION_DEFAULT);
+        sgp_edges_push(&edges, i, 0, SGP_FRACTION_DEFAULT);
+    }
+    int code = sgp_edges_flush(&edges, topology, "owner", error);
+    sgp_edges_finish(&edges);
+    if (!code)
+        topology->phases[0].backup = options->backup;
+    return code;
+}

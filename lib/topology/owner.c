@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files with an owner: one digraph, a star around it, and nothing that is about mixing mass.
+ * The rule: docs/rules/owner.md */
+#include "topology/owner.h"
+
+static int find_owner(struct sgp_topology *topology, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        if (!topology->nodes[i].owns)
+            continue;
+        if (topology->owner != SGP_NODE_NONE)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "nodes %s and %s both say owns=all; the vector has one owner",
+                topology->nodes[topology->owner].name, topology->nodes[i].name);
+        topology->owner = i;
+    }
+    return 0;
+}
+
+static int check_nodes(const struct sgp_topology *topology, struct sgp_error *error)
+{
+    const struct sgp_topology_node *owner = &topology->nodes[topology->owner];
+    if (!owner->relay)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "node %s owns the vector, and trains; write train=false beside owns=all", owner->name);
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        const struct sgp_topology_node *node = &topology->nodes[i];
+        if (node->starts != SGP_STARTS_USUAL)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "node %s says starts, but weight is with the owner %s alone; leave it out",
+                node->name, owner->name);
+        if (node->relay && node != owner)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "node %s neither trains nor owns anything; leave it out, or drop its train=false",
+                node->name);
+    }
+    return 0;
+}
+
+static int check_edges(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+{
+    const char *owner = topology->nodes[topology->owner].name;
+    for (uint32_t e = 0; e < phase->edge_count; e++) {
+        const struct sgp_edge *edge = &phase->out[e];
+        const char *source = topology->nodes[edge->source].name;
+        const char *target = topology->nodes[edge->target].name;
+        if (edge->source != topology->owner && edge->target != topology->owner)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "edge %s -> %s does not touch the owner %s, so nothing would go over it; leave it "
+                "out",
+                source, target, owner);
+        if (!edge->usual || edge->part_count > 0)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "edge %s -> %s says fraction or slice, but updates and copies are whole; leave it "
+                "out",
+                source, target);
+    }
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        uint32_t out, in;
+        (void)sgp_phase_out(phase, i, &out);
+        (void)sgp_phase_in(phase, i, &in);
+        if (i != topology->owner && (out == 0 || in == 0))
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "node %s needs an edge to the owner %s, for updates, and one from it, for copies",
+                topology->nodes[i].name, owner);
+    }
+    return 0;
+}
+
+static int check_phase(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+{
+    if (topology->phase_count > 1)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "%u digraphs, but updates and copies go over the same edges in every round; write one",
+            topology->phase_count);
+    if (phase->outer || topology->slices > 1)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says %s, which is for nodes that average; leave it out beside an owner",
+            phase->name, phase->outer ? "outer" : "slices");
+    if (phase->backup + 1 >= topology->node_count)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s: backup=%u of %u workers leaves none to wait for; take at most %u",
+            phase->name, phase->backup, topology->node_count - 1, topology->node_count - 2);
+    return check_edges(topology, phase, error);
+}
+
+int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
+{
+    int code = find_owner(topology, error);
+    *ret_phase = 0;
+    for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
+        *ret_phase = p;
+        if (topology->phases[p].backup > 0 && topology->owner == SGP_NODE_NONE)
+            code = sgp_fail(error, SGP_E_TOPOLOGY,
+                "digraph %s: backup=%u is for a file in which a node owns the vector; write "
+                "owns=all at one",
+                topology->phases[p].name, topology->phases[p].backup);
+    }
+    if (code || topology->owner == SGP_NODE_NONE)
+        return code;
+    code = check_nodes(topology, error);
+    return code ? code : check_phase(topology, &topology->phases[0], error);
+}

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An owner and its workers as real daemons: backup workers, and what a death, a stop, a pause, a leave and a reload do."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import fleet
+from fleet import Fleet, FleetTest
+
+SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
+MANY = {"train.epochs": "100000"}
+
+
+class Owned(Fleet):
+    """n0 owns the vector, or whoever `owner` is; the others work for it."""
+
+    def __init__(self, n, backup=0, algorithm="backup", spare=(), journals=(), **options):
+        self.backup = backup
+        self.owner = 0
+        relay = dict.fromkeys(("data.train", "data.label", "data.classes", "data.holdout"))
+        own = {i: {**relay, "model.inputs": "6"} for i in (0, *spare)}
+        for i in journals:
+            own.setdefault(i, {}).update({"log.events": "n%d.events" % i, "log.trace": "n%d.trace" % i})
+        super().__init__(n, phases=[[]], rows=options.pop("rows", 1000), own=own,
+                         options={"train.algorithm": algorithm, **options})
+
+    def write_topology(self, index):
+        path = os.path.join(self.directory, "n%d.dot" % index)
+        workers = " ".join("n%d" % i for i in self.present if i != self.owner)
+        with open(path + ".new", "w") as file:
+            file.write("digraph owner {\n")
+            file.write("  backup=%d;\n" % self.backup if self.backup else "")
+            for i in self.present:
+                file.write('  n%d [address="%s:%d"%s];\n' % (
+                    i, self.host(i), self.ports[i], ", train=false, owns=all" if i == self.owner else ""))
+            file.write("  n%d -> {%s};\n  {%s} -> n%d;\n}\n" % (self.owner, workers, workers, self.owner))
+        os.replace(path + ".new", path)
+
+    def switch(self, present, owner=0):
+        self.present, self.owner = present, owner
+        for i in range(self.n):
+            self.write_topology(i)
+
+    def reload(self, indices):
+        for i in indices:
+            self.nodes[i].get("/v1/reload", "POST")
+
+
+class Owner(FleetTest):
+    def owned(self, n, **options):
+        f = Owned(n, **options)
+        self.fleets = getattr(self, "fleets", []) + [f]
+        self.addCleanup(f.close)
+        return f
+
+    def status(self, f, index):
+        return f.wait("a status", f.nodes[index].status)
+
+    def expect_one_model(self, f, indices=None, owner=0):
+        indices = range(f.n) if indices is None else indices
+        models = [f.nodes[i].get("/v1/model")[1] for i in indices]
+        models = [fleet.read_model(model) for model in models]
+        for model in models:
+            self.assertEqual(model, models[0])
+        for i in indices:
+            self.assertEqual(self.status(f, i)["weight"], 1.0 if i == owner else 0.0)
+        return [self.status(f, i) for i in indices]
+
+    def goes_on(self, f, index=0, rounds=20, timeout=20):
+        f.wait_round(index, self.status(f, index)["round"] + rounds, timeout)
+
+
+    def test_a_fleet_ends_on_one_model(self):
+        for backup in (0, 1):
+            with self.subTest(backup=backup):
+                f = self.owned(4, backup=backup)
+                f.start()
+                f.wait_state("finished")
+                statuses = self.expect_one_model(f)
+                self.assertIsNone(statuses[0]["copy"])
+                for status in statuses[1:]:
+                    self.assertGreater(status["test_accuracy"], 0.9)
+                    self.assertEqual(status["copy"]["label"], statuses[0]["round"])
+                f.close()
+
+    def test_without_backup_it_is_one_node_with_all_rows(self):
+        options = {"train.rounds": "200", "train.epochs": None, "data.holdout": None, "optimizer.kind": "nesterov",
+                   "optimizer.weight_decay": "1e-3"}
+        alone = Fleet(1, phases=[[]], rows=400, options={**options, "train.batch": "400"})
+        self.addCleanup(alone.close)
+        alone.start()
+        alone.wait_state("finished")
+        pooled = fleet.read_model(alone.nodes[0].get("/v1/model")[1])
+        f = self.owned(5, rows=400, **{**options, "train.batch": "100"})
+        f.start()
+        f.wait_state("finished")
+        model = fleet.read_model(f.nodes[3].get("/v1/model")[1])
+        self.assertLessEqual(max(abs(a - b) for a, b in zip(model, pooled)), 1e-5 * max(map(abs, pooled)))
+
+    def test_a_worker_that_is_stopped_or_killed_makes_nobody_wait(self):
+        f = self.owned(4, backup=1, **MANY)
+        f.start()
+        f.wait_round(0, 20)
+        f.nodes[2].kill(signal.SIGSTOP)
+        self.goes_on(f, rounds=100, timeout=2.5)  # less than the least silence that is absence
+        f.nodes[2].kill(signal.SIGCONT)
+        f.wait("n2 to come on", lambda: self.status(f, 2)["round"] >= self.status(f, 0)["round"] - 5)
+        f.nodes[3].kill(signal.SIGKILL)
+        f.nodes[3].process.wait()
+        self.goes_on(f, rounds=100, timeout=2.5)
+        f.nodes[3].start()
+        f.wait("n3 to come on", lambda: self.status(f, 3)["round"] >= self.status(f, 0)["round"] - 5)
+        self.assertEqual(self.status(f, 0)["weight"], 1.0)
+
+    def test_an_owner_that_is_killed_takes_the_newest_copy(self):
+        f = self.owned(4, backup=1, **MANY)
+        f.start()
+        f.wait_round(0, 50)
+        for _ in range(3):
+            f.nodes[0].kill(signal.SIGKILL)
+            f.nodes[0].process.wait()
+            labels = [self.status(f, i)["copy"]["label"] for i in (1, 2, 3)]
+            f.nodes[0].start()
+            f.wait_log(0, "event=adopted")
+            self.goes_on(f)
+            self.assertGreater(self.status(f, 0)["round"], max(labels))
+            for i in (1, 2, 3):
+                f.wait_round(i, max(labels) + 5)
+        self.assertEqual(self.status(f, 0)["weight"], 1.0)
+        self.assertEqual(f.nodes[0].log().count("event=adopted"), 3)
+
+    def test_an_owner_that_is_stopped_or_paused_makes_its_workers_wait(self):
+        f = self.owned(3, **MANY)
+        f.start()
+        f.wait_round(0, 20)
+        f.nodes[0].get("/v1/pause", "POST")
+        f.wait_state("paused", [0])
+        f.wait("workers to wait for the copy", lambda: all(
+            (s["waiting"] or {}).get("for") == "estimate" and s["waiting"]["peer"] == "n0"
+            for s in (self.status(f, i) for i in (1, 2))))
+        f.nodes[0].get("/v1/resume", "POST")
+        self.goes_on(f)
+        f.nodes[0].kill(signal.SIGSTOP)
+        time.sleep(6 if not fleet.LONG else 35)
+        f.nodes[0].kill(signal.SIGCONT)
+        self.goes_on(f)
+        f.nodes[1].get("/v1/pause", "POST")
+        f.wait_state("paused", [1])
+        self.goes_on(f)
+        f.nodes[1].get("/v1/resume", "POST")
+        f.wait("n1 to come on", lambda: self.status(f, 1)["round"] >= self.status(f, 0)["round"] - 5)
+
+    def test_an_owner_says_for_whom_it_waits(self):
+        f = self.owned(3, **MANY)
+        f.start()
+        f.wait_round(0, 20)
+        f.nodes[2].kill(signal.SIGSTOP)
+        f.wait("n0 to wait for n2", lambda: (self.status(f, 0)["waiting"] or {}).get("peer") == "n2", timeout=2)
+        self.assertEqual(self.status(f, 0)["waiting"]["for"], "share")
+        self.goes_on(f)  # n2 is absent then
+
+    def test_a_worker_leaves_and_an_owner_does_not(self):
+        f = self.owned(4, backup=1, **MANY)
+        f.start()
+        f.wait_round(0, 20)
+        code, body = f.nodes[0].get("/v1/leave", "POST")
+        self.assertEqual(code, 409, body)
+        self.assertIn(b"owns the vector", body)
+        self.assertEqual(f.nodes[3].get("/v1/leave", "POST")[0], 200)
+        self.assertEqual(f.nodes[3].process.wait(fleet.PATIENCE), 0)
+        self.assertIn("event=left", f.nodes[3].log())
+        self.goes_on(f)
+        f.switch([0, 1, 2])
+        f.reload((0, 1, 2))
+        self.goes_on(f)
+        f.switch([0, 1, 2, 3])  # and comes back as a new worker
+        f.nodes[3].start()
+        f.reload((0, 1, 2))
+        f.wait("n3 to come on", lambda: self.status(f, 3)["round"] >= self.status(f, 0)["round"] - 5)
+        self.assertEqual(self.status(f, 0)["weight"], 1.0)
+
+    def test_a_dead_owner_is_replaced_by_another_file(self):
+        f = self.owned(5, spare=(4,), **MANY)
+        f.switch([0, 1, 2, 3])
+        f.start([0, 1, 2, 3])
+        f.wait_round(0, 50)
+        f.nodes[0].kill(signal.SIGKILL)
+        f.nodes[0].process.wait()
+        labels = [self.status(f, i)["copy"]["label"] for i in (1, 2, 3)]
+        f.switch([4, 1, 2, 3], owner=4)
+        f.nodes[4].start()
+        f.reload((1, 2, 3))
+        f.wait_log(4, "event=adopted")
+        f.wait_round(4, max(labels) + 20)
+        for i in (1, 2, 3):
+            f.wait_round(i, max(labels) + 10)
+        self.assertEqual(self.status(f, 4)["weight"], 1.0)
+
+    def test_what_an_owner_and_a_worker_did_is_played_again(self):
+        f = self.owned(4, backup=1, journals=(0, 1), **MANY)
+        f.start()
+        f.wait_round(0, 30)
+        for i in (1, 0):
+            f.nodes[i].end(signal.SIGKILL)
+            with open(os.path.join(f.directory, "n%d.trace" % i), encoding="utf-8") as file:
+                told = file.read()
+            told = told[:told.rindex("\n") + 1]  # a line may be under way
+            again = subprocess.run([SGPCTL, "replay", os.path.join(f.directory, "n%d.events" % i)], text=True,
+                                   timeout=fleet.PATIENCE, check=True, capture_output=True).stdout
+            self.assertEqual(told, again[:len(told)])
+            self.assertIn("follow" if i == 1 else "send:estimate:n1", told)
+
+    def test_the_file_and_the_algorithm_must_suit(self):
+        f = self.owned(3, algorithm="sgp")
+        code, said = f.check()
+        self.assertEqual(code, 6, said)
+        self.assertIn("node n0 owns the vector, which algorithm sgp has no use for", said)
+        g = Fleet(2, options={"train.algorithm": "backup"})
+        self.addCleanup(g.close)
+        code, said = g.check()
+        self.assertEqual(code, 6, said)
+        self.assertIn("algorithm backup wants a node that owns the vector", said)
+        h = self.owned(3)
+        self.assertIn("copy of the owner's parameters", h.check(1)[1])
+
+
+fleet.main()

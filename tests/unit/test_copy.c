@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's copy beside a trainer: what it takes, what it gives, and that the optimiser is left alone. */
+#include "sgp/buffer.h"
+#include "sgp/copy.h"
+#include "sgp/quadratic.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#define VALUES 3u
+
+static void expect_x(struct sgp_trainer *trainer, const float expected[VALUES])
+{
+    float x[VALUES];
+    trainer->methods->estimate(trainer, 1, x);
+    for (uint32_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, x[i], expected[i]), "x[%u]", i);
+}
+
+Test(copy, what_was_moved_is_given_and_the_rest_is_the_copy)
+{
+    static const float centre[VALUES] = {8, 0, -8}, start[VALUES] = {100, 200, 300};
+    static const float model[VALUES] = {4, 2, 0}, moved[VALUES] = {2, -1, -4};
+    struct sgp_trainer *trainer;
+    struct sgp_training training;
+    float *copy, *slot;
+    cr_assert(zero(int, sgp_quadratic_create(VALUES, centre, start, 0.5, &trainer)));
+    cr_assert(zero(int, sgp_vector_create(VALUES, &copy)));
+    cr_assert(zero(int, sgp_vector_create(VALUES, &slot)));
+    memcpy(slot, model, sizeof model);
+    sgp_copy_follow(copy, trainer, &slot);
+    expect_x(trainer, model);
+    cr_assert(zero(int, memcmp(copy, model, sizeof model)));
+    cr_assert(zero(int, trainer->methods->train(trainer, 1, 1, 1, &training)));
+    sgp_copy_push(copy, trainer, &slot);
+    cr_assert(zero(int, memcmp(slot, moved, sizeof moved)), "half of the way to the minimum");
+    expect_x(trainer, model);
+    sgp_copy_push(copy, trainer, &slot);
+    for (uint32_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, slot[i], 0), "nothing was moved since");
+    trainer->methods->restore(trainer, moved, 1, 0, VALUES); /* an update that came home, */
+    sgp_copy_push(copy, trainer, &slot);                     /* and goes out again */
+    cr_assert(zero(int, memcmp(slot, moved, sizeof moved)));
+    trainer->methods->destroy(trainer);
+    sgp_vector_destroy(copy);
+    sgp_vector_destroy(slot);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files with an owner: read, written, analysed, and what they must be. */
+#include "sgp/analysis.h"
+#include "sgp/dot.h"
+#include "sgp/generate.h"
+#include "sgp/method.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static int read_text(const char *text, struct sgp_error *error, struct sgp_topology **ret_topology)
+{
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    int code = sgp_dot_read(file, "t", error, ret_topology);
+    (void)fclose(file);
+    return code;
+}
+
+static void refused(const char *text, const char *message)
+{
+    struct sgp_error error = {0};
+    struct sgp_topology *topology = NULL;
+    cr_expect(eq(int, read_text(text, &error, &topology), SGP_E_TOPOLOGY), "%s", message);
+    cr_expect(eq(str, error.text, (char *)(uintptr_t)message));
+}
+
+Test(owner_file, an_owner_alone_begins_with_weight)
+{
+    struct sgp_error error = {0};
+    struct sgp_topology *topology = NULL;
+    const char *text =
+        "digraph g { backup=1; s [train=false, owns=all]; s -> {a b c}; {a b c} -> s; }";
+    cr_assert(zero(int, read_text(text, &error, &topology)), "%s", error.text);
+    cr_assert(eq(u32, topology->owner, (uint32_t)sgp_topology_find(topology, "s")));
+    cr_assert(eq(u32, topology->phases[0].backup, 1));
+    for (uint32_t i = 0; i < 4; i++) {
+        bool owner = i == topology->owner;
+        cr_assert(eq(dbl, sgp_topology_starts(topology, i), owner ? 1.0 : 0.0));
+        cr_assert(eq(int, sgp_topology_is_worker(topology, i), !owner));
+    }
+    cr_assert(not(sgp_topology_has_exact(topology)));
+    sgp_topology_destroy(topology);
+}
+
+Test(owner_file, what_is_generated_reads_back_alike_and_backup_changes_the_digest)
+{
+    uint64_t digests[3];
+    for (uint32_t backup = 0; backup < 3; backup++) {
+        struct sgp_generate_options options = {.family = "owner", .nodes = 5, .backup = backup};
+        struct sgp_topology *made = NULL, *again = NULL;
+        struct sgp_error error = {0};
+        char *text = NULL;
+        size_t length = 0;
+        cr_assert(zero(int, sgp_generate(&options, &error, &made)), "%s", error.text);
+        FILE *file = open_memstream(&text, &length);
+        cr_assert(zero(int, sgp_dot_write(file, made, "")));
+        (void)fclose(file);
+        cr_assert(zero(int, read_text(text, &error, &again)), "%s", error.text);
+        cr_assert(eq(u64, again->digest, made->digest));
+        cr_assert(eq(u32, again->owner, 0));
+        digests[backup] = made->digest;
+        struct sgp_analysis analysis;
+        cr_assert(zero(int, sgp_analyse(made, &analysis)));
+        cr_assert(analysis.owner && !analysis.diverges && !analysis.exact);
+        cr_assert(eq(u32, analysis.backup, backup));
+        cr_assert(zero(u32, analysis.warning_count), "%s", analysis.warnings[0]);
+        cr_assert(eq(dbl, analysis.vectors_sent_most, 4));
+        cr_assert(eq(dbl, analysis.contraction_per_cycle, 0));
+        free(text);
+        sgp_topology_destroy(made);
+        sgp_topology_destroy(again);
+    }
+    cr_assert(ne(u64, digests[0], digests[1]));
+    cr_assert(ne(u64, digests[1], digests[2]));
+}
+
+Test(owner_file, what_cannot_be_is_refused_with_the_line)
+{
+    refused("digraph g { s [owns=all]; s -> a; a -> s; }",
+        "t:1: node s owns the vector, and trains; write train=false beside owns=all");
+    refused("digraph g {\n s [train=false, owns=some];\n s -> a; a -> s; }",
+        "t:2: node s: owns=\"some\" is not to be had; a node owns the whole vector, owns=all, or "
+        "nothing");
+    refused("digraph g { s [train=false, owns=all]; r [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: nodes s and r both say owns=all; the vector has one owner");
+    refused("digraph g { s [train=false, owns=all]; r [train=false]; s -> {a r}; {a r} -> s; }",
+        "t:1: node r neither trains nor owns anything; leave it out, or drop its train=false");
+    refused("digraph g { s [train=false, owns=all]; a [starts=1]; s -> a; a -> s; }",
+        "t:1: node a says starts, but weight is with the owner s alone; leave it out");
+    refused("digraph g { s [train=false, owns=all]; s -> {a b}; {a b} -> s; a -> b; }",
+        "t:1: edge a -> b does not touch the owner s, so nothing would go over it; leave it out");
+    refused("digraph g { s [train=false, owns=all]; s -> a; a -> s [fraction=1]; }",
+        "t:1: edge a -> s says fraction or slice, but updates and copies are whole; leave it out");
+    refused("digraph g { s [train=false, owns=all]; s -> {a b}; a -> s; }",
+        "t:1: node b needs an edge to the owner s, for updates, and one from it, for copies");
+    refused(
+        "digraph g { s [train=false, owns=all]; s -> a; a -> s; }\ndigraph h { s -> a; a -> s; }",
+        "t:2: 2 digraphs, but updates and copies go over the same edges in every round; write one");
+    refused("digraph g { outer=true; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g says outer, which is for nodes that average; leave it out beside an owner");
+    refused("digraph g { backup=2; s [train=false, owns=all]; s -> {a b}; {a b} -> s; }",
+        "t:1: digraph g: backup=2 of 2 workers leaves none to wait for; take at most 1");
+    refused("digraph g { backup=1; a -> b; b -> a; }",
+        "t:1: digraph g: backup=1 is for a file in which a node owns the vector; write owns=all at "
+        "one");
+}
+
+Test(owner_file, only_a_method_that_has_an_owner_takes_it)
+{
+    const struct sgp_method *method;
+    for (uint32_t i = 0; (method = sgp_method_at(i)) != NULL; i++) {
+        for (uint32_t owned = 0; owned < 2; owned++) {
+            struct sgp_generate_options options = {
+                .family = owned ? "owner" : "bidirectional-ring", .nodes = 4};
+            struct sgp_topology *topology = NULL;
+            struct sgp_error error = {0};
+            cr_assert(zero(int, sgp_generate(&options, &error, &topology)));
+            bool suits = (method->wants == SGP_WANTS_OWNER) == (owned == 1);
+            cr_expect(eq(int, sgp_method_suit(method, topology, &error, NULL),
+                          suits ? 0 : SGP_E_TOPOLOGY),
+                "%s", method->name);
+            sgp_topology_destroy(topology);
+        }
+    }
+}
