@@ -383,13 +383,13 @@ static int check_guest(
             daemon->config->name, program->name, program->guest.pid);
     if (daemon->stopping || daemon->ending)
         return sgp_fail(error, SGP_E_STATE, "%s: the node stops", daemon->config->name);
-    int64_t rounds = guest->hello.rounds;
-    if (rounds >= 0 && (daemon->prepared->open || rounds != daemon->prepared->rounds))
+    int64_t rounds = guest->hello.rounds, own = daemon->prepared->rounds;
+    if (rounds >= 0 && !daemon->prepared->open &&
+        rounds != own) /* an open end the program counts itself */
         return sgp_fail(error, SGP_E_CONFIG,
-            "%s: the program asks for %" PRId64 " rounds, and the node is configured for %s%" PRId64
-            "; give [train] rounds = %" PRId64 " on every node, or leave it out in the program",
-            daemon->config->name, rounds, daemon->prepared->open ? "an open end, " : "",
-            (int64_t)daemon->prepared->rounds, rounds);
+            "%s: the program asks for %" PRId64 " rounds, and [train] rounds is %" PRId64
+            "; leave it out in one of the two",
+            daemon->config->name, rounds, own);
     return shared_compare(daemon->prepared->layout, guest->shared.layout, error);
 }
 

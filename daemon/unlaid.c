@@ -138,12 +138,11 @@ static void on_entered(void *context, struct guest *guest)
     int64_t rounds = guest->hello.rounds, own = unlaid->prepared->rounds;
     if (!isfinite(sgp_kernels_best()->largest(guest->shared.values, layout->value_count)))
         (void)sgp_fail(&error, SGP_E_DIVERGED, "the program's first parameters are not finite");
-    else if (rounds >= 0 && rounds != own)
+    else if (rounds >= 0 && own > 0 && rounds != own)
         (void)sgp_fail(&error, SGP_E_CONFIG,
-            "the program asks for %lld rounds, and the node is configured for %s; give [train] "
-            "rounds = %lld on every "
-            "node, or leave it out in the program",
-            (long long)rounds, own > 0 ? "another number" : "an open end", (long long)rounds);
+            "the program asks for %lld rounds, and [train] rounds is %lld; leave it out in one of "
+            "the two",
+            (long long)rounds, (long long)own);
     if (error.code == 0) {
         *unlaid->guest = *guest;
         end(unlaid, 0);

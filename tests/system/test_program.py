@@ -102,6 +102,8 @@ class Turns(Programs):
 
     def test_rounds_that_are_configured_end_training(self):
         f = self.daemons(2, [[(0, 1), (1, 0)]], {"train.rounds": "7"})
+        for _ in range(2):
+            self.assertIn("asks for 5 rounds, and [train] rounds is 7", self.attach(f, 0, [1.0], rounds=5).refused)
         programs = [self.attach(f, i, [1.0]) for i in range(2)]
         turns = self.each(programs, lambda i, p: self.count(p))
         self.assertEqual(turns, [7, 7])
@@ -327,7 +329,6 @@ class Strangers(Programs):
         self.refused(f, "tensor 0 is w [2] here and v [2] in the program", tensors=[("v", [2])])
         self.refused(f, "tensor 1 is nothing here and u [] in the program", values=(1.0, 2.0, 3.0), tensors=[("w", [2]), ("u", [])])
         self.refused(f, "frozen", tags={"frozen": "0123"})
-        self.refused(f, "rounds", rounds=5)
         self.assertIsNone(self.attach(f, 0, [1.0, 2.0]).refused)
 
     def test_whoever_does_not_speak_the_protocol_costs_one_connection(self):
