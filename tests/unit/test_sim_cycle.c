@@ -366,7 +366,7 @@ static int run_faults(const struct schedule *schedule, uint64_t seed,
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
 Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(500, 60, 6);
+    uint64_t seeds = fleet_most(500, 60, 3);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
@@ -382,7 +382,7 @@ Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
  * is lost or twice in the gossip that follows. One that forgets has a weight of its own there, which is counted. */
 Test(cycle, kills_about_the_end_of_a_prelude_leave_every_weight, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(2000, 100, 12);
+    uint64_t seeds = fleet_most(2000, 100, 6);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_generate_options options = {.family = "one-peer-exponential",
             .nodes = 4,
@@ -586,7 +586,7 @@ static void run_reloads(const char *from, const char *to, uint64_t seed)
 
 Test(cycle, reloads_from_one_schedule_to_another_in_any_order, .timeout = 600)
 {
-    for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(30, 3); seed++) {
         run_reloads("all-reduce-ring", "all-reduce-direct", seed);
         run_reloads("all-reduce-tree", "all-reduce-halving", seed);
     }
@@ -595,7 +595,7 @@ Test(cycle, reloads_from_one_schedule_to_another_in_any_order, .timeout = 600)
 /* Between gossip and exact cycles weights become 1 again, and the total the number of members. */
 Test(cycle, reloads_between_gossip_and_exact_cycles, .timeout = 600)
 {
-    for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(30, 3); seed++) {
         run_reloads("one-peer-exponential", "all-reduce-direct", seed);
         run_reloads("all-reduce-ring", "ring", seed);
     }
@@ -609,7 +609,7 @@ Test(cycle, one_that_was_away_weighs_as_the_others_do, .timeout = 600)
         .nodes = 4,
         .prelude = 4,
         .prelude_family = "all-reduce-direct"};
-    for (uint64_t seed = 1; seed <= fleet_many(30, 10); seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(30, 5); seed++) {
         struct sgp_sim_reload reloads[8];
         struct sgp_sim_crash crash = {
             .node = 2, .at = 500 * SGP_MILLISECOND, .back = 4 * SGP_SECOND};

@@ -171,7 +171,7 @@ Test(leave, campaigns_of_leaves_among_faults_lose_nothing)
 {
     uint32_t left = 0, orders = 0;
     for (uint32_t m = 0; sgp_method_at(m) != NULL; m++)
-        for (uint64_t seed = 1; seed <= fleet_many(30, 6); seed++, orders++)
+        for (uint64_t seed = 1; seed <= fleet_many(30, 3); seed++, orders++)
             left += campaign(sgp_method_at(m)->name, seed);
     cr_assert(ge(u32, left, orders * 2 / 3), "%u of %u orders were carried out", left, orders);
 }

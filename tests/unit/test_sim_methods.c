@@ -285,7 +285,7 @@ static void campaign(const char *method, uint64_t seed)
 Test(methods, campaigns_of_resets_absences_crashes_and_cuts_lose_nothing)
 {
     for (uint32_t m = 0; sgp_method_at(m) != NULL; m++)
-        for (uint64_t seed = 1; seed <= fleet_many(25, 6); seed++)
+        for (uint64_t seed = 1; seed <= fleet_many(25, 3); seed++)
             campaign(sgp_method_at(m)->name, seed);
 }
 

@@ -86,7 +86,7 @@ static void finish(struct fleet *fleet, struct script *script)
 
 static void run_campaign(const char *method)
 {
-    for (uint64_t seed = 1; seed <= fleet_many(12, 3); seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(12, 2); seed++) {
         struct script script;
         struct fleet *fleet = rolling_fleet(method, seed, &script);
         fleet_open(fleet);
@@ -143,7 +143,7 @@ Test(sim_reload, nobody_pauses_or_jumps)
 /* Files change while processes are dead: a restart under another file settles what the ledger says. */
 Test(sim_reload, restarts_under_another_file_keep_all_weight)
 {
-    for (uint64_t seed = 1; seed <= fleet_many(12, 3); seed++) {
+    for (uint64_t seed = 1; seed <= fleet_many(12, 2); seed++) {
         struct script script;
         struct fleet *fleet = rolling_fleet("sgp", seed, &script);
         struct sgp_sim_crash crashes[6];
