@@ -228,6 +228,7 @@ class Faults(AttachTest):
         import numpy
         return {"a": numpy.zeros(3, numpy.float32)}
 
+    @unittest.skipUnless(fleet.LONG, "waits for minutes where a neighbour runs ahead: only with --long")
     def test_a_daemon_that_is_killed_is_waited_for(self):
         """The program goes on from the checkpoint, once a daemon is there again."""
         f = self.daemons(2, [[(0, 1), (1, 0)]])
