@@ -30,8 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LASTS_NS (2 * SGP_SECOND)    /* an end that lasts so long is one */
-#define FETCHED_NS (60 * SGP_SECOND) /* and a program has had time to fetch the model */
+#define FETCHED_NS (60 * SGP_SECOND) /* for a program to fetch the model */
 
 /* ---- the end ---- */
 
@@ -70,7 +69,7 @@ static bool work_is_done(const struct daemon *daemon)
         return false;
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
-    sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : LASTS_NS;
+    sgp_time lasts = program_is_busy(daemon) ? FETCHED_NS : STATE_LASTS_NS;
     return status.state == SGP_NODE_FINISHED && events_now() - daemon->finished_since >= lasts;
 }
 

@@ -285,7 +285,9 @@ static void tell_end(struct program *program)
 {
     enum sgp_node_state state = state_of(program);
     bool idle = is_idle(program) && program->steps == 0;
-    bool finished = program->finishing && !program->answered && state == SGP_NODE_FINISHED;
+    bool lasts = state == SGP_NODE_FINISHED &&
+                 events_now() - program->daemon->finished_since >= STATE_LASTS_NS;
+    bool finished = program->finishing && !program->answered && lasts;
     bool over = !program->finishing && !program->stopped && is_over(state);
     if (idle && (finished || over))
         (void)push(program, run_last, done_last);

@@ -25,8 +25,14 @@
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
 
+#define STATE_LASTS_NS                                                                             \
+    (2 * SGP_SECOND) /* an end that lasts so long is one: neighbours may yet mix on */
+
 /* How many lines of a kind were told of a link since then: a hash of what they say is the kind. */
 #define LINK_LINES_KINDS 32u
+#define STATE_LASTS_NS                                                                             \
+    (2 * SGP_SECOND) /* an end that lasts so long is one: neighbours may yet mix on */
+
 struct link_lines {
     sgp_time since;
     uint64_t dropped;
