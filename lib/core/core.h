@@ -173,6 +173,8 @@ bool sgp_core_is_worker(const struct sgp_node *node);
  * has no estimate. */
 double sgp_core_weight_of_estimate(const struct sgp_node *node);
 bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until another has come */
+bool sgp_core_is_weightless(
+    const struct sgp_share *share); /* values: a part of an exact cycle, or an update */
 bool sgp_core_is_update(const struct sgp_share *share);
 bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);

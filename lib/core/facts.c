@@ -154,9 +154,15 @@ static bool is_behind(const struct sgp_node *node)
     return owner->pulse.round > node->round; /* reads only */
 }
 
+bool sgp_core_is_weightless(const struct sgp_share *share)
+{
+    return share->fraction > 0 && share->weight <= 0;
+}
+
 bool sgp_core_is_update(const struct sgp_share *share)
 {
-    return share->fraction >= 1 && share->weight <= 0 && share->bequest <= 0 && !share->asks;
+    return share->fraction >= 1 && sgp_core_is_weightless(share) && share->bequest <= 0 &&
+           !share->asks;
 }
 
 bool sgp_core_gives(const struct sgp_node *node)

@@ -189,7 +189,7 @@ struct sgp_verdict sgp_core_welcome(
         link->inquiry.disputed = 0;
     else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))
         link->inquiry.disputed = owed_to;
-    else if (owed->exists && owed->share.fraction > 0 && owed->share.weight <= 0)
+    else if (owed->exists && sgp_core_is_weightless(&owed->share))
         sgp_core_take_back(node, link, SGP_REASON_FORGOT); /* nothing of weight to ask for */
     else
         (void)sgp_core_dispute(node, link);

@@ -27,10 +27,11 @@ static bool is_frozen(const struct sgp_node *node)
     return sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
 }
 
+/* Values without weight are for their target alone, which says itself what came of them. */
 static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!link->owed.exists || link->owed.publishing || link->memory.lineage == 0 ||
-        sgp_core_is_pledged(node, link))
+        sgp_core_is_pledged(node, link) || sgp_core_is_weightless(&link->owed.share))
         return false;
     return link->inquiry.disputed != 0 || link->inquiry.unreachable != SGP_TIME_NEVER;
 }

@@ -62,8 +62,7 @@ static void give_up_cycle(struct sgp_node *node, struct sgp_core_link *link)
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
     const struct sgp_owed *owed = &link->owed;
-    bool of_cycle =
-        owed->share.fraction > 0 && owed->share.weight <= 0 && !sgp_core_is_worker(node);
+    bool of_cycle = sgp_core_is_weightless(&owed->share) && !sgp_core_is_worker(node);
     if (of_cycle) {
         give_up_cycle(node, link);
     } else if (owed->slot != SGP_SLOT_NONE) {

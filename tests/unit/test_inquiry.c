@@ -126,6 +126,53 @@ Test(inquiry, a_dispute_is_told_in_the_names_of_the_file)
     close_desk(&desk);
 }
 
+/* ---- what weighs nothing ---- */
+
+/* n1 owns the vector, and is gone before it has acknowledged the update of step 0. What it says when asked in the
+ * meantime does not bring the update home: nobody would give it again, and the step would never be closed. */
+Test(inquiry, nobody_is_asked_about_an_update)
+{
+    static const struct sgp_edge both[] = {
+        {0, 1, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}};
+    const struct sgp_topology_node names[] = {
+        {.name = "n0"}, {.name = "n1", .relay = true, .owns = true}};
+    struct sgp_topology *topology = NULL;
+    cr_assert(zero(int, sgp_topology_create(names, 2, NULL, &topology)));
+    cr_assert(zero(int, sgp_topology_add_phase(topology, "star", 1, false, both, 2, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("backup");
+    config.fingerprint.method = config.method->number;
+    struct desk desk;
+    open_desk(&desk, topology, config);
+    desk.peers = config.fingerprint;
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    greet_in(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = pulse_at(0, SGP_ROUND_NONE),
+            .estimate = {.round = 0, .weight = 1, .payload_bytes = PAYLOAD}});
+    deliver(&desk, 1, 0);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_TRAIN));
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert_not_null(find_sent(&desk, SGP_SHARE, 1));
+    lose(&desk, 1);
+    for (int i = 0; i < 60; i++) {
+        desk.now += SGP_SECOND;
+        post_type(&desk, SGP_EVENT_TICK);
+        cr_assert_null(find(&desk, SGP_EFFECT_INQUIRE));
+    }
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    grant(&desk, 1, 0);
+    const struct sgp_effect *again = find_sent(&desk, SGP_SHARE, 1);
+    cr_assert_not_null(again);
+    cr_assert(eq(u64, again->send.message.share.number, 1));
+    close_desk(&desk);
+}
+
 /* ---- another file ---- */
 
 static void reload(struct desk *desk)
