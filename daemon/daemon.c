@@ -193,9 +193,8 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
             "%s/layout, and the next program brings its parameters",
             daemon->config->state_directory, daemon->config->state_directory);
     bool begun = config.record != NULL && (config.record->round > 0 || config.record->trained);
-    if (prepared->attached != NULL && prepared->self > 0 &&
-        !begun) /* all begin with the parameters of the first */
-        config.seeks = config.awaits = true;
+    config.one_beginning = prepared->attached != NULL && !begun;
+    config.seeks = config.seeks || (config.one_beginning && prepared->self > 0);
     daemon->lineage = config.lineage;
     daemon->seed = config.seed;
     code = sgp_node_create(&config, &daemon->node);

@@ -104,8 +104,10 @@ struct sgp_node_config {
     /* What its former process left, sound, and then `lineage` must be the record's; NULL: nothing.
      * Borrowed for the call. */
     const struct sgp_record *record;
-    bool seeks;  /* x is a guess (its best estimate, at weight 1): ask for a better one */
-    bool awaits; /* ... and no better than none: take no part before one has come */
+    bool seeks; /* x is a guess (its best estimate, at weight 1): ask for a better one */
+    /* All begin with the parameters of the file's first node: any other seeks, and takes no part before it has them;
+     * and nobody begins round 0 before its neighbours do. Until its first round. */
+    bool one_beginning;
 };
 
 enum sgp_event_type {
@@ -394,15 +396,16 @@ SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);
 /* What it waits for, for status and people. */
 enum sgp_waiting {
     SGP_WAITING_NOTHING = 1,
-    SGP_WAITING_HELLO,    /* joining: peer has not said hello */
-    SGP_WAITING_CREDIT,   /* peer has not granted a buffer for this round */
-    SGP_WAITING_SHARE,    /* peer promised a share for this round */
-    SGP_WAITING_ACK,      /* both snapshots, or the end, wait for peer to acknowledge */
-    SGP_WAITING_JOB,      /* the compute thread */
-    SGP_WAITING_ESTIMATE, /* joining: peer hands over its estimate, or nobody yet */
-    SGP_WAITING_HEIR,     /* leaving: no out-neighbour is up; peer is the first of them */
-    SGP_WAITING_END,      /* at its end; peer has not come to its own */
-    SGP_WAITING_MASS,     /* leaving: it has none to hand over */
+    SGP_WAITING_HELLO,     /* joining: peer has not said hello */
+    SGP_WAITING_CREDIT,    /* peer has not granted a buffer for this round */
+    SGP_WAITING_SHARE,     /* peer promised a share for this round */
+    SGP_WAITING_ACK,       /* both snapshots, or the end, wait for peer to acknowledge */
+    SGP_WAITING_JOB,       /* the compute thread */
+    SGP_WAITING_ESTIMATE,  /* joining: peer hands over its estimate, or nobody yet */
+    SGP_WAITING_HEIR,      /* leaving: no out-neighbour is up; peer is the first of them */
+    SGP_WAITING_END,       /* at its end; peer has not come to its own */
+    SGP_WAITING_MASS,      /* leaving: it has none to hand over */
+    SGP_WAITING_BEGINNING, /* one_beginning: peer has not taken the first parameters */
     SGP_WAITING_CYCLE, /* at the start of an exact cycle: peer is not there, or not with this file and epoch */
 };
 

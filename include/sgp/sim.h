@@ -173,7 +173,7 @@ struct sgp_sim_options {
     uint64_t seed;
     sgp_round rounds; /* >= 1 */
     bool open;        /* the end is: SGP_EVENT_STEPS_END by sgp_sim_command is it, for each node */
-    bool one_beginning; /* all nodes but the first await an estimate before they take part */
+    bool one_beginning;              /* as of sgp_node_config; all nodes but the first seek */
     const struct sgp_method *method; /* not NULL */
     uint32_t overlap;                /* as in struct sgp_node_config */
     bool step_by_rate;               /* as in struct sgp_node_config */

@@ -438,6 +438,8 @@ void sgp_core_end_steps(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
+/* Where all have one beginning: the neighbour that round 0 waits for, or NULL. */
+const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
 
 /* watch.c */
 void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */

@@ -52,7 +52,6 @@ static void adopt(struct sgp_node *node, uint32_t peer)
         take(node, peer, slot);
     node->seeking.slot = SGP_SLOT_NONE;
     node->seeking.wants = false;
-    node->config.awaits = false;
     node->seeking.until = node->now; /* once is enough */
     node->unrecorded = true;
 }

@@ -81,6 +81,10 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         }
         return;
     case SGP_STAGE_BEGIN:
+        link = sgp_core_not_begun(node);
+        status->waiting = SGP_WAITING_BEGINNING;
+        if (link != NULL)
+            break;
         link = sgp_core_cannot_begin(node);
         status->waiting = link != NULL ? SGP_WAITING_CYCLE : SGP_WAITING_NOTHING;
         if (link == NULL && node->seeking.wants && sgp_core_is_exact(node)) {

@@ -16,7 +16,7 @@ static bool config_is_sound(const struct sgp_node_config *config)
            config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
            config->overlap <= SGP_OVERLAP_MAX && config->weight_least >= 0 &&
            config->patience >= 0 && config->patience <= SGP_PATIENCE_MAX_NS &&
-           config->weight_least <= SGP_NODES_MAX && (config->seeks || !config->awaits) &&
+           config->weight_least <= SGP_NODES_MAX &&
            (config->record == NULL ||
                (config->record->lineage == config->lineage &&
                    sgp_record_is_sound(config->record, config->topology->node_count)));

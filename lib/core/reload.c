@@ -219,7 +219,6 @@ void sgp_node_reload(
     take_turns(node, reload->change.topology);
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
-    node->config.awaits = node->config.awaits && node->config.self > 0; /* it is the first now */
     node->config.weight_least = reload->change.weight_least;
     if (reload->change.topology->node_count > node->mass.members_most)
         node->mass.members_most = reload->change.topology->node_count;

@@ -290,6 +290,17 @@ static bool lacks_estimate(struct sgp_node *node)
     return node->seeking.wants && sgp_core_is_exact(node) && sgp_core_seeks(node);
 }
 
+const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; node->config.one_beginning && i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (node->round == 0 && link->pulse.state == SGP_NODE_JOINING &&
+            sgp_core_is_waited_for(link))
+            return link;
+    }
+    return NULL;
+}
+
 static void begin(struct sgp_node *node)
 {
     if (sgp_core_is_exact(node))
@@ -303,8 +314,10 @@ static void begin(struct sgp_node *node)
     }
     if (steps_are_done(node))
         sgp_core_become(node, SGP_NODE_SETTLING);
-    if (sgp_core_cannot_begin(node) != NULL || lacks_estimate(node))
+    if (sgp_core_not_begun(node) != NULL || sgp_core_cannot_begin(node) != NULL ||
+        lacks_estimate(node))
         return;
+    node->config.one_beginning = false;
     if (sgp_core_at_own_pace(node) && !is_paced(node))
         return;
     if (node->config.method->publishes_first)

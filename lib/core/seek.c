@@ -164,7 +164,8 @@ bool sgp_core_seeks(struct sgp_node *node)
         return true;
     if (node->seeking.until == SGP_TIME_NEVER)
         node->seeking.until = node->now + SGP_SEEK_NS;
-    if (node->config.awaits && !node->leaving.wanted) /* until one comes */
+    bool first = node->config.self == 0;
+    if (node->config.one_beginning && !first && !node->leaving.wanted) /* until one comes */
         return true;
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
     if (awaits_answer(node) || !hopeless)

@@ -33,7 +33,7 @@ static const struct sgp_journal_field config_fields[] = {
     CONFIG(REAL, weight_least),
     CONFIG(BOOL, seeks),
     CONFIG(BOOL, open),
-    CONFIG(BOOL, awaits),
+    CONFIG(BOOL, one_beginning),
 };
 
 #define RECORD(kind, member)                                                                       \

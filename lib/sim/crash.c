@@ -80,8 +80,8 @@ static int create_again(struct sgp_sim *sim, struct sgp_sim_host *host,
     sgp_sim_node_config(sim, host, &config);
     config.lineage = rebirth->restart.lineage;
     config.record = rebirth->rejoins || rebirth->forgets ? NULL : &host->record;
-    config.seeks = rebirth->restart.seeks;
-    config.awaits = config.awaits && config.record == NULL;
+    config.one_beginning = config.one_beginning && config.record == NULL;
+    config.seeks = rebirth->restart.seeks || (config.one_beginning && host->index > 0);
     int status = sgp_node_create(&config, ret_node);
     if (status < 0)
         return status;

@@ -58,7 +58,7 @@ void sgp_sim_node_config(
         .rounds = options->rounds,
         .open = options->open,
         .seeks = options->one_beginning && host->index > 0,
-        .awaits = options->one_beginning && host->index > 0,
+        .one_beginning = options->one_beginning,
         .local_steps = options->local_steps,
         .final_cycles = options->final_cycles,
         .start = options->start,

@@ -147,13 +147,12 @@ class Training(AttachTest):
     def test_an_irregular_digraph_trains_as_one(self):
         models, statuses = self.train(IRREGULAR)
         self.assertLess(min(status["weight"] for status in statuses), 0.7)
-        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.3)
+        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.15)
 
     def test_local_steps(self):
         models, _ = self.train(RING, {"train.local_steps": "4"})
-        for rounds in self.rounds:  # whoever has its first parameters later begins in a later round
-            self.assertIn(rounds, range(20, 25))
-        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.3)
+        self.assertEqual(self.rounds, [20] * 4)
+        self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.15)
 
     def test_seeds_of_their_own_are_one_beginning(self):
         models, _ = self.train(RING, seeds=(1, 2, 3, 4))
@@ -228,11 +227,10 @@ class Faults(AttachTest):
         import numpy
         return {"a": numpy.zeros(3, numpy.float32)}
 
-    @unittest.skipUnless(fleet.LONG, "waits for minutes where a neighbour runs ahead: only with --long")
     def test_a_daemon_that_is_killed_is_waited_for(self):
         """The program goes on from the checkpoint, once a daemon is there again."""
         f = self.daemons(2, [[(0, 1), (1, 0)]])
-        gone, back, ended = threading.Event(), threading.Event(), threading.Event()
+        gone, ended = threading.Event(), threading.Event()
 
         def restart():
             gone.wait(fleet.PATIENCE)
@@ -252,12 +250,11 @@ class Faults(AttachTest):
                         f.nodes[1].kill(signal.SIGKILL)
                         f.nodes[1].process.wait()
                         gone.set()
-                    if i == 0 and number == 31:
-                        self.assertTrue(back.wait(fleet.PATIENCE))  # alone it would run far ahead
+                    if i == 0 and number == 31:  # alone it would run far ahead
+                        self.assertTrue(gone.wait(fleet.PATIENCE))
+                        f.wait("n1 to train again", lambda: (f.nodes[1].status() or {}).get("state") == "training")
                     model["a"] += 1
                     skipped += node.mix().skipped
-                    if skipped:
-                        back.set()
             return skipped, model["a"][0]
         (none, first), (some, second) = self.each(2, act)
         self.assertEqual((none, some), (0, 1))

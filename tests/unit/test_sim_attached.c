@@ -28,6 +28,7 @@ static void expect_first(const char *family, uint32_t nodes, const char *method,
         cr_assert(epsilon_eq(dbl, (double)estimate, wanted, one ? 0 : 0.02),
             "%s of %u, %s: node %u ends at %g", family, nodes, method, i, (double)estimate);
     }
+    cr_assert(zero(u64, fleet_summary(fleet).jumps), "somebody began later than in round 0");
     fleet_destroy(fleet);
 }
 
