@@ -3,16 +3,26 @@
 """One PyTorch script, data-parallel in two ways: attach_steps.py KIND SETTINGS, where KIND is sgp (package sgp, through
 a daemon) or gloo (DistributedDataParallel), and SETTINGS a JSON object of
 
-rank, nodes, batch, steps, warmup, meet (gloo: a folder to meet in; sgp: the daemon's socket), place (see places.py).
+rank, nodes, batch, steps, meet (gloo: a folder to meet in; sgp: the daemon's socket), place (see places.py).
 
-An MLP 784-512-512-10 on rows of Fashion-MNIST's size, SGD with Nesterov's momentum. Prints one JSON object: seconds
-from the end of the warm-up to the end of the steps, and rows that this process trained on in them.
+An MLP 784-512-512-10 on the rows of Fashion-MNIST that are this node's, SGD with Nesterov's momentum. Prints one JSON object:
+`losses`, for each step the second of the machine's clock in which it ended, and the loss of its batch; and `begin`.
 """
+import gzip
 import json
+import os
 import sys
 import time
 
 import places
+
+DATA = "/usr/share/datasets/fashion-mnist"
+SHAPE = [784, 512, 512, 10]
+
+
+def read(torch, name, head):
+    with gzip.open(os.path.join(DATA, f"train-{name}.gz")) as file:
+        return torch.frombuffer(bytearray(file.read()[head:]), dtype=torch.uint8)
 
 
 def main():
@@ -21,23 +31,24 @@ def main():
     import torch
     from torch_learn import batch_of, model_of
     torch.set_num_threads(1)
+    torch.manual_seed(1)
+    model = model_of(SHAPE)
+    part = slice(settings["rank"], None, settings["nodes"])
+    rows = read(torch, "images-idx3-ubyte", 16).view(-1, 784)[part].contiguous()
+    labels = read(torch, "labels-idx1-ubyte", 8).long()[part]
     torch.manual_seed(1 + settings["rank"])
-    rows, labels = torch.randint(256, (6000, 784), dtype=torch.uint8), torch.randint(10, (6000,))
-    model = model_of([784, 512, 512, 10])
-    loss_of = torch.nn.functional.cross_entropy
+    losses = []
 
-    def train(optimizer, network, after):
-        begin = 0.0
-        for step in range(settings["warmup"] + settings["steps"]):
-            if step == settings["warmup"]:
-                begin = time.monotonic()
-            chosen = torch.randint(len(rows), (settings["batch"],))
-            optimizer.zero_grad(set_to_none=True)
-            loss = loss_of(network(batch_of(rows, chosen)), labels[chosen])
-            loss.backward()
-            optimizer.step()
-            after(loss)
-        return time.monotonic() - begin
+    def step(network, optimizer):
+        chosen = torch.randint(len(rows), (settings["batch"],))
+        optimizer.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.cross_entropy(network(batch_of(rows, chosen)), labels[chosen])
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    def note(loss):
+        losses.append((time.monotonic(), float(loss)))
 
     def optimizer_of(network):
         return torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, nesterov=True)
@@ -47,14 +58,26 @@ def main():
         distributed.init_process_group("gloo", init_method=f"file://{settings['meet']}/meet",
                                        rank=settings["rank"], world_size=settings["nodes"])
         network = torch.nn.parallel.DistributedDataParallel(model)
-        seconds = train(optimizer_of(network), network, lambda loss: None)
+        optimizer = optimizer_of(network)
+        distributed.barrier()
+        begin = time.monotonic()
+        for _ in range(settings["steps"]):
+            note(step(network, optimizer))
         distributed.barrier()
     else:
         import sgp
         optimizer = optimizer_of(model)
         with sgp.attach(model, optimizer, name=settings["meet"]) as node:
-            seconds = train(optimizer, model, lambda loss: node.mix(rows=settings["batch"]))
-    print(json.dumps({"seconds": seconds, "rows": settings["steps"] * settings["batch"]}), flush=True)
+            begin = time.monotonic()
+            for _ in range(settings["steps"]):
+                loss = step(model, optimizer)
+                turn = node.mix(rows=settings["batch"])
+                note(loss)
+                if turn.stop:
+                    break
+            else:
+                node.stop("through")  # one that is slower need not come to as many
+    print(json.dumps({"begin": begin, "losses": losses}), flush=True)
 
 
 if __name__ == "__main__":
