@@ -210,8 +210,8 @@ class Fleet:
                 for i in self.present:
                     port = self.dial.get((index, i), self.ports[i])
                     file.write('  n%d [address="%s:%d"];\n' % (i, self.host(i), port) if p == 0 else "")
-                for source, target in edges:
-                    file.write("  n%d -> n%d;\n" % (source, target))
+                for source, target, *fraction in edges:
+                    file.write("  n%d -> n%d%s;\n" % (source, target, " [fraction=%g]" % fraction[0] if fraction else ""))
                 file.write("}\n")
         os.replace(path + ".new", path)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package sgp, and the example in C, with real daemons: they train as one process does, and outlive the deaths of either
 side. test_program.py has what the daemon owes to any program. LINEAR is the second argument."""
+import csv
 import os
 import signal
 import subprocess
@@ -27,6 +28,9 @@ ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, 
 RING = [[(i, (i + 1) % 4) for i in range(4)]]
 # n0 keeps 1/3 of its mass, n1 and n2 a half, n3 a quarter: weights down to 0.3
 IRREGULAR = [[(0, 1), (0, 2), (1, 2), (2, 0), (2, 3), (3, 0), (3, 1), (3, 2)]]
+
+# n3 is given to by n2 alone, and little: its weight falls to 0.17
+LIGHT = [[(0, 1), (1, 2), (2, 0), (2, 1), (2, 3, 0.094), (3, 0), (3, 1), (3, 2)]]
 
 
 def rows(count=512):
@@ -158,6 +162,64 @@ class Training(AttachTest):
         models, _ = self.train(RING, seeds=(1, 2, 3, 4))
         self.assertLess(abs(loss_of(models[0], *rows()) / self.alone() - 1), 0.1)
 
+    def built_in(self, phases, local_steps, rounds):
+        """Of each node the mean loss of each round, and what all of them began with, by the learner of the daemon."""
+        f = self.fleet(4, phases=phases, options={
+            "train.rounds": str(rounds), "train.epochs": None, "train.batch": "100", "train.local_steps": str(local_steps),
+            "model.layers": "dense 16 tanh, dense 2", "data.holdout": "0", "optimizer.learning_rate": "0.05"})
+        f.start([0])  # alone it does not begin
+        beginning = f.wait("a model", lambda: self.answer(f.nodes[0]))
+        f.start([1, 2, 3])
+        f.wait_state("finished")
+        losses = []
+        for node in f.nodes:
+            with open(os.path.join(node.directory, "history.csv")) as file:
+                losses.append([float(row["loss"]) for row in csv.DictReader(file)][:rounds])
+        with open(f.rows) as file:
+            rows = list(csv.DictReader(file))
+        f.close()
+        x = torch.tensor([[float(row["f%d" % i]) for i in range(6)] for row in rows])
+        return losses, beginning, (x, torch.tensor([int(row["label"] == "pos") for row in rows]))
+
+    def answer(self, node):
+        try:
+            code, body = node.get("/v1/model")
+            return code == 200 and fleet.read_model(body)
+        except OSError:
+            return None
+
+    def expect_the_same_curve(self, phases, local_steps=1, rounds=200):
+        expected, beginning, table = self.built_in(phases, local_steps, rounds)
+        f = self.daemons(4, phases, {"train.local_steps": str(local_steps)})
+
+        def act(i):
+            model = network()
+            torch.nn.utils.vector_to_parameters(torch.tensor(beginning), model.parameters())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
+            losses = []
+            with sgp.attach(model, optimizer, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                (x, y), = node.shard(table, batch_size=100, shuffle=False)
+                for _ in range(rounds * local_steps):
+                    loss = nn.functional.cross_entropy(model(x), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(float(loss))
+                    node.mix()
+            return torch.tensor(losses).view(rounds, local_steps).mean(1)
+        for curve, wanted in zip(self.each(4, act), expected):
+            torch.testing.assert_close(curve, torch.tensor(wanted), rtol=0.01, atol=0)
+        return min(status["weight"] for status in f.quiet())
+
+    def test_the_curve_is_that_of_the_built_in_learner(self):
+        self.expect_the_same_curve(RING)
+
+    def test_the_curve_is_the_same_with_local_steps(self):
+        self.expect_the_same_curve(RING, local_steps=16, rounds=200 if fleet.LONG else 30)
+
+    def test_the_curve_is_the_same_on_an_irregular_digraph(self):
+        self.assertLess(self.expect_the_same_curve(LIGHT), 0.18)
+
     def test_variances_stay_positive(self):
         """Averaged batch norms on a digraph of unequal weights, with rows of unlike scale."""
         f = self.daemons(4, IRREGULAR)
@@ -170,7 +232,7 @@ class Training(AttachTest):
             smallest = 1.0
             with sgp.attach(model, optimizer, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
                 x, y = rows()
-                for number in range(300):
+                for number in range(2000 if fleet.LONG else 300):
                     part = slice(number % 8 * 64, number % 8 * 64 + 64)
                     node.mix(loss=step(model, optimizer, x[part] * 0.01 * (1 + i), y[part]))
                     smallest = min(smallest, float(model[1].running_var.min()))
