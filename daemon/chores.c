@@ -232,6 +232,7 @@ static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(
     if (task == NULL)
         return -EBUSY;
     daemon->chores++;
+    task->job.reads = true;
     task->round = status.round;
     task->weight = status.weight_estimate;
     task->entered = chores_entered(daemon);

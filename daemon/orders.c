@@ -3,17 +3,25 @@
 #include "orders.h"
 
 #include "events.h"
+#include "performer.h"
 #include "program.h"
 #include "reload.h"
 #include "survive.h"
 
 #include <errno.h>
 
+/* Whoever takes steps, a program or this process, leaves off. */
+static void yield(struct daemon *daemon)
+{
+    program_yield(daemon);
+    performer_yield(daemon);
+}
+
 void orders_stop(struct daemon *daemon)
 {
     daemon->stopping = true;
     notify_stopping();
-    program_yield(daemon);
+    yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
 }
 
@@ -51,7 +59,7 @@ static int pause_or_resume(struct daemon *daemon, enum sgp_event_type type)
 
 static int pause_node(void *context)
 {
-    program_yield(context);
+    yield(context);
     return pause_or_resume(context, SGP_EVENT_PAUSE);
 }
 
@@ -96,7 +104,7 @@ static int leave(void *context, view_left done, void *argument)
     daemon->left = done;
     daemon->left_argument = argument;
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=leave");
-    program_yield(daemon);
+    yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_LEAVE});
     return 0;
 }

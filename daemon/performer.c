@@ -116,19 +116,39 @@ static void post_done(struct task *task, enum sgp_event_type type, bool cancelle
         events_post(daemon, event);
 }
 
+/* One step after the other: a round of many may take minutes, and the model is in order after each. */
 static void run_train(struct job *job)
 {
     struct task *task = (struct task *)job;
+    struct sgp_trainer *trainer = task->trainer;
+    struct sgp_training *sum = &task->training, step;
     /* Schedules are functions of the turn: a node that has jumped goes on where the fleet is. */
-    task->trainer->methods->go_to(task->trainer, (uint64_t)task->turn * task->steps);
-    task->code = task->trainer->methods->train(
-        task->trainer, task->weight, task->steps, task->factor, &task->training);
+    trainer->methods->go_to(trainer, (uint64_t)task->turn * task->steps);
+    double loss = 0;
+    for (uint32_t i = 0; i < task->steps && !(i > 0 && atomic_load(&task->enough)); i++) {
+        if (i > 0)
+            worker_let_in(&task->daemon->worker);
+        task->code = trainer->methods->train(trainer, task->weight, 1, task->factor, &step);
+        if (task->code < 0)
+            return;
+        step.samples += sum->samples;
+        loss += step.loss * (double)(step.samples - sum->samples);
+        *sum = step;
+    }
+    sum->loss = loss / (double)sum->samples;
+}
+
+void performer_yield(struct daemon *daemon)
+{
+    if (daemon->training != NULL)
+        atomic_store(&daemon->training->enough, true);
 }
 
 static void done_train(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
     struct daemon *daemon = task->daemon;
+    daemon->training = NULL;
     daemon->figures.failed = task->code != 0;
     if (task->code == 0 && !cancelled &&
         figures_trained(&daemon->figures, &task->training, events_now()))
@@ -155,6 +175,7 @@ static void verb_train(void *context, sgp_round turn, double weight, uint32_t st
     task->weight = weight;
     task->steps = steps;
     task->factor = pace;
+    daemon->training = task;
     worker_push(&daemon->worker, &task->job);
 }
 

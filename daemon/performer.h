@@ -5,6 +5,9 @@
 
 #include "state.h"
 
+/* x is wanted, by an order: the round's steps end after the one that is taken now. */
+void performer_yield(struct daemon *daemon);
+
 extern const struct sgp_driver_verbs performer_verbs; /* their context is the struct daemon */
 
 #endif

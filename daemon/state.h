@@ -145,6 +145,7 @@ struct daemon {
     struct task_block *task_blocks;
     uint32_t task_count;
     struct task *free_tasks;
+    struct task *training; /* TRAIN, while it is under way; or NULL */
 
     /* chores.c */
     struct history history;

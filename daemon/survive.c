@@ -202,6 +202,7 @@ int survive_checkpoint(struct daemon *daemon)
         task->kept[j] = sgp_pool_place(&daemon->snapshots, slots[j]);
     daemon->checkpointing = true;
     daemon->saves++;
+    task->job.reads = true;
     worker_push(&daemon->worker, &task->job);
     return 0;
 }

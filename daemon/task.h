@@ -8,6 +8,8 @@
 
 #include "state.h"
 
+#include <stdatomic.h>
+
 #define TASK_CHORES_MAX 16u /* jobs for onlookers at one time: -EBUSY beyond */
 
 struct task {
@@ -18,6 +20,7 @@ struct task {
 
     uint32_t slot;
     uint32_t steps;
+    atomic_bool enough; /* train: set by the loop thread, it takes no further step */
     double weight;
     double factor;
     struct sgp_slice slice;

@@ -40,6 +40,24 @@ static void run(struct job *job)
     job->took = uv_hrtime() - begin;
 }
 
+/* With the mutex held, which is given up meanwhile. */
+static void run_unlocked(struct worker *worker, struct job *job)
+{
+    uv_mutex_unlock(&worker->mutex);
+    run(job);
+    uv_mutex_lock(&worker->mutex);
+    append(&worker->finished, job);
+    (void)uv_async_send(&worker->async);
+}
+
+void worker_let_in(struct worker *worker)
+{
+    uv_mutex_lock(&worker->mutex);
+    while (!worker->stopping && worker->todo.first != NULL && worker->todo.first->reads)
+        run_unlocked(worker, take_first(&worker->todo));
+    uv_mutex_unlock(&worker->mutex);
+}
+
 static void compute(void *argument)
 {
     struct worker *worker = argument;
@@ -47,11 +65,7 @@ static void compute(void *argument)
     for (;;) {
         struct job *job = worker->stopping ? NULL : take_first(&worker->todo);
         if (job != NULL) {
-            uv_mutex_unlock(&worker->mutex);
-            run(job);
-            uv_mutex_lock(&worker->mutex);
-            append(&worker->finished, job);
-            (void)uv_async_send(&worker->async);
+            run_unlocked(worker, job);
         } else if (worker->stopping) {
             break;
         } else {

@@ -8,7 +8,9 @@
  * To wake a thread and to be woken costs more than a small job. So a job of which those before it say that it
  * is short runs on the loop thread, if the compute thread has nothing to do then.
  *
- * Thread: all functions are the loop thread's. */
+ * A job that takes minutes lets in, now and then, what only reads.
+ *
+ * Thread: all functions are the loop thread's, but worker_let_in. */
 #ifndef SGPD_WORKER_H
 #define SGPD_WORKER_H
 
@@ -28,6 +30,7 @@ struct job_kind {
 struct job {
     struct job *next;
     struct job_kind *kind; /* NULL: it is not short */
+    bool reads;            /* it leaves everything as it is, and may be let in */
     /* On the compute thread, or on the loop thread while that has nothing to do. */
     void (*run)(struct job *job);
     /* On the loop thread, exactly once; may stop the worker, and push other jobs unless that has been
@@ -60,6 +63,10 @@ struct worker {
 
 /* Start the thread. Returns 0 or a negative code of libuv. */
 int worker_start(struct worker *worker, uv_loop_t *loop);
+
+/* Called by a job that runs, where whatever it works on is in order: run the jobs that come next, up to the first one
+ * that does not merely read. */
+void worker_let_in(struct worker *worker);
 
 /* Processor time of the thread in nanoseconds: it grows for as long as a job does anything. Not after
  * worker_stop. */

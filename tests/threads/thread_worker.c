@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker under stress: jobs pushed from the loop thread, some of them by jobs that end, an end in
  * the middle, and a vector that only the order of jobs protects; jobs that turn from long to short and back; and
- * an end ordered by a job that is handed back. Run under ThreadSanitizer too. */
+ * an end ordered by a job that is handed back; and a long one that lets in what only reads. Run under
+ * ThreadSanitizer too. */
 #include "worker.h"
 
 #include "sgp/status.h"
@@ -163,6 +164,58 @@ static void short_and_long(void)
     sgp_assert(uv_loop_close(&loop) == 0);
 }
 
+/* ---- a long job that lets others in ---- */
+
+enum { LONG, LOOK, LOOK_AGAIN, CHANGE, LOOK_LATER, GUESTS };
+
+static struct job guests[GUESTS];
+static int run_as[GUESTS]; /* the how-manieth ran; the compute thread's, until all are done */
+static int run_count;
+static int guests_done; /* the loop thread's */
+
+static void run_guest(struct job *job)
+{
+    run_as[job - guests] = run_count++;
+}
+
+/* Until both that look have been let in, but never what changes something, and nobody past that. */
+static void run_long(struct job *job)
+{
+    while (run_count < 2)
+        worker_let_in(&worker);
+    for (int i = 0; i < 100; i++)
+        worker_let_in(&worker);
+    run_guest(job);
+}
+
+static void on_guest(struct job *job, bool was_cancelled)
+{
+    (void)job;
+    sgp_assert(!was_cancelled);
+    if (++guests_done == GUESTS)
+        uv_stop(worker.async.loop);
+}
+
+static void lets_in(void)
+{
+    uv_loop_t loop;
+    sgp_assert(uv_loop_init(&loop) == 0);
+    sgp_assert(worker_start(&worker, &loop) == 0);
+    for (int i = 0; i < GUESTS; i++) {
+        guests[i] = (struct job){.run = i == LONG ? run_long : run_guest,
+            .done = on_guest,
+            .reads = i == LOOK || i == LOOK_AGAIN || i == LOOK_LATER};
+        worker_push(&worker, &guests[i]);
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    static const int expected[GUESTS] = {2, 0, 1, 3, 4};
+    for (int i = 0; i < GUESTS; i++)
+        sgp_assert(run_as[i] == expected[i]);
+    worker_stop(&worker);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    sgp_assert(uv_loop_close(&loop) == 0);
+}
+
 /* ---- a job whose `done` stops the worker ---- */
 
 /* Both of the first come back in one list, the third is still at work, the last is never begun. */
@@ -222,6 +275,7 @@ int main(void)
 {
     stress();
     short_and_long();
+    lets_in();
     stop_from_within();
     return 0;
 }
