@@ -18,13 +18,11 @@ import fleet
 import links as network
 import quota
 from contenders import torch_python
+from passes import ATTACHED, AttachedFleet, CountedFleet, TrainingFleet, passes, turns
 
 NODES, BATCH = 4, 32
 LOSS, LAST = 0.6, 100  # to come to, in the mean of so many batches of the fleet
 SLOW = (0.1, 0.4, 0.4, 0.4)  # of a core
-ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
-            "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None,
-            "train.checkpoint_seconds": "0", "log.level": "warning"}
 
 
 def start(kind, settings):
@@ -94,9 +92,35 @@ def with_a_slow_node(options):
                 [{"group": group.path} for group in groups], **{"train.algorithm": "agp"})
 
 
+def turn(options):
+    """The cost of a turn in which the program does nothing, of a node without neighbours, with 4 KiB of parameters."""
+    def run():
+        f = fleet.Fleet(1, phases=[[]], options=ATTACHED, own={0: {"control.attach": "n0.attach"}})
+        try:
+            f.start()
+            path = os.path.join(f.directory, "n0.attach")
+            f.wait("the socket", lambda: os.path.exists(path))
+            return json.loads(turns(path, 1024, 20000).communicate(timeout=60)[0])["us"]
+        finally:
+            f.close()
+    figures.tell("attach", "1 node, 4 KiB: a turn without a step", "us", [run() for _ in range(options.runs)])
+
+
+def memory(options):
+    """What the daemons fetch for each byte of a share, without the program, beside daemons whose own model takes a step
+    of SGD on one row, and beside those whose own takes none."""
+    nodes, size = 2, 16 << 20
+    ours = passes(options, nodes, size, AttachedFleet)
+    for words, kind in (("with its step", TrainingFleet), ("without a step", CountedFleet)):
+        figures.tell("attach", "2 nodes, 16 MiB: passes of a byte", "passes", [ours],
+                     f"a model of the daemon's own, {words}", [passes(options, nodes, size, kind)])
+
+
 def measure(options):
     torch_python()
     fleet.SGPD = os.path.join(options.build, "daemon/sgpd")
+    figures.attempt("attach", turn, options)
+    figures.attempt("attach", memory, options)
     compare(options, "4 nodes, loopback", 400, [{}] * NODES)
     figures.attempt("attach", with_a_slow_node, options)
     figures.attempt("attach", between_hosts, options)

@@ -8,21 +8,28 @@ for any daemon, and `copies of a byte` counts it.
 import os
 import re
 import shutil
+import subprocess
 import time
 
 import figures
+import fleet as fleets
 from contenders import IdleFleet, program
 
 CACHE = "2097152,16,64"  # bytes, ways, bytes of a line
 LINE = 64
 ROUNDS = (4, 12)
 PATIENCE = 600
+ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
+            "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None,
+            "train.checkpoint_seconds": "0", "log.level": "warning"}
 
 
-class CountedFleet(IdleFleet):
-    def __init__(self, options, nodes, size, rounds):
-        super().__init__(program(options, "sgpd_idle"), nodes, size, 1 << 30, 0, {
-            "train.rounds": str(rounds), "train.final_cycles": "0", "train.when_done": "exit"})
+def keys_of(rounds):
+    return {"train.rounds": str(rounds), "train.final_cycles": "0", "train.when_done": "exit"}
+
+
+class Counted:
+    """A fleet whose daemons run under cachegrind, until they end."""
 
     def counts_of(self, node):
         return os.path.join(self.directory, node.name + ".cachegrind")
@@ -49,13 +56,56 @@ class CountedFleet(IdleFleet):
         return LINE * total
 
 
-def passes(options, nodes, size):
+class CountedFleet(Counted, IdleFleet):
+    def __init__(self, options, nodes, size, rounds):
+        super().__init__(program(options, "sgpd_idle"), nodes, size, 1 << 30, 0, keys_of(rounds))
+
+
+class TrainingFleet(CountedFleet):
+    """... and that take a step on one row in each round."""
+
+    def __init__(self, options, nodes, size, rounds):
+        super().__init__(options, nodes, size, rounds)
+        self.program, self.counts = os.path.join(options.build, "daemon/sgpd"), ()
+
+
+class AttachedFleet(Counted, fleets.Fleet):
+    """... and to each of which a program is attached, that takes turns and no steps."""
+    counts = ()
+
+    def __init__(self, options, nodes, size, rounds):
+        self.program, self.size, self.rounds = os.path.join(options.build, "daemon/sgpd"), size, rounds
+        own = {i: {"control.attach": f"n{i}.attach"} for i in range(nodes)}
+        super().__init__(nodes, options={**ATTACHED, **keys_of(rounds)}, own=own)
+
+    def start(self):
+        super().start()
+        paths = [os.path.join(self.directory, f"n{i}.attach") for i in range(self.n)]
+        self.wait("the sockets", lambda: all(map(os.path.exists, paths)))
+        self.programs = [turns(path, self.size // 4, self.rounds) for path in paths]
+
+    def fetched(self):
+        total = super().fetched()
+        for process in self.programs:
+            process.communicate(timeout=PATIENCE)
+        return total
+
+
+def turns(path, floats, count):
+    """A program that takes so many turns."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=os.path.join(figures.ROOT, "python"))
+    command = ["/usr/bin/python3", os.path.join(figures.ROOT, "bench/attach_turns.py"), path, str(floats), str(count)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True,
+                            preexec_fn=fleets.die_with_parent)
+
+
+def passes(options, nodes, size, kind=CountedFleet):
     """Fetched for each byte of a share."""
     if shutil.which("valgrind") is None:
         raise figures.Skip("valgrind is not installed: apt-get install valgrind")
     fetched = []
     for rounds in ROUNDS:
-        fleet = CountedFleet(options, nodes, size, rounds)
+        fleet = kind(options, nodes, size, rounds)
         try:
             fetched.append(fleet.fetched())
         finally:

@@ -20,13 +20,22 @@ struct sgp_attached {
 
 /* ---- turns ---- */
 
+/* What is worked on at one time, so that each vector passes through the cache once. */
+static uint64_t run_from(uint64_t count, uint64_t at)
+{
+    return count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
+}
+
 bool sgp_attached_hand_out(struct sgp_attached *attached, double weight, float *memory)
 {
     const struct sgp_trainer *trainer = &attached->vector.trainer;
     bool jumped = attached->jumped;
     attached->jumped = false;
-    sgp_vector_trainer_estimate(trainer, weight, attached->given);
-    memcpy(memory, attached->given, trainer->parameters * sizeof *memory);
+    for (uint64_t at = 0; at < trainer->parameters; at += SGP_KERNELS_RUN) {
+        uint64_t run = run_from(trainer->parameters, at);
+        sgp_vector_trainer_estimate_part(trainer, weight, at, run, attached->given + at);
+        memcpy(memory + at, attached->given + at, run * sizeof *memory);
+    }
     return jumped;
 }
 
@@ -38,34 +47,40 @@ static uint64_t first_unsound(const float *values, uint64_t count)
     return i;
 }
 
-/* Another process may write there at any time: what is looked at is what was read, and is taken. */
-static int difference(struct sgp_attached *attached, const float *memory, uint64_t *ret_first)
+/* given[i] = x[i] + factor times what the program added at i. Returns how many of the run were sound: all, or those up to
+ * the first that was not. Another process may write to `memory` at any time: what is looked at is what was read, and is
+ * taken. */
+static uint64_t add_run(struct sgp_attached *attached, const float *x, float factor, uint64_t at,
+    uint64_t run, const float *memory)
 {
-    uint64_t count = attached->vector.trainer.parameters;
-    float *given = attached->given;
-    for (uint64_t at = 0; at < count; at += SGP_KERNELS_RUN) {
-        uint64_t run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
-        for (uint64_t i = at; i < at + run; i++)
-            given[i] = memory[i] - given[i];
-        if (attached->vector.kernels->largest(given + at, run) <= SGP_ATTACHED_STEP_MAX)
-            continue;
-        *ret_first = at + first_unsound(given + at, run);
-        return SGP_E_DIVERGED;
-    }
-    return 0;
+    float added[SGP_KERNELS_RUN], *given = attached->given + at;
+    sgp_assert(run > 0 && run <= SGP_KERNELS_RUN);
+    for (uint64_t i = 0; i < run; i++)
+        added[i] = memory[at + i] - given[i];
+    if (!(attached->vector.kernels->largest(added, run) <= SGP_ATTACHED_STEP_MAX))
+        return first_unsound(added, run);
+    memcpy(given, x + at, run * sizeof *given);
+    attached->vector.kernels->absorb(given, added, factor, run);
+    return run;
 }
 
+/* x stays as it is until all is sound; then it is what was `given`. */
 int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace, bool assigned,
     const float *memory, uint64_t *ret_first)
 {
     struct sgp_vector_trainer *vector = &attached->vector;
-    int status = difference(attached, memory, ret_first);
-    if (status < 0)
-        return status;
     uint64_t count = vector->trainer.parameters, updates = assigned ? 0 : attached->values_from;
-    float *x = sgp_vector_trainer_x(vector);
-    vector->kernels->absorb(x, attached->given, (float)pace, updates);
-    vector->kernels->absorb(x + updates, attached->given + updates, (float)weight, count - updates);
+    const float *x = sgp_vector_trainer_x(vector);
+    for (uint64_t at = 0, run; at < count; at += run) {
+        run = run_from(at < updates ? updates : count, at);
+        double factor = at < updates ? pace : weight;
+        uint64_t sound = add_run(attached, x, (float)factor, at, run, memory);
+        if (sound == run)
+            continue;
+        *ret_first = at + sound;
+        return SGP_E_DIVERGED;
+    }
+    sgp_vector_trainer_take(&vector->trainer, &attached->given);
     attached->steps++;
     return 0;
 }

@@ -162,15 +162,21 @@ void sgp_vector_trainer_exchange(struct sgp_trainer *trainer, float **values)
     *values = x;
 }
 
-void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate)
+void sgp_vector_trainer_estimate_part(const struct sgp_trainer *trainer, double weight,
+    uint64_t first, uint64_t count, float *estimate)
 {
     const struct sgp_vector_trainer *vector = (const struct sgp_vector_trainer *)trainer;
-    const float *x = vector->x;
+    const float *x = vector->x + first;
     if (vector->source) {
-        vector->kernels->scale(estimate, vector->source, vector->keep, trainer->parameters);
+        vector->kernels->scale(estimate, vector->source + first, vector->keep, count);
         x = estimate;
     }
-    vector->kernels->estimate(estimate, x, weight, trainer->parameters);
+    vector->kernels->estimate(estimate, x, weight, count);
+}
+
+void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate)
+{
+    sgp_vector_trainer_estimate_part(trainer, weight, 0, trainer->parameters, estimate);
 }
 
 void sgp_vector_trainer_sketch(

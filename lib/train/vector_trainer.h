@@ -46,6 +46,9 @@ void sgp_vector_trainer_scale(
 void sgp_vector_trainer_outer(struct sgp_trainer *trainer, double weight);
 void sgp_vector_trainer_exchange(struct sgp_trainer *trainer, float **values);
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate);
+/* The same of a range: estimate[i] is that of x[first + i]. */
+void sgp_vector_trainer_estimate_part(const struct sgp_trainer *trainer, double weight,
+    uint64_t first, uint64_t count, float *estimate);
 void sgp_vector_trainer_sketch(
     struct sgp_trainer *trainer, double weight, struct sgp_sketch *ret_sketch);
 uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer);

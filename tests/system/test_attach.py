@@ -188,7 +188,7 @@ class Training(AttachTest):
         except OSError:
             return None
 
-    def expect_the_same_curve(self, phases, local_steps=1, rounds=200):
+    def expect_the_same_curve(self, phases, local_steps=1, rounds=200, tries=2):
         expected, beginning, table = self.built_in(phases, local_steps, rounds)
         f = self.daemons(4, phases, {"train.local_steps": str(local_steps)})
 
@@ -207,7 +207,10 @@ class Training(AttachTest):
                     losses.append(float(loss))
                     node.mix()
             return torch.tensor(losses).view(rounds, local_steps).mean(1)
-        for curve, wanted in zip(self.each(4, act), expected):
+        curves = self.each(4, act)
+        if tries > 0 and any("event=absent" in node.log() for node in f.nodes):  # a machine that stood still
+            return self.expect_the_same_curve(phases, local_steps, rounds, tries - 1)
+        for curve, wanted in zip(curves, expected):
             torch.testing.assert_close(curve, torch.tensor(wanted), rtol=0.01, atol=0)
         return min(status["weight"] for status in f.quiet())
 
