@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon knows: status, peers, topology, metrics. */
+/* What the daemon knows: status, peers, topology. */
 #include "ctl.h"
 
 #include <stdlib.h>
@@ -290,43 +290,3 @@ const struct ctl_command ctl_topology_command = {.words = "topology",
     .summary = "print the topology that the daemon uses; --json with every edge",
     .help = "For a file instead of a daemon: topology check, topology show.\n",
     .run = topology};
-
-/* ---- metrics ---- */
-
-/* Prometheus' text as an object: {"sgpd_link_up{peer=\"n1\",direction=\"out\"}": 1, ...}. */
-static json_t *metrics_json(char *text)
-{
-    json_t *root = json_object();
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        char *value = strrchr(line, ' ');
-        double number;
-        if (line[0] == '#' || !value || !ctl_text_real(value + 1, &number))
-            continue;
-        *value = '\0';
-        (void)json_object_set_new(root, line, json_real(number));
-    }
-    return root;
-}
-
-static enum ctl_exit metrics(struct ctl *ctl, int argc, char **argv)
-{
-    const struct ctl_request request = {.method = "GET", .path = "/metrics"};
-    struct ctl_reply reply;
-    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
-    if (code == CTL_DONE)
-        code = ctl_ask(ctl, &request, &reply);
-    if (code != CTL_DONE)
-        return code;
-    if (ctl->json && reply.text)
-        code = ctl_print_json(metrics_json(reply.text));
-    else if (reply.text)
-        (void)fputs(reply.text, stdout);
-    free(reply.text);
-    return code;
-}
-
-const struct ctl_command ctl_metrics_command = {.words = "metrics",
-    .operands = "",
-    .summary = "print the daemon's figures in Prometheus' text format",
-    .run = metrics};
