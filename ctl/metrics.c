@@ -190,7 +190,8 @@ static void run(struct server *server)
     (void)sigaction(SIGINT, &action, NULL);
     while (!ended) {
         (void)MHD_run_wait(server->http, TICK_MS);
-        (void)MHD_run(server->http); /* 0.9.75 lets in only in the next run who came while one was closed */
+        (void)MHD_run(
+            server->http); /* 0.9.75 lets in only in the next run who came while one was closed */
         sweep(server);
     }
     MHD_stop_daemon(server->http);
