@@ -302,6 +302,38 @@ class Figures(Service):
         self.assertIn("sgpd.slice", self.host.run("systemctl", "show", "-p", "ControlGroup", "sgpd-metrics@n0").stdout)
 
 
+class Journal(Service):
+    def entries(self, *matches):
+        return [json.loads(line) for line in self.run_("journalctl", "-o", "json", *matches).stdout.splitlines()]
+
+    def test_lines_have_fields(self):
+        self.train()
+        self.host.run("systemctl", "stop", "sgpd@n0")
+        lines = self.entries("SGP_NODE=n0", "SGP_EVENT=up", "SGP_PEER=n1")
+        self.assertGreater(len(lines), 0)
+        for line in lines:
+            self.assertEqual((line["_SYSTEMD_UNIT"], line["_TRANSPORT"], line["SYSLOG_IDENTIFIER"], line["PRIORITY"]),
+                             ("sgpd@n0.service", "journal", "sgpd", "6"))
+            self.assertIn("node=n0 event=up peer=n1 ", line["MESSAGE"])
+        saved = self.entries("SGP_NODE=n0", "SGP_EVENT=saved")[-1]
+        self.assertIn(f" round={saved['SGP_ROUND']} ", saved["MESSAGE"])
+        self.assertIn("event=end status=0", self.journal("-u", "sgpd@n0"))
+
+    def test_a_journal_that_stands_still_stops_no_training(self):
+        self.train()
+        self.addCleanup(self.run_, "systemctl", "kill", "--kill-who=main", "--signal=CONT", "systemd-journald")
+        self.host.run("systemctl", "kill", "--kill-who=main", "--signal=STOP", "systemd-journald")
+        lines = "for i in $(seq 300); do sgpctl -n n0 pause; sgpctl -n n0 resume; done"  # more than its socket takes
+        self.host.run("sh", "-c", lines)
+        self.assert_trains()
+        self.host.run("systemctl", "kill", "--kill-who=main", "--signal=CONT", "systemd-journald")
+
+        def told():
+            self.host.run("sgpctl", "-n", "n0", "checkpoint")
+            return self.entries("SGP_NODE=n0", "SGP_EVENT=lost")
+        self.wait("the lost lines to be told", told)
+
+
 class Reload(Service):
     BACK = TOPOLOGY + "digraph back { n0 -> n2; n2 -> n1; n1 -> n0; }\n"
 
