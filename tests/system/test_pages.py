@@ -162,4 +162,22 @@ def test_zsh_offers_them():
     assert "-n[the daemon" in offered("sgpctl", "")
 
 
+def test_the_page_on_upgrading_has_the_numbers_of_the_code():
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+
+    def numbers(path, pattern):
+        with open(os.path.join(source, path), encoding="utf-8") as file:
+            return re.search(pattern, file.read(), re.MULTILINE)[1]
+    page = "docs/UPGRADING.md"
+    for row, path, pattern in (
+            ("ledger", "daemon/ledger.c", r"^#define VERSION (\d+)u"),
+            ("checkpoint", "lib/train/checkpoint.c", r"^#define VERSION (\d+)u"),
+            ("wire", "include/sgp/wire.h", r"^#define SGP_WIRE_VERSION (\d+)u"),
+            ("frames to programs", "include/sgp/attach.h", r"^#define SGP_ATTACH_VERSION (\d+)u"),
+            ("event journal", "include/sgp/journal.h", r'^#define SGP_JOURNAL_MARK "sgpd events (\d+)')):
+        assert numbers(page, rf"^\| {row} [^|]*\| (\d+) \|") == numbers(path, pattern), row
+    assert numbers("python/sgp/protocol.py", r"VERSION = \w+, (\d+)") == \
+        numbers("include/sgp/attach.h", r"^#define SGP_ATTACH_VERSION (\d+)u")
+
+
 tap.run(dict(vars()))
