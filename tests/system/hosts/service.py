@@ -319,6 +319,7 @@ class Journal(Service):
         self.assertIn(f" round={saved['SGP_ROUND']} ", saved["MESSAGE"])
         self.assertIn("event=end status=0", self.journal("-u", "sgpd@n0"))
 
+    @unittest.skipUnless(fleet.LONG, "ten seconds; with scripts/check --long")
     def test_a_journal_that_stands_still_stops_no_training(self):
         self.train()
         self.addCleanup(self.run_, "systemctl", "kill", "--kill-who=main", "--signal=CONT", "systemd-journald")
