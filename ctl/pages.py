@@ -19,7 +19,7 @@ import sys
 def roff(text):
     """A text as roff prints it; pages that it names are bold."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
-    text = re.sub(r"([\w.\\-]*\w)\((\d)\)", r"\\fB\1\\fP(\2)", text)
+    text = re.sub(r"([\w.\\-]*\w)\((\d)\)", r"\\%\\fB\1\\fP(\2)", text)
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.MULTILINE)
 
 
@@ -86,7 +86,7 @@ def main_page(table, template, version):
         "OPTIONS": options(table["options"]),
         "COMMANDS": [line for command in table["commands"] for line in (
             ".TP", f"\\fB{roff(command['words'])}\\fP" + roff(f" {command['operands']}".rstrip()),
-            roff(command["summary"]) + ";", f"see \\fB{roff(page_of(command))}\\fP(1).")],
+            roff(command["summary"]) + ";", f"see \\%\\fB{roff(page_of(command))}\\fP(1).")],
         "EXIT_STATUS": statuses(table) + [".PP", roff(table["patience"])],
         "SEE_ALSO": names + [".BR sgpd (8),", ".BR sgpd.conf (5)"],
     }
