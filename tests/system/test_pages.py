@@ -162,12 +162,19 @@ def test_zsh_offers_them():
     assert "-n[the daemon" in offered("sgpctl", "")
 
 
-def test_the_page_on_upgrading_has_the_numbers_of_the_code():
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+def numbers(path, pattern):
+    """The first number of a pattern in a file of the tree."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..", path), encoding="utf-8") as file:
+        return re.search(pattern, file.read(), re.MULTILINE)[1]
 
-    def numbers(path, pattern):
-        with open(os.path.join(source, path), encoding="utf-8") as file:
-            return re.search(pattern, file.read(), re.MULTILINE)[1]
+
+def test_the_version_is_one():
+    version = numbers("meson.build", r"version: '([\d.]+)'")
+    assert numbers("python/pyproject.toml", r'^version = "([\d.]+)"') == version
+    assert numbers("debian/changelog", r"\Asgpd \(([\d.]+)\)") == version
+
+
+def test_the_page_on_upgrading_has_the_numbers_of_the_code():
     page = "docs/UPGRADING.md"
     for row, path, pattern in (
             ("ledger", "daemon/ledger.c", r"^#define VERSION (\d+)u"),
