@@ -31,7 +31,7 @@
 #define PATH "/metrics"
 #define TEXT "text/plain; version=0.0.4; charset=utf-8" /* Prometheus' text format */
 
-static const struct ctl_request request = {
+static const struct ctl_request scrape = {
     .method = "GET", .path = PATH, .seconds = ASK_SECONDS, .quiet = true};
 
 struct client {
@@ -101,7 +101,7 @@ static void ask(struct server *server)
         return;
     free(server->latest.text);
     server->latest = (struct ctl_reply){0};
-    (void)ctl_ask(server->ctl, &request, &server->latest);
+    (void)ctl_ask(server->ctl, &scrape, &server->latest);
     server->asked = now();
 }
 
@@ -243,9 +243,9 @@ static json_t *metrics_json(char *text)
 
 static enum ctl_exit print(struct ctl *ctl)
 {
-    const struct ctl_request patient = {.method = "GET", .path = PATH};
+    const struct ctl_request request = {.method = "GET", .path = PATH};
     struct ctl_reply reply;
-    enum ctl_exit code = ctl_ask(ctl, &patient, &reply);
+    enum ctl_exit code = ctl_ask(ctl, &request, &reply);
     if (code != CTL_DONE)
         return code;
     if (ctl->json && reply.text)

@@ -74,7 +74,7 @@ static const char *value_of(const char *text, const char *key, int *ret_length)
         size_t length = strcspn(value, " ");
         if (*value == '"')
             return NULL;
-        if (name == strlen(key) && strncmp(text, key, name) == 0) {
+        if (text[name] == '=' && name == strlen(key) && strncmp(text, key, name) == 0) {
             *ret_length = (int)length;
             return value;
         }

@@ -58,7 +58,7 @@ Test(service, the_journal_gets_fields)
         const char *fields;
     } cases[] = {{"event=waiting peer=n1 for=share round=17",
                      "SGP_EVENT=waiting\nSGP_ROUND=17\nSGP_PEER=n1\n"},
-        {"event=end status=0", "SGP_EVENT=end\n"}, {"no key at all", ""}, {"", ""},
+        {"event=end status=0", "SGP_EVENT=end\n"}, {"no event at all", ""}, {"", ""},
         {"event=refused reason=\"x\" peer=n1 round=2 y=\"\"", "SGP_EVENT=refused\n"},
         {"error=\"event=x peer=y\"", ""}, {"a=b=c  event=x rounds=7", "SGP_EVENT=x\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
