@@ -55,10 +55,15 @@ static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
     return post(ctl, argc, argv, "/v1/evaluate", true);
 }
 
+static const struct ctl_option leave_options[] = {
+    {"--timeout", .value = "S",
+        .summary = "end the waiting with 5 after S seconds; the order stands"},
+    {0}};
+
 /* The order stands when the time is up: only the waiting ends. */
 static enum ctl_exit leave(struct ctl *ctl, int argc, char **argv)
 {
-    struct ctl_option timeout = {.name = "--timeout"};
+    struct ctl_given timeout = {0};
     struct ctl_request request = {.method = "POST", .path = "/v1/leave", .patient = true};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &timeout, 1, 0, 0);
     if (status == CTL_DONE)
@@ -67,25 +72,26 @@ static enum ctl_exit leave(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_pause_command = {.words = "pause",
-    .synopsis = "",
+    .operands = "",
     .summary = "stop training after this round; neighbours go on without the node",
     .help = "For root and the daemon's own user.\n",
     .run = pause_daemon};
 
 const struct ctl_command ctl_resume_command = {.words = "resume",
-    .synopsis = "",
+    .operands = "",
     .summary = "go on training after pause",
     .help = "For root and the daemon's own user.\n",
     .run = resume};
 
 const struct ctl_command ctl_stop_command = {.words = "stop",
-    .synopsis = "",
+    .operands = "",
     .summary = "end the daemon: settle with the neighbours, write the model, exit",
     .help = "The order is given, not awaited. For root and the daemon's own user.\n",
     .run = stop};
 
 const struct ctl_command ctl_leave_command = {.words = "leave",
-    .synopsis = "[--timeout S]",
+    .operands = "",
+    .options = leave_options,
     .summary = "retire the node: hand its mass to a neighbour, end the daemon for good",
     .help =
         "The node gathers a member's weight (30 s at most), ends its round, gives all its\n"
@@ -93,20 +99,19 @@ const struct ctl_command ctl_leave_command = {.words = "leave",
         "was (weight), and how much more was owed to absent nodes, with whom the heir settles\n"
         "it (owed). The model stays in the state directory; its ledger and checkpoints are\n"
         "renamed to *.left, so that a later start is that of a new member. Without a neighbour\n"
-        "that is up it waits, as `status` says, and can be stopped. With --timeout the waiting\n"
-        "ends with 5 after S seconds, and the order stands. A node that is joining, finished\n"
-        "or without out-neighbours refuses (1).\n"
+        "that is up it waits, as `status` says, and can be stopped. A node that is joining,\n"
+        "finished or without out-neighbours refuses (1).\n"
         "For root and the daemon's own user.\n",
     .run = leave};
 
 const struct ctl_command ctl_checkpoint_command = {.words = "checkpoint",
-    .synopsis = "",
+    .operands = "",
     .summary = "write a checkpoint to the state directory",
     .help = "The order is given, not awaited. For root and the daemon's own user.\n",
     .run = checkpoint};
 
 const struct ctl_command ctl_reload_command = {.words = "reload",
-    .synopsis = "",
+    .operands = "",
     .summary = "read the topology file again and go on with it, without a pause",
     .help =
         "All or nothing: a file that is not valid is refused with its fault (exit status 6), and "
@@ -116,6 +121,6 @@ const struct ctl_command ctl_reload_command = {.words = "reload",
     .run = reload};
 
 const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
-    .synopsis = "",
+    .operands = "",
     .summary = "measure the model on the held-out rows now",
     .run = evaluate};

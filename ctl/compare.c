@@ -31,11 +31,18 @@ static bool find_program(char own[PATH_MAX], char folder[PATH_MAX])
     return false;
 }
 
+static const struct ctl_option compare_options[] = {
+    {"--nodes", .value = "N",
+        .summary = "of the base, whatever it says; a variant may say nodes = +1"},
+    {"--results", .value = "DIRECTORY", .summary = "where results are kept"},
+    {"--picture", .value = "FILE",
+        .summary = "where the picture goes (comparison.svg among the results)"},
+    {"--again", .summary = "run also what has a result"}, {0}};
+
 static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
 {
     char own[PATH_MAX], folder[PATH_MAX];
-    struct ctl_option options[] = {{.name = "--results"}, {.name = "--picture"},
-        {.name = "--nodes"}, {.name = "--again", .flag = true}};
+    struct ctl_given options[4] = {0};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 4, 1, 1);
     if (status != CTL_DONE)
         return status;
@@ -62,7 +69,8 @@ static enum ctl_exit compare(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_compare_command = {.words = "compare",
-    .synopsis = "FILE [--nodes N] [--results DIRECTORY] [--picture FILE] [--again]",
+    .operands = "FILE",
+    .options = compare_options,
     .summary = "train every variant of a plan, one after another, and tell which did best",
     .help =
         "FILE is INI: [base] says what all have in common, every other section is a variant and\n"
@@ -83,10 +91,5 @@ const struct ctl_command ctl_compare_command = {.words = "compare",
         "left go to standard error. Prints a table, and draws test accuracy and loss of the worst\n"
         "and the best node by epoch, seconds and bytes (SVG). Every result is kept in\n"
         "FILE.results (without .ini): interrupted, it ends with 130, and the\n"
-        "same command goes on with what is left.\n"
-        "\n"
-        "  --nodes N             of the base, whatever it says; a variant may say nodes = +1\n"
-        "  --results DIRECTORY   where results are kept\n"
-        "  --picture FILE        where the picture goes (comparison.svg among the results)\n"
-        "  --again               run also what has a result\n",
+        "same command goes on with what is left. It needs Debian's python3.\n",
     .run = compare};

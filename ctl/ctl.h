@@ -36,12 +36,29 @@ struct ctl {
     bool colour;        /* a terminal, and neither NO_COLOR nor TERM=dumb */
 };
 
+/* An option of a command: `--NAME VALUE`, `--NAME=VALUE`, or a flag. */
+struct ctl_option {
+    const char *name; /* with its dashes */
+    const char *
+        value; /* what its value is called, "FILE" and "DIRECTORY" for what they are; NULL: a flag */
+    const char *summary; /* what it does, and its default: broken into lines where it is printed */
+    const char *words;   /* what the value may be, or begin with, one blank between them; or NULL */
+    bool required;
+    bool repeats; /* may be given several times; of the others the last one holds */
+};
+
+/* A command, as it is run and as it is told of: --help, the man pages and the completions (help.c). */
 struct ctl_command {
     const char *words;    /* "topology check" */
-    const char *synopsis; /* its arguments: "FILE" */
+    const char *operands; /* "FILE"; "" if there are none */
     const char *summary;  /* one line for the list of commands */
-    const char *help;     /* the rest, lines ended by newlines; NULL if the summary says it all */
-    void (*more)(void);   /* prints help that is not a constant; or NULL */
+    /* The rest: lines, ended by newlines, in paragraphs. Indented ones stay as they are where others are
+     * filled anew. NULL if the summary says it all. */
+    const char *help;
+    const struct ctl_option *options; /* ended by one without a name; or NULL */
+    /* What the first operand may be: the word of an index, and its line; NULL behind the last. Or NULL:
+     * anything. */
+    const char *(*choice)(size_t index, const char **ret_summary);
     enum ctl_exit (*run)(struct ctl *ctl, int argc, char **argv);
 };
 
@@ -54,25 +71,32 @@ extern const struct ctl_command ctl_status_command, ctl_peers_command, ctl_topol
 
 /* ---- arguments (options.c) ---- */
 
-/* An option `--NAME VALUE`, `--NAME=VALUE`, or a flag. Given twice, the last one holds. */
-struct ctl_option {
-    const char *name; /* with its dashes */
-    bool flag;        /* takes no value */
+/* What the line says of an option. */
+struct ctl_given {
+    const char *name; /* the option's */
     bool given;
-    const char *value;
+    const char *value; /* NULL of a flag */
 };
 
-/* Take the options out of argv; what is left, argv[0..*argc), are the operands, of which there must be
- * `least` to `most`. `--` ends the options; `-` is an operand. Returns CTL_DONE, or CTL_USAGE after
- * having said what is wrong. */
-enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_option *options,
+/* Take the options of ctl->command out of argv; what is left, argv[0..*argc), are the operands, of which there
+ * must be `least` to `most`. `--` ends the options; `-` is an operand. given[0..count) are the command's options
+ * in their order, all of them, zeroed before. Returns CTL_DONE, or CTL_USAGE after having said what is wrong. */
+enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_given *given,
     size_t count, int least, int most);
 
 /* The value of a given option as a number in least..most; *ret_number stays when it is not given. */
-enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_option *option, uint64_t least,
+enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_given *option, uint64_t least,
     uint64_t most, uint64_t *ret_number);
-enum ctl_exit ctl_option_real(struct ctl *ctl, const struct ctl_option *option, double least,
-    double most, double *ret_number);
+enum ctl_exit ctl_option_real(
+    struct ctl *ctl, const struct ctl_given *option, double least, double most, double *ret_number);
+
+/* ---- what commands are, told (help.c) ---- */
+
+/* Print the help of a command, or of all, to standard output: for a person, or with --json as an object with all
+ * that a table of commands says, of which the man pages and completions are made. */
+enum ctl_exit ctl_help(const struct ctl *ctl, const struct ctl_command *command);
+enum ctl_exit ctl_help_all(
+    const struct ctl *ctl, const struct ctl_command *const *commands, size_t count);
 
 /* ---- what a text says (text.c) ---- */
 

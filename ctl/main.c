@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sgpctl: finds the command, takes the options that all commands share, and shows help.
+/* sgpctl: finds the command, and takes the options that all commands share.
  *
  * One thread, one command, then the end. Nothing is undone on the way out but what the world would
  * see: half-written files. */
@@ -20,40 +20,6 @@ static const struct ctl_command *const commands[] = {&ctl_status_command, &ctl_p
     &ctl_topology_generate_command, &ctl_simulate_command, &ctl_compare_command, &ctl_run_command,
     &ctl_replay_command};
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
-
-static const char options_help[] =
-    "Options, anywhere on the line:\n"
-    "  -n NAME      the daemon of this name: /run/sgpd/NAME/control.sock\n"
-    "  -s SOCKET    the daemon behind this socket; by default the only one under /run/sgpd\n"
-    "  --json       answer with JSON, one value on a line, errors included\n"
-    "  --help       what a command does\n"
-    "  --version    of this program and of the protocol\n";
-
-static const char exit_help[] =
-    "Exit status: 0 done, 1 failed, 2 usage, 3 daemon not running, 4 not permitted, 5 timed out,\n"
-    "             6 invalid file, 7 degraded (status --check)\n"
-    "A request that is not answered within 30 s is given up, with 5. But wait asks again, and "
-    "leave,\n"
-    "reload, evaluate, predict and export wait for as long as the daemon computes.\n";
-
-static void print_help(void)
-{
-    (void)fputs("usage: sgpctl [-n NAME | -s SOCKET] [--json] COMMAND ...\n\nCommands:\n", stdout);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        (void)printf("  %-18s  %s\n", commands[i]->words, commands[i]->summary);
-    (void)printf("\n%s\n%s", options_help, exit_help);
-}
-
-static void print_command_help(const struct ctl_command *command)
-{
-    (void)printf(
-        "usage: sgpctl %s %s\n\n%s.\n", command->words, command->synopsis, command->summary);
-    if (command->help)
-        (void)printf("\n%s", command->help);
-    if (command->more)
-        command->more();
-    (void)printf("\n%s\n%s", options_help, exit_help);
-}
 
 static enum ctl_exit print_version(const struct ctl *ctl)
 {
@@ -136,13 +102,9 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
         return ctl_usage(ctl, "unknown option '%s'; those of a command stand behind it", argv[0]);
     if (!ctl->command && argc > 0)
         return ctl_usage(ctl, "'%s' is not a command", argv[0]);
-    if (asked.help) {
-        if (ctl->command)
-            print_command_help(ctl->command);
-        else
-            print_help();
-        return CTL_DONE;
-    }
+    if (asked.help)
+        return ctl->command ? ctl_help(ctl, ctl->command)
+                            : ctl_help_all(ctl, commands, COMMAND_COUNT);
     if (!ctl->command)
         return ctl_usage(ctl, "a command is missing");
     return ctl->command->run(ctl, argc - words, argv + words);

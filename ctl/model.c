@@ -119,7 +119,7 @@ static enum ctl_exit predict(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_predict_command = {.words = "predict",
-    .synopsis = "FILE",
+    .operands = "FILE",
     .summary = "what the model says of the rows in FILE",
     .help =
         "FILE is CSV as the training data is, a line of column names and rows without the label,\n"
@@ -195,7 +195,7 @@ static enum ctl_exit export_model(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_export_command = {.words = "export",
-    .synopsis = "FILE",
+    .operands = "FILE",
     .summary = "write the model as it is now to FILE: .safetensors or .npz",
     .help =
         "The model is the estimate x / w of this node between two rounds. FILE appears whole or\n"

@@ -4,23 +4,37 @@
 
 #include <string.h>
 
-/* The option that an argument names, or NULL; *ret_value is what follows a '='. */
-static struct ctl_option *find(
-    const char *argument, struct ctl_option *options, size_t count, const char **ret_value)
+/* The index of the option that an argument names, or `count`; *ret_value is what follows a '='. */
+static size_t find(
+    const char *argument, const struct ctl_option *options, size_t count, const char **ret_value)
 {
-    size_t length = strcspn(argument, "=");
+    size_t length = strcspn(argument, "="), i = 0;
     *ret_value = argument[length] == '=' ? argument + length + 1 : NULL;
-    for (size_t i = 0; i < count; i++)
-        if (strlen(options[i].name) == length && strncmp(options[i].name, argument, length) == 0)
-            return &options[i];
-    return NULL;
+    while (i < count &&
+           (strlen(options[i].name) != length || strncmp(options[i].name, argument, length) != 0))
+        i++;
+    return i;
 }
 
-enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_option *options,
+/* What the command requires beside its operands. */
+static enum ctl_exit require(struct ctl *ctl, const struct ctl_given *given, size_t count)
+{
+    const struct ctl_option *options = ctl->command->options;
+    for (size_t i = 0; i < count; i++)
+        if (options[i].required && !given[i].given)
+            return ctl_usage(ctl, "%s %s is missing", options[i].name, options[i].value);
+    return CTL_DONE;
+}
+
+enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_given *given,
     size_t count, int least, int most)
 {
+    const struct ctl_option *options = ctl->command->options;
     int operands = 0;
     bool ended = false;
+    for (size_t i = 0; i < count; i++)
+        given[i].name = options[i].name;
+    sgp_assert(options == NULL ? count == 0 : options[count].name == NULL);
     for (int i = 0; i < *argc; i++) {
         char *argument = argv[i];
         if (ended || argument[0] != '-' || argument[1] == '\0') {
@@ -32,27 +46,28 @@ enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct c
             continue;
         }
         const char *value;
-        struct ctl_option *option = find(argument, options, count, &value);
-        if (!option)
+        size_t index = find(argument, options, count, &value);
+        if (index == count)
             return ctl_usage(ctl, "unknown option '%s'", argument);
-        if (option->flag && value)
-            return ctl_usage(ctl, "%s takes no value", option->name);
-        if (!option->flag && !value && i + 1 < *argc)
+        bool flag = options[index].value == NULL;
+        if (flag && value)
+            return ctl_usage(ctl, "%s takes no value", options[index].name);
+        if (!flag && !value && i + 1 < *argc)
             value = argv[++i];
-        if (!option->flag && !value)
-            return ctl_usage(ctl, "%s needs a value", option->name);
-        option->given = true;
-        option->value = value;
+        if (!flag && !value)
+            return ctl_usage(ctl, "%s needs a value", options[index].name);
+        given[index].given = true;
+        given[index].value = value;
     }
     *argc = operands;
     if (operands < least)
         return ctl_usage(ctl, "an argument is missing");
     if (operands > most)
         return ctl_usage(ctl, "'%s' is one argument too many", argv[most]);
-    return CTL_DONE;
+    return require(ctl, given, count);
 }
 
-enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_option *option, uint64_t least,
+enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_given *option, uint64_t least,
     uint64_t most, uint64_t *ret_number)
 {
     uint64_t number;
@@ -66,7 +81,7 @@ enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_option *option, u
 }
 
 enum ctl_exit ctl_option_real(
-    struct ctl *ctl, const struct ctl_option *option, double least, double most, double *ret_number)
+    struct ctl *ctl, const struct ctl_given *option, double least, double most, double *ret_number)
 {
     double number;
     if (!option->given)

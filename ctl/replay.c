@@ -63,7 +63,7 @@ static enum ctl_exit replay(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_replay_command = {.words = "replay",
-    .synopsis = "FILE",
+    .operands = "FILE",
     .summary = "what a daemon did, step by step, from the event journal that it wrote",
     .help =
         "FILE is what [log] events of sgpd.conf(5) names; no daemon is needed, and one that still\n"

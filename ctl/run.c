@@ -47,7 +47,7 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_run_command = {.words = "run",
-    .synopsis = "-- PROGRAM [ARGUMENT ...]",
+    .operands = "-- PROGRAM [ARGUMENT ...]",
     .summary = "run a program that trains through the daemon",
     .help = "The program finds the socket to attach to in SGP_SOCKET, where package sgp and libsgp "
             "look. It\n"

@@ -385,8 +385,8 @@ static enum ctl_exit simulate(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_simulate_command = {.words = "simulate",
-    .synopsis = "FILE [--rounds R] [--seed S] [--dimension D] [--latency T] [--bandwidth B]\n"
-                "         [--compute T] [--straggler NODE:FACTOR] [--through-wire] ...",
+    .operands = "FILE",
+    .options = ctl_simulate_table,
     .summary = "run the nodes of a topology file in virtual time, faults included",
     .help =
         "FILE may be `-` for standard input. No daemon is needed. Every node is the daemon's own\n"
@@ -394,47 +394,5 @@ const struct ctl_command ctl_simulate_command = {.words = "simulate",
         "line that shows it again. Equal options and versions give equal output. Prints a line "
         "per\n"
         "round, then a summary; with --json an object per round, then {\"summary\": {...}}.\n"
-        "\n"
-        "  --rounds R            rounds to run (100)\n"
-        "  --seed S              of the vectors, the jitter and the losses (1)\n"
-        "  --dimension D         parameters of each node (8)\n"
-        "  --latency T           of a link, one way (1ms); times take us, ms, s, min\n"
-        "  --bandwidth B         out of a node, bytes a second (125M); 0 for no limit\n"
-        "  --compute T           of one training step (10ms)\n"
-        "  --jitter F            each training job takes 1 -+ F of its time (0)\n"
-        "  --straggler NODE:FACTOR   its steps take FACTOR times as long\n"
-        "  --learning-rate E     train quadratics with random minima; 0, the default, only "
-        "averages\n"
-        "                        random vectors\n"
-        "  --outer KIND:RATE:MOMENTUM   the step where the file says outer=true: slowmo or "
-        "nesterov\n"
-        "  --algorithm NAME      sgp, osgp, agp, dpsgd, adpsgd or backup, as in sgpd.conf(5) "
-        "(sgp)\n"
-        "  --overlap N           osgp: rounds that a share may be late (1)\n"
-        "  --step-by-rate        agp, adpsgd: divide the learning rate by a node's relative pace\n"
-        "  --backup-neighbours N go on while so many shares are awaited (0)\n"
-        "  --patience TIME       then one in the same round is not waited for (for ever)\n"
-        "  --local-steps N       steps in a round (1)\n"
-        "  --final-cycles N      cycles of averaging after the last round (2 when training, else "
-        "0)\n"
-        "  --loss P              a message breaks its connection with this chance (0)\n"
-        "  --tail SHAPE[:MAX]    each training job takes a Pareto draw times as long, at most MAX "
-        "(100)\n"
-        "  --checkpoint T        write the parameters down at this pace, for those who crash\n"
-        "  --absent NODE:FROM:TO a node is stopped in this span; without :TO it is gone for good\n"
-        "  --crash NODE:FROM:TO[:forgets|:SAVED] killed, and started again from its ledger, "
-        "without "
-        "it,\n"
-        "                        or from the one that was saved at that time\n"
-        "  --clock NODE:AT:LEAP  its clock leaps ahead; a negative LEAP stands still for so long\n"
-        "  --cut NODE,...:FROM:TO[:out|:in]  nothing passes between these nodes and the others\n"
-        "  --clog SOURCE,TARGET:FROM:TO      what one sends the other is held, in order\n"
-        "  --swizzle NODE:FROM:TO    half of its edges are clogged one by one, then released\n"
-        "  --half-open LOSER,KEEPER:AT       one loses its connections with the other, unsaid\n"
-        "  --through-wire        encode and decode every message\n"
-        "  --trace FILE          write what every step of every node did, and whom it then waits "
-        "for;\n"
-        "                        a dash is standard output\n"
-        "\n"
-        "Those with a NODE may be given more than once. See docs/SIMULATOR.md.\n",
+        "See docs/SIMULATOR.md.\n",
     .run = simulate};

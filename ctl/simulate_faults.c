@@ -3,7 +3,7 @@
  *
  * Each value is cut at its colons, and its first part at its commas; what stands there is read by one
  * reader a kind. */
-#include "simulate_faults.h"
+#include "simulate_options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -220,29 +220,32 @@ static int read_clock(const struct reader *reader)
 }
 
 static const struct {
-    const char *name;
     int (*read)(const struct reader *reader); /* an exit status, or MISREAD */
     const char *form;
 } kinds[CTL_FAULT_KINDS] = {
-    [CTL_STRAGGLER] = {"--straggler", read_straggler, "NODE:FACTOR with a factor above 0"},
-    [CTL_ABSENT] = {"--absent", read_absence,
+    [CTL_STRAGGLER] = {read_straggler, "NODE:FACTOR with a factor above 0"},
+    [CTL_ABSENT] = {read_absence,
         "NODE:FROM or NODE:FROM:TO with times such as 1.5s and FROM before TO"},
-    [CTL_CUT] = {"--cut", read_cut,
+    [CTL_CUT] = {read_cut,
         "NODE,NODE,...:FROM, ...:FROM:TO or ...:FROM:TO:out (or :in) with times such as 1.5s and "
         "FROM before TO"},
-    [CTL_CLOG] = {"--clog", read_clog,
+    [CTL_CLOG] = {read_clog,
         "SOURCE,TARGET:FROM or SOURCE,TARGET:FROM:TO with times such as 1.5s and FROM before TO"},
-    [CTL_SWIZZLE] = {"--swizzle", read_swizzle,
-        "NODE:FROM:TO with times such as 1.5s and FROM before TO"},
-    [CTL_HALF_OPEN] = {"--half-open", read_half_open, "LOSER,KEEPER:AT with a time such as 1.5s"},
-    [CTL_CRASH] = {"--crash", read_crash,
+    [CTL_SWIZZLE] = {read_swizzle, "NODE:FROM:TO with times such as 1.5s and FROM before TO"},
+    [CTL_HALF_OPEN] = {read_half_open, "LOSER,KEEPER:AT with a time such as 1.5s"},
+    [CTL_CRASH] = {read_crash,
         "NODE:FROM:TO or NODE:FROM:TO:forgets or NODE:FROM:TO:SAVED with times such as 1.5s, SAVED "
         "before FROM before TO"},
-    [CTL_CLOCK] = {"--clock", read_clock,
+    [CTL_CLOCK] = {read_clock,
         "NODE:AT:LEAP with times such as 1.5s; a LEAP of -1.5s stands still for so long"},
 };
 
 /* ---- all of them ---- */
+
+static const char *name_of(const struct ctl *ctl, int kind)
+{
+    return ctl->command->options[CTL_SIMULATE_OPTION_COUNT + kind].name;
+}
 
 enum ctl_exit ctl_faults_take(struct ctl *ctl, int *argc, char **argv, struct ctl_faults *faults)
 {
@@ -250,8 +253,8 @@ enum ctl_exit ctl_faults_take(struct ctl *ctl, int *argc, char **argv, struct ct
     for (; i < *argc && strcmp(argv[i], "--") != 0; i++) {
         size_t length = strcspn(argv[i], "=");
         int kind = 0;
-        while (kind < CTL_FAULT_KINDS && (strlen(kinds[kind].name) != length ||
-                                             strncmp(argv[i], kinds[kind].name, length) != 0))
+        while (kind < CTL_FAULT_KINDS && (strlen(name_of(ctl, kind)) != length ||
+                                             strncmp(argv[i], name_of(ctl, kind), length) != 0))
             kind++;
         if (kind == CTL_FAULT_KINDS) {
             argv[kept++] = argv[i];
@@ -259,11 +262,11 @@ enum ctl_exit ctl_faults_take(struct ctl *ctl, int *argc, char **argv, struct ct
         }
         const char *value = argv[i][length] == '=' ? argv[i] + length + 1 : NULL;
         if (!value && i + 1 == *argc)
-            return ctl_usage(ctl, "%s needs a value", kinds[kind].name);
+            return ctl_usage(ctl, "%s needs a value", name_of(ctl, kind));
         if (!value)
             value = argv[++i];
         if (faults->counts[kind] == CTL_FAULTS_MAX)
-            return ctl_usage(ctl, "%s more than %u times", kinds[kind].name, CTL_FAULTS_MAX);
+            return ctl_usage(ctl, "%s more than %u times", name_of(ctl, kind), CTL_FAULTS_MAX);
         faults->texts[kind][faults->counts[kind]++] = value;
     }
     while (i < *argc)
@@ -272,14 +275,15 @@ enum ctl_exit ctl_faults_take(struct ctl *ctl, int *argc, char **argv, struct ct
     return CTL_DONE;
 }
 
-static enum ctl_exit read_fault(struct reader *reader, uint32_t kind)
+static enum ctl_exit read_fault(struct reader *reader, int kind)
 {
     const char *text = reader->faults->texts[kind][reader->index];
     split(reader, text);
     int status = kinds[kind].read(reader);
     if (status != MISREAD)
         return (enum ctl_exit)status;
-    return ctl_usage(reader->ctl, "%s is %s, not '%s'", kinds[kind].name, kinds[kind].form, text);
+    return ctl_usage(
+        reader->ctl, "%s is %s, not '%s'", name_of(reader->ctl, kind), kinds[kind].form, text);
 }
 
 enum ctl_exit ctl_faults_read(struct ctl *ctl, const struct sgp_topology *topology,
@@ -287,7 +291,7 @@ enum ctl_exit ctl_faults_read(struct ctl *ctl, const struct sgp_topology *topolo
 {
     struct reader reader = {.ctl = ctl, .topology = topology, .faults = faults};
     enum ctl_exit status = CTL_DONE;
-    for (uint32_t kind = 0; kind < CTL_FAULT_KINDS; kind++)
+    for (int kind = 0; kind < CTL_FAULT_KINDS; kind++)
         for (reader.index = 0; status == CTL_DONE && reader.index < faults->counts[kind];
              reader.index++)
             status = read_fault(&reader, kind);

@@ -8,7 +8,7 @@
 
 #define CTL_FAULTS_MAX 256u /* of each kind on one line */
 
-enum ctl_fault {
+enum ctl_fault { /* in the order of their options, behind all the others (ctl_simulate_table) */
     CTL_STRAGGLER,
     CTL_ABSENT,
     CTL_CUT,

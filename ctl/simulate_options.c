@@ -2,8 +2,6 @@
 /* The options of `sgpctl simulate` that name no node: each a word with a value, or a flag. */
 #include "simulate_options.h"
 
-#include "simulate_faults.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +34,71 @@ enum {
     TRACE,
     OPTION_COUNT
 };
+_Static_assert(OPTION_COUNT == CTL_SIMULATE_OPTION_COUNT, "the faults stand behind all of them");
 
-static enum ctl_exit read_time(struct ctl *ctl, const struct ctl_option *option, sgp_time *ret_time)
+#define FAULT(kind) [OPTION_COUNT + (kind)]
+const struct ctl_option ctl_simulate_table[] = {
+    [ROUNDS] = {"--rounds", .value = "R", .summary = "rounds to run (100)"},
+    [SEED] = {"--seed", .value = "S", .summary = "of the vectors, the jitter and the losses (1)"},
+    [DIMENSION] = {"--dimension", .value = "D", .summary = "parameters of each node (8)"},
+    [LATENCY] = {"--latency", .value = "T",
+        .summary = "of a link, one way (1ms); times take us, ms, s, min"},
+    [BANDWIDTH] = {"--bandwidth", .value = "B",
+        .summary = "out of a node, bytes a second (125M); 0 for no limit"},
+    [COMPUTE] = {"--compute", .value = "T", .summary = "of one training step (10ms)"},
+    [JITTER] = {"--jitter", .value = "F",
+        .summary = "each training job takes 1 -+ F of its time (0)"},
+    [LOSS] = {"--loss", .value = "P",
+        .summary = "a message breaks its connection with this chance (0)"},
+    [TAIL] = {"--tail", .value = "SHAPE[:MAX]",
+        .summary = "each training job takes a Pareto draw times as long, at most MAX (100)"},
+    [CHECKPOINT] = {"--checkpoint", .value = "T",
+        .summary = "write the parameters down at this pace, for those who crash"},
+    [LEARNING_RATE] = {"--learning-rate", .value = "E",
+        .summary =
+            "train quadratics with random minima; 0, the default, only averages random vectors"},
+    [OUTER] = {"--outer", .value = "KIND:RATE:MOMENTUM",
+        .summary = "the step where the file says outer=true: slowmo or nesterov",
+        .words = "slowmo: nesterov:"},
+    [ALGORITHM] = {"--algorithm", .value = "NAME",
+        .summary = "sgp, osgp, agp, dpsgd, adpsgd or backup, as in sgpd.conf(5) (sgp)",
+        .words = "sgp osgp agp dpsgd adpsgd backup"},
+    [OVERLAP] = {"--overlap", .value = "N", .summary = "osgp: rounds that a share may be late (1)"},
+    [BACKUP] = {"--backup-neighbours", .value = "N",
+        .summary = "go on while so many shares are awaited (0)"},
+    [PATIENCE] = {"--patience", .value = "T",
+        .summary = "then one in the same round is not waited for (for ever)"},
+    [STEP_BY_RATE] = {"--step-by-rate",
+        .summary = "agp, adpsgd: divide the learning rate by a node's relative pace"},
+    [LOCAL_STEPS] = {"--local-steps", .value = "N", .summary = "steps in a round (1)"},
+    [FINAL_CYCLES] = {"--final-cycles", .value = "N",
+        .summary = "cycles of averaging after the last round (2 when training, else 0)"},
+    [THROUGH_WIRE] = {"--through-wire", .summary = "encode and decode every message"},
+    [TRACE] = {"--trace", .value = "FILE",
+        .summary = "write what every step of every node did, and whom it then waits for; a dash is "
+                   "standard output"},
+    FAULT(CTL_STRAGGLER) = {"--straggler", .value = "NODE:FACTOR", .repeats = true,
+        .summary = "its steps take FACTOR times as long"},
+    FAULT(CTL_ABSENT) = {"--absent", .value = "NODE:FROM[:TO]", .repeats = true,
+        .summary = "a node is stopped in this span; without :TO it is gone for good"},
+    FAULT(CTL_CUT) = {"--cut", .value = "NODE,...:FROM[:TO[:out|:in]]", .repeats = true,
+        .summary = "nothing passes between these nodes and the others"},
+    FAULT(CTL_CLOG) = {"--clog", .value = "SOURCE,TARGET:FROM[:TO]", .repeats = true,
+        .summary = "what one sends the other is held, in order"},
+    FAULT(CTL_SWIZZLE) = {"--swizzle", .value = "NODE:FROM:TO", .repeats = true,
+        .summary = "half of its edges are clogged one by one, then released"},
+    FAULT(CTL_HALF_OPEN) = {"--half-open", .value = "LOSER,KEEPER:AT", .repeats = true,
+        .summary = "one loses its connections with the other, unsaid"},
+    FAULT(CTL_CRASH) = {"--crash", .value = "NODE:FROM:TO[:forgets|:SAVED]", .repeats = true,
+        .summary =
+            "killed, and started again from its ledger, without it, or from the one that was "
+            "saved at that time"},
+    FAULT(CTL_CLOCK) = {"--clock", .value = "NODE:AT:LEAP", .repeats = true,
+        .summary = "its clock leaps ahead; a negative LEAP stands still for so long"},
+    [OPTION_COUNT + CTL_FAULT_KINDS] = {0}};
+#undef FAULT
+
+static enum ctl_exit read_time(struct ctl *ctl, const struct ctl_given *option, sgp_time *ret_time)
 {
     if (!option->given || ctl_text_time(option->value, strlen(option->value), ret_time))
         return CTL_DONE;
@@ -47,7 +108,7 @@ static enum ctl_exit read_time(struct ctl *ctl, const struct ctl_option *option,
 
 /* Bytes a second, with k, M or G. */
 static enum ctl_exit read_bandwidth(
-    struct ctl *ctl, const struct ctl_option *option, double *ret_bandwidth)
+    struct ctl *ctl, const struct ctl_given *option, double *ret_bandwidth)
 {
     static const char units[] = "kMG";
     char text[64];
@@ -69,7 +130,7 @@ static enum ctl_exit read_bandwidth(
 
 /* SHAPE or SHAPE:GREATEST of a Pareto distribution. */
 static enum ctl_exit read_tail(
-    struct ctl *ctl, const struct ctl_option *option, struct sgp_sim_options *options)
+    struct ctl *ctl, const struct ctl_given *option, struct sgp_sim_options *options)
 {
     char shape[64];
     if (!option->given)
@@ -88,7 +149,7 @@ static enum ctl_exit read_tail(
 }
 
 static enum ctl_exit read_algorithm(
-    struct ctl *ctl, const struct ctl_option *option, struct sgp_sim_options *options)
+    struct ctl *ctl, const struct ctl_given *option, struct sgp_sim_options *options)
 {
     if (!option->given)
         return CTL_DONE;
@@ -102,7 +163,7 @@ static enum ctl_exit read_algorithm(
 
 /* KIND:RATE:MOMENTUM. */
 static enum ctl_exit read_outer(
-    struct ctl *ctl, const struct ctl_option *option, struct sgp_outer_settings *outer)
+    struct ctl *ctl, const struct ctl_given *option, struct sgp_outer_settings *outer)
 {
     char kind[16], rate[32], momentum[32];
     int length = 0;
@@ -120,7 +181,7 @@ static enum ctl_exit read_outer(
                       option->value);
 }
 
-static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_option *given,
+static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given,
     struct sgp_sim_options *options, double *learning_rate, struct sgp_outer_settings *outer)
 {
     uint64_t rounds = (uint64_t)options->rounds, steps = 1, cycles;
@@ -176,28 +237,10 @@ enum ctl_exit ctl_simulate_options_take(struct ctl *ctl, int *argc, char **argv,
     struct sgp_sim_options *options, double *learning_rate, struct sgp_outer_settings *outer,
     const char **ret_trace)
 {
-    struct ctl_option given[OPTION_COUNT] = {[ROUNDS] = {.name = "--rounds"},
-        [SEED] = {.name = "--seed"},
-        [DIMENSION] = {.name = "--dimension"},
-        [LATENCY] = {.name = "--latency"},
-        [BANDWIDTH] = {.name = "--bandwidth"},
-        [COMPUTE] = {.name = "--compute"},
-        [JITTER] = {.name = "--jitter"},
-        [LOSS] = {.name = "--loss"},
-        [TAIL] = {.name = "--tail"},
-        [CHECKPOINT] = {.name = "--checkpoint"},
-        [LEARNING_RATE] = {.name = "--learning-rate"},
-        [OUTER] = {.name = "--outer"},
-        [ALGORITHM] = {.name = "--algorithm"},
-        [OVERLAP] = {.name = "--overlap"},
-        [BACKUP] = {.name = "--backup-neighbours"},
-        [PATIENCE] = {.name = "--patience"},
-        [STEP_BY_RATE] = {.name = "--step-by-rate", .flag = true},
-        [LOCAL_STEPS] = {.name = "--local-steps"},
-        [FINAL_CYCLES] = {.name = "--final-cycles"},
-        [THROUGH_WIRE] = {.name = "--through-wire", .flag = true},
-        [TRACE] = {.name = "--trace"}};
-    enum ctl_exit status = ctl_options_take(ctl, argc, argv, given, OPTION_COUNT, 1, 1);
+    struct ctl_given given[CTL_SIMULATE_OPTION_COUNT + CTL_FAULT_KINDS] = {
+        0}; /* no faults any more */
+    enum ctl_exit status =
+        ctl_options_take(ctl, argc, argv, given, sizeof given / sizeof *given, 1, 1);
     if (given[TRACE].given)
         *ret_trace = given[TRACE].value;
     return status == CTL_DONE ? read_options(ctl, given, options, learning_rate, outer) : status;

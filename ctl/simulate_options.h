@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a simulation is to run, from the command line: all but its faults. */
+/* How a simulation is to run, from the command line: the table of its options, and what all but the faults say. */
 #ifndef CTL_SIMULATE_OPTIONS_H
 #define CTL_SIMULATE_OPTIONS_H
 
-#include "ctl.h"
+#include "simulate_faults.h"
 #include "sgp/outer.h"
 #include "sgp/sim.h"
+
+/* What --help says of them, the faults' at the end. */
+#define CTL_SIMULATE_OPTION_COUNT 21
+extern const struct ctl_option ctl_simulate_table[CTL_SIMULATE_OPTION_COUNT + CTL_FAULT_KINDS + 1];
 
 /* Take the options out of argv[0..*argc), so that one word is left, and read them into *options, which
  * holds the defaults, and into *learning_rate and *outer. *ret_trace, the file of --trace, is of argv, and stays if

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon knows: status, peers, topology, metrics. */
+/* What the daemon knows: status, peers, topology. */
 #include "ctl.h"
 
 #include <stdlib.h>
@@ -168,9 +168,16 @@ static void print_reasons(const json_t *reasons)
         printf("degraded: %s\n", json_string_value(reason));
 }
 
+static const struct ctl_option status_options[] = {
+    {"--check",
+        .summary =
+            "also look at the neighbours, and end with 7 if the node is degraded; the reasons are "
+            "printed last, and settings that differ as a note"},
+    {0}};
+
 static enum ctl_exit status(struct ctl *ctl, int argc, char **argv)
 {
-    struct ctl_option options[] = {{.name = "--check", .flag = true}};
+    struct ctl_given options[1] = {0};
     json_t *answer, *peers = NULL, *reasons = NULL;
     enum ctl_exit code = ctl_options_take(ctl, &argc, argv, options, 1, 0, 0);
     if (code == CTL_DONE)
@@ -201,14 +208,14 @@ static enum ctl_exit status(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_status_command = {.words = "status",
-    .synopsis = "[--check]",
+    .operands = "",
+    .options = status_options,
     .summary = "print what the daemon is doing",
     .help =
-        "--check  also look at the neighbours, and end with 7 if the node is degraded: paused,\n"
-        "         draining, starving, hearing nobody, waiting for more than 5 s, diverging, ended\n"
-        "         with another model than a neighbour, or with a neighbour that is absent, far\n"
-        "         too slow or not connected, or whose shares are out of all proportion. The\n"
-        "         reasons are printed last; settings that differ are a note.\n",
+        "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
+        "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
+        "finite), ended with another model than a neighbour, or with a neighbour that is absent,\n"
+        "far too slow or not connected, or whose shares are out of all proportion.\n",
     .run = status};
 
 /* ---- peers ---- */
@@ -247,7 +254,7 @@ static enum ctl_exit peers(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_peers_command = {.words = "peers",
-    .synopsis = "",
+    .operands = "",
     .summary = "print the daemon's links: one line a neighbour and direction",
     .run = peers};
 
@@ -279,47 +286,7 @@ static enum ctl_exit topology(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_topology_command = {.words = "topology",
-    .synopsis = "",
+    .operands = "",
     .summary = "print the topology that the daemon uses; --json with every edge",
     .help = "For a file instead of a daemon: topology check, topology show.\n",
     .run = topology};
-
-/* ---- metrics ---- */
-
-/* Prometheus' text as an object: {"sgpd_link_up{peer=\"n1\",direction=\"out\"}": 1, ...}. */
-static json_t *metrics_json(char *text)
-{
-    json_t *root = json_object();
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        char *value = strrchr(line, ' ');
-        double number;
-        if (line[0] == '#' || !value || !ctl_text_real(value + 1, &number))
-            continue;
-        *value = '\0';
-        (void)json_object_set_new(root, line, json_real(number));
-    }
-    return root;
-}
-
-static enum ctl_exit metrics(struct ctl *ctl, int argc, char **argv)
-{
-    const struct ctl_request request = {.method = "GET", .path = "/metrics"};
-    struct ctl_reply reply;
-    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
-    if (code == CTL_DONE)
-        code = ctl_ask(ctl, &request, &reply);
-    if (code != CTL_DONE)
-        return code;
-    if (ctl->json && reply.text)
-        code = ctl_print_json(metrics_json(reply.text));
-    else if (reply.text)
-        (void)fputs(reply.text, stdout);
-    free(reply.text);
-    return code;
-}
-
-const struct ctl_command ctl_metrics_command = {.words = "metrics",
-    .synopsis = "",
-    .summary = "print the daemon's figures in Prometheus' text format",
-    .run = metrics};

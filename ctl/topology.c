@@ -78,7 +78,7 @@ static enum ctl_exit check(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_topology_check_command = {.words = "topology check",
-    .synopsis = "FILE",
+    .operands = "FILE",
     .summary = "check a topology file and say what averaging on it will do",
     .help =
         "FILE may be `-` for standard input. No daemon is needed.\n"
@@ -250,18 +250,36 @@ static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_topology_show_command = {.words = "topology show",
-    .synopsis = "FILE",
+    .operands = "FILE",
     .summary = "print who gives how much to whom, phase by phase",
     .help = "FILE may be `-` for standard input. No daemon is needed.\n",
     .run = show};
 
 /* ---- generate ---- */
 
-static void print_families(void)
+static const char *family_at(size_t index, const char **ret_summary)
 {
-    for (const struct sgp_generate_family *family = sgp_generate_families; family->name; family++)
-        (void)printf("  %-22s %s\n", family->name, family->summary);
+    *ret_summary = sgp_generate_families[index].summary;
+    return sgp_generate_families[index].name;
 }
+
+enum { PEERS, DEGREE, SEED, GROUP, FRACTION, BACKUP, PRELUDE, OUTER, ADDRESS, OPTION_COUNT };
+
+static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
+    [PEERS] = {"--peers", .value = "M",
+        .summary = "exponential and base: whom a node gives to in a round (1)"},
+    [DEGREE] = {"--degree", .value = "D", .summary = "random: out-neighbours of a node (2)"},
+    [SEED] = {"--seed", .value = "S", .summary = "random: of the draw"},
+    [GROUP] = {"--group", .value = "M", .summary = "all-reduce-groups: nodes in a group"},
+    [FRACTION] = {"--fraction", .value = "A",
+        .summary = "elastic: what passes to and from the relay, 0 to 1 (1/N)"},
+    [BACKUP] = {"--backup", .value = "B",
+        .summary = "owner: a step goes on without the updates of B workers"},
+    [PRELUDE] = {"--prelude", .value = "E",
+        .summary = "E cycles of the second family, an all-reduce-*, come first"},
+    [OUTER] = {"--outer", .summary = "nodes take the step of [outer] after each cycle"},
+    [ADDRESS] = {"--address", .value = "HOST:PORT+", .summary = "node i is at HOST:(PORT + i)"},
+};
 
 /* What the file is good for, as its first lines. */
 static void comment_on(const struct sgp_generate_options *what, char *text, size_t capacity)
@@ -272,24 +290,24 @@ static void comment_on(const struct sgp_generate_options *what, char *text, size
     (void)snprintf(text, capacity, "%s, %u nodes: %s", what->family, what->nodes, family->summary);
 }
 
-/* What the options say; `options` are those of generate, in its order. */
-static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[9], int argc,
-    char **argv, struct sgp_generate_options *what)
+/* What the options say. */
+static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
+    int argc, char **argv, struct sgp_generate_options *what)
 {
     uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0, backup = 0;
-    enum ctl_exit status = ctl_option_u64(ctl, &options[0], 1, SGP_NODES_MAX, &peers);
+    enum ctl_exit status = ctl_option_u64(ctl, &options[PEERS], 1, SGP_NODES_MAX, &peers);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[1], 1, SGP_NODES_MAX, &degree);
+        status = ctl_option_u64(ctl, &options[DEGREE], 1, SGP_NODES_MAX, &degree);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[2], 0, UINT64_MAX, &what->seed);
+        status = ctl_option_u64(ctl, &options[SEED], 0, UINT64_MAX, &what->seed);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[4], 2, SGP_NODES_MAX, &group);
+        status = ctl_option_u64(ctl, &options[GROUP], 2, SGP_NODES_MAX, &group);
     if (status == CTL_DONE)
-        status = ctl_option_real(ctl, &options[5], 0, 1, &what->fraction);
+        status = ctl_option_real(ctl, &options[FRACTION], 0, 1, &what->fraction);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[6], 1, SGP_REPEAT_MAX, &prelude);
+        status = ctl_option_u64(ctl, &options[PRELUDE], 1, SGP_REPEAT_MAX, &prelude);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[8], 0, SGP_NODES_MAX, &backup);
+        status = ctl_option_u64(ctl, &options[BACKUP], 0, SGP_NODES_MAX, &backup);
     if (status != CTL_DONE)
         return status;
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
@@ -309,18 +327,16 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option optio
     what->backup = (uint32_t)backup;
     what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;
-    what->address = options[3].value;
-    what->outer = options[7].given;
+    what->address = options[ADDRESS].value;
+    what->outer = options[OUTER].given;
     return CTL_DONE;
 }
 
 static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 {
-    struct ctl_option options[] = {{.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"},
-        {.name = "--address"}, {.name = "--group"}, {.name = "--fraction"}, {.name = "--prelude"},
-        {.name = "--outer", .flag = true}, {.name = "--backup"}};
+    struct ctl_given options[OPTION_COUNT] = {0};
     struct sgp_generate_options what = {.seed = 0};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 9, 2, 3);
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, OPTION_COUNT, 2, 3);
     if (status == CTL_DONE)
         status = take_options(ctl, options, argc, argv, &what);
     if (status != CTL_DONE)
@@ -341,15 +357,9 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
-    .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--group M] [--fraction A]\n"
-                "    [--backup B] [--prelude E FAMILY] [--outer] [--address HOST:PORT+]",
+    .operands = "FAMILY N [FAMILY]",
+    .options = generate_options,
+    .choice = family_at,
     .summary = "write a topology file of a family for N nodes",
-    .help =
-        "The file goes to standard output; the nodes are n0, n1, ... With --address, node i is at\n"
-        "HOST:(PORT + i). With --prelude, E cycles of a family all-reduce-* come first. With\n"
-        "--outer, nodes take the step of [outer] after each cycle. With --backup, a step of owner\n"
-        "goes on without the updates of B workers. No daemon is needed.\n"
-        "\n"
-        "Families:\n",
-    .more = print_families,
+    .help = "The file goes to standard output; the nodes are n0, n1, ... No daemon is needed.\n",
     .run = generate};

@@ -250,14 +250,21 @@ static enum ctl_exit wait_for(struct ctl *ctl, const struct condition *condition
     return status;
 }
 
+static const struct ctl_option wait_options[] = {
+    {"--for", .value = "CONDITION", .summary = "what is waited for: see above",
+        .words = "ready finished round: epoch: accuracy: disagreement: peers:", .required = true},
+    {"--timeout", .value = "S",
+        .summary =
+            "end with 5 when S seconds have passed, even if the daemon is silent: only the last "
+            "look at it is given a second; by default there is no limit"},
+    {0}};
+
 static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
 {
-    struct ctl_option options[] = {{.name = "--for"}, {.name = "--timeout"}};
+    struct ctl_given options[2] = {0};
     double timeout = HUGE_VAL;
     struct condition condition = {0};
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 2, 0, 0);
-    if (status == CTL_DONE && !options[0].given)
-        status = ctl_usage(ctl, "--for CONDITION is missing");
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &options[1], 0, 1e9, &timeout);
     if (status == CTL_DONE)
@@ -266,7 +273,8 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_wait_command = {.words = "wait",
-    .synopsis = "--for CONDITION [--timeout S]",
+    .operands = "",
+    .options = wait_options,
     .summary = "wait until the daemon has come so far",
     .help =
         "CONDITION is one of\n"
@@ -278,10 +286,8 @@ const struct ctl_command ctl_wait_command = {.words = "wait",
         "  finished         training and mixing are over\n"
         "\n"
         "A daemon that is not there yet is waited for if -n or -s names it. What is waited for\n"
-        "is said on standard error, once and when it changes. Without --timeout there is no\n"
-        "limit. Ends with 5 when S seconds have passed, even if the daemon is silent (only the\n"
-        "last look at it is given a second), with 3 when the daemon ends first, and with 1 for\n"
-        "what cannot come: the node has finished without meeting the condition, or its training\n"
-        "diverged; its unit has failed; or no node of this name is here, neither\n"
-        "/etc/sgpd/NAME.conf nor /run/sgpd/NAME.\n",
+        "is said on standard error, once and when it changes. Ends with 3 when the daemon ends\n"
+        "first, and with 1 for what cannot come: the node has finished without meeting the\n"
+        "condition, or its training diverged; its unit has failed; or no node of this name is\n"
+        "here, neither /etc/sgpd/NAME.conf nor /run/sgpd/NAME.\n",
     .run = run};

@@ -210,9 +210,15 @@ static enum ctl_exit show(struct ctl *ctl, struct pace *pace, bool first)
     return CTL_DONE;
 }
 
+static const struct ctl_option watch_options[] = {
+    {"--interval", .value = "S", .summary = "seconds between two looks, 0.1 to 3600 (1)"},
+    {"--count", .value = "N",
+        .summary = "look N times, then end; by default until interrupted or until the daemon ends"},
+    {0}};
+
 static enum ctl_exit watch(struct ctl *ctl, int argc, char **argv)
 {
-    struct ctl_option options[] = {{.name = "--interval"}, {.name = "--count"}};
+    struct ctl_given options[2] = {0};
     double interval = 1;
     uint64_t count = UINT64_MAX;
     struct pace pace = {0};
@@ -236,13 +242,11 @@ static enum ctl_exit watch(struct ctl *ctl, int argc, char **argv)
 }
 
 const struct ctl_command ctl_watch_command = {.words = "watch",
-    .synopsis = "[--interval S] [--count N]",
+    .operands = "",
+    .options = watch_options,
     .summary = "show status and peers, redrawn every second",
     .help =
-        "--interval S  seconds between two looks, 0.1 to 3600; default 1\n"
-        "--count N     look N times, then end; by default until interrupted or until the daemon\n"
-        "              ends. With --json every look is one line.\n"
-        "\n"
         "A terminal gets tables of 80 columns: how much is done, of its epochs or of the fleet's\n"
-        "rounds, and how long the rest will take at the pace since the first look.\n",
+        "rounds, and how long the rest will take at the pace since the first look.\n"
+        "With --json every look is one line.\n",
     .run = watch};

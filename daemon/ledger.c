@@ -265,9 +265,14 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
     struct sgp_error *error, uint32_t *ret_capacity)
 {
     const struct file_header *header = (const void *)bytes;
-    bool sound = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0 &&
-                 header->version >= VERSION_LEAST && header->version <= VERSION &&
-                 header->link_capacity <= LINKS_MAX &&
+    bool ours = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0;
+    if (ours && header->version > VERSION) /* sound, to whom it belongs: nothing takes its place */
+        return sgp_fail(error, SGP_E_STATE,
+            "%s: a later sgpd wrote it (ledger version %u; this one reads %u to %u); start that "
+            "one again, or "
+            "retire the node with it (sgpctl leave) and start this one as a new member",
+            path, header->version, VERSION_LEAST, VERSION);
+    bool sound = ours && header->version >= VERSION_LEAST && header->link_capacity <= LINKS_MAX &&
                  size == sizeof *header + 2 * slot_size(header->link_capacity, header->version) &&
                  memchr(header->name, '\0', sizeof header->name) != NULL;
     if (!sound) {

@@ -37,7 +37,7 @@ struct ledger {
 
 /* Read DIRECTORY/ledger of node `self`, if any, and have one for `link_capacity` links and those of it
  * that the topology names no more. Returns 0 also if it is absent or damaged; SGP_E_STATE if it is
- * another node's; -errno, also if it cannot be read; -ENOMEM. On failure nothing is left open, and no
+ * another node's, or of a later version; -errno, also if it cannot be read; -ENOMEM. On failure nothing is left open, and no
  * second file. */
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error);

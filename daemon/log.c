@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of the daemon on standard error; see log.h. */
+/* Lines of the daemon, on standard error or in the journal; see log.h. */
 #include "log.h"
 
 #include <poll.h>
@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PREFIX_BYTES 160u /* time, level and node */
+#define PREFIX_BYTES 160u   /* time, level and node */
+#define VALUE_BYTES_MAX 128 /* of a field taken from a line */
+#define LINE_BYTES (PREFIX_BYTES + SGP_TEXT_BYTES + 4 * (16 + VALUE_BYTES_MAX) + 64)
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
 static int priority_of(enum sgp_level level)
 {
@@ -37,12 +42,16 @@ static const char *name_of(enum sgp_level level)
     return names[level];
 }
 
+/* What a line begins with; of the journal's form, what its message does. */
 static void print_prefix(const struct log *log, enum sgp_level level, char text[PREFIX_BYTES])
 {
     const char *key = log->node[0] ? "node=" : "";
     const char *space = log->node[0] ? " " : "";
-    if (log->journal) {
-        (void)snprintf(text, PREFIX_BYTES, "<%d>%s%s%s", priority_of(level), key, log->node, space);
+    if (log->form != LOG_PLAIN) {
+        char priority[8] = "";
+        if (log->form == LOG_PRIORITY)
+            (void)snprintf(priority, sizeof priority, "<%d>", priority_of(level));
+        (void)snprintf(text, PREFIX_BYTES, "%s%s%s%s", priority, key, log->node, space);
         return;
     }
     struct timespec now;
@@ -55,6 +64,47 @@ static void print_prefix(const struct log *log, enum sgp_level level, char text[
         name_of(level), key, log->node, space);
 }
 
+/* The value of a key in a line, or NULL. Behind the first quotation nothing is looked for: strangers may have
+ * written it. */
+static const char *value_of(const char *text, const char *key, int *ret_length)
+{
+    while (*text != '\0') {
+        size_t name = strcspn(text, "= ");
+        const char *value = text + name + (text[name] == '=');
+        size_t length = strcspn(value, " ");
+        if (*value == '"')
+            return NULL;
+        if (text[name] == '=' && name == strlen(key) && strncmp(text, key, name) == 0) {
+            *ret_length = (int)length;
+            return value;
+        }
+        text = value + length;
+        text += strspn(text, " ");
+    }
+    return NULL;
+}
+
+/* A line as the journal's native protocol has it: FIELD=VALUE, a field a line. */
+static int print_fields(
+    const struct log *log, enum sgp_level level, const char *text, char fields[LINE_BYTES])
+{
+    static const char *const keys[][2] = {
+        {"event", "SGP_EVENT"}, {"round", "SGP_ROUND"}, {"peer", "SGP_PEER"}};
+    char prefix[PREFIX_BYTES];
+    print_prefix(log, level, prefix);
+    int used = snprintf(fields, LINE_BYTES,
+        "PRIORITY=%d\nSYSLOG_IDENTIFIER=sgpd\nMESSAGE=%s%s\n%s%s%s", priority_of(level), prefix,
+        text, log->node[0] ? "SGP_NODE=" : "", log->node, log->node[0] ? "\n" : "");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        int length;
+        const char *value = value_of(text, keys[i][0], &length);
+        if (value && length < VALUE_BYTES_MAX)
+            used += snprintf(
+                fields + used, LINE_BYTES - (size_t)used, "%s=%.*s\n", keys[i][1], length, value);
+    }
+    return used;
+}
+
 /* A pipe that is full, a terminal that is held, a journal that has fallen behind do not take one. */
 static bool takes_a_line(const struct log *log)
 {
@@ -64,11 +114,18 @@ static bool takes_a_line(const struct log *log)
 
 static void put_line(struct log *log, enum sgp_level level, const char *text)
 {
-    char prefix[PREFIX_BYTES];
-    print_prefix(log, level, prefix);
-    char line[PREFIX_BYTES + SGP_TEXT_BYTES + 1];
-    int length = snprintf(line, sizeof line, "%s%s\n", prefix, text);
-    if (!takes_a_line(log) || write(log->descriptor, line, (size_t)length) < 0)
+    char line[LINE_BYTES];
+    ssize_t written = -1;
+    if (log->form == LOG_JOURNAL) {
+        int length = print_fields(log, level, text, line);
+        written = send(log->descriptor, line, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else if (takes_a_line(log)) {
+        char prefix[PREFIX_BYTES];
+        print_prefix(log, level, prefix);
+        int length = snprintf(line, sizeof line, "%s%s\n", prefix, text);
+        written = write(log->descriptor, line, (size_t)length);
+    }
+    if (written < 0)
         (void)atomic_fetch_add(&log->lost, 1);
 }
 
@@ -95,15 +152,31 @@ static bool is_journal(void)
     return strcmp(stream, own) == 0;
 }
 
-void log_init_to(
-    struct log *log, enum sgp_level level, const char *node, int descriptor, bool journal)
+/* A socket connected to the journal, or -1. */
+static int connect_journal(void)
 {
-    *log = (struct log){.descriptor = descriptor, .journal = journal};
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
+    int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (descriptor >= 0 &&
+        connect(descriptor, (const struct sockaddr *)&address, sizeof address) == 0)
+        return descriptor;
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return -1;
+}
+
+void log_init_to(
+    struct log *log, enum sgp_level level, const char *node, int descriptor, enum log_form form)
+{
+    *log = (struct log){.descriptor = descriptor, .form = form};
     log->sink = (struct sgp_sink){.line = write_line, .context = log, .level = level};
     (void)snprintf(log->node, sizeof log->node, "%s", node);
 }
 
 void log_init(struct log *log, enum sgp_level level, const char *node)
 {
-    log_init_to(log, level, node, STDERR_FILENO, is_journal());
+    bool journal = is_journal();
+    int descriptor = journal ? connect_journal() : -1;
+    enum log_form form = descriptor >= 0 ? LOG_JOURNAL : journal ? LOG_PRIORITY : LOG_PLAIN;
+    log_init_to(log, level, node, descriptor >= 0 ? descriptor : STDERR_FILENO, form);
 }

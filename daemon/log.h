@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the daemon's lines go: standard error, one write a line, `key=value` in a fixed order.
+/* Where the daemon's lines go: one write a line, `key=value` in a fixed order.
  *
- * Under systemd (JOURNAL_STREAM names standard error) a line begins with its priority, "<6>", and
- * the journal adds time and process. Elsewhere it begins with the time and the level:
+ * Under systemd (JOURNAL_STREAM names standard error) they go to the journal, which adds time and process, with
+ * fields taken from the line: SGP_NODE, SGP_EVENT, SGP_ROUND, SGP_PEER. This is its native protocol, a datagram a
+ * line, and not sd_journal_send: that waits for a journal that has fallen behind. Where its socket cannot be had,
+ * lines go to standard error and begin with their priority, "<6>". Without systemd they begin with the time and the
+ * level:
  *     2024-05-01T12:00:00.123Z info node=n0 event=round round=17 weight=1
  * Callers write the part from `event=` on with sgp_log(&log.sink, ...); a value with spaces goes in
  * double quotes. A line that nobody takes just now is lost: training does not wait for a reader. The
@@ -14,10 +17,16 @@
 
 #include "sgp/sink.h"
 
+enum log_form {
+    LOG_PLAIN,    /* time and level first */
+    LOG_PRIORITY, /* <6> first */
+    LOG_JOURNAL,  /* a datagram of fields */
+};
+
 struct log {
     struct sgp_sink sink; /* hand out &log.sink */
     int descriptor;
-    bool journal;
+    enum log_form form;
     char node[SGP_NAME_BYTES];
     _Atomic unsigned lost; /* lines since the last that was written */
 };
@@ -25,8 +34,8 @@ struct log {
 /* `node` is the name that every line carries; "" leaves it out. */
 void log_init(struct log *log, enum sgp_level level, const char *node);
 
-/* As log_init, to another descriptor and with the kind of line given. */
+/* As log_init, to another descriptor and in a given form. */
 void log_init_to(
-    struct log *log, enum sgp_level level, const char *node, int descriptor, bool journal);
+    struct log *log, enum sgp_level level, const char *node, int descriptor, enum log_form form);
 
 #endif

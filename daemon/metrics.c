@@ -5,6 +5,8 @@
  * Prometheus would have it. */
 #include "render.h"
 
+#include "sgp/version.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -113,6 +115,18 @@ static void print_label(FILE *stream, const char *text)
     }
 }
 
+/* Which node this is: the others' lines leave that to whoever collects them. */
+static void print_info(FILE *stream, const struct view_status *status)
+{
+    static const struct metric metric = {
+        "sgpd_info", "gauge", "1: which node this is, of which version, by which algorithm."};
+    print_head(stream, &metric);
+    (void)fprintf(stream, "%s{node=\"", metric.name);
+    print_label(stream, status->name);
+    (void)fprintf(
+        stream, "\",version=\"%s\",algorithm=\"%s\"} 1\n", sgp_version(), status->algorithm);
+}
+
 static void print_state(FILE *stream, const struct view_status *status)
 {
     static const struct metric metric = {
@@ -151,6 +165,7 @@ int render_metrics(const struct view_actions *actions, char **ret_text, size_t *
         return -ENOMEM;
     struct view_status status = {0};
     actions->status(actions->context, &status);
+    print_info(stream, &status);
     print_state(stream, &status);
     for (size_t i = 0; i < sizeof node_metrics / sizeof node_metrics[0]; i++) {
         double value = node_metrics[i].value(&status);

@@ -165,6 +165,8 @@ Test(control, metrics_are_prometheus_text)
     cr_assert(strstr(answer.text, "Content-Type: text/plain; version=0.0.4") != NULL);
     cr_assert(strstr(answer.body, "# HELP sgpd_round Round the node is in.\n"
                                   "# TYPE sgpd_round gauge\nsgpd_round 17\n") != NULL);
+    cr_assert(strstr(answer.body, "sgpd_info{node=\"n0\",version=\"") != NULL);
+    cr_assert(strstr(answer.body, "\",algorithm=\"sgp\"} 1\n") != NULL);
     cr_assert(strstr(answer.body, "sgpd_state{state=\"training\"} 1\n") != NULL);
     cr_assert(strstr(answer.body, "sgpd_state{state=\"paused\"} 0\n") != NULL);
     cr_assert(strstr(answer.body,

@@ -365,6 +365,30 @@ Test(ledger, one_of_the_version_before_is_read)
     ledger_close(&ledger);
 }
 
+/* An older program would begin anew, with weight that the fleet has already, and write over it. */
+Test(ledger, one_of_a_later_version_is_refused_and_left_alone)
+{
+    struct ledger ledger = opened();
+    struct sgp_error error = {0};
+    ledger_commit(&ledger, node);
+    ledger_close(&ledger);
+    uint32_t later = 5;
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    cr_assert(zero(int, fseek(file, 8, SEEK_SET)));
+    cr_assert(eq(sz, fwrite(&later, sizeof later, 1, file), 1));
+    cr_assert(zero(int, fclose(file)));
+    struct stat before, after;
+    cr_assert(zero(int, stat(path, &before)));
+    cr_assert(eq(int, ledger_open(&ledger, directory, topology, 0, 4, &error), SGP_E_STATE));
+    cr_assert_not_null(
+        strstr(error.text, "a later sgpd wrote it (ledger version 5; this one reads 2 to 4)"));
+    cr_assert(zero(int, stat(path, &after)));
+    cr_assert(eq(long, (long)before.st_ino, (long)after.st_ino));
+    cr_assert(eq(long, (long)before.st_size, (long)after.st_size));
+    cr_assert(eq(int, access(second, F_OK), -1));
+}
+
 Test(ledger, a_torn_slot_leaves_the_one_before)
 {
     (void)commit_and_vanish();

@@ -23,13 +23,13 @@ static void read_line(int descriptor, char line[1024])
     line[bytes > 0 ? bytes : 0] = '\0';
 }
 
-Test(service, journal_lines_have_a_priority)
+Test(service, lines_for_systemd_have_a_priority)
 {
     int ends[2];
     char line[1024];
     struct log log;
     cr_assert(eq(int, pipe(ends), 0));
-    log_init_to(&log, SGP_LEVEL_TRACE, "n0", ends[1], true);
+    log_init_to(&log, SGP_LEVEL_TRACE, "n0", ends[1], LOG_PRIORITY);
     static const struct {
         enum sgp_level level;
         const char *line;
@@ -44,13 +44,89 @@ Test(service, journal_lines_have_a_priority)
     }
 }
 
+#define HEAD "PRIORITY=6\nSYSLOG_IDENTIFIER=sgpd\nMESSAGE="
+
+Test(service, the_journal_gets_fields)
+{
+    int ends[2];
+    char line[1024];
+    struct log log;
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0));
+    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], LOG_JOURNAL);
+    static const struct {
+        const char *said;
+        const char *fields;
+    } cases[] = {{"event=waiting peer=n1 for=share round=17",
+                     "SGP_EVENT=waiting\nSGP_ROUND=17\nSGP_PEER=n1\n"},
+        {"event=end status=0", "SGP_EVENT=end\n"}, {"no event at all", ""}, {"", ""},
+        {"event=refused reason=\"x\" peer=n1 round=2 y=\"\"", "SGP_EVENT=refused\n"},
+        {"error=\"event=x peer=y\"", ""}, {"a=b=c  event=x rounds=7", "SGP_EVENT=x\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char expected[1024];
+        (void)snprintf(expected, sizeof expected, HEAD "node=n0 %s\nSGP_NODE=n0\n%s", cases[i].said,
+            cases[i].fields);
+        sgp_log(&log.sink, SGP_LEVEL_INFO, "%s", cases[i].said);
+        read_line(ends[0], line);
+        cr_assert(eq(str, line, expected));
+    }
+    log_init_to(&log, SGP_LEVEL_INFO, "", ends[1], LOG_JOURNAL);
+    sgp_log(&log.sink, SGP_LEVEL_INFO, "event=x text=%s", "a\nPRIORITY=0");
+    read_line(ends[0], line);
+    cr_assert(
+        eq(str, line, HEAD "event=x text=a?PRIORITY=0\nSGP_EVENT=x\n"), "no field of a stranger's");
+}
+
+Test(service, the_longest_line_fits_a_datagram)
+{
+    int ends[2];
+    char text[2 * SGP_TEXT_BYTES], line[4 * SGP_TEXT_BYTES], node[SGP_NAME_BYTES];
+    struct log log;
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0));
+    memset(node, 'n', sizeof node - 1);
+    node[sizeof node - 1] = '\0';
+    log_init_to(&log, SGP_LEVEL_INFO, node, ends[1], LOG_JOURNAL);
+    int used = snprintf(text, sizeof text, "event=%0127d round=%0127d peer=%0127d ", 0, 0, 0);
+    memset(text + used, 'x', sizeof text - (size_t)used - 1);
+    text[sizeof text - 1] = '\0';
+    sgp_log(&log.sink, SGP_LEVEL_INFO, "%s", text);
+    ssize_t bytes = read(ends[0], line, sizeof line);
+    cr_assert(gt(int, (int)bytes, SGP_TEXT_BYTES));
+    cr_assert(eq(chr, line[bytes - 1], '\n'));
+    line[bytes - 1] = '\0';
+    cr_assert_not_null(strstr(line, "x\nSGP_NODE=n"));
+    cr_assert(eq(int, (int)strlen(strstr(line, "SGP_PEER=")), 9 + 127));
+}
+
+Test(service, a_journal_that_has_fallen_behind_stops_nothing)
+{
+    int ends[2];
+    char line[1024], lost[128];
+    struct log log;
+    int came = 0;
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0));
+    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], LOG_JOURNAL);
+    for (int i = 0; i < 10000; i++)
+        sgp_log(&log.sink, SGP_LEVEL_INFO, "event=flood number=%d", i);
+    cr_assert(eq(int, fcntl(ends[0], F_SETFL, O_NONBLOCK), 0));
+    while (read(ends[0], line, sizeof line) > 0)
+        came++;
+    cr_assert(came > 0 && came < 10000);
+    sgp_log(&log.sink, SGP_LEVEL_INFO, "event=x");
+    (void)snprintf(lost, sizeof lost,
+        "PRIORITY=4\nSYSLOG_IDENTIFIER=sgpd\nMESSAGE=node=n0 event=lost lines=%d\nSGP_NODE=n0\n"
+        "SGP_EVENT=lost\n",
+        10000 - came);
+    read_line(ends[0], line);
+    cr_assert(eq(str, line, lost));
+}
+
 Test(service, other_lines_have_time_and_level)
 {
     int ends[2];
     char line[1024];
     struct log log;
     cr_assert(eq(int, pipe(ends), 0));
-    log_init_to(&log, SGP_LEVEL_INFO, "", ends[1], false);
+    log_init_to(&log, SGP_LEVEL_INFO, "", ends[1], LOG_PLAIN);
     sgp_log(&log.sink, SGP_LEVEL_DEBUG, "event=unwanted");
     sgp_log(&log.sink, SGP_LEVEL_WARNING, "event=x text=\"%s\"", "a\nb");
     read_line(ends[0], line);
@@ -67,7 +143,7 @@ Test(service, a_reader_that_is_gone_stops_nothing)
     int ends[2];
     struct log log;
     cr_assert(eq(int, pipe(ends), 0));
-    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], true);
+    log_init_to(&log, SGP_LEVEL_INFO, "n0", ends[1], LOG_PRIORITY);
     for (int i = 0; i < 10000; i++)
         sgp_log(&log.sink, SGP_LEVEL_INFO, "event=flood number=%d", i);
     FILE *reader = fdopen(ends[0], "r");

@@ -58,7 +58,7 @@ PRIVATE_HEADERS = [
     (r"(graphviz/)?cgraph\.h$", r"lib/topology/dot"),
     (r"zlib\.h$", r"lib/train/"),
     (r"ini\.h$", r"daemon/"),
-    (r"microhttpd\.h$", r"daemon/"),
+    (r"microhttpd\.h$", r"(daemon|ctl)/"),
     (r"systemd/", r"daemon/"),
     (r"curl/", r"ctl/"),
     (r"(pthread|threads)\.h$", r"daemon/"),

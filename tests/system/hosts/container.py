@@ -37,8 +37,8 @@ def release_of(root):
         return dict(line.rstrip().split("=", 1) for line in file if "=" in line).get("VERSION_CODENAME")
 
 
-def make_tree(path):
-    """debootstrap into `path`; complete or not there at all."""
+def make_tree(path, packages):
+    """debootstrap into `path`, with more packages than it must have; complete or not there at all."""
     site = mirror.find(RELEASE)
     os.makedirs(CACHE, mode=0o755, exist_ok=True)
     building = tempfile.mkdtemp(dir=CACHE)
@@ -46,7 +46,8 @@ def make_tree(path):
         os.chmod(building, 0o755)
         # In namespaces, so that a broken off run leaves no mounts.
         attempt("debootstrap", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-                "debootstrap", "--variant=minbase", "--include=" + PACKAGES, RELEASE, building, site)
+                "debootstrap", "--variant=minbase", *(["--include=" + packages] if packages else []),
+                RELEASE, building, site)
         for part in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists",
                      "var/cache/apt"):
             shutil.rmtree(os.path.join(building, part))
@@ -55,12 +56,13 @@ def make_tree(path):
         shutil.rmtree(building, ignore_errors=True)
 
 
-def tree():
+def tree(name=RELEASE, packages=PACKAGES):
+    """The tree of a name in the cache, made if it is not there."""
     if release_of("/") != RELEASE:
         raise unittest.SkipTest("the container is Debian 12, and this machine builds for another system")
-    path = os.path.join(CACHE, RELEASE)
+    path = os.path.join(CACHE, name)
     if not os.path.isdir(path):
-        make_tree(path)
+        make_tree(path, packages)
     return path
 
 
@@ -116,8 +118,9 @@ class Container:
     """sgpd as `meson install` puts it, under its own systemd, with nothing but loopback."""
 
     def __init__(self, build):
+        self.build = build
         need("systemd-nspawn", "debootstrap", "nsenter", "setpriv", "meson")
-        lower = tree()
+        lower = self.lower()
         enter(MOUNTS)
         attempt("no tmpfs", "mount", "-t", "tmpfs", "-o", "mode=755", "sgpd-tests", "/mnt")
         for folder in ("upper", "work", "root"):
@@ -125,10 +128,17 @@ class Container:
         self.root = "/mnt/root"
         attempt("no overlayfs", "mount", "-t", "overlay", "-o",
                 f"lowerdir={lower},upperdir=/mnt/upper,workdir=/mnt/work", "sgpd-tests", self.root)
-        call("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", self.root)
+        self.install()
         self.log_path = "/mnt/console"
         self.process = None
         self.leader = None
+
+    def lower(self):
+        """The tree that it lies over."""
+        return tree()
+
+    def install(self):
+        call("meson", "install", "-C", self.build, "--no-rebuild", "--quiet", "--destdir", self.root)
 
     def write(self, path, text, mode=0o644):
         """A file in the container, which need not be booted yet."""

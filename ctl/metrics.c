@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sgpctl metrics`: the daemon's figures, printed, or served over HTTP where Prometheus can reach them.
+ *
+ * The server is this one thread. Whoever may reach the address may read and nothing else, and costs little: how many
+ * there are, of one address and in all, how long each may stay and what it may send are bounded; the daemon is asked
+ * once a second at most, however many ask here. How it fails: an address that cannot be had ends it with 1; a daemon
+ * that does not answer is a 503, and asked again. */
+#include "ctl.h"
+
+#include "sgp/topology.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLIENTS_MAX 32u            /* at one time: others wait in the queue of the kernel */
+#define CLIENTS_PER_ADDRESS_MAX 8u /* closed beyond */
+#define CLIENT_SECONDS 10.0        /* from its first byte to the last of its answer: closed */
+#define SILENCE_SECONDS 5u         /* without a byte either way: closed */
+#define REQUEST_BYTES_MAX 8192u    /* line and headers: 414 or 431 */
+#define FRESH_SECONDS 1.0          /* so long an answer is given to all who ask */
+#define ASK_SECONDS 5.0            /* then the daemon is taken for silent */
+#define TICK_MS 1000
+#define BACKLOG 64
+#define PATH "/metrics"
+#define TEXT "text/plain; version=0.0.4; charset=utf-8" /* Prometheus' text format */
+
+static const struct ctl_request scrape = {
+    .method = "GET", .path = PATH, .seconds = ASK_SECONDS, .quiet = true};
+
+struct client {
+    int descriptor; /* -1: nobody */
+    double since;
+};
+
+struct server {
+    struct ctl *ctl;
+    struct MHD_Daemon *http;
+    struct client clients[CLIENTS_MAX];
+    struct ctl_reply latest; /* what the daemon said, or no text */
+    double asked;            /* when */
+};
+
+static volatile sig_atomic_t ended;
+
+static void on_signal(int number)
+{
+    (void)number;
+    ended = 1;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- clients ---- */
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+    enum MHD_ConnectionNotificationCode code)
+{
+    struct server *server = context;
+    struct client *client = *socket_context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        for (size_t i = 0; i < CLIENTS_MAX && !client; i++)
+            if (server->clients[i].descriptor < 0)
+                client = &server->clients[i];
+        if (!client)
+            return; /* not so: there are no more connections than places */
+        int descriptor =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        *client = (struct client){.descriptor = descriptor, .since = now()};
+        *socket_context = client;
+    } else if (client) {
+        client->descriptor = -1;
+    }
+}
+
+/* One that sends a byte now and then is not silent, and still has to go. */
+static void sweep(struct server *server)
+{
+    double since = now() - CLIENT_SECONDS;
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        if (server->clients[i].descriptor >= 0 && server->clients[i].since < since)
+            (void)shutdown(server->clients[i].descriptor, SHUT_RDWR);
+}
+
+/* ---- answers ---- */
+
+static void ask(struct server *server)
+{
+    if (server->asked > 0 && now() - server->asked < FRESH_SECONDS)
+        return;
+    free(server->latest.text);
+    server->latest = (struct ctl_reply){0};
+    (void)ctl_ask(server->ctl, &scrape, &server->latest);
+    server->asked = now();
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *text)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    if (!response)
+        return MHD_NO; /* out of memory: the connection ends */
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, TEXT);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Answered once the head is there: no body is read. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *data, size_t *data_bytes,
+    void **request_context)
+{
+    (void)version;
+    (void)data;
+    (void)data_bytes;
+    (void)request_context;
+    struct server *server = context;
+    if (strcmp(url, PATH) != 0)
+        return answer(connection, MHD_HTTP_NOT_FOUND, "there is " PATH " and nothing else\n");
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return answer(
+            connection, MHD_HTTP_METHOD_NOT_ALLOWED, PATH " can be read and nothing else\n");
+    ask(server);
+    if (!server->latest.text)
+        return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon does not answer\n");
+    return answer(connection, MHD_HTTP_OK, server->latest.text);
+}
+
+/* ---- the address ---- */
+
+static int listen_on(const struct addrinfo *found)
+{
+    int on = 1;
+    int descriptor = socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor < 0)
+        return -errno;
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(descriptor, found->ai_addr, found->ai_addrlen) == 0 &&
+        listen(descriptor, BACKLOG) == 0)
+        return descriptor;
+    int code = -errno;
+    (void)close(descriptor);
+    return code;
+}
+
+static enum ctl_exit open_address(struct ctl *ctl, const char *address, int *ret_listener)
+{
+    char host[SGP_ADDRESS_BYTES], port_text[8];
+    uint16_t port;
+    struct sgp_error error = {0};
+    size_t length = strlen(address);
+    bool has_port = length > 0 && address[length - 1] != ']' && strchr(address, ':');
+    if (!has_port || sgp_address_split(address, &error, host, &port) < 0)
+        return ctl_usage(
+            ctl, "--listen is HOST:PORT such as 127.0.0.1:9311 or [::]:9311, not '%s'", address);
+    (void)snprintf(port_text, sizeof port_text, "%u", port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    int code = getaddrinfo(host, port_text, &hints, &found);
+    if (code != 0)
+        return ctl_fail(ctl, CTL_FAILED, "cannot listen on %s: %s", address, gai_strerror(code));
+    code = listen_on(found);
+    freeaddrinfo(found);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_FAILED, "cannot listen on %s: %s", address, sgp_strerror(code));
+    *ret_listener = code;
+    return CTL_DONE;
+}
+
+/* ---- the server ---- */
+
+static void run(struct server *server)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    while (!ended) {
+        (void)MHD_run_wait(server->http, TICK_MS);
+        (void)MHD_run(
+            server->http); /* 0.9.75 lets in only in the next run who came while one was closed */
+        sweep(server);
+    }
+    MHD_stop_daemon(server->http);
+    free(server->latest.text);
+}
+
+static enum ctl_exit serve(struct ctl *ctl, const char *address)
+{
+    static struct server server;
+    int listener;
+    enum ctl_exit status = ctl_socket(ctl);
+    if (status == CTL_DONE)
+        status = open_address(ctl, address, &listener);
+    if (status != CTL_DONE)
+        return status;
+    server.ctl = ctl;
+    for (size_t i = 0; i < CLIENTS_MAX; i++)
+        server.clients[i].descriptor = -1;
+    server.http = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &server,
+        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, CLIENTS_PER_ADDRESS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, &server, MHD_OPTION_END);
+    if (!server.http)
+        return ctl_fail(ctl, CTL_FAILED, "the HTTP server cannot start: out of memory");
+    (void)fprintf(
+        stderr, "sgpctl: http://%s" PATH " serves the figures of %s\n", address, ctl->socket);
+    run(&server);
+    return CTL_DONE;
+}
+
+/* ---- the command ---- */
+
+/* Prometheus' text as an object: {"sgpd_link_up{peer=\"n1\",direction=\"out\"}": 1, ...}. */
+static json_t *metrics_json(char *text)
+{
+    json_t *root = json_object();
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strrchr(line, ' ');
+        double number;
+        if (line[0] == '#' || !value || !ctl_text_real(value + 1, &number))
+            continue;
+        *value = '\0';
+        (void)json_object_set_new(root, line, json_real(number));
+    }
+    return root;
+}
+
+static enum ctl_exit print(struct ctl *ctl)
+{
+    const struct ctl_request request = {.method = "GET", .path = PATH};
+    struct ctl_reply reply;
+    enum ctl_exit code = ctl_ask(ctl, &request, &reply);
+    if (code != CTL_DONE)
+        return code;
+    if (ctl->json && reply.text)
+        code = ctl_print_json(metrics_json(reply.text));
+    else if (reply.text)
+        (void)fputs(reply.text, stdout);
+    free(reply.text);
+    return code;
+}
+
+static enum ctl_exit metrics(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_given listen_at = {0};
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, &listen_at, 1, 0, 0);
+    if (code != CTL_DONE)
+        return code;
+    return listen_at.given ? serve(ctl, listen_at.value) : print(ctl);
+}
+
+static const struct ctl_option options[] = {
+    {"--listen", .value = "HOST:PORT",
+        .summary = "serve them at http://HOST:PORT/metrics, until interrupted"},
+    {0}};
+
+const struct ctl_command ctl_metrics_command = {.words = "metrics",
+    .operands = "",
+    .options = options,
+    .summary = "print the daemon's figures in Prometheus' text format, or serve them",
+    .help =
+        "With --listen, what Prometheus asks is answered as long as the daemon answers, and with\n"
+        "503 while it does not. Whoever reaches the address may read; nobody can change anything.\n"
+        "The daemon is asked once a second at most. At most 32 callers at a time, 8 of an\n"
+        "address, have 10 s each. The unit sgpd-metrics@NAME runs this.\n",
+    .run = metrics};

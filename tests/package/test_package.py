@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packages of Debian: how they are built, what is in them, and what becomes of a bare host that installs,
+upgrades, downgrades, removes and purges them. test_package.py SOURCE [TEST...]"""
+import atexit
+import functools
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../system"), os.path.join(HERE, "../system/hosts")]
+import container  # noqa: E402
+import fleet  # noqa: E402
+import sandbox  # noqa: E402
+import tap  # noqa: E402
+
+SOURCE = sys.argv.pop(1)
+PACKAGES = ["libsgp-dev", "libsgp0", "python3-sgp", "sgpd"]
+NEXT = "99.0.0"  # a version after this one
+NAMES = ["n0", "n1", "n2"]
+TOPOLOGY = """digraph ring {
+  n0 [address="127.0.0.1:7311"]; n1 [address="127.0.0.1:7312"]; n2 [address="127.0.0.1:7313"];
+  n0 -> n1 -> n2 -> n0;
+}
+"""
+CONFIGURATION = """[node]
+name = %s
+[topology]
+file = /etc/sgpd/fleet.dot
+[train]
+rounds = 1G
+[model]
+layers = dense 2
+[data]
+train = /srv/rows.csv
+label = label
+classes = neg pos
+holdout = 0.2
+[network]
+listen = 127.0.0.1:%d
+"""
+# What is in each, among others.
+CONTENTS = {
+    "sgpd": """usr/bin/sgpd usr/bin/sgpctl usr/lib/systemd/system/sgpd@.service usr/lib/systemd/system/sgpd-metrics@.service
+        usr/lib/systemd/system/sgpd.target usr/lib/systemd/system/sgpd.slice usr/lib/sysusers.d/sgpd.conf
+        usr/share/man/man8/sgpd.8.gz usr/share/man/man5/sgpd.conf.5.gz usr/share/man/man1/sgpctl.1.gz
+        usr/share/man/man1/sgpctl-topology-generate.1.gz usr/share/bash-completion/completions/sgpctl.bash
+        usr/share/zsh/vendor-completions/_sgpctl usr/share/fish/vendor_completions.d/sgpctl.fish
+        usr/share/sgpd/compare/__main__.py usr/share/sgpd/topologies/ring.dot usr/share/doc/sgpd/README.md
+        usr/share/doc/sgpd/PACKAGES.md usr/share/doc/sgpd/sgpd.conf.example usr/share/doc/sgpd/rules/mass.md
+        usr/share/doc/sgpd/monitoring/sgpd-dashboard.json usr/share/doc/sgpd/examples/limits.conf etc/sgpd/""",
+    "libsgp0": "usr/lib/x86_64-linux-gnu/libsgp.so.0",
+    "libsgp-dev": "usr/include/sgp/attach.h usr/lib/x86_64-linux-gnu/libsgp.so usr/lib/x86_64-linux-gnu/pkgconfig/sgp.pc",
+    "python3-sgp": "usr/lib/python3/dist-packages/sgp/__init__.py usr/lib/python3/dist-packages/sgp/py.typed",
+}
+
+
+def run(*command, **options):
+    done = subprocess.run(command, text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, **options)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+@functools.cache
+def room():
+    folder = tempfile.mkdtemp(prefix="sgpd-package-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def copy_of_the_tree(name, version=None):
+    """The tree elsewhere, without git; as one of another version."""
+    tree = os.path.join(room(), name)
+    shutil.copytree(SOURCE, tree, ignore=lambda folder, names: [
+        name for name in names if name in (".git", "__pycache__") or name.startswith("build") and folder == SOURCE])
+    if version:
+        for path, old, new in (("meson.build", r"version: '[\d.]+'", f"version: '{version}'"),
+                               ("python/pyproject.toml", r'version = "[\d.]+"', f'version = "{version}"'),
+                               ("debian/changelog", r"\A(sgpd) \([^)]+\)", rf"\1 ({version})")):
+            with open(os.path.join(tree, path), "r+", encoding="utf-8") as file:
+                text, count = re.subn(old, new, file.read(), count=1)
+                assert count == 1, path
+                file.seek(0)
+                file.write(text)
+                file.truncate()
+    return tree
+
+
+@functools.cache
+def packages(kind):
+    """The folder of packages: of this tree as it is, of a copy elsewhere, or of a later version."""
+    for program in ("dpkg-buildpackage", "dh", "lintian"):
+        if shutil.which(program) is None:
+            raise unittest.SkipTest(f"not installed: {program}")
+    into = os.path.join(room(), "packages-" + kind)
+    if kind == "here":
+        said = run(os.path.join(SOURCE, "scripts/package"), "--check", into)
+    elif kind == "elsewhere":
+        said = run(os.path.join(copy_of_the_tree("elsewhere"), "scripts/package"), into, umask=0o077,
+                   env={**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C", "CFLAGS": "-O1"})
+    else:
+        said = run(os.path.join(copy_of_the_tree("next", NEXT), "scripts/package"), into)
+    return into, said
+
+
+def files(kind, names=PACKAGES):
+    """The package files, by name."""
+    found = {name: glob.glob(f"{packages(kind)[0]}/{name}_*.deb") for name in names}
+    assert all(len(paths) == 1 for paths in found.values()), found
+    return {name: paths[0] for name, paths in found.items()}
+
+
+class Packages(unittest.TestCase):
+    maxDiff = None
+
+    def test_lintian_has_nothing_to_say(self):
+        self.assertEqual([line for line in packages("here")[1].splitlines() if re.match(r"[EW]: ", line)], [])
+
+    def test_two_builds_are_equal_bit_for_bit(self):
+        def digests(kind):
+            found = {}
+            for path in glob.glob(packages(kind)[0] + "/*.deb"):
+                with open(path, "rb") as file:
+                    found[os.path.basename(path)] = hashlib.sha256(file.read()).hexdigest()
+            return found
+        here = digests("here")
+        self.assertGreaterEqual(len(here), len(PACKAGES))
+        self.assertEqual(here, digests("elsewhere"))
+        for name, digest in sorted(here.items()):
+            sandbox.tell(f"{digest[:16]} {name}")
+
+    def test_the_symbols_are_those_of_the_library(self):
+        with open(packages("here")[0] + "/build.log", encoding="utf-8") as file:
+            self.assertEqual([line for line in file if "dpkg-gensymbols" in line and "warning" in line], [])
+
+    def test_everything_is_where_it_belongs(self):
+        for name, path in files("here").items():
+            listed = {line.split()[5].removeprefix("./") for line in run("dpkg-deb", "-c", path).splitlines()}
+            self.assertEqual([file for file in CONTENTS[name].split() if file not in listed], [], name)
+
+    def test_programs_are_hardened(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("sgpd", "libsgp0"):
+                run("dpkg-deb", "-x", files("here")[name], folder)
+            for program in ("usr/bin/sgpd", "usr/bin/sgpctl", "usr/lib/x86_64-linux-gnu/libsgp.so.0"):
+                path = os.path.join(folder, program)
+                self.assertRegex(run("readelf", "-hW", path), r"Type:\s+DYN", program)  # position independent
+                self.assertRegex(run("readelf", "-dW", path), r"\((FLAGS|FLAGS_1)\).*\b(BIND_NOW|NOW)\b", program)
+                self.assertNotRegex(run("readelf", "-dW", path), "R(UN)?PATH", program)
+                self.assertIn("GNU_RELRO", run("readelf", "-lW", path), program)
+                self.assertRegex(run("readelf", "-lW", path), r"GNU_STACK.* RW ", program)
+                symbols = run("readelf", "--dyn-syms", "-W", path)
+                self.assertIn("__stack_chk_fail", symbols, program)
+                self.assertRegex(symbols, r"__v?snprintf_chk", program)
+
+
+class Bare(container.Container):
+    """A bare Debian that has installed the packages by apt, which fetched what they depend on."""
+
+    def lower(self):
+        return container.tree(container.RELEASE + "-bare", "")
+
+    def install(self):
+        self.take("here")
+        for name in ("resolv.conf", "hosts"):
+            shutil.copy("/etc/" + name, f"{self.root}/etc/{name}")
+        sandbox.call("mount", "-t", "proc", "proc", self.root + "/proc")
+        self.chroot("apt-get", "update", "-qq")
+        self.said = self.chroot("apt-get", "install", "-y", *self.paths("here"))
+        sandbox.call("umount", self.root + "/proc")
+
+    def take(self, kind):
+        os.makedirs(f"{self.root}/srv/{kind}", exist_ok=True)
+        for path in files(kind).values():
+            shutil.copy(path, f"{self.root}/srv/{kind}")
+
+    def paths(self, kind):
+        return [f"/srv/{kind}/{os.path.basename(path)}" for path in files(kind).values()]
+
+    def chroot(self, *command):
+        return sandbox.call("chroot", self.root, "env", "-i", "PATH=" + sandbox.PATH, "DEBIAN_FRONTEND=noninteractive",
+                            "LC_ALL=C.UTF-8", *command)
+
+
+@sandbox.once
+def host():
+    files("here"), files("next")  # before namespaces are entered
+    bare = Bare(None)
+    bare.take("next")
+    bare.boot()
+    return bare
+
+
+class Host(unittest.TestCase):
+    """The tests run in the order of their names, on one host: its life."""
+    maxDiff = None
+
+    def setUp(self):
+        self.host = host()
+
+    def logs(self):
+        return self.host.run("journalctl", "-n", "30", "-o", "cat", check=False).stdout if hasattr(self, "host") else ""
+
+    def apt(self, *command):
+        return self.host.run("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "apt-get", "-y", *command).stdout
+
+    def show(self, unit, name):
+        return self.host.run("systemctl", "show", "--value", "-p", name, unit).stdout.strip()
+
+    def status(self, name):
+        return json.loads(self.host.run("sgpctl", "-n", name, "--json", "status").stdout)
+
+    def rounds_on(self, more=20):
+        for name in NAMES:
+            self.host.run("sgpctl", "-n", name, "wait", "--for", f"round:{self.status(name)['round'] + more}", "--timeout", "60")
+
+    def state(self):
+        """What the state directories hold: names, and who may what."""
+        return self.host.run("sh", "-c", "cd /var/lib/sgpd && find . -type f -printf '%m %u %p\\n' | sort").stdout
+
+    def test_1_installed_and_nothing_runs(self):
+        self.assertIn("/usr/bin/sgpd", self.host.run("dpkg", "-L", "sgpd").stdout)
+        self.assertEqual(self.host.run("dpkg", "--audit").stdout, "")
+        self.assertRegex(self.host.run("getent", "passwd", "sgpd").stdout, "sgpd:.*:/var/lib/sgpd:")
+        self.assertEqual(self.show("sgpd.target", "ActiveState"), "inactive")
+        self.assertEqual(self.show("sgpd.target", "UnitFileState"), "disabled")
+        self.assertEqual(self.host.run("systemctl", "list-units", "--all", "--no-legend", "sgpd*@*").stdout, "")
+        self.assertEqual(self.host.run("sgpctl", "status", check=False).returncode, 3)
+        self.assertIn("warning", self.host.run("sgpd", "--help-config").stdout)
+        self.assertEqual(self.host.run("python3", "-c", "import sgp; print(sgp.attach.__name__)").stdout, "attach\n")
+
+    def test_2_runs_once_there_is_a_configuration(self):
+        with tempfile.NamedTemporaryFile("r") as rows:
+            fleet.write_rows(rows.name)
+            self.host.write("/srv/rows.csv", rows.read())
+        self.host.write("/etc/sgpd/fleet.dot", TOPOLOGY)
+        for index, name in enumerate(NAMES):
+            self.host.write(f"/etc/sgpd/{name}.conf", CONFIGURATION % (name, 7311 + index))
+        self.host.run("systemctl", "enable", "--now", *(f"sgpd@{name}" for name in NAMES), "sgpd-metrics@n0")
+        self.rounds_on()
+
+    def change(self, kind, *options):
+        """Another version: nodes go on by the one that they were started with, and then by the new one where they were."""
+        pids = [self.show(f"sgpd@{name}", "MainPID") for name in NAMES]
+        before, lineages = self.state(), {name: self.status(name)["incarnation"] for name in NAMES}
+        self.apt("install", *options, *self.host.paths(kind))
+        self.assertEqual([self.show(f"sgpd@{name}", "MainPID") for name in NAMES], pids)
+        self.assertEqual(self.state(), before)
+        self.rounds_on()
+        rounds = {name: self.status(name)["round"] for name in NAMES}
+        self.host.run("systemctl", "restart", *(f"sgpd@{name}" for name in NAMES))
+        self.rounds_on()
+        for name in NAMES:
+            now = self.status(name)
+            self.assertGreater(now["round"], rounds[name])
+            self.assertEqual(now["incarnation"], lineages[name])
+            self.assertEqual(now["weight_minted"], 0)
+        return self.host.run("sgpctl", "--version").stdout
+
+    def test_3_an_upgrade_keeps_the_state(self):
+        self.assertIn(NEXT, self.change("next"))
+
+    def test_4_a_downgrade_keeps_it(self):
+        self.assertNotIn(NEXT, self.change("here", "--allow-downgrades"))
+
+    def test_5_removed_it_stops_and_leaves_the_state(self):
+        self.apt("remove", "sgpd")
+        self.assertEqual(self.host.run("sh", "-c", "ls /run/sgpd 2>/dev/null | wc -l").stdout, "0\n")
+        for name in NAMES:
+            self.assertIn(f"./{name}/model.safetensors", self.state())
+        self.assertIn("n0.conf", self.host.run("ls", "/etc/sgpd").stdout)
+        self.apt("install", *self.host.paths("here"))
+        self.host.run("systemctl", "start", *(f"sgpd@{name}" for name in NAMES))
+        self.rounds_on()
+
+    def test_6_purged_it_leaves_nothing(self):
+        self.host.run("systemctl", "enable", "sgpd.target")
+        self.apt("purge", *PACKAGES)
+        left = self.host.run("find", "/", "(", "-path", "/proc", "-o", "-path", "/sys", "-o", "-path", "/srv", "-o", "-path",
+                             "/var/log", ")", "-prune", "-o", "-name", "*sgp*", "!", "-name", "*msgp*",
+                             "-print", check=False).stdout.split()
+        self.assertEqual(left, [])
+        self.assertEqual(self.host.run("dpkg-query", "-W", "-f", "${Package} ", *PACKAGES, check=False).stdout.count("\n"),
+                         len(PACKAGES))  # "no packages found" for each
+        self.assertEqual(self.host.run("systemctl", "list-unit-files", "--no-legend", "sgpd*", check=False).stdout, "")
+
+
+if __name__ == "__main__":
+    tap.run_cases(sys.argv[1:])
