@@ -120,7 +120,7 @@ struct view_history_row {
 struct view_reload {
     uint64_t digest; /* of the topology now */
     uint32_t nodes, phases;
-    uint32_t nodes_added, nodes_removed, addresses_changed;
+    uint32_t nodes_added, nodes_removed, addresses_changed, keys_changed;
     uint32_t phases_changed; /* that came, went, or hold for another time */
     uint64_t edges_added, edges_removed, fractions_changed;
 };

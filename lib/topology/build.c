@@ -4,6 +4,7 @@
  * Any thread; a topology under construction belongs to one. */
 #include "topology/build.h"
 #include "topology/exact.h"
+#include "topology/key.h"
 #include "topology/owner.h"
 
 #include <errno.h>
@@ -110,14 +111,18 @@ int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t no
             topology->owner = SGP_NODE_NONE;
             topology->nodes = calloc(node_count, sizeof *topology->nodes);
             topology->by_name = calloc(node_count, sizeof *topology->by_name);
+            topology->by_key =
+                calloc((size_t)node_count * SGP_NODE_KEYS_MAX, sizeof *topology->by_key);
         }
-        if (!topology || !topology->nodes || !topology->by_name)
+        if (!topology || !topology->nodes || !topology->by_name || !topology->by_key)
             code = sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", node_count);
     }
     if (!code) {
         memcpy(topology->nodes, nodes, node_count * sizeof *nodes);
         code = check_duplicates(topology, error, &where);
     }
+    if (!code)
+        code = sgp_keys_order(topology, error, &where);
     if (code) {
         sgp_topology_destroy(topology);
         if (ret_where)
@@ -155,6 +160,7 @@ void sgp_topology_destroy(struct sgp_topology *topology)
     free(topology->cycle.ends);
     free(topology->nodes);
     free(topology->by_name);
+    free(topology->by_key);
     free(topology);
 }
 
@@ -315,6 +321,11 @@ static int check_options(const struct sgp_topology *topology,
             "repeat=%u here and %u in a digraph before; all digraphs with once=true are repeated "
             "together",
             options->repeat, topology->repeat);
+    if (options->tls != SGP_TLS_UNSAID && topology->tls != SGP_TLS_UNSAID &&
+        options->tls != topology->tls)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "tls=%s here and tls=%s in a digraph before; all links are ciphered in one way",
+            sgp_tls_name(options->tls), sgp_tls_name(topology->tls));
     return 0;
 }
 
@@ -354,6 +365,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     topology->phases[topology->phase_count++] = phase;
     topology->slices = options->slices > 0 ? options->slices : topology->slices;
     topology->repeat = options->repeat > 0 ? options->repeat : topology->repeat;
+    topology->tls = options->tls != SGP_TLS_UNSAID ? options->tls : topology->tls;
     return 0;
 }
 
@@ -462,15 +474,19 @@ static int count_rounds(struct sgp_topology *topology)
 }
 
 int sgp_topology_seal_where(
-    struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
     sgp_assert(!topology->phase_first);
-    uint32_t count = topology->phase_count, phase = 0;
+    uint32_t count = topology->phase_count;
+    struct sgp_edge_place where = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
+    if (ret_where)
+        *ret_where = where;
     if (count == 0 || topology->phases[count - 1].once)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "there is no phase in the cycle; at least one phase must not be marked once");
     topology->slices = topology->slices > 0 ? topology->slices : 1;
     topology->repeat = topology->repeat > 0 ? topology->repeat : 1;
+    topology->tls = topology->tls != SGP_TLS_UNSAID ? topology->tls : SGP_TLS_OFF;
     int code = count_rounds(topology);
     if (code)
         return sgp_fail(error, code, "no memory for %u phases", count);
@@ -480,11 +496,13 @@ int sgp_topology_seal_where(
     if (sgp_topology_trainers(topology) == 0)
         return sgp_fail(
             error, SGP_E_TOPOLOGY, "every node is a relay; at least one must not say train=false");
-    code = sgp_owner_check(topology, error, &phase);
+    code = sgp_owner_check(topology, error, &where.phase);
     if (!code)
-        code = sgp_exact_prove(topology, error, &phase);
-    if (ret_phase)
-        *ret_phase = phase;
+        code = sgp_exact_prove(topology, error, &where.phase);
+    if (!code && (code = sgp_keys_check(topology, error, &where.source)) == 0)
+        where.source = SGP_NODE_NONE;
+    if (ret_where)
+        *ret_where = where;
     topology->digest = digest_program(topology, digest_topology(topology));
     return code;
 }
