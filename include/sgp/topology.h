@@ -231,6 +231,9 @@ SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_ph
 SGP_API sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
 
+/* Whether a node may be called so. */
+SGP_API bool sgp_topology_name_is_good(const char *name);
+
 /* The index of a named node, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);
 

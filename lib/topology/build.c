@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool name_is_good(const char name[SGP_NAME_BYTES])
+bool sgp_topology_name_is_good(const char *name)
 {
     size_t length = strnlen(name, SGP_NAME_BYTES);
     if (length == 0 || length == SGP_NAME_BYTES)
@@ -27,7 +27,7 @@ static bool name_is_good(const char name[SGP_NAME_BYTES])
 
 static int check_name(const char *kind, const char *name, struct sgp_error *error)
 {
-    if (name_is_good(name))
+    if (sgp_topology_name_is_good(name))
         return 0;
     return sgp_fail(error, SGP_E_TOPOLOGY,
         "%s name \"%.*s\" cannot be used; a name has 1 to %u letters, digits, '_', '-' or '.'",
