@@ -16,6 +16,7 @@
 #include "reload.h"
 #include "survive.h"
 #include "task.h"
+#include "trust.h"
 
 #include "sgp/version.h"
 
@@ -50,6 +51,7 @@ static void end(struct daemon *daemon)
     if (daemon->control != NULL)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);
+    callers_close(&daemon->callers);
     dialer_give_up(&daemon->dialer);
     inquiry_close(daemon);
     edges_close(daemon);
@@ -237,12 +239,18 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     const struct listener_events events = {.context = daemon,
         .hello = neighbours_on_hello,
         .inquire = inquiry_answer,
+        .tls = trust_listening,
+        .expects = trust_expects,
         .pulse = inquiry_pulse};
     int code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
         &daemon->log->sink, error);
     if (code < 0)
         return code;
-    dialer_init(&daemon->dialer, &daemon->loop, daemon, neighbours_on_dialled);
+    callers_open(&daemon->callers, &daemon->loop);
+    callers_resolve(&daemon->callers, prepared->topology, prepared->self);
+    const struct dialer_events dials = {
+        .context = daemon, .tls = trust_dialling, .dialled = neighbours_on_dialled};
+    dialer_init(&daemon->dialer, &daemon->loop, &dials);
     inquiry_init(daemon);
     struct view_actions actions = {.context = daemon};
     inspect_offer(&actions);
@@ -254,8 +262,10 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
         &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
     if (code == 0 && (code = program_open(daemon, guest, error)) < 0)
         control_close(daemon->control, NULL, NULL);
-    if (code < 0)
+    if (code < 0) {
         listener_close(&daemon->listener);
+        callers_close(&daemon->callers);
+    }
     return code;
 }
 
@@ -310,6 +320,7 @@ static void free_all(struct daemon *daemon)
     sgp_pool_finish(&daemon->snapshots);
     tasks_finish(daemon);
     edges_finish(daemon);
+    callers_finish(&daemon->callers);
     free(daemon->incoming);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);

@@ -10,6 +10,7 @@
 void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *hello);
 
 /* For the dialer: a dial ended. */
-void neighbours_on_dialled(void *context, uint32_t peer, struct link *link, int code);
+void neighbours_on_dialled(
+    void *context, uint32_t peer, struct link *link, int code, const char *text);
 
 #endif

@@ -58,8 +58,9 @@ SGP_API int sgp_cipher_seal(struct sgp_cipher *cipher, const void *bytes, size_t
 /* All that waits for the line, 0 bytes if nothing does; it stays where it is until the next call. */
 SGP_API size_t sgp_cipher_take(struct sgp_cipher *cipher, const uint8_t **ret_bytes);
 
-/* The hash of the peer's key, "" before it has shown one; the cipher, "AES-128-GCM". Static, or as long as the cipher lives. */
+/* The hash of the peer's key, "" before it has shown one; of the own; the cipher, "AES-128-GCM". Static, or as long as the cipher lives. */
 SGP_API const char *sgp_cipher_peer(const struct sgp_cipher *cipher);
+SGP_API const char *sgp_cipher_own(const struct sgp_cipher *cipher);
 SGP_API const char *sgp_cipher_name(const struct sgp_cipher *cipher);
 
 #endif

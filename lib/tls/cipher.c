@@ -154,6 +154,11 @@ const char *sgp_cipher_peer(const struct sgp_cipher *cipher)
     return cipher->peer;
 }
 
+const char *sgp_cipher_own(const struct sgp_cipher *cipher)
+{
+    return cipher->settings.key->hash;
+}
+
 const char *sgp_cipher_name(const struct sgp_cipher *cipher)
 {
     return gnutls_cipher_get_name(gnutls_cipher_get(cipher->session));
