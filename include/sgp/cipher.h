@@ -3,7 +3,7 @@
  * older, both ends with raw public keys (RFC 7250) of Ed25519, X25519, AES-128-GCM or ChaCha20-Poly1305; no
  * tickets, no early data, no names, no certificate parser. docs/SECURITY.md says what this is for.
  *
- * It touches no socket: its owner feeds what came and carries away what waits. A listener takes messages of at most 4 KiB from
+ * It touches no socket: its owner feeds what came and carries away what waits. A listener takes at most 4 KiB of handshake from
  * one whom it does not know, answers with at most 1 KiB and one signature, and verifies one of his.
  *
  * Fails: whatever the peer sends that is not this; then it is over, with one line for a person, and what waits may hold an alert.

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HANDSHAKE_BYTES_MAX 4096u /* of one message of a stranger */
+#define HANDSHAKE_BYTES_MAX 4096u /* of a stranger, who needs some 500 */
 #define RECORD_BYTES 16384u
 #define RECORD_MORE 64u /* header, type and tag, with room to spare */
 
@@ -25,6 +25,7 @@ struct sgp_cipher {
     const uint8_t *came; /* the owner's */
     size_t came_count;
     struct pile taken, waits;
+    size_t shaken;   /* bytes of the peer's handshake */
     uint64_t sealed; /* with the present key */
     const char *objection;
     bool known;
@@ -40,6 +41,12 @@ static ssize_t pull(gnutls_transport_ptr_t context, void *into, size_t capacity)
     size_t part = capacity < cipher->came_count ? capacity : cipher->came_count;
     if (part == 0) {
         gnutls_transport_set_errno(cipher->session, EAGAIN);
+        return -1;
+    }
+    cipher->shaken += cipher->known ? 0 : part;
+    if (cipher->shaken > HANDSHAKE_BYTES_MAX) { /* GnuTLS would keep a message of 16 MiB */
+        cipher->objection = "its handshake is too long";
+        gnutls_transport_set_errno(cipher->session, EMSGSIZE);
         return -1;
     }
     memcpy(into, cipher->came, part);
@@ -108,7 +115,7 @@ static int set_up(struct sgp_cipher *cipher)
         return SGP_E_STATE;
     gnutls_session_set_ptr(session, cipher);
     gnutls_session_set_verify_function(session, judge);
-    gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES_MAX);
+    gnutls_handshake_set_max_packet_length(session, HANDSHAKE_BYTES_MAX); /* later ones, too */
     gnutls_handshake_set_timeout(session, 0); /* the owner's to measure */
     if (!cipher->settings.dials)
         gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
@@ -201,16 +208,32 @@ static int fail(struct sgp_cipher *cipher, int code, struct sgp_error *error)
     return SGP_E_PROTOCOL;
 }
 
+/* Whether GnuTLS is to be called once more: it may say that it wants more, of a message in several records, with some of what
+ * came still before it. */
+static bool goes_on(const struct sgp_cipher *cipher, ssize_t code, size_t before)
+{
+    return code == GNUTLS_E_INTERRUPTED ||
+           (code == GNUTLS_E_AGAIN && cipher->came_count > 0 && cipher->came_count < before);
+}
+
+/* Whether it has used up what came, and wants more. */
+static bool waits_for_more(const struct sgp_cipher *cipher, ssize_t code)
+{
+    return code == GNUTLS_E_AGAIN && cipher->came_count == 0;
+}
+
 int sgp_cipher_shake(struct sgp_cipher *cipher, struct sgp_error *error)
 {
     int code = GNUTLS_E_SESSION_EOF;
+    size_t before;
     if (cipher->known)
         return 0;
     if (!cipher->failed)
-        do
+        do {
+            before = cipher->came_count;
             code = gnutls_handshake(cipher->session);
-        while (code == GNUTLS_E_INTERRUPTED);
-    if (code == GNUTLS_E_AGAIN)
+        } while (goes_on(cipher, code, before));
+    if (waits_for_more(cipher, code))
         return -EAGAIN;
     if (code < 0)
         return fail(cipher, code, error);
@@ -223,11 +246,13 @@ ssize_t sgp_cipher_open(
 {
     ssize_t count = GNUTLS_E_SESSION_EOF;
     sgp_assert(cipher->known);
+    size_t before;
     if (!cipher->failed)
-        do
+        do {
+            before = cipher->came_count;
             count = gnutls_record_recv(cipher->session, into, capacity);
-        while (count == GNUTLS_E_INTERRUPTED);
-    if (count == GNUTLS_E_AGAIN)
+        } while (goes_on(cipher, count, before));
+    if (waits_for_more(cipher, count))
         return -EAGAIN;
     return count < 0 ? fail(cipher, (int)count, error) : count;
 }

@@ -76,7 +76,7 @@ class CipheredPeer(Peer):
     def repeat(self, name, *arguments):
         end = time.monotonic() + 30
         function = getattr(_tls, name)
-        function.restype = ctypes.c_ssize_t
+        function.restype = ctypes.c_int if name == "gnutls_handshake" else ctypes.c_ssize_t
         while True:
             code = function(self.session, *arguments)
             if code not in (AGAIN, INTERRUPTED):

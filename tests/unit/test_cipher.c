@@ -384,6 +384,44 @@ Test(cipher, bytes_that_are_no_tls_end_it)
     }
 }
 
+/* All of its records come at once. */
+Test(cipher, a_message_in_many_records_is_one)
+{
+    uint8_t line[1024];
+    const uint8_t *hello;
+    size_t count = 0;
+    open_end(&caller, true, keys[0], keys[1]);
+    open_end(&listener, false, keys[1], keys[0]);
+    caller.code = sgp_cipher_shake(caller.cipher, &caller.error);
+    size_t bytes = sgp_cipher_take(caller.cipher, &hello);
+    for (size_t at = 5; at < bytes; at += 20) {
+        size_t part = bytes - at < 20 ? bytes - at : 20;
+        const uint8_t header[5] = {0x16, 3, 1, 0, (uint8_t)part};
+        memcpy(line + count, header, 5);
+        memcpy(line + count + 5, hello + at, part);
+        count += 5 + part;
+    }
+    sgp_cipher_feed(listener.cipher, line, count);
+    listener.code = sgp_cipher_shake(listener.cipher, &listener.error);
+    cr_assert(eq(int, listener.code, -EAGAIN), "%s", listener.error.text);
+    for (int i = 0; i < 2; i++)
+        (void)(carry(&listener, &caller), carry(&caller, &listener));
+    cr_assert(zero(int, caller.code + listener.code));
+    close_ends(&caller, &listener);
+}
+
+Test(cipher, a_hello_without_end_ends_it)
+{
+    static uint8_t line[16384 + 5] = {0x16, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff};
+    open_end(&listener, false, keys[1], keys[0]);
+    sgp_cipher_feed(listener.cipher, line, 4000);
+    cr_assert(eq(int, sgp_cipher_shake(listener.cipher, &listener.error), -EAGAIN));
+    sgp_cipher_feed(listener.cipher, line + 4000, sizeof line - 4000);
+    cr_assert(eq(int, sgp_cipher_shake(listener.cipher, &listener.error), SGP_E_PROTOCOL));
+    cr_assert(eq(str, listener.error.text, "its handshake is too long"));
+    sgp_cipher_destroy(listener.cipher);
+}
+
 /* ---- for long ---- */
 
 /* A GiB is the least, so this takes two seconds: SGP_LONG. */
