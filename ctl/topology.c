@@ -218,7 +218,9 @@ static void print_topology(const struct sgp_topology *topology)
         if ((int)strlen(node->name) > width)
             width = (int)strlen(node->name);
         if (node->address[0] != '\0')
-            (void)printf("  %s at %s\n", node->name, node->address);
+            (void)printf(
+                sgp_topology_is_dialled(topology, i) ? "  %s at %s\n" : "  %s cannot be dialled\n",
+                node->name, node->address);
         if (node->keys[0][0] != '\0') {
             char keys[SGP_KEYS_BYTES];
             sgp_topology_keys_text(topology, i, keys);

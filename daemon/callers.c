@@ -113,8 +113,8 @@ static void go_on(struct callers *callers)
     while (callers->next < callers->topology->node_count) {
         uint32_t node = callers->next++;
         const char *address = callers->topology->nodes[node].address;
-        if (node == callers->self || sgp_address_split(address, NULL, host, &port) < 0 ||
-            take_literal(callers, host))
+        if (node == callers->self || !sgp_topology_is_dialled(callers->topology, node) ||
+            sgp_address_split(address, NULL, host, &port) < 0 || take_literal(callers, host))
             continue;
         callers->resolver.data = callers;
         callers->resolving = uv_getaddrinfo(callers->timer.loop, &callers->resolver, on_resolved,

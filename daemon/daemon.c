@@ -3,6 +3,7 @@
  * closed again. See daemon.h. */
 #include "daemon.h"
 
+#include "calls.h"
 #include "chores.h"
 #include "edges.h"
 #include "events.h"
@@ -54,6 +55,7 @@ static void end(struct daemon *daemon)
     callers_close(&daemon->callers);
     dialer_give_up(&daemon->dialer);
     inquiry_close(daemon);
+    calls_close(daemon);
     edges_close(daemon);
     events_close(daemon);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
@@ -239,6 +241,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     const struct listener_events events = {.context = daemon,
         .hello = neighbours_on_hello,
         .inquire = inquiry_answer,
+        .call = calls_on_call,
         .tls = trust_listening,
         .expects = trust_expects,
         .pulse = inquiry_pulse};
@@ -252,6 +255,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
         .context = daemon, .tls = trust_dialling, .dialled = neighbours_on_dialled};
     dialer_init(&daemon->dialer, &daemon->loop, &dials);
     inquiry_init(daemon);
+    calls_open(daemon);
     struct view_actions actions = {.context = daemon};
     inspect_offer(&actions);
     orders_offer(&actions);
@@ -265,6 +269,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     if (code < 0) {
         listener_close(&daemon->listener);
         callers_close(&daemon->callers);
+        calls_close(daemon);
     }
     return code;
 }

@@ -8,6 +8,7 @@
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
  *   survive.c     the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
+ *   calls.c       connections to nodes that cannot be dialled, made by these
  *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
  *   inquiry.c     questions about what a node that is gone has accepted
  *   inspect.c     what onlookers see (view.h)

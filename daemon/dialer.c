@@ -9,6 +9,7 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct dial {
     struct dialer *dialer;
@@ -18,6 +19,7 @@ struct dial {
     bool decided;
     bool plainly; /* the cipher was offered in vain */
     enum sgp_tls tls;
+    struct sgp_topology_node node;
     struct sgp_cipher_settings settings;
     struct sgp_error why; /* of the last failure */
     uv_timer_t timer;
@@ -33,6 +35,7 @@ static void release(struct dial *dial)
     if (--dial->holders > 0)
         return;
     uv_freeaddrinfo(dial->addresses);
+    sgp_key_release(dial->settings.key);
     free(dial);
 }
 
@@ -220,12 +223,15 @@ static void on_stillborn(uv_timer_t *timer)
     fail(timer->data);
 }
 
-static int resolve(struct dial *dial, const char *address)
+static int resolve(struct dial *dial)
 {
+    const char *address = dial->node.address;
     char host[SGP_ADDRESS_BYTES];
     char port_text[8];
     uint16_t port;
-    int code = sgp_address_split(address, NULL, host, &port);
+    int code = strcmp(address, SGP_ADDRESS_NONE) == 0
+                   ? UV_EDESTADDRREQ
+                   : sgp_address_split(address, NULL, host, &port);
     if (code < 0)
         return code;
     (void)snprintf(port_text, sizeof port_text, "%u", port);
@@ -240,17 +246,20 @@ void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_eve
     *dialer = (struct dialer){.loop = loop, .events = *events};
 }
 
-void dialer_dial(struct dialer *dialer, uint32_t peer, const char *address)
+void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node)
 {
     struct dial *dial = calloc(1, sizeof *dial);
     sgp_assert(dial != NULL);
     *dial = (struct dial){.dialer = dialer, .next = dialer->dials, .peer = peer, .holders = 1};
     dial->tls = dialer->events.tls(dialer->events.context, peer, &dial->settings);
     dial->settings.dials = true;
+    (void)sgp_key_hold(dial->settings.key); /* a reload may bring another */
+    dial->settings.context = &dial->node;
+    dial->node = *node;
     dialer->dials = dial;
     (void)uv_timer_init(dialer->loop, &dial->timer);
     dial->timer.data = dial;
-    int code = resolve(dial, address);
+    int code = resolve(dial);
     if (code == 0) {
         dial->holders++;
         (void)uv_timer_start(&dial->timer, on_timeout, DIALER_TIMEOUT_MS, 0);

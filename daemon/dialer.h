@@ -21,8 +21,8 @@ struct dial;
 
 struct dialer_events {
     void *context;
-    /* How to dial this peer: SGP_TLS_OFF, or with these settings. Asked once for each dial; what the settings point to lasts
-     * as long as that. */
+    /* How to dial this peer: SGP_TLS_OFF, or with these settings, whose objection gets a copy of the node
+     * (struct sgp_topology_node) as its context. Asked once for each dial. */
     enum sgp_tls (*tls)(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings);
     /* The end of a dial: a link that is started and stands, to be taken over, with its events; or NULL and why: `text` is
      * one line, borrowed. */
@@ -37,8 +37,8 @@ struct dialer {
 
 void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_events *events);
 
-/* Dial HOST:PORT. `dialled` follows, never from within this call. */
-void dialer_dial(struct dialer *dialer, uint32_t peer, const char *address);
+/* Dial a node, which is copied. `dialled` follows, never from within this call. */
+void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node);
 
 /* Give up all dials under way; `dialled` is not called for them. The loop has to see the handles
  * through. */

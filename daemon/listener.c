@@ -110,6 +110,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
         listener->events.hello(listener->events.context, link, message);
     else if (message->type == SGP_INQUIRE)
         listener->events.inquire(listener->events.context, link, message);
+    else if (message->type == SGP_CALL)
+        listener->events.call(listener->events.context, link, message);
     else
         listener_refuse(listener, link, SGP_REASON_PROTOCOL, "its first message was no hello");
 }

@@ -32,6 +32,8 @@ struct listener_events {
     void (*hello)(void *context, struct link *link, const struct sgp_message *hello);
     /* A stranger asks something (SGP_INQUIRE): answer and close it. */
     void (*inquire)(void *context, struct link *link, const struct sgp_message *inquire);
+    /* A stranger that cannot be dialled wants to be greeted (SGP_CALL): take the link over, or close it. */
+    void (*call)(void *context, struct link *link, const struct sgp_message *call);
     /* Whether links are ciphered, and by which settings. NULL: they are not. */
     enum sgp_tls (*tls)(void *context, struct sgp_cipher_settings *ret_settings);
     /* Whether a neighbour may call from here. NULL: from everywhere. */

@@ -83,7 +83,7 @@ static const struct link_events edge_events = {
     .freed = on_freed,
 };
 
-static void take_over(
+void neighbours_take_over(
     struct daemon *daemon, struct link *link, uint32_t peer, enum sgp_direction direction)
 {
     link->id = (struct sgp_link){peer, direction, ++daemon->connections};
@@ -121,7 +121,7 @@ void neighbours_on_hello(void *context, struct link *link, const struct sgp_mess
     }
     link->lineage = hello->lineage;
     notes_namesake(daemon, edges_find(daemon, (uint32_t)source, SGP_IN), link);
-    take_over(daemon, link, (uint32_t)source, SGP_IN);
+    neighbours_take_over(daemon, link, (uint32_t)source, SGP_IN);
     if (edges_link(daemon, &link->id) != NULL)
         on_message(link, message);
 }
@@ -134,7 +134,7 @@ void neighbours_on_dialled(
     struct daemon *daemon = context;
     struct edge *edge = edges_find(daemon, peer, SGP_OUT);
     if (link != NULL) {
-        take_over(daemon, link, peer, SGP_OUT);
+        neighbours_take_over(daemon, link, peer, SGP_OUT);
         return;
     }
     (void)snprintf(edge->error, sizeof edge->error, "cannot connect to %.150s: %.300s",

@@ -51,7 +51,8 @@ static void warn_about_addresses(struct prepared *p)
     const char *own = nodes[p->self].address;
     const char *elsewhere = NULL;
     for (uint32_t i = 0; i < p->topology->node_count && !elsewhere; i++)
-        if (i != p->self && !is_loopback(nodes[i].address))
+        if (i != p->self && sgp_topology_is_dialled(p->topology, i) &&
+            !is_loopback(nodes[i].address))
             elsewhere = nodes[i].name;
     if (elsewhere && is_loopback(p->config->listen))
         prepared_warn(p,
@@ -66,7 +67,8 @@ static void warn_about_addresses(struct prepared *p)
     char host[SGP_ADDRESS_BYTES];
     uint16_t own_port = 0;
     uint16_t port = 0;
-    if (sgp_address_split(own, NULL, host, &own_port) == 0 &&
+    if (sgp_topology_is_dialled(p->topology, p->self) &&
+        sgp_address_split(own, NULL, host, &own_port) == 0 &&
         sgp_address_split(p->config->listen, NULL, host, &port) == 0 && port != own_port)
         prepared_warn(p,
             "neighbours dial port %u by the topology, and this node listens on port %u",

@@ -11,6 +11,7 @@
  * and at worst some buffers are more than are needed. Thread: the loop thread. */
 #include "reload.h"
 
+#include "calls.h"
 #include "changes.h"
 #include "edges.h"
 #include "events.h"
@@ -179,6 +180,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     notify_ready();
     if (code == 0) {
         trust_reloaded(daemon);
+        calls_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }
     return code;

@@ -48,6 +48,7 @@ struct edge {
     char previous[SGP_TEXT_BYTES];       /* of the last one before that */
     struct link_lines lines;
     bool ciphered;              /* one of its connections was: trust.c */
+    bool calling;               /* its source is being called: calls.c */
     uint32_t outsized;          /* shares returned as outsized ... */
     uint64_t outsized_accepted; /* ... since so many had been accepted */
 };
@@ -112,6 +113,11 @@ struct daemon {
     /* neighbours.c */
     uint64_t connections;
     struct link *failed_links; /* DOWN is still to be posted, by events.c */
+
+    /* calls.c */
+    struct dialer caller;
+    struct link *calls; /* made, and not greeted yet */
+    uv_timer_t call_timer;
 
     /* trust.c */
     char objection[SGP_TEXT_BYTES]; /* to the latest key */

@@ -43,7 +43,7 @@ bool trust_expects(void *context, const struct sockaddr *address)
     return callers_expect(&daemon->callers, address);
 }
 
-/* A dial ends before its topology does: reload.c gives it up. */
+/* A question's dial may outlast a reload, so the node is the one that was dialled. */
 static const char *object_to_peer(void *context, const char *hash)
 {
     static _Thread_local char text[SGP_TEXT_BYTES];
@@ -67,9 +67,8 @@ enum sgp_tls trust_dialling(void *context, uint32_t peer, struct sgp_cipher_sett
 {
     struct daemon *daemon = context;
     const struct sgp_topology *topology = daemon->prepared->topology;
-    *ret_settings = (struct sgp_cipher_settings){.key = daemon->prepared->key,
-        .objection = object_to_peer,
-        .context = &topology->nodes[peer]};
+    *ret_settings =
+        (struct sgp_cipher_settings){.key = daemon->prepared->key, .objection = object_to_peer};
     bool again = topology->tls == SGP_TLS_OFFER && was_ciphered(daemon, peer);
     return again ? SGP_TLS_REQUIRE : topology->tls;
 }

@@ -45,12 +45,15 @@ enum sgp_tls {
     SGP_TLS_REQUIRE,
 };
 
+#define SGP_ADDRESS_NONE "none" /* of a node that dials, and is not dialled */
+
 /* A node's keys: one, or two while one takes the place of the other. */
 #define SGP_NODE_KEYS_MAX 2u
 
 struct sgp_topology_node {
     char name[SGP_NAME_BYTES];
-    char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port", "" if the file gives none */
+    char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port"; SGP_ADDRESS_NONE: it cannot be
+                                        dialled; "" if the file gives none */
     bool relay;                      /* it has no data and takes no steps */
     enum sgp_starts starts;
     bool owns; /* the vector: it holds all weight, and takes updates */
@@ -124,7 +127,7 @@ struct sgp_edge_place {
  * edges and checks them; `seal` sums up rounds and digest and must be last. On failure the topology
  * stays valid and *error (may be NULL) says why: SGP_E_TOPOLOGY (a name that is empty or holds other
  * than letters, digits, '_', '-' and '.', duplicate name, address or key, a malformed key, no node, rounds out of range,
- * self-loop, repeated edge, fraction above 1 or not a number, column above 1, a prelude phase after a
+ * self-loop, repeated edge, an edge between two nodes that cannot be dialled, fraction above 1 or not a number, column above 1, a prelude phase after a
  * cycle phase, no phase in the cycle), SGP_E_LIMIT, -ENOMEM. An edge with fraction <= 0
  * (SGP_FRACTION_DEFAULT) gets 1/(1+outdegree). Indices out of range are a programmer's error. */
 #define SGP_FRACTION_DEFAULT (-1.0)
@@ -230,6 +233,9 @@ SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_ph
  * does again (or not before SGP_ROUND_MAX). O(phases * log outdegree). */
 SGP_API sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
+
+/* Whether others can dial a node: it has an address, and not SGP_ADDRESS_NONE. */
+SGP_API bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node);
 
 /* Whether a node may be called so. */
 SGP_API bool sgp_topology_name_is_good(const char *name);

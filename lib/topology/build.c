@@ -65,7 +65,7 @@ static int check_duplicates(struct sgp_topology *topology, struct sgp_error *err
     for (uint32_t i = 1; i < count; i++) {
         const struct sgp_topology_node *a = &nodes[order[i - 1]], *b = &nodes[order[i]];
         *where = order[i];
-        if (a->address[0] && strcmp(a->address, b->address) == 0)
+        if (sgp_topology_is_dialled(topology, order[i]) && strcmp(a->address, b->address) == 0)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "nodes %s and %s have the same address %.200s; every node needs one of its own",
                 a->name, b->name, a->address);
@@ -180,6 +180,11 @@ static void sort_edges(struct sgp_edge *sorted, uint32_t *first, const struct sg
     first[0] = 0;
 }
 
+static bool cannot_be_dialled(const struct sgp_topology *topology, uint32_t node)
+{
+    return strcmp(topology->nodes[node].address, SGP_ADDRESS_NONE) == 0;
+}
+
 static int check_edge(const struct sgp_topology *topology, uint32_t slices,
     const struct sgp_edge *edge, const struct sgp_edge *before, struct sgp_error *error)
 {
@@ -189,6 +194,9 @@ static int check_edge(const struct sgp_topology *topology, uint32_t slices,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "edge %s -> %s is a self-loop; what is not given away stays, so leave it out", source,
             target);
+    if (cannot_be_dialled(topology, edge->source) && cannot_be_dialled(topology, edge->target))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "edge %s -> %s: neither can be dialled; give one an address", source, target);
     if (before && edge->target == before->target)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "edge %s -> %s is repeated; write it once, with the sum as its fraction", source,

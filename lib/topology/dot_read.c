@@ -158,8 +158,10 @@ static int read_address(
     char host[SGP_ADDRESS_BYTES];
     struct sgp_error reason = {0};
     uint16_t port;
-    if (!*address)
+    if (!*address || strcmp(address, SGP_ADDRESS_NONE) == 0) {
+        (void)snprintf(entry->address, sizeof entry->address, "%s", address);
         return 0;
+    }
     int code = sgp_address_split(address, &reason, host, &port);
     if (code)
         return fail_at(

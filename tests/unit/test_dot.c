@@ -409,6 +409,24 @@ Test(dot, an_edge_that_is_wrong_later_has_its_line)
     sgp_topology_destroy(t);
 }
 
+Test(dot, a_node_that_cannot_be_dialled_needs_neighbours_that_can)
+{
+    struct sgp_topology *t =
+        parse("digraph p { a [address=\"h:1\"]; b [address=none]; c [address=none];"
+              " a -> b; b -> a; a -> c; c -> a }");
+    cr_assert(sgp_topology_is_dialled(t, 0));
+    cr_assert(not(sgp_topology_is_dialled(t, 1)));
+    cr_assert(eq(str, t->nodes[2].address, SGP_ADDRESS_NONE));
+    sgp_topology_destroy(t);
+    refused("digraph p { a [address=\"h:1\"]; b [address=none]; c [address=none];\n a -> b -> a;\n "
+            "b -> c }",
+        SGP_E_TOPOLOGY,
+        "t.dot:3: digraph p: edge b -> c: neither can be dialled; give one an address");
+    refused("digraph p { a [address=\"h:1\"]; b [address=none]; a -> b }\n"
+            "digraph q { b [address=\"h:2\"]; b -> a }",
+        SGP_E_TOPOLOGY, "t.dot:2: node b has the address h:2 here and none before; give it once");
+}
+
 /* ---- keys ---- */
 
 #define KEY_A "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
