@@ -42,10 +42,11 @@ def program(options, name):
     return os.path.join(options.build, "bench", name)
 
 
-def ring(options, name, nodes, size, rate):
+def ring(options, name, nodes, size, rate, **environment):
     """A program that is given the pattern of a round, as bench/ring.h tells."""
     where = [] if rate is None else [network.NAMESPACES, network.ADDRESSES]
-    return figures.run(program(options, name), nodes, size, *rounds_of(size, nodes, options.quick, rate), *where)
+    return figures.run(program(options, name), nodes, size, *rounds_of(size, nodes, options.quick, rate), *where,
+                       **environment)
 
 
 def sockets(options, nodes, size, rate=None):
@@ -56,6 +57,11 @@ def sockets(options, nodes, size, rate=None):
 def links(options, nodes, size, rate=None):
     """The daemon's links without rounds, training and absorbing."""
     return ring(options, "transport", nodes, size, rate)
+
+
+def ciphered(options, nodes, size, rate=None):
+    """The daemon's links, ciphered."""
+    return ring(options, "transport", nodes, size, rate, BENCH_CIPHERED="1")
 
 
 def gloo(options, nodes, size, kind, rate=None):

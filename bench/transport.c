@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's links alone: shares in frames, read into their final place, summed, looked through for
- * what is not finite, and acknowledged; nothing is trained, published or absorbed. */
+ * what is not finite, and acknowledged; nothing is trained, published or absorbed. With BENCH_CIPHERED in the environment they
+ * are ciphered; the handshake is not counted. */
 #include "link.h"
 #include "ring.h"
 
@@ -8,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct exchange {
     const struct ring_node *node;
@@ -16,6 +18,8 @@ struct exchange {
     struct link *in[RING_HOPS_MAX];
     float *memory; /* what is given, then what is taken, by hop */
     struct sgp_message share, ack;
+    struct sgp_cipher_settings settings; /* key NULL: plain */
+    uint32_t known;                      /* links that are ciphered */
     uint64_t round;
     uint64_t taken[RING_HOPS_MAX]; /* shares, since the start */
     uint64_t acknowledged[RING_HOPS_MAX];
@@ -98,16 +102,63 @@ static void on_failed(struct link *link, int code, const char *text)
     exit(1);
 }
 
-static const struct link_events events = {.message = on_message,
+static const char *object_to_nobody(void *context, const char *hash)
+{
+    (void)context;
+    (void)hash;
+    return NULL;
+}
+
+static void make_key(struct sgp_cipher_settings *settings)
+{
+    char path[] = "/tmp/sgp-bench-XXXXXX", hash[SGP_KEY_BYTES];
+    int descriptor = mkstemp(path);
+    if (descriptor < 0 || close(descriptor) < 0 || unlink(path) < 0 ||
+        sgp_key_generate(path, NULL, hash) < 0 || sgp_key_read(path, NULL, &settings->key) < 0 ||
+        unlink(path) < 0)
+        ring_fail("key");
+    settings->objection = object_to_nobody;
+}
+
+static void cipher(struct link *link, bool dials)
+{
+    struct exchange *exchange = link->context;
+    struct sgp_cipher_settings settings = exchange->settings;
+    settings.dials = dials;
+    if (settings.key != NULL && link_cipher(link, &settings) < 0)
+        ring_fail("cipher");
+}
+
+static void on_first(struct link *link, uint8_t byte)
+{
+    (void)byte;
+    if (link->cipher == NULL)
+        cipher(link, false);
+}
+
+static void on_ciphered(struct link *link)
+{
+    struct exchange *exchange = link->context;
+    if (++exchange->known == 2 * exchange->node->hops)
+        give(exchange);
+}
+
+static const struct link_events events = {.first = on_first,
+    .ciphered = on_ciphered,
+    .message = on_message,
     .payload = on_payload,
     .heard = on_heard,
     .failed = on_failed,
     .freed = on_heard};
 
-static struct link *open_link(struct exchange *exchange, int descriptor)
+static struct link *open_link(struct exchange *exchange, int descriptor, bool dials)
 {
     struct link *link = link_create(&exchange->loop, &events, exchange);
-    if (link == NULL || uv_tcp_open(&link->tcp, descriptor) < 0 || link_start(link) < 0)
+    if (link == NULL || uv_tcp_open(&link->tcp, descriptor) < 0)
+        ring_fail("link");
+    if (dials)
+        cipher(link, true);
+    if (link_start(link) < 0)
         ring_fail("link");
     return link;
 }
@@ -131,13 +182,16 @@ static struct stopwatch run(const struct ring_node *node)
             .weight = 0.5,
             .slice = {.count = node->bytes / sizeof(float)},
             .payload_bytes = node->bytes}};
+    if (getenv("BENCH_CIPHERED") != NULL)
+        make_key(&exchange.settings);
     if (uv_loop_init(&exchange.loop) < 0)
         ring_fail("loop");
     for (uint32_t h = 0; h < node->hops; h++) {
-        exchange.out[h] = open_link(&exchange, node->out[h]);
-        exchange.in[h] = open_link(&exchange, node->in[h]);
+        exchange.out[h] = open_link(&exchange, node->out[h], true);
+        exchange.in[h] = open_link(&exchange, node->in[h], false);
     }
-    give(&exchange);
+    if (exchange.settings.key == NULL)
+        give(&exchange);
     (void)uv_run(&exchange.loop, UV_RUN_DEFAULT);
     return exchange.figures;
 }

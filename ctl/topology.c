@@ -111,6 +111,13 @@ static json_t *edge_json(const struct sgp_topology *topology, const struct sgp_e
     return json;
 }
 
+static json_t *keys_json(const struct sgp_topology *topology, uint32_t node)
+{
+    char text[SGP_KEYS_BYTES];
+    sgp_topology_keys_text(topology, node, text);
+    return topology->nodes[node].keys[0][0] != '\0' ? json_string(text) : json_null();
+}
+
 /* The names are those of GET /v1/topology. */
 static json_t *topology_json(const struct sgp_topology *topology)
 {
@@ -118,10 +125,11 @@ static json_t *topology_json(const struct sgp_topology *topology)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, topology->digest);
     json_t *nodes = json_array(), *phases = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        (void)json_array_append_new(nodes,
-            json_pack("{s:s, s:s, s:b, s:b, s:f}", "name", topology->nodes[i].name, "address",
-                topology->nodes[i].address, "train", (int)!topology->nodes[i].relay, "owns",
-                (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
+        (void)json_array_append_new(
+            nodes, json_pack("{s:s, s:s, s:o, s:b, s:b, s:f}", "name", topology->nodes[i].name,
+                       "address", topology->nodes[i].address, "key", keys_json(topology, i),
+                       "train", (int)!topology->nodes[i].relay, "owns",
+                       (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
         json_t *edges = json_array();
@@ -134,11 +142,11 @@ static json_t *topology_json(const struct sgp_topology *topology)
                         (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count,
                         "edges", edges));
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "digest", digest, "slices",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
         (json_int_t)topology->prelude_rounds, "rounds_per_cycle",
-        (json_int_t)topology->rounds_per_cycle, "exact", (int)topology->cycle.exact, "nodes", nodes,
-        "phases", phases);
+        (json_int_t)topology->rounds_per_cycle, "exact", (int)topology->cycle.exact, "tls",
+        sgp_tls_name(topology->tls), "nodes", nodes, "phases", phases);
 }
 
 static void print_owned(const struct sgp_topology *topology, const struct sgp_phase *phase)
@@ -210,11 +218,21 @@ static void print_topology(const struct sgp_topology *topology)
         if ((int)strlen(node->name) > width)
             width = (int)strlen(node->name);
         if (node->address[0] != '\0')
-            (void)printf("  %s at %s\n", node->name, node->address);
+            (void)printf(
+                sgp_topology_is_dialled(topology, i) ? "  %s at %s\n" : "  %s cannot be dialled\n",
+                node->name, node->address);
+        if (node->keys[0][0] != '\0') {
+            char keys[SGP_KEYS_BYTES];
+            sgp_topology_keys_text(topology, i, keys);
+            (void)printf("  %s has the key %s\n", node->name, keys);
+        }
         if (node->relay || node->starts != SGP_STARTS_USUAL)
             (void)printf("  %s %s, starts with weight %g\n", node->name,
                 node->relay ? "is a relay" : "trains", sgp_topology_starts(topology, i));
     }
+    if (topology->tls != SGP_TLS_OFF)
+        (void)printf(
+            "links are ciphered%s\n", topology->tls == SGP_TLS_OFFER ? " with whoever can" : "");
     if (topology->slices > 1)
         (void)printf("the vector is cut into %u parts\n", topology->slices);
     for (uint32_t p = 0; p < topology->phase_count; p++) {

@@ -34,10 +34,19 @@ static void compare_nodes(
         if (now < 0) {
             teller->reload->nodes_removed++;
             tell(teller, "node_removed name=%s", node->name);
-        } else if (strcmp(node->address, topology->nodes[now].address) != 0) {
+            continue;
+        }
+        if (strcmp(node->address, topology->nodes[now].address) != 0) {
             teller->reload->addresses_changed++;
             tell(teller, "address name=%s from=%s to=%s", node->name, node->address,
                 topology->nodes[now].address);
+        }
+        if (memcmp(node->keys, topology->nodes[now].keys, sizeof node->keys) != 0) {
+            char from[SGP_KEYS_BYTES], to[SGP_KEYS_BYTES];
+            sgp_topology_keys_text(former, i, from);
+            sgp_topology_keys_text(topology, (uint32_t)now, to);
+            teller->reload->keys_changed++;
+            tell(teller, "key name=%s from=\"%s\" to=\"%s\"", node->name, from, to);
         }
     }
     for (uint32_t i = 0; i < topology->node_count; i++) {
@@ -139,6 +148,8 @@ void changes_tell(const struct sgp_topology *former, const struct sgp_topology *
         .digest = topology->digest, .nodes = topology->node_count, .phases = topology->phase_count};
     struct teller teller = {.sink = sink, .reload = ret_reload};
     compare_nodes(&teller, former, topology);
+    if (former->tls != topology->tls)
+        tell(&teller, "tls from=%s to=%s", sgp_tls_name(former->tls), sgp_tls_name(topology->tls));
     compare_phases(&teller, former, topology);
     if (teller.lines > CHANGES_LINES_MAX)
         sgp_log(sink, SGP_LEVEL_INFO, "event=topology more_changes=%u",

@@ -318,8 +318,9 @@ static int fail_unknown(struct reading *r, const char *section, const char *name
     const char *file = r->config.file;
     if (strcmp(section, "tls") == 0)
         return sgp_fail(&r->own, SGP_E_CONFIG,
-            "%s:%u: [tls] %.60s: links are not encrypted yet; remove the section [tls]", file,
-            r->number, name);
+            "%s:%u: [tls] %.60s: there is no such section; write tls=offer into the topology file, "
+            "and [node] key here",
+            file, r->number, name);
     bool known = false;
     for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++)
         known = known || strcmp(section, config_keys[i].section) == 0;

@@ -48,6 +48,7 @@ struct config {
 
     char *name;
     char *state_directory; /* default: /var/lib/sgpd/NAME */
+    char *key;             /* "": none */
 
     char *topology;
 
@@ -118,6 +119,8 @@ struct config {
         "name of this node, as in the topology file")                                              \
     X(STATE_DIRECTORY, "node", "state_directory", CONFIG_PATH, state_directory, "", 0, 0, NULL,    \
         "where the model and the history are written; /var/lib/sgpd/NAME if not given")            \
+    X(KEY, "node", "key", CONFIG_PATH, key, "", 0, 0, NULL,                                        \
+        "file of this node's secret key, for ciphered links; empty: none")                         \
     X(TOPOLOGY, "topology", "file", CONFIG_PATH, topology, NULL, 0, 0, NULL,                       \
         "the Graphviz DOT file of who gives to whom; the same on every node")                      \
     X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0,                      \

@@ -3,6 +3,7 @@
  * closed again. See daemon.h. */
 #include "daemon.h"
 
+#include "calls.h"
 #include "chores.h"
 #include "edges.h"
 #include "events.h"
@@ -16,6 +17,7 @@
 #include "reload.h"
 #include "survive.h"
 #include "task.h"
+#include "trust.h"
 
 #include "sgp/version.h"
 
@@ -50,8 +52,10 @@ static void end(struct daemon *daemon)
     if (daemon->control != NULL)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);
+    callers_close(&daemon->callers);
     dialer_give_up(&daemon->dialer);
     inquiry_close(daemon);
+    calls_close(daemon);
     edges_close(daemon);
     events_close(daemon);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
@@ -237,13 +241,21 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     const struct listener_events events = {.context = daemon,
         .hello = neighbours_on_hello,
         .inquire = inquiry_answer,
+        .call = calls_on_call,
+        .tls = trust_listening,
+        .expects = trust_expects,
         .pulse = inquiry_pulse};
     int code = listener_open(&daemon->listener, &daemon->loop, daemon->config->listen, &events,
         &daemon->log->sink, error);
     if (code < 0)
         return code;
-    dialer_init(&daemon->dialer, &daemon->loop, daemon, neighbours_on_dialled);
+    callers_open(&daemon->callers, &daemon->loop);
+    callers_resolve(&daemon->callers, prepared->topology, prepared->self);
+    const struct dialer_events dials = {
+        .context = daemon, .tls = trust_dialling, .dialled = neighbours_on_dialled};
+    dialer_init(&daemon->dialer, &daemon->loop, &dials);
     inquiry_init(daemon);
+    calls_open(daemon);
     struct view_actions actions = {.context = daemon};
     inspect_offer(&actions);
     orders_offer(&actions);
@@ -254,8 +266,11 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
         &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
     if (code == 0 && (code = program_open(daemon, guest, error)) < 0)
         control_close(daemon->control, NULL, NULL);
-    if (code < 0)
+    if (code < 0) {
         listener_close(&daemon->listener);
+        callers_close(&daemon->callers);
+        calls_close(daemon);
+    }
     return code;
 }
 
@@ -310,6 +325,7 @@ static void free_all(struct daemon *daemon)
     sgp_pool_finish(&daemon->snapshots);
     tasks_finish(daemon);
     edges_finish(daemon);
+    callers_finish(&daemon->callers);
     free(daemon->incoming);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);

@@ -8,9 +8,11 @@
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
  *   survive.c     the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
+ *   calls.c       connections to nodes that cannot be dialled, made by these
  *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
  *   inquiry.c     questions about what a node that is gone has accepted
  *   inspect.c     what onlookers see (view.h)
+ *   trust.c       whom the topology file lets in, and how its links are ciphered
  *   notes.c       lines for people: the log, STATUS=, whom we wait for
  *   edges.c       which connection belongs to which edge of the topology
  *   events.c      the one way into the core

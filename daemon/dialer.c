@@ -6,11 +6,10 @@
  * connect closes by itself. */
 #include "dialer.h"
 
-#include "sgp/topology.h"
-
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct dial {
     struct dialer *dialer;
@@ -18,7 +17,11 @@ struct dial {
     uint32_t peer;
     uint32_t holders; /* timer, resolver, connection attempt */
     bool decided;
-    int code; /* of the last failure */
+    bool plainly; /* the cipher was offered in vain */
+    enum sgp_tls tls;
+    struct sgp_topology_node node;
+    struct sgp_cipher_settings settings;
+    struct sgp_error why; /* of the last failure */
     uv_timer_t timer;
     uv_getaddrinfo_t resolver;
     uv_connect_t connect;
@@ -27,44 +30,12 @@ struct dial {
     struct link *link;        /* being connected */
 };
 
-static void ignore_link(struct link *link)
-{
-    (void)link;
-}
-
-static void ignore_message(struct link *link, const struct sgp_message *message)
-{
-    (void)link;
-    (void)message;
-}
-
-static void ignore_code(struct link *link, int code)
-{
-    (void)link;
-    (void)code;
-}
-
-static void ignore_failure(struct link *link, int code, const char *text)
-{
-    (void)link;
-    (void)code;
-    (void)text;
-}
-
-/* A link that is not started has nothing to say. */
-static const struct link_events silent_events = {
-    .message = ignore_message,
-    .payload = ignore_code,
-    .heard = ignore_link,
-    .failed = ignore_failure,
-    .freed = ignore_link,
-};
-
 static void release(struct dial *dial)
 {
     if (--dial->holders > 0)
         return;
     uv_freeaddrinfo(dial->addresses);
+    sgp_key_release(dial->settings.key);
     free(dial);
 }
 
@@ -85,34 +56,119 @@ static void conclude(struct dial *dial)
     uv_close((uv_handle_t *)&dial->timer, on_timer_closed);
 }
 
-static void succeed(struct dial *dial)
+/* The link that is being connected, if any, is none of this dial's any more. */
+static void give_up_link(struct dial *dial)
 {
-    struct link *link = dial->link;
-    dial->link = NULL;
-    conclude(dial);
-    dial->dialer->dialled(dial->dialer->context, dial->peer, link, 0);
-}
-
-static void fail(struct dial *dial, int code)
-{
-    conclude(dial);
     if (dial->link != NULL)
         link_close(dial->link, NULL);
     dial->link = NULL;
-    dial->dialer->dialled(dial->dialer->context, dial->peer, NULL, code);
+}
+
+static void succeed(struct dial *dial)
+{
+    struct link *link = dial->link;
+    const struct dialer_events *events = &dial->dialer->events;
+    dial->link = NULL;
+    conclude(dial);
+    events->dialled(events->context, dial->peer, link, 0, "");
+}
+
+static void fail(struct dial *dial)
+{
+    const struct dialer_events *events = &dial->dialer->events;
+    const struct sgp_error why = dial->why;
+    uint32_t peer = dial->peer;
+    conclude(dial);
+    give_up_link(dial);
+    events->dialled(events->context, peer, NULL, why.code, why.text);
+}
+
+static void note(struct dial *dial, int code, const char *text)
+{
+    dial->why = (struct sgp_error){.code = 0};
+    (void)sgp_fail(&dial->why, code, "%s", text);
 }
 
 static void try_next(struct dial *dial);
+
+/* ---- a link before it is the owner's ---- */
+
+static void on_message(struct link *link, const struct sgp_message *message)
+{
+    (void)link;
+    (void)message;
+    sgp_assert(false); /* it is the owner's as soon as there is anything to read */
+}
+
+static void on_payload(struct link *link, int code)
+{
+    (void)link;
+    (void)code;
+    sgp_assert(false);
+}
+
+static void on_nothing(struct link *link)
+{
+    (void)link;
+}
+
+static void on_ciphered(struct link *link)
+{
+    succeed(link->context);
+}
+
+/* Of the handshake; the link closes by itself. */
+static void on_failed(struct link *link, int code, const char *text)
+{
+    struct dial *dial = link->context;
+    bool shown = sgp_cipher_peer(link->cipher)[0] != '\0';
+    dial->link = NULL;
+    note(dial, code, text);
+    if (dial->tls == SGP_TLS_OFFER && !dial->plainly && !shown)
+        dial->plainly = true;
+    else
+        dial->address = dial->address->ai_next;
+    try_next(dial);
+}
+
+static const struct link_events dial_events = {
+    .ciphered = on_ciphered,
+    .message = on_message,
+    .payload = on_payload,
+    .heard = on_nothing,
+    .failed = on_failed,
+    .freed = on_nothing,
+};
+
+/* ---- one address after the other ---- */
+
+/* The connection stands. */
+static void begin(struct dial *dial)
+{
+    bool ciphers = dial->tls != SGP_TLS_OFF && !dial->plainly;
+    int code = ciphers ? link_cipher(dial->link, &dial->settings) : 0;
+    if (code == 0)
+        code = link_start(dial->link);
+    if (dial->link == NULL) /* it failed, and that was told */
+        return;
+    if (code == 0) {
+        if (!ciphers)
+            succeed(dial);
+        return;
+    }
+    note(dial, code, uv_strerror(code));
+    fail(dial);
+}
 
 static void on_connected(uv_connect_t *request, int status)
 {
     struct dial *dial = request->data;
     if (!dial->decided && status == 0) {
-        succeed(dial);
+        begin(dial);
     } else if (!dial->decided) {
-        dial->code = status;
-        link_close(dial->link, NULL);
-        dial->link = NULL;
+        note(dial, status, uv_strerror(status));
+        give_up_link(dial);
+        dial->plainly = false;
         dial->address = dial->address->ai_next;
         try_next(dial);
     }
@@ -122,22 +178,22 @@ static void on_connected(uv_connect_t *request, int status)
 static void try_next(struct dial *dial)
 {
     for (; dial->address != NULL; dial->address = dial->address->ai_next) {
-        dial->link = link_create(dial->dialer->loop, &silent_events, NULL);
+        dial->link = link_create(dial->dialer->loop, &dial_events, dial);
         if (dial->link == NULL) {
-            dial->code = -ENOMEM;
+            note(dial, -ENOMEM, uv_strerror(UV_ENOMEM));
             break;
         }
         dial->connect.data = dial;
-        dial->code =
+        int code =
             uv_tcp_connect(&dial->connect, &dial->link->tcp, dial->address->ai_addr, on_connected);
-        if (dial->code == 0) {
+        if (code == 0) {
             dial->holders++;
             return;
         }
-        link_close(dial->link, NULL);
-        dial->link = NULL;
+        note(dial, code, uv_strerror(code));
+        give_up_link(dial);
     }
-    fail(dial, dial->code);
+    fail(dial);
 }
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
@@ -145,31 +201,37 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     struct dial *dial = request->data;
     dial->addresses = addresses;
     dial->address = addresses;
-    if (!dial->decided && status < 0)
-        fail(dial, status);
-    else if (!dial->decided)
+    if (!dial->decided && status < 0) {
+        note(dial, status, uv_strerror(status));
+        fail(dial);
+    } else if (!dial->decided) {
         try_next(dial);
+    }
     release(dial);
 }
 
 static void on_timeout(uv_timer_t *timer)
 {
-    fail(timer->data, -ETIMEDOUT);
+    struct dial *dial = timer->data;
+    note(dial, -ETIMEDOUT, uv_strerror(UV_ETIMEDOUT));
+    fail(dial);
 }
 
 /* What cannot even begin is told from the timer, so never from within dialer_dial. */
 static void on_stillborn(uv_timer_t *timer)
 {
-    struct dial *dial = timer->data;
-    fail(dial, dial->code);
+    fail(timer->data);
 }
 
-static int resolve(struct dial *dial, const char *address)
+static int resolve(struct dial *dial)
 {
+    const char *address = dial->node.address;
     char host[SGP_ADDRESS_BYTES];
     char port_text[8];
     uint16_t port;
-    int code = sgp_address_split(address, NULL, host, &port);
+    int code = strcmp(address, SGP_ADDRESS_NONE) == 0
+                   ? UV_EDESTADDRREQ
+                   : sgp_address_split(address, NULL, host, &port);
     if (code < 0)
         return code;
     (void)snprintf(port_text, sizeof port_text, "%u", port);
@@ -179,25 +241,30 @@ static int resolve(struct dial *dial, const char *address)
         dial->dialer->loop, &dial->resolver, on_resolved, host, port_text, &hints);
 }
 
-void dialer_init(struct dialer *dialer, uv_loop_t *loop, void *context,
-    void (*dialled)(void *context, uint32_t peer, struct link *link, int code))
+void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_events *events)
 {
-    *dialer = (struct dialer){.loop = loop, .context = context, .dialled = dialled};
+    *dialer = (struct dialer){.loop = loop, .events = *events};
 }
 
-void dialer_dial(struct dialer *dialer, uint32_t peer, const char *address)
+void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node)
 {
     struct dial *dial = calloc(1, sizeof *dial);
     sgp_assert(dial != NULL);
     *dial = (struct dial){.dialer = dialer, .next = dialer->dials, .peer = peer, .holders = 1};
+    dial->tls = dialer->events.tls(dialer->events.context, peer, &dial->settings);
+    dial->settings.dials = true;
+    (void)sgp_key_hold(dial->settings.key); /* a reload may bring another */
+    dial->settings.context = &dial->node;
+    dial->node = *node;
     dialer->dials = dial;
     (void)uv_timer_init(dialer->loop, &dial->timer);
     dial->timer.data = dial;
-    dial->code = resolve(dial, address);
-    if (dial->code == 0) {
+    int code = resolve(dial);
+    if (code == 0) {
         dial->holders++;
         (void)uv_timer_start(&dial->timer, on_timeout, DIALER_TIMEOUT_MS, 0);
     } else {
+        note(dial, code, uv_strerror(code));
         (void)uv_timer_start(&dial->timer, on_stillborn, 0, 0);
     }
 }
@@ -207,8 +274,6 @@ void dialer_give_up(struct dialer *dialer)
     while (dialer->dials != NULL) {
         struct dial *dial = dialer->dials;
         conclude(dial);
-        if (dial->link != NULL)
-            link_close(dial->link, NULL);
-        dial->link = NULL;
+        give_up_link(dial);
     }
 }

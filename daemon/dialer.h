@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outgoing connections: a name to addresses, one address after the other, to a connection.
+/* Outgoing connections: a name to addresses, one address after the other, to a connection, which is ciphered if
+ * its owner says so.
  *
- * Fails: a name that does not resolve, addresses that refuse, or no answer within five seconds; told
+ * Where a cipher is offered and not required, an end of the connection before the peer has shown a key makes the dialler
+ * try the same address once more without. A peer that has shown another key than it should is never tried without.
+ *
+ * Fails: a name that does not resolve, addresses that refuse, another key, or no answer within five seconds; told
  * once, never retried here: when to dial again is the core's decision. Thread: the loop thread; names
  * are resolved in libuv's pool. */
 #ifndef SGPD_DIALER_H
@@ -9,23 +13,32 @@
 
 #include "link.h"
 
+#include "sgp/topology.h"
+
 #define DIALER_TIMEOUT_MS 5000u
 
 struct dial;
 
+struct dialer_events {
+    void *context;
+    /* How to dial this peer: SGP_TLS_OFF, or with these settings, whose objection gets a copy of the node
+     * (struct sgp_topology_node) as its context. Asked once for each dial. */
+    enum sgp_tls (*tls)(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings);
+    /* The end of a dial: a link that is started and stands, to be taken over, with its events; or NULL and why: `text` is
+     * one line, borrowed. */
+    void (*dialled)(void *context, uint32_t peer, struct link *link, int code, const char *text);
+};
+
 struct dialer {
     uv_loop_t *loop;
-    void *context;
-    /* The end of a dial: a link that stands and is not started, to be taken over; or NULL and why. */
-    void (*dialled)(void *context, uint32_t peer, struct link *link, int code);
+    struct dialer_events events;
     struct dial *dials; /* under way */
 };
 
-void dialer_init(struct dialer *dialer, uv_loop_t *loop, void *context,
-    void (*dialled)(void *context, uint32_t peer, struct link *link, int code));
+void dialer_init(struct dialer *dialer, uv_loop_t *loop, const struct dialer_events *events);
 
-/* Dial HOST:PORT. `dialled` follows, never from within this call. */
-void dialer_dial(struct dialer *dialer, uint32_t peer, const char *address);
+/* Dial a node, which is copied. `dialled` follows, never from within this call. */
+void dialer_dial(struct dialer *dialer, uint32_t peer, const struct sgp_topology_node *node);
 
 /* Give up all dials under way; `dialled` is not called for them. The loop has to see the handles
  * through. */

@@ -54,6 +54,7 @@ static void move_edge(struct edge *from, struct edge *to, uint32_t peer)
     memcpy(to->error, from->error, sizeof to->error);
     memcpy(to->previous, from->previous, sizeof to->previous);
     to->lines = from->lines;
+    to->ciphered = to->ciphered || from->ciphered;
     to->outsized = from->outsized;
     to->outsized_accepted = from->outsized_accepted;
 }

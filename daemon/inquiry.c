@@ -7,6 +7,7 @@
 #include "inquiry.h"
 
 #include "events.h"
+#include "trust.h"
 
 #include <stdio.h>
 
@@ -78,11 +79,12 @@ static const struct link_events inquiry_events = {
     .freed = ignore,
 };
 
-static void on_dialled(void *context, uint32_t peer, struct link *link, int code)
+static void on_dialled(void *context, uint32_t peer, struct link *link, int code, const char *text)
 {
     struct daemon *daemon = context;
     (void)peer;
     (void)code;
+    (void)text;
     if (link == NULL) {
         post(daemon, NULL);
         return;
@@ -90,11 +92,6 @@ static void on_dialled(void *context, uint32_t peer, struct link *link, int code
     link->events = &inquiry_events;
     link->context = daemon;
     daemon->inquiry = link;
-    if (link_start(link) < 0) {
-        hang_up(daemon);
-        post(daemon, NULL);
-        return;
-    }
     struct sgp_message message = {.type = SGP_INQUIRE, .inquire = daemon->question};
     inquiry_pulse(daemon, &message.pulse);
     link_send(link, &message);
@@ -102,7 +99,9 @@ static void on_dialled(void *context, uint32_t peer, struct link *link, int code
 
 void inquiry_init(struct daemon *daemon)
 {
-    dialer_init(&daemon->inquirer, &daemon->loop, daemon, on_dialled);
+    const struct dialer_events events = {
+        .context = daemon, .tls = trust_dialling, .dialled = on_dialled};
+    dialer_init(&daemon->inquirer, &daemon->loop, &events);
 }
 
 void inquiry_ask(struct daemon *daemon, uint32_t peer, const struct sgp_inquire *question)
@@ -113,7 +112,7 @@ void inquiry_ask(struct daemon *daemon, uint32_t peer, const struct sgp_inquire 
     (void)snprintf(daemon->question_target, SGP_NAME_BYTES, "%s", question->target);
     daemon->question.source = daemon->question_source;
     daemon->question.target = daemon->question_target;
-    dialer_dial(&daemon->inquirer, peer, daemon->prepared->topology->nodes[peer].address);
+    dialer_dial(&daemon->inquirer, peer, &daemon->prepared->topology->nodes[peer]);
 }
 
 void inquiry_close(struct daemon *daemon)

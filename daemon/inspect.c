@@ -117,6 +117,11 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
     };
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
     memcpy(ret_peer->address, node->address, sizeof ret_peer->address);
+    if (present != NULL && present->cipher != NULL) {
+        (void)snprintf(
+            ret_peer->cipher, sizeof ret_peer->cipher, "%s", sgp_cipher_name(present->cipher));
+        (void)snprintf(ret_peer->key, sizeof ret_peer->key, "%s", sgp_cipher_peer(present->cipher));
+    }
     memcpy(ret_peer->last_error, edge->error, sizeof ret_peer->last_error);
     memcpy(ret_peer->previous_error, edge->previous, sizeof ret_peer->previous_error);
     edges_bytes(edge, &ret_peer->bytes_sent, &ret_peer->bytes_received);

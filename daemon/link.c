@@ -32,6 +32,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
     link->events->freed(link);
+    sgp_cipher_destroy(link->cipher);
     (void)XXH3_freeState(link->hash);
     free(link);
 }
@@ -52,17 +53,41 @@ static unsigned queued(const struct link *link, uv_buf_t buffers[2])
     return (unsigned)(first > 0) + (unsigned)(first < bytes);
 }
 
+/* What is to be written becomes what is on the line: of a plain link that is the same. So many buffers; 0 if
+ * nothing is left to write, or the cipher is over. */
+static unsigned seal(struct link *link, uv_buf_t *buffers, unsigned count)
+{
+    const uint8_t *bytes;
+    if (link->cipher == NULL)
+        return count;
+    for (unsigned i = 0; i < count; i++)
+        if (sgp_cipher_seal(link->cipher, buffers[i].base, buffers[i].len) < 0)
+            return 0;
+    size_t waits = sgp_cipher_take(link->cipher, &bytes);
+    buffers[0] = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)waits);
+    return waits > 0;
+}
+
+/* Nothing but its handshake may be written yet. */
+static bool is_unknown(const struct link *link)
+{
+    return link->cipher != NULL && !link->known;
+}
+
 /* ---- the end ---- */
 
-/* What waits, and goodbye behind it, as far as the socket takes them now. */
+/* What waits, and goodbye behind it, as far as the socket takes them now; before the peer is known, the alert that tells
+ * it why. */
 static void say_last(struct link *link, const struct sgp_message *goodbye)
 {
     uint8_t frame[SGP_WIRE_FRAME_MAX];
     size_t bytes;
     uv_buf_t buffers[3];
-    unsigned count = queued(link, buffers);
-    if (goodbye != NULL && sgp_wire_encode(goodbye, frame, sizeof frame, &bytes) == 0)
+    unsigned count = is_unknown(link) ? 0 : queued(link, buffers);
+    if (!is_unknown(link) && goodbye != NULL &&
+        sgp_wire_encode(goodbye, frame, sizeof frame, &bytes) == 0)
         buffers[count++] = uv_buf_init((char *)frame, (unsigned)bytes);
+    count = seal(link, buffers, count);
     if (count > 0)
         (void)uv_try_write((uv_stream_t *)&link->tcp, buffers, count);
 }
@@ -85,6 +110,11 @@ static void fail(struct link *link, int code, const char *text)
     link->failure = code;
     link->events->failed(link, code, text);
     link_close(link, NULL);
+}
+
+void link_end(struct link *link, int code, const char *text)
+{
+    fail(link, code, text);
 }
 
 /* ---- out ---- */
@@ -120,8 +150,9 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
     link->queue_flight = link->queue_bytes;
     link->flight = link->queue_bytes;
     if (link->payload_bytes > 0) {
-        uint32_t chunk = link->payload_bytes < SGP_WIRE_CHUNK_MAX ? (uint32_t)link->payload_bytes
-                                                                  : SGP_WIRE_CHUNK_MAX;
+        /* What is sealed lies in memory of its own until it is written. */
+        uint32_t most = link->cipher != NULL ? LINK_WINDOW_BYTES : SGP_WIRE_CHUNK_MAX;
+        uint32_t chunk = link->payload_bytes < most ? (uint32_t)link->payload_bytes : most;
         /* Summed right before it is sent, which finds it in the cache. */
         sgp_wire_chunk_header(
             chunk, (uint32_t)XXH3_64bits(link->payload, chunk), link->chunk_header);
@@ -131,6 +162,23 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
         link->payload_bytes -= chunk;
         link->flight += SGP_WIRE_HEADER_BYTES + chunk;
     }
+    return count;
+}
+
+/* The same as it goes on the line; `bytes` in all. */
+static unsigned load_line(struct link *link, uv_buf_t buffers[4], size_t *bytes)
+{
+    unsigned count = 0;
+    link->queue_flight = link->flight = 0;
+    if (!is_unknown(link))
+        count = load(link, buffers);
+    bool any = count > 0;
+    count = seal(link, buffers, count);
+    if (any && count == 0)
+        fail(link, -ENOMEM, "what is sent cannot be ciphered");
+    *bytes = 0;
+    for (unsigned i = 0; i < count; i++)
+        *bytes += buffers[i].len;
     link->writing = count > 0;
     return count;
 }
@@ -151,13 +199,13 @@ static void pump(struct link *link)
 {
     uv_stream_t *stream = (uv_stream_t *)&link->tcp;
     uv_buf_t buffers[4];
+    size_t bytes;
     while (!link->writing && !link->closing) {
-        unsigned count = load(link, buffers);
+        unsigned count = load_line(link, buffers, &bytes);
         if (count == 0)
             return;
-        int taken =
-            link->flight <= LINK_SMALL_BYTES ? uv_try_write(stream, buffers, count) : UV_EAGAIN;
-        if (taken > 0 && (size_t)taken == link->flight) {
+        int taken = bytes <= LINK_SMALL_BYTES ? uv_try_write(stream, buffers, count) : UV_EAGAIN;
+        if (taken > 0 && (size_t)taken == bytes) {
             settle_write(link);
             continue;
         }
@@ -229,6 +277,8 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
 
 /* What is read before it is known what it is, and used up before anything else is read. */
 static _Thread_local uint8_t input[LINK_INPUT_BYTES];
+/* The same of what is ciphered. */
+static _Thread_local uint8_t line[LINK_WINDOW_BYTES];
 
 /* Where the next bytes of the present frame belong, and how many may. */
 static uv_buf_t wanted(struct link *link)
@@ -243,12 +293,18 @@ static uv_buf_t wanted(struct link *link)
     return uv_buf_init((char *)link->into + link->received, window);
 }
 
+/* Or the buffer for many. */
+static uv_buf_t place_of(struct link *link)
+{
+    uv_buf_t place = wanted(link);
+    return place.len < LINK_INPUT_BYTES ? uv_buf_init((char *)input, LINK_INPUT_BYTES) : place;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
+    struct link *link = handle->data;
     (void)suggested;
-    *buffer = wanted(handle->data);
-    if (buffer->len < LINK_INPUT_BYTES)
-        *buffer = uv_buf_init((char *)input, LINK_INPUT_BYTES);
+    *buffer = link->cipher != NULL ? uv_buf_init((char *)line, sizeof line) : place_of(link);
 }
 
 void link_receive(struct link *link, float *into)
@@ -431,6 +487,82 @@ static void take_input(struct link *link, size_t count)
     }
 }
 
+/* `count` bytes lie in a place of place_of. */
+static void take_placed(struct link *link, const char *place, size_t count)
+{
+    if (place == (char *)input)
+        take_input(link, count);
+    else
+        take(link, count);
+}
+
+/* ---- ciphered ---- */
+
+static void shake(struct link *link)
+{
+    struct sgp_error error = {0};
+    int code = sgp_cipher_shake(link->cipher, &error);
+    if (code < 0 && code != -EAGAIN) {
+        fail(link, code, error.text);
+        return;
+    }
+    pump(link);
+    if (code < 0 || !link_stands(link))
+        return;
+    link->known = true;
+    if (link->events->ciphered != NULL)
+        link->events->ciphered(link);
+}
+
+static void take_ciphered(struct link *link, const char *bytes, size_t count)
+{
+    struct sgp_error error = {0};
+    sgp_cipher_feed(link->cipher, bytes, count);
+    if (!link->known)
+        shake(link);
+    while (link->known && link_stands(link)) {
+        uv_buf_t place = place_of(link);
+        ssize_t opened = sgp_cipher_open(link->cipher, place.base, place.len, &error);
+        if (opened == -EAGAIN)
+            return;
+        if (opened <= 0)
+            fail(link, opened < 0 ? (int)opened : SGP_E_CLOSED,
+                opened < 0 ? error.text : "the peer closed the connection");
+        else
+            take_placed(link, place.base, (size_t)opened);
+    }
+}
+
+int link_cipher(struct link *link, const struct sgp_cipher_settings *settings)
+{
+    sgp_assert(link->cipher == NULL && link->bytes_received == 0);
+    return sgp_cipher_create(settings, &link->cipher);
+}
+
+/* Whether it is still there once its owner has seen the first byte; what came then lies where a cipher may read it while
+ * `input` is written. */
+static bool begin(struct link *link, const char **bytes, size_t count)
+{
+    link->begun = true;
+    if (link->events->first != NULL)
+        link->events->first(link, (uint8_t) * *bytes);
+    if (link->cipher != NULL && *bytes == (char *)input) {
+        memcpy(line, input, count);
+        *bytes = (char *)line;
+    }
+    return link_stands(link);
+}
+
+static void take_read(struct link *link, const char *bytes, size_t count)
+{
+    if (!link->begun && !begin(link, &bytes, count))
+        return;
+    if (link->cipher != NULL)
+        take_ciphered(link, bytes, count);
+    else
+        take_placed(link, bytes, count);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
     struct link *link = stream->data;
@@ -440,10 +572,8 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
         bool ended = count == UV_EOF;
         fail(link, ended ? SGP_E_CLOSED : (int)count,
             ended ? "the peer closed the connection" : uv_strerror((int)count));
-    } else if (buffer->base == (char *)input) {
-        take_input(link, (size_t)count);
     } else {
-        take(link, (size_t)count);
+        take_read(link, buffer->base, (size_t)count);
     }
 }
 
@@ -477,7 +607,10 @@ int link_start(struct link *link)
     link->opened = (sgp_time)uv_hrtime();
     (void)uv_tcp_nodelay(&link->tcp, 1);
     (void)uv_tcp_keepalive(&link->tcp, 1, LINK_KEEPALIVE_SECONDS);
-    return uv_read_start((uv_stream_t *)&link->tcp, on_alloc, on_read);
+    int code = uv_read_start((uv_stream_t *)&link->tcp, on_alloc, on_read);
+    if (code == 0 && link->cipher != NULL)
+        shake(link);
+    return code;
 }
 
 double link_rtt_ms(const struct link *link)

@@ -11,13 +11,18 @@
  *      size, and overflowing it ends the connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
  *      messages came meanwhile between the chunks.
  *
- * Fails: a read or write error, an end of stream, bytes that are not the protocol, or a peer that does
+ * Ciphered (sgp/cipher.h), there is one layer more below the frames, and everything above is as it was: what came is opened
+ * to where it belongs, by records of 16 KiB, and a write is sealed when its turn has come. Nothing is touched of that on a plain
+ * link.
+ *
+ * Fails: a read or write error, an end of stream, bytes that are not the protocol or not the cipher's, or a peer that does
  * not read. The link then closes itself and says so once. Thread: the loop thread. */
 #ifndef SGPD_LINK_H
 #define SGPD_LINK_H
 
 #include "checksum.h"
 
+#include "sgp/cipher.h"
 #include "sgp/node.h"
 #include "sgp/wire.h"
 
@@ -34,6 +39,10 @@ struct link;
 
 /* What the owner is told. Any of them may close the link. */
 struct link_events {
+    /* The first byte came, and nothing is made of it yet: time for a listener's link_cipher. NULL: nobody asks. */
+    void (*first)(struct link *link, uint8_t byte);
+    /* The handshake is through and the peer's key is known. NULL: nobody asks. */
+    void (*ciphered)(struct link *link);
     /* A message of valid form; borrowed. After a SHARE or ESTIMATE with payload the owner must have called
      * link_receive or closed the link when this returns. */
     void (*message)(struct link *link, const struct sgp_message *message);
@@ -67,6 +76,7 @@ struct link {
     void *context;
     struct sgp_link id; /* connection 0 until the peer is known */
     struct link *next;  /* in a list of the owner's */
+    bool foreseen;      /* of a stranger: its address is a neighbour's */
     struct link *next_failed;
     struct link *next_unsent;
     bool gathers;           /* what is sent waits for link_flush, which resets it */
@@ -86,6 +96,9 @@ struct link {
 
     /* Private from here on. */
     uv_tcp_t tcp;
+    struct sgp_cipher *cipher; /* NULL: plain */
+    bool known;                /* its handshake is through */
+    bool begun;                /* a byte came */
     enum link_phase phase;
     bool greeted; /* a whole header came: it is one of ours */
     size_t have;  /* bytes of the present header or body */
@@ -117,6 +130,10 @@ struct link {
 /* A link without a connection. Connect or accept on &link->tcp, then link_start. NULL: no memory. */
 struct link *link_create(uv_loop_t *loop, const struct link_events *events, void *context);
 
+/* What is on the line is ciphered: of one that dials, before link_start; of one that listens, from within `first`.
+ * 0, or a negative code: close the link then. */
+int link_cipher(struct link *link, const struct sgp_cipher_settings *settings);
+
 /* The connection stands: begin to read. Returns 0 or a negative code; close the link then. */
 int link_start(struct link *link);
 
@@ -142,6 +159,9 @@ void link_fold(struct link *link, struct link_fold *fold);
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
  * follows, and memory given to link_send_payload and link_receive is not touched any more. */
 void link_close(struct link *link, const struct sgp_message *goodbye);
+
+/* It is over for a reason of the owner's, which is told as a failure. */
+void link_end(struct link *link, int code, const char *text);
 
 /* Whether it neither closes nor has failed. */
 bool link_stands(const struct link *link);

@@ -2,8 +2,6 @@
 /* Strangers on the gossip port; see listener.h. */
 #include "listener.h"
 
-#include "sgp/topology.h"
-
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +52,7 @@ static void forget(struct listener *listener, struct link *link)
     *place = link->next;
     link->next = NULL;
     listener->stranger_count--;
+    listener->unexpected_count -= !link->foreseen;
     arm(listener);
 }
 
@@ -82,6 +81,27 @@ static void arm(struct listener *listener)
     (void)uv_timer_start(&listener->timer, on_timeout, milliseconds, 0);
 }
 
+/* Nobody has said yet whether this will be ciphered. */
+static void on_first(struct link *link, uint8_t byte)
+{
+    struct listener *listener = link->context;
+    struct sgp_cipher_settings settings = {.dials = false};
+    enum sgp_tls tls = listener->events.tls != NULL
+                           ? listener->events.tls(listener->events.context, &settings)
+                           : SGP_TLS_OFF;
+    if (tls == SGP_TLS_OFF || (tls == SGP_TLS_OFFER && byte != SGP_CIPHER_HELLO))
+        return;
+    if (byte != SGP_CIPHER_HELLO) {
+        forget(listener, link);
+        listener_refuse(listener, link, SGP_REASON_PROTOCOL,
+            "it speaks without TLS, which the topology file requires");
+    } else if (link_cipher(link, &settings) < 0) {
+        forget(listener, link);
+        listener_log(listener, link, "out of memory");
+        link_close(link, NULL);
+    }
+}
+
 static void on_message(struct link *link, const struct sgp_message *message)
 {
     struct listener *listener = link->context;
@@ -90,6 +110,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
         listener->events.hello(listener->events.context, link, message);
     else if (message->type == SGP_INQUIRE)
         listener->events.inquire(listener->events.context, link, message);
+    else if (message->type == SGP_CALL)
+        listener->events.call(listener->events.context, link, message);
     else
         listener_refuse(listener, link, SGP_REASON_PROTOCOL, "its first message was no hello");
 }
@@ -122,12 +144,49 @@ static void on_freed(struct link *link)
 }
 
 static const struct link_events stranger_events = {
+    .first = on_first,
     .message = on_message,
     .payload = on_payload,
     .heard = on_heard,
     .failed = on_failed,
     .freed = on_freed,
 };
+
+/* ---- places ---- */
+
+static bool is_expected(const struct listener *listener, const struct link *link)
+{
+    struct sockaddr_storage address;
+    int bytes = (int)sizeof address;
+    return listener->events.expects == NULL ||
+           (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&address, &bytes) == 0 &&
+               listener->events.expects(
+                   listener->events.context, (const struct sockaddr *)&address));
+}
+
+/* Whether one more of those whom nobody expects is one too many in this second. */
+static bool is_flood(struct listener *listener)
+{
+    sgp_time now = (sgp_time)uv_hrtime();
+    if (now - listener->rate_since >= SGP_SECOND) {
+        listener->rate_since = now;
+        listener->rate_count = 0;
+    }
+    return listener->rate_count++ >= LISTENER_UNEXPECTED_RATE;
+}
+
+/* A place for one more: of the oldest, one of those whom nobody expects if there is any. */
+static void make_room(struct listener *listener, const struct link *link)
+{
+    bool full = listener->stranger_count == LISTENER_STRANGERS_MAX;
+    if (!full && (link->foreseen || listener->unexpected_count < LISTENER_UNEXPECTED_MAX))
+        return;
+    struct link *oldest = listener->strangers;
+    while (listener->unexpected_count > 0 && oldest->foreseen)
+        oldest = oldest->next;
+    forget(listener, oldest);
+    listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "too many callers without a hello");
+}
 
 static void on_connection(uv_stream_t *server, int status);
 
@@ -155,16 +214,19 @@ static void on_connection(uv_stream_t *server, int status)
         link_close(link, NULL);
         return;
     }
-    if (listener->stranger_count == LISTENER_STRANGERS_MAX) {
-        struct link *oldest = listener->strangers;
-        forget(listener, oldest);
-        listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "too many callers without a hello");
+    link->foreseen = is_expected(listener, link);
+    if (!link->foreseen && is_flood(listener)) {
+        listener_log(listener, link, "too many callers from addresses that nobody expects");
+        link_close(link, NULL);
+        return;
     }
+    make_room(listener, link);
     struct link **place = &listener->strangers;
     while (*place != NULL)
         place = &(*place)->next;
     *place = link;
     listener->stranger_count++;
+    listener->unexpected_count += !link->foreseen;
     arm(listener);
 }
 

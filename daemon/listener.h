@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gossip port: accepts connections and finds out who is calling.
  *
- * A stranger has five seconds to say hello in one sound frame. So many strangers at once and the
- * oldest is closed, so that a port scanner or a flood cannot keep a neighbour out. Whoever is refused
+ * A stranger has five seconds to say hello in one sound frame, its handshake included if links are ciphered. So many
+ * strangers at once and the oldest is closed, so that a port scanner or a flood cannot keep a neighbour out. Those who come from
+ * an address that nobody expects have half of the places, and no more than so many of them a second get one. Whoever is refused
  * costs one connection and at most one line of log, and lines are limited too.
  *
  * Fails: an address that cannot be bound, at the start, with the addresses of this machine in the
@@ -14,8 +15,11 @@
 #include "link.h"
 
 #include "sgp/sink.h"
+#include "sgp/topology.h"
 
-#define LISTENER_STRANGERS_MAX 64u /* connections that have not said hello */
+#define LISTENER_STRANGERS_MAX 64u    /* connections that have not said hello */
+#define LISTENER_UNEXPECTED_MAX 32u   /* of these, from addresses that nobody expects; */
+#define LISTENER_UNEXPECTED_RATE 100u /* so many of them a second */
 #define LISTENER_HELLO_NS (5 * SGP_SECOND)
 #define LISTENER_BACKLOG 256
 #define LISTENER_RETRY_MS 1000u /* until a caller for whom there was no memory is tried again */
@@ -28,6 +32,12 @@ struct listener_events {
     void (*hello)(void *context, struct link *link, const struct sgp_message *hello);
     /* A stranger asks something (SGP_INQUIRE): answer and close it. */
     void (*inquire)(void *context, struct link *link, const struct sgp_message *inquire);
+    /* A stranger that cannot be dialled wants to be greeted (SGP_CALL): take the link over, or close it. */
+    void (*call)(void *context, struct link *link, const struct sgp_message *call);
+    /* Whether links are ciphered, and by which settings. NULL: they are not. */
+    enum sgp_tls (*tls)(void *context, struct sgp_cipher_settings *ret_settings);
+    /* Whether a neighbour may call from here. NULL: from everywhere. */
+    bool (*expects)(void *context, const struct sockaddr *address);
     /* The pulse for a goodbye to a stranger. */
     void (*pulse)(void *context, struct sgp_pulse *ret_pulse);
 };
@@ -39,7 +49,9 @@ struct listener {
     struct listener_events events;
     const struct sgp_sink *sink;
     struct link *strangers; /* oldest first */
-    uint32_t stranger_count;
+    uint32_t stranger_count, unexpected_count;
+    sgp_time rate_since;
+    uint32_t rate_count; /* of the unexpected, since then */
     bool closing;
     sgp_time lines_since;
     uint32_t lines;

@@ -7,6 +7,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "trust.h"
 
 #include "sgp/payload.h"
 
@@ -82,13 +83,14 @@ static const struct link_events edge_events = {
     .freed = on_freed,
 };
 
-static void take_over(
+void neighbours_take_over(
     struct daemon *daemon, struct link *link, uint32_t peer, enum sgp_direction direction)
 {
     link->id = (struct sgp_link){peer, direction, ++daemon->connections};
     link->events = &edge_events;
     link->context = daemon;
     edges_attach(daemon, link);
+    trust_note(daemon, link);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_UP, .link = link->id});
 }
 
@@ -111,33 +113,32 @@ void neighbours_on_hello(void *context, struct link *link, const struct sgp_mess
     else if (edges_find(daemon, (uint32_t)source, SGP_IN) == NULL)
         (void)snprintf(text, sizeof text, "the topology has no edge from %s to %s", hello->source,
             daemon->config->name);
+    else
+        (void)trust_is(daemon, link, (uint32_t)source, text);
     if (text[0] != '\0') {
         listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text);
         return;
     }
     link->lineage = hello->lineage;
     notes_namesake(daemon, edges_find(daemon, (uint32_t)source, SGP_IN), link);
-    take_over(daemon, link, (uint32_t)source, SGP_IN);
+    neighbours_take_over(daemon, link, (uint32_t)source, SGP_IN);
     if (edges_link(daemon, &link->id) != NULL)
         on_message(link, message);
 }
 
 /* ---- out: a dial ended ---- */
 
-void neighbours_on_dialled(void *context, uint32_t peer, struct link *link, int code)
+void neighbours_on_dialled(
+    void *context, uint32_t peer, struct link *link, int code, const char *text)
 {
     struct daemon *daemon = context;
     struct edge *edge = edges_find(daemon, peer, SGP_OUT);
     if (link != NULL) {
-        code = link_start(link);
-        if (code == 0) {
-            take_over(daemon, link, peer, SGP_OUT);
-            return;
-        }
-        link_close(link, NULL);
+        neighbours_take_over(daemon, link, peer, SGP_OUT);
+        return;
     }
-    (void)snprintf(edge->error, sizeof edge->error, "cannot connect to %s: %s",
-        daemon->prepared->topology->nodes[peer].address, uv_strerror(code));
+    (void)snprintf(edge->error, sizeof edge->error, "cannot connect to %.150s: %.300s",
+        daemon->prepared->topology->nodes[peer].address, text);
     events_post(daemon,
         (struct sgp_event){
             .type = SGP_EVENT_DOWN, .link = {.peer = peer, .direction = SGP_OUT}, .code = code});

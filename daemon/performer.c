@@ -34,7 +34,9 @@ static struct task *must_take(struct daemon *daemon, struct job_kind *kind,
 static void verb_dial(void *context, uint32_t peer)
 {
     struct daemon *daemon = context;
-    dialer_dial(&daemon->dialer, peer, daemon->prepared->topology->nodes[peer].address);
+    if (!sgp_topology_is_dialled(daemon->prepared->topology, peer))
+        return; /* it calls: calls.c */
+    dialer_dial(&daemon->dialer, peer, &daemon->prepared->topology->nodes[peer]);
 }
 
 static void verb_send(

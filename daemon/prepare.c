@@ -51,7 +51,8 @@ static void warn_about_addresses(struct prepared *p)
     const char *own = nodes[p->self].address;
     const char *elsewhere = NULL;
     for (uint32_t i = 0; i < p->topology->node_count && !elsewhere; i++)
-        if (i != p->self && !is_loopback(nodes[i].address))
+        if (i != p->self && sgp_topology_is_dialled(p->topology, i) &&
+            !is_loopback(nodes[i].address))
             elsewhere = nodes[i].name;
     if (elsewhere && is_loopback(p->config->listen))
         prepared_warn(p,
@@ -66,7 +67,8 @@ static void warn_about_addresses(struct prepared *p)
     char host[SGP_ADDRESS_BYTES];
     uint16_t own_port = 0;
     uint16_t port = 0;
-    if (sgp_address_split(own, NULL, host, &own_port) == 0 &&
+    if (sgp_topology_is_dialled(p->topology, p->self) &&
+        sgp_address_split(own, NULL, host, &own_port) == 0 &&
         sgp_address_split(p->config->listen, NULL, host, &port) == 0 && port != own_port)
         prepared_warn(p,
             "neighbours dial port %u by the topology, and this node listens on port %u",
@@ -99,6 +101,37 @@ static enum sgp_outer_kind outer_kind(const struct config *config)
     return (enum sgp_outer_kind)(config->outer - 1);
 }
 
+/* Whether the file says that this node has its key. */
+static bool is_own_key(const struct prepared *p)
+{
+    return p->key != NULL &&
+           sgp_topology_find_key(p->topology, sgp_key_hash(p->key)) == (int64_t)p->self;
+}
+
+/* The secret key, and whether it is the one by which others will know this node. */
+static int prepare_key(struct prepared *p, struct sgp_error *error)
+{
+    const struct config *config = p->config;
+    struct sgp_error why = {0};
+    char keys[SGP_KEYS_BYTES];
+    bool ciphers = p->topology->tls != SGP_TLS_OFF;
+    if (config->key[0] != '\0' && sgp_key_read(config->key, &why, &p->key) < 0)
+        return config_fail(config, CONFIG_ID_KEY, error, why.code, "%s", why.text);
+    if (!ciphers || is_own_key(p))
+        return 0;
+    if (p->key == NULL)
+        return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
+            "%s says tls=%s, and this node has no secret key; name the file that sgpctl key "
+            "generate "
+            "%s makes",
+            config->topology, sgp_tls_name(p->topology->tls), config->name);
+    sgp_topology_keys_text(p->topology, p->self, keys);
+    return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
+        "%s is the key %s, and by %s node %s has %s; correct the topology file, or give the other "
+        "key",
+        config->key, sgp_key_hash(p->key), config->topology, config->name, keys);
+}
+
 static int prepare_topology(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
@@ -124,6 +157,8 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
             config->topology, config->name);
+    if ((code = prepare_key(p, error)) < 0)
+        return code;
     const struct sgp_phase *outer = sgp_topology_outer(topology);
     if (outer && !topology->nodes[self].relay && outer_kind(config) == SGP_OUTER_NONE)
         return config_fail(config, CONFIG_ID_OUTER, error, SGP_E_CONFIG,
@@ -530,6 +565,9 @@ void prepared_swap_place(
     struct sgp_topology *former = p->topology;
     p->topology = place->topology;
     place->topology = former;
+    struct sgp_key *key = p->key;
+    p->key = place->key;
+    place->key = key;
     p->self = place->self;
     p->analysis = place->analysis;
     p->weight_least = place->weight_least;
@@ -549,6 +587,7 @@ void prepared_finish(struct prepared *p)
     sgp_dataset_destroy(p->data.test);
     sgp_scaling_destroy(p->scaling);
     sgp_topology_destroy(p->topology);
+    sgp_key_release(p->key);
     classes_free(p->class_names, p->class_count);
     *p = (struct prepared){0};
 }

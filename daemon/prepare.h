@@ -13,6 +13,7 @@
 #include "sgp/analysis.h"
 #include "sgp/attached.h"
 #include "sgp/dataset.h"
+#include "sgp/key.h"
 #include "sgp/learner.h"
 #include "sgp/model.h"
 #include "sgp/model_file.h"
@@ -33,6 +34,7 @@ struct prepared {
     const struct config *config; /* borrowed */
     struct sgp_topology *topology;
     uint32_t self;
+    struct sgp_key *key; /* NULL: the configuration names none */
     const struct sgp_method *method;
     struct sgp_analysis analysis;
     struct sgp_data data;
@@ -77,7 +79,7 @@ int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 void prepared_finish(struct prepared *prepared);
 
 /* The first part of `prepare` alone, the topology and the node's place in it, for a reload: the fields
- * from `topology` to `analysis`, needs, weight_least and warnings. Ended by prepared_finish. */
+ * from `topology` to `analysis`, the key read anew, needs, weight_least and warnings. Ended by prepared_finish. */
 int prepare_place(
     const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
 

@@ -11,11 +11,13 @@
  * and at worst some buffers are more than are needed. Thread: the loop thread. */
 #include "reload.h"
 
+#include "calls.h"
 #include "changes.h"
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
 #include "task.h"
+#include "trust.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -146,6 +148,7 @@ static void make_change(struct daemon *daemon, struct reload *reload)
     reload->peers = NULL;
     daemon->figures.topology = topology;
     prepared_swap_place(prepared, &reload->place, &reload->needs);
+    callers_resolve(&daemon->callers, prepared->topology, prepared->self);
 }
 
 static void tell(struct daemon *daemon, const struct reload *reload, struct view_reload *ret_reload)
@@ -175,7 +178,10 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     }
     discard(&reload);
     notify_ready();
-    if (code == 0)
+    if (code == 0) {
+        trust_reloaded(daemon);
+        calls_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
+    }
     return code;
 }

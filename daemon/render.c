@@ -133,19 +133,20 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
 
 json_t *render_reload(const struct view_reload *reload)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "digest",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "digest",
         identity(reload->digest), "nodes", count(reload->nodes), "phases", count(reload->phases),
         "nodes_added", count(reload->nodes_added), "nodes_removed", count(reload->nodes_removed),
-        "addresses_changed", count(reload->addresses_changed), "phases_changed",
-        count(reload->phases_changed), "edges_added", count(reload->edges_added), "edges_removed",
-        count(reload->edges_removed), "fractions_changed", count(reload->fractions_changed));
+        "addresses_changed", count(reload->addresses_changed), "keys_changed",
+        count(reload->keys_changed), "phases_changed", count(reload->phases_changed), "edges_added",
+        count(reload->edges_added), "edges_removed", count(reload->edges_removed),
+        "fractions_changed", count(reload->fractions_changed));
 }
 
 json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o}",
+                     "s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -159,7 +160,8 @@ json_t *render_peer(const struct view_peer *peer)
         real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
         count(peer->bytes_received), "distance", real_or_null(peer->distance), "disagrees",
         (int)peer->disagrees, "mismatch", (int)peer->mismatch, "retired", (int)peer->retired,
-        "slow", (int)peer->slow, "overdue", (int)peer->overdue, "last_error",
+        "slow", (int)peer->slow, "overdue", (int)peer->overdue, "cipher",
+        text_or_null(peer->cipher), "key", text_or_null(peer->key), "last_error",
         text_or_null(peer->last_error), "previous_error", text_or_null(peer->previous_error));
 }
 
@@ -178,6 +180,13 @@ static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topo
     return edges;
 }
 
+static json_t *render_keys(const struct sgp_topology *topology, uint32_t node)
+{
+    char text[SGP_KEYS_BYTES];
+    sgp_topology_keys_text(topology, node, text);
+    return topology->nodes[node].keys[0][0] ? json_string(text) : json_null();
+}
+
 json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology)
 {
     uint64_t edge_count = 0;
@@ -186,10 +195,11 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     bool whole = edge_count <= RENDER_EDGES_MAX;
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        json_array_append_new(nodes,
-            json_pack("{s:s, s:s, s:b, s:b, s:f}", "name", topology->nodes[i].name, "address",
-                topology->nodes[i].address, "train", (int)!topology->nodes[i].relay, "owns",
-                (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
+        json_array_append_new(
+            nodes, json_pack("{s:s, s:s, s:o, s:b, s:b, s:f}", "name", topology->nodes[i].name,
+                       "address", topology->nodes[i].address, "key", render_keys(topology, i),
+                       "train", (int)!topology->nodes[i].relay, "owns",
+                       (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
     json_t *phases = json_array();
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];
@@ -200,11 +210,11 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
                 (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count, "edges",
                 whole ? render_edges(phase, topology) : json_null()));
     }
-    return json_pack("{s:o, s:o, s:I, s:b, s:o, s:I, s:o, s:o}", "file",
+    return json_pack("{s:o, s:o, s:I, s:b, s:s, s:o, s:I, s:o, s:o}", "file",
         foreign(status->topology_file), "digest", identity(topology->digest), "slices",
-        (json_int_t)topology->slices, "exact", (int)topology->cycle.exact, "round",
-        round_or_null(status->round), "phase", (json_int_t)status->phase, "nodes", nodes, "phases",
-        phases);
+        (json_int_t)topology->slices, "exact", (int)topology->cycle.exact, "tls",
+        sgp_tls_name(topology->tls), "round", round_or_null(status->round), "phase",
+        (json_int_t)status->phase, "nodes", nodes, "phases", phases);
 }
 
 json_t *render_history_row(const struct view_history_row *row)

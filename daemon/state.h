@@ -7,6 +7,7 @@
 #ifndef SGPD_STATE_H
 #define SGPD_STATE_H
 
+#include "callers.h"
 #include "config.h"
 #include "control.h"
 #include "dialer.h"
@@ -46,6 +47,8 @@ struct edge {
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
     char previous[SGP_TEXT_BYTES];       /* of the last one before that */
     struct link_lines lines;
+    bool ciphered;              /* one of its connections was: trust.c */
+    bool calling;               /* its source is being called: calls.c */
     uint32_t outsized;          /* shares returned as outsized ... */
     uint64_t outsized_accepted; /* ... since so many had been accepted */
 };
@@ -110,6 +113,15 @@ struct daemon {
     /* neighbours.c */
     uint64_t connections;
     struct link *failed_links; /* DOWN is still to be posted, by events.c */
+
+    /* calls.c */
+    struct dialer caller;
+    struct link *calls; /* made, and not greeted yet */
+    uv_timer_t call_timer;
+
+    /* trust.c */
+    char objection[SGP_TEXT_BYTES]; /* to the latest key */
+    struct callers callers;
 
     /* inquiry.c */
     struct dialer inquirer; /* for the question asked last */

@@ -97,6 +97,8 @@ struct view_peer { /* one link */
     double distance_relative; /* to the longer of the two */
     bool disagrees;           /* it is further away than finished neighbours may be */
     bool mismatch;            /* its topology digest, learning rate, batch or data differ */
+    char cipher[32];          /* of the connection that stands; "": none, or plain */
+    char key[SGP_KEY_BYTES];  /* the peer's, with which it was opened; "" likewise */
     char last_error[SGP_TEXT_BYTES];     /* since it came up; "" if none */
     char previous_error[SGP_TEXT_BYTES]; /* before that; "" if none */
 };
@@ -120,7 +122,7 @@ struct view_history_row {
 struct view_reload {
     uint64_t digest; /* of the topology now */
     uint32_t nodes, phases;
-    uint32_t nodes_added, nodes_removed, addresses_changed;
+    uint32_t nodes_added, nodes_removed, addresses_changed, keys_changed;
     uint32_t phases_changed; /* that came, went, or hold for another time */
     uint64_t edges_added, edges_removed, fractions_changed;
 };

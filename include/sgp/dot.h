@@ -3,7 +3,8 @@
  *
  * A file holds one or more digraphs, each a phase, used in turn. Attributes: node `address`
  * (HOST:PORT, sgp_address_split of topology.h; port 7311 if left out), edge `fraction` (a decimal or
- * A/B; default 1/(1+outdegree)), graph `rounds` (1 to SGP_PHASE_ROUNDS_MAX) and `once` (true, false).
+ * A/B; default 1/(1+outdegree)), graph `rounds` (1 to SGP_PHASE_ROUNDS_MAX) and `once` (true, false); node `key`
+ * and graph `tls` (off, offer, require) say who may talk (docs/SECURITY.md). docs/TOPOLOGY.md has all of them.
  * All other attributes are Graphviz's and ignored. A UTF-8 byte order mark in front is skipped. The nodes are those with an address, or, when no
  * node has one, those of the first digraph; they are numbered in order of first appearance.
  *

@@ -76,6 +76,7 @@ enum sgp_message_type {
     SGP_BEQUEATH,
     SGP_INQUIRE,
     SGP_ANSWER,
+    SGP_CALL,
 };
 
 /* Why a share was given back, or why a connection ends. Travels. */
@@ -204,6 +205,11 @@ struct sgp_answer {
     uint64_t number;  /* the last that was accepted */
 };
 
+/* The first word of `target`, which cannot be dialled, on a connection that it made: `source` is to greet it there. */
+struct sgp_call {
+    const char *source, *target; /* < SGP_NAME_BYTES */
+};
+
 struct sgp_goodbye {
     enum sgp_reason reason;
     const char *text; /* one line for the other side's log, < SGP_GOODBYE_BYTES */
@@ -226,6 +232,7 @@ struct sgp_message {
         struct sgp_bequeath bequeath;
         struct sgp_inquire inquire;
         struct sgp_answer answer;
+        struct sgp_call call;
     };
 };
 

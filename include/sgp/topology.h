@@ -37,12 +37,29 @@ enum sgp_starts {
     SGP_STARTS_WHOLE,     /* 1 */
 };
 
+/* Whether links are ciphered (docs/SECURITY.md). */
+enum sgp_tls {
+    SGP_TLS_UNSAID = 0, /* by this digraph; by none: off */
+    SGP_TLS_OFF,
+    SGP_TLS_OFFER, /* with whoever can */
+    SGP_TLS_REQUIRE,
+};
+
+#define SGP_ADDRESS_NONE "none" /* of a node that dials, and is not dialled */
+
+/* A node's keys: one, or two while one takes the place of the other. */
+#define SGP_NODE_KEYS_MAX 2u
+
 struct sgp_topology_node {
     char name[SGP_NAME_BYTES];
-    char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port", "" if the file gives none */
+    char address[SGP_ADDRESS_BYTES]; /* "host:port" or "[v6]:port"; SGP_ADDRESS_NONE: it cannot be
+                                        dialled; "" if the file gives none */
     bool relay;                      /* it has no data and takes no steps */
     enum sgp_starts starts;
     bool owns; /* the vector: it holds all weight, and takes updates */
+    /* Who may speak as it: SHA256: and the base64, without padding, of the hash of a public key's
+     * SubjectPublicKeyInfo. "" for none; the first is filled first. */
+    char keys[SGP_NODE_KEYS_MAX][SGP_KEY_BYTES];
 };
 
 struct sgp_phase {
@@ -78,13 +95,17 @@ struct sgp_topology {
     uint32_t owner;             /* index; SGP_NODE_NONE: nobody owns the vector */
     uint32_t slices;            /* parts of the vector, 1 to SGP_SLICES_MAX */
     uint32_t repeat;            /* passes of the prelude; 0 until one is said, which is 1 */
+    enum sgp_tls tls;           /* SGP_TLS_OFF if no digraph says it */
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     struct sgp_cycle prelude, cycle;
-    uint64_t digest;        /* of everything but addresses; equal files, equal digests */
+    uint64_t digest; /* of everything but addresses, keys and tls; equal files, equal digests */
     sgp_round *phase_first; /* phase_count + 1: each phase's first round in one pass of each */
     sgp_round *phase_turns; /* phase_count + 1: the rounds that train before it, likewise */
     uint32_t *by_name;      /* node indices in order of their names */
+    uint32_t
+        *by_key; /* key_count places (node * SGP_NODE_KEYS_MAX + which) in order of their keys */
+    uint32_t key_count;
 };
 
 /* An edge of a file, to point at; a digraph where source and target are SGP_NODE_NONE. */
@@ -105,8 +126,8 @@ struct sgp_edge_place {
 /* Building. `create` copies the named nodes and gives a topology without phases; `add_phase` copies
  * edges and checks them; `seal` sums up rounds and digest and must be last. On failure the topology
  * stays valid and *error (may be NULL) says why: SGP_E_TOPOLOGY (a name that is empty or holds other
- * than letters, digits, '_', '-' and '.', duplicate name or address, no node, rounds out of range,
- * self-loop, repeated edge, fraction above 1 or not a number, column above 1, a prelude phase after a
+ * than letters, digits, '_', '-' and '.', duplicate name, address or key, a malformed key, no node, rounds out of range,
+ * self-loop, repeated edge, an edge between two nodes that cannot be dialled, fraction above 1 or not a number, column above 1, a prelude phase after a
  * cycle phase, no phase in the cycle), SGP_E_LIMIT, -ENOMEM. An edge with fraction <= 0
  * (SGP_FRACTION_DEFAULT) gets 1/(1+outdegree). Indices out of range are a programmer's error. */
 #define SGP_FRACTION_DEFAULT (-1.0)
@@ -121,6 +142,7 @@ struct sgp_phase_options {
     uint32_t rounds;
     bool once, exchanges, outer;
     uint32_t slices, repeat, backup;
+    enum sgp_tls tls; /* SGP_TLS_UNSAID, or what all others say that say it */
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
@@ -128,7 +150,7 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
  * has an estimate, a cycle in which no round trains; an owner that trains, or beside another, or whose file has more than
  * one digraph, parts, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; more
- * backup workers than all but one. */
+ * backup workers than all but one; tls other than off where a node has no key. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 
@@ -212,8 +234,25 @@ SGP_API void sgp_phase_mix(double *next, const double *mass, const struct sgp_ph
 SGP_API sgp_round sgp_topology_next_round(
     const struct sgp_topology *topology, uint32_t source, uint32_t target, sgp_round from);
 
+/* Whether others can dial a node: it has an address, and not SGP_ADDRESS_NONE. */
+SGP_API bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node);
+
+/* Whether a node may be called so. */
+SGP_API bool sgp_topology_name_is_good(const char *name);
+
 /* The index of a named node, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const char *name);
+
+/* The node that has this key, or -ENOENT. O(log nodes). */
+SGP_API int64_t sgp_topology_find_key(const struct sgp_topology *topology, const char *key);
+
+/* The keys of a node as the file writes them, one or two with a blank between, or "no key". */
+#define SGP_KEYS_BYTES (SGP_NODE_KEYS_MAX * SGP_KEY_BYTES)
+SGP_API void sgp_topology_keys_text(
+    const struct sgp_topology *topology, uint32_t node, char text[SGP_KEYS_BYTES]);
+
+/* "off", "offer", "require". Static. */
+SGP_API const char *sgp_tls_name(enum sgp_tls tls);
 
 /* Run the weights alone, from those with which nodes begin, through one pass of the prelude and ten cycles, but
  * for exact ones, which leave them as they were; ret_least[i] is the least

@@ -51,6 +51,7 @@ struct sgp_moment {
 #define SGP_PHASES_MAX 4096u   /* digraphs in a topology file */
 #define SGP_EDGES_MAX 4194304u /* edges in a topology file, all phases together */
 #define SGP_NAME_BYTES 64u     /* a node's or phase's name, with its terminating zero */
+#define SGP_KEY_BYTES 51u      /* SHA256:BASE64 of a public key, with its terminating zero */
 #define SGP_ADDRESS_BYTES 280u /* HOST:PORT, with its terminating zero */
 #define SGP_PARAMETERS_MAX ((uint64_t)1 << 33) /* float32 values in a model */
 #define SGP_TEXT_BYTES 512u /* one line for a person, with its terminating zero */

@@ -20,7 +20,7 @@ static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type 
                     type == SGP_ASK || type == SGP_ANSWER;
     bool up = link->connection.state == SGP_LINK_UP;
     return !(incoming && link->direction != SGP_IN) && !(outgoing && link->direction != SGP_OUT) &&
-           (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE;
+           (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE && type != SGP_CALL;
 }
 
 static struct sgp_verdict take(
@@ -52,7 +52,8 @@ static struct sgp_verdict take(
         return sgp_core_stage(node, link, &message->bequeath);
     case SGP_ANSWER:
         return sgp_core_staged(node, link, &message->answer);
-    case SGP_INQUIRE: /* comes on a connection of its own */
+    case SGP_INQUIRE: /* these come before a connection is a link's */
+    case SGP_CALL:
         break;
     }
     return sgp_fine();

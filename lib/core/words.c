@@ -35,6 +35,7 @@ const char *sgp_message_type_name(enum sgp_message_type type)
         [SGP_BEQUEATH] = "bequeath",
         [SGP_INQUIRE] = "inquire",
         [SGP_ANSWER] = "answer",
+        [SGP_CALL] = "call",
     };
     return WORD(words, type);
 }

@@ -4,13 +4,14 @@
  * Any thread; a topology under construction belongs to one. */
 #include "topology/build.h"
 #include "topology/exact.h"
+#include "topology/key.h"
 #include "topology/owner.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool name_is_good(const char name[SGP_NAME_BYTES])
+bool sgp_topology_name_is_good(const char *name)
 {
     size_t length = strnlen(name, SGP_NAME_BYTES);
     if (length == 0 || length == SGP_NAME_BYTES)
@@ -26,7 +27,7 @@ static bool name_is_good(const char name[SGP_NAME_BYTES])
 
 static int check_name(const char *kind, const char *name, struct sgp_error *error)
 {
-    if (name_is_good(name))
+    if (sgp_topology_name_is_good(name))
         return 0;
     return sgp_fail(error, SGP_E_TOPOLOGY,
         "%s name \"%.*s\" cannot be used; a name has 1 to %u letters, digits, '_', '-' or '.'",
@@ -64,7 +65,7 @@ static int check_duplicates(struct sgp_topology *topology, struct sgp_error *err
     for (uint32_t i = 1; i < count; i++) {
         const struct sgp_topology_node *a = &nodes[order[i - 1]], *b = &nodes[order[i]];
         *where = order[i];
-        if (a->address[0] && strcmp(a->address, b->address) == 0)
+        if (sgp_topology_is_dialled(topology, order[i]) && strcmp(a->address, b->address) == 0)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "nodes %s and %s have the same address %.200s; every node needs one of its own",
                 a->name, b->name, a->address);
@@ -110,14 +111,18 @@ int sgp_topology_create_where(const struct sgp_topology_node *nodes, uint32_t no
             topology->owner = SGP_NODE_NONE;
             topology->nodes = calloc(node_count, sizeof *topology->nodes);
             topology->by_name = calloc(node_count, sizeof *topology->by_name);
+            topology->by_key =
+                calloc((size_t)node_count * SGP_NODE_KEYS_MAX, sizeof *topology->by_key);
         }
-        if (!topology || !topology->nodes || !topology->by_name)
+        if (!topology || !topology->nodes || !topology->by_name || !topology->by_key)
             code = sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", node_count);
     }
     if (!code) {
         memcpy(topology->nodes, nodes, node_count * sizeof *nodes);
         code = check_duplicates(topology, error, &where);
     }
+    if (!code)
+        code = sgp_keys_order(topology, error, &where);
     if (code) {
         sgp_topology_destroy(topology);
         if (ret_where)
@@ -155,6 +160,7 @@ void sgp_topology_destroy(struct sgp_topology *topology)
     free(topology->cycle.ends);
     free(topology->nodes);
     free(topology->by_name);
+    free(topology->by_key);
     free(topology);
 }
 
@@ -174,6 +180,11 @@ static void sort_edges(struct sgp_edge *sorted, uint32_t *first, const struct sg
     first[0] = 0;
 }
 
+static bool cannot_be_dialled(const struct sgp_topology *topology, uint32_t node)
+{
+    return strcmp(topology->nodes[node].address, SGP_ADDRESS_NONE) == 0;
+}
+
 static int check_edge(const struct sgp_topology *topology, uint32_t slices,
     const struct sgp_edge *edge, const struct sgp_edge *before, struct sgp_error *error)
 {
@@ -183,6 +194,9 @@ static int check_edge(const struct sgp_topology *topology, uint32_t slices,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "edge %s -> %s is a self-loop; what is not given away stays, so leave it out", source,
             target);
+    if (cannot_be_dialled(topology, edge->source) && cannot_be_dialled(topology, edge->target))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "edge %s -> %s: neither can be dialled; give one an address", source, target);
     if (before && edge->target == before->target)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "edge %s -> %s is repeated; write it once, with the sum as its fraction", source,
@@ -315,6 +329,11 @@ static int check_options(const struct sgp_topology *topology,
             "repeat=%u here and %u in a digraph before; all digraphs with once=true are repeated "
             "together",
             options->repeat, topology->repeat);
+    if (options->tls != SGP_TLS_UNSAID && topology->tls != SGP_TLS_UNSAID &&
+        options->tls != topology->tls)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "tls=%s here and tls=%s in a digraph before; all links are ciphered in one way",
+            sgp_tls_name(options->tls), sgp_tls_name(topology->tls));
     return 0;
 }
 
@@ -354,6 +373,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     topology->phases[topology->phase_count++] = phase;
     topology->slices = options->slices > 0 ? options->slices : topology->slices;
     topology->repeat = options->repeat > 0 ? options->repeat : topology->repeat;
+    topology->tls = options->tls != SGP_TLS_UNSAID ? options->tls : topology->tls;
     return 0;
 }
 
@@ -462,15 +482,19 @@ static int count_rounds(struct sgp_topology *topology)
 }
 
 int sgp_topology_seal_where(
-    struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
     sgp_assert(!topology->phase_first);
-    uint32_t count = topology->phase_count, phase = 0;
+    uint32_t count = topology->phase_count;
+    struct sgp_edge_place where = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
+    if (ret_where)
+        *ret_where = where;
     if (count == 0 || topology->phases[count - 1].once)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "there is no phase in the cycle; at least one phase must not be marked once");
     topology->slices = topology->slices > 0 ? topology->slices : 1;
     topology->repeat = topology->repeat > 0 ? topology->repeat : 1;
+    topology->tls = topology->tls != SGP_TLS_UNSAID ? topology->tls : SGP_TLS_OFF;
     int code = count_rounds(topology);
     if (code)
         return sgp_fail(error, code, "no memory for %u phases", count);
@@ -480,11 +504,13 @@ int sgp_topology_seal_where(
     if (sgp_topology_trainers(topology) == 0)
         return sgp_fail(
             error, SGP_E_TOPOLOGY, "every node is a relay; at least one must not say train=false");
-    code = sgp_owner_check(topology, error, &phase);
+    code = sgp_owner_check(topology, error, &where.phase);
     if (!code)
-        code = sgp_exact_prove(topology, error, &phase);
-    if (ret_phase)
-        *ret_phase = phase;
+        code = sgp_exact_prove(topology, error, &where.phase);
+    if (!code && (code = sgp_keys_check(topology, error, &where.source)) == 0)
+        where.source = SGP_NODE_NONE;
+    if (ret_where)
+        *ret_where = where;
     topology->digest = digest_program(topology, digest_topology(topology));
     return code;
 }

@@ -16,8 +16,8 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
     struct sgp_edge *ret_where);
 
-/* As sgp_topology_seal; *ret_phase (may be NULL) is the index of the phase at fault, 0 if none is. */
+/* As sgp_topology_seal; *ret_where (may be NULL) is the phase at fault, 0 if none is, or the node: its source. */
 int sgp_topology_seal_where(
-    struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase);
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where);
 
 #endif

@@ -6,6 +6,7 @@
  * into memory first, at most SGP_DOT_BYTES_MAX; a failing stream is -errno with its name. */
 #include "sgp/dot.h"
 #include "topology/build.h"
+#include "topology/key.h"
 #include "topology/scan.h"
 
 #include <graphviz/cgraph.h>
@@ -157,8 +158,10 @@ static int read_address(
     char host[SGP_ADDRESS_BYTES];
     struct sgp_error reason = {0};
     uint16_t port;
-    if (!*address)
+    if (!*address || strcmp(address, SGP_ADDRESS_NONE) == 0) {
+        (void)snprintf(entry->address, sizeof entry->address, "%s", address);
         return 0;
+    }
     int code = sgp_address_split(address, &reason, host, &port);
     if (code)
         return fail_at(
@@ -169,6 +172,16 @@ static int read_address(
         return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
             "node %s: its address is too long", entry->name);
     return 0;
+}
+
+static int read_keys(struct reader *r, uint32_t g, Agnode_t *node, struct sgp_topology_node *entry)
+{
+    const char *text = attribute(r->graphs[g], AGNODE, node, "key");
+    struct sgp_error reason = {0};
+    int code = *text ? sgp_keys_parse(text, &reason, entry->keys) : 0;
+    return code ? fail_at(
+                      r, line_of(r, g, entry->name), code, "node %s: %s", entry->name, reason.text)
+                : 0;
 }
 
 /* What a digraph says of a node. */
@@ -183,6 +196,8 @@ static int read_member(
     *entry = (struct sgp_topology_node){.starts = SGP_STARTS_USUAL};
     (void)snprintf(entry->name, sizeof entry->name, "%s", name);
     int code = read_address(r, g, node, entry);
+    if (code == 0)
+        code = read_keys(r, g, node, entry);
     if (code == 0)
         code = read_truth(r, g, name, AGNODE, node, "train", true, &trains);
     if (code < 0)
@@ -214,15 +229,17 @@ static int compare_member(struct reader *r, uint32_t g, const struct sgp_topolog
             "node %s has the address %s here and %s before; give it once", entry->name,
             entry->address, known->address);
     bool relays = entry->relay && !known->relay;
+    bool keys = entry->keys[0][0] && memcmp(entry->keys, known->keys, sizeof entry->keys) != 0;
     bool starts = entry->starts != SGP_STARTS_USUAL && entry->starts != known->starts;
     bool owns = entry->owns && !known->owns;
-    if (relays || starts || owns)
+    if (relays || starts || owns || keys)
         return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
             "node %s: %s is not what the digraph says in which the node comes first; say it there",
             entry->name,
             relays   ? "train=false"
             : starts ? "starts"
-                     : "owns=all");
+            : owns   ? "owns=all"
+                     : "key");
     return 0;
 }
 
@@ -422,6 +439,20 @@ static int read_count(struct reader *r, uint32_t g, const char *phase, const cha
     return 0;
 }
 
+static int read_tls(struct reader *r, uint32_t g, const char *phase, enum sgp_tls *ret_tls)
+{
+    const char *text = attribute(r->graphs[g], AGRAPH, r->graphs[g], "tls");
+    *ret_tls = SGP_TLS_UNSAID;
+    for (enum sgp_tls tls = SGP_TLS_OFF; tls <= SGP_TLS_REQUIRE; tls++)
+        if (strcmp(text, sgp_tls_name(tls)) == 0)
+            *ret_tls = tls;
+    if (!*text || *ret_tls != SGP_TLS_UNSAID)
+        return 0;
+    return fail_at(r, sgp_scan_line(&r->text, g, "tls", NULL, 1), SGP_E_TOPOLOGY,
+        "digraph %s: tls=\"%.40s\" is not usable; write tls=off, tls=offer or tls=require", phase,
+        text);
+}
+
 static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *options)
 {
     Agraph_t *graph = r->graphs[g];
@@ -440,6 +471,8 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
         code = read_count(r, g, phase, "repeat", SGP_REPEAT_MAX, 0, &options->repeat);
     if (code == 0)
         code = read_count(r, g, phase, "backup", SGP_NODES_MAX, 0, &options->backup);
+    if (code == 0)
+        code = read_tls(r, g, phase, &options->tls);
     options->exchanges = !trains;
     return code;
 }
@@ -504,11 +537,13 @@ static int build(struct reader *r, struct sgp_topology **ret_topology)
     for (uint32_t g = 0; g < r->graph_count && !code; g++)
         code = add_phase(r, g, topology);
     if (!code) {
-        uint32_t phase = 0;
-        code = sgp_topology_seal_where(topology, &reason, &phase);
-        if (code)
+        struct sgp_edge_place place;
+        code = sgp_topology_seal_where(topology, &reason, &place);
+        if (code && place.source != SGP_NODE_NONE)
+            (void)fail_fleet(r, code, place.source, reason.text);
+        else if (code)
             (void)fail_at(
-                r, sgp_scan_line(&r->text, phase, NULL, NULL, 1), code, "%s", reason.text);
+                r, sgp_scan_line(&r->text, place.phase, NULL, NULL, 1), code, "%s", reason.text);
     }
     if (code)
         sgp_topology_destroy(topology);

@@ -98,6 +98,11 @@ static void write_node(FILE *file, const struct sgp_topology_node *node)
         (void)fprintf(file, "%saddress=\"%s\"", mark, node->address);
         mark = ", ";
     }
+    if (node->keys[0][0]) {
+        (void)fprintf(file, "%skey=\"%s%s%s\"", mark, node->keys[0], node->keys[1][0] ? " " : "",
+            node->keys[1]);
+        mark = ", ";
+    }
     if (node->relay) {
         (void)fprintf(file, "%strain=false", mark);
         mark = ", ";
@@ -122,6 +127,8 @@ static void write_options(
         parts = parts || phase->out[e].part_count > 0;
     if (parts)
         (void)fprintf(file, "  slices=%u;\n", topology->slices);
+    if (phase == topology->phases && topology->tls > SGP_TLS_OFF)
+        (void)fprintf(file, "  tls=%s;\n", sgp_tls_name(topology->tls));
     if (phase->rounds != 1)
         (void)fprintf(file, "  rounds=%u;\n", phase->rounds);
     if (phase->once)

@@ -19,6 +19,12 @@ double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node)
     return whole ? 1 : 0;
 }
 
+bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node)
+{
+    const char *address = topology->nodes[node].address;
+    return address[0] != '\0' && strcmp(address, SGP_ADDRESS_NONE) != 0;
+}
+
 bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node)
 {
     return topology->owner != SGP_NODE_NONE && topology->owner != node;

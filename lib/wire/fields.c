@@ -206,6 +206,12 @@ static const struct sgp_field answer_fields[] = {
     EPOCH,
 };
 
+static const struct sgp_field call_fields[] = {
+    TEXT("source", call.source, source, 1),
+    TEXT("target", call.target, target, 1),
+    EPOCH,
+};
+
 #define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
@@ -240,6 +246,8 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
         return LIST(inquire_fields);
     case SGP_ANSWER:
         return LIST(answer_fields);
+    case SGP_CALL:
+        return LIST(call_fields);
     default:
         return NULL;
     }

@@ -200,16 +200,27 @@ class Fleet:
     def command(self, node):
         return [SGPD, "-c", node.configuration]
 
+    def address(self, index, other):
+        """That of another node in the file of this one."""
+        return "%s:%d" % (self.host(other), self.dial.get((index, other), self.ports[other]))
+
+    def says(self):
+        """What the file says of each digraph, beside its edges."""
+        return ""
+
+    def says_of(self, index):
+        """What it says of a node, beside its address."""
+        return ""
+
     def write_topology(self, index):
         """A file for each node: alike but for addresses, which the digest leaves out. It is there at once, for a
         node may be about to read it."""
         path = os.path.join(self.directory, "n%d.dot" % index)
         with open(path + ".new", "w") as file:
             for p, edges in enumerate(self.phases):
-                file.write("digraph phase%d {\n" % p)
+                file.write("digraph phase%d {\n%s" % (p, self.says()))
                 for i in self.present:
-                    port = self.dial.get((index, i), self.ports[i])
-                    file.write('  n%d [address="%s:%d"];\n' % (i, self.host(i), port) if p == 0 else "")
+                    file.write('  n%d [address="%s"%s];\n' % (i, self.address(index, i), self.says_of(i)) if p == 0 else "")
                 for source, target, *fraction in edges:
                     file.write("  n%d -> n%d%s;\n" % (source, target, " [fraction=%g]" % fraction[0] if fraction else ""))
                 file.write("}\n")

@@ -10,7 +10,7 @@ import struct
 
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 255
-BEQUEATH, INQUIRE, ANSWER = 10, 11, 12
+BEQUEATH, INQUIRE, ANSWER, CALL = 10, 11, 12, 13
 TRAINING, PAUSED = 2, 5
 
 _xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")

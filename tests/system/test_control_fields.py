@@ -38,7 +38,7 @@ PEER = {
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
     "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)),
-    "disagrees": bool, "slow": bool, "overdue": bool,
+    "disagrees": bool, "slow": bool, "overdue": bool, "cipher": (str, type(None)), "key": (str, type(None)),
 }
 HISTORY = {
     "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,
@@ -159,7 +159,7 @@ class Reading(Control):
         status, kind, body = self.exchange("GET", "/v1/topology")
         self.assertEqual((status, kind), (200, "application/json"))
         topology = json.loads(body)
-        self.assert_typed({"file": str, "digest": str, "slices": int, "exact": bool, "round": int, "phase": int, "nodes": list,
+        self.assert_typed({"file": str, "digest": str, "slices": int, "exact": bool, "tls": str, "round": int, "phase": int, "nodes": list,
                            "phases": list}, topology)
         self.assertEqual(topology["digest"], self.node.status()["topology"]["digest"])
         self.assertEqual([n["name"] for n in topology["nodes"]], ["n0", "n1"])

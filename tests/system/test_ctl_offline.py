@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """sgpctl without a daemon: test_ctl_offline.py SGPCTL. Topology commands, help, errors, statuses."""
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import tap
 
@@ -129,7 +131,7 @@ def test_show_says_who_gives_what():
 def test_generate_gives_addresses_and_reads_back():
     text = generate("ring", 3, "--address", "127.0.0.1:9000+")
     nodes = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])["nodes"]
-    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}", "train": True, "owns": False, "starts": 1.0}
+    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}", "key": None, "train": True, "owns": False, "starts": 1.0}
                      for i in range(3)]
     shown = json.loads(ctl("topology", "generate", "ring", 3, "--json")[0])
     again = json.loads(ctl("topology", "show", "--json", "-", text=generate("ring", 3))[0])
@@ -224,12 +226,36 @@ def test_generate_explains_what_a_family_cannot_do():
         assert word in err, (arguments, err)
 
 
+def test_a_key_is_made_for_its_owner_alone_and_told_as_the_topology_file_wants_it():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "n0.key")
+        line = ctl("key", "generate", "n0", "--file", path)[0]
+        assert re.fullmatch(r'n0 \[key="SHA256:[A-Za-z0-9+/]{43}"\];\n', line), line
+        assert os.stat(path).st_mode & 0o7777 == 0o600
+        assert ctl("key", "show", "n0", "--file", path)[0] == line
+        told = json.loads(ctl("key", "show", "n0", "--file", path, "--json")[0])
+        assert told == {"name": "n0", "file": path, "key": line.split('"')[1]}
+        _, err = ctl("key", "generate", "n0", "--file", path, status=1)
+        assert "is there already" in err, err
+        assert ctl("key", "show", "n0", "--file", path)[0] == line
+        out = ctl("topology", "show", "-", "--json", text="digraph g { tls=require; " + line + "}")[0]
+        assert json.loads(out)["nodes"][0]["key"] == told["key"] and json.loads(out)["tls"] == "require"
+        os.chmod(path, 0o644)
+        _, err = ctl("key", "show", "n0", "--file", path, status=4)
+        assert "others may read or change it (mode 0644" in err, err
+        with open(path, "w", encoding="ascii") as file:
+            file.write("no key")
+        os.chmod(path, 0o600)
+        assert "is no Ed25519 key" in ctl("key", "show", "n0", "--file", path, status=6)[1]
+        assert "is no name of a node" in ctl("key", "show", "a/b", status=2)[1]
+
+
 def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
-            "topology generate", "simulate", "compare", "run", "replay"} == set(commands), commands
+            "topology generate", "key generate", "key show", "simulate", "compare", "run", "replay"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)

@@ -178,7 +178,7 @@ class Files(ReloadTest):
         f = self.trio()
         answer = self.reload(f, 0)
         self.assertEqual({key: answer[key] for key in answer if key.endswith(("ed", "changed"))},
-                         dict.fromkeys(("nodes_added", "nodes_removed", "addresses_changed", "phases_changed",
+                         dict.fromkeys(("nodes_added", "nodes_removed", "addresses_changed", "keys_changed", "phases_changed",
                                         "edges_added", "edges_removed", "fractions_changed"), 0))
         self.go_on(f)
         self.assertNotIn("event=link_failed", f.nodes[0].log())

@@ -106,3 +106,30 @@ Test(changes, many_are_counted_and_not_all_written)
     sgp_topology_destroy(former);
     sgp_topology_destroy(topology);
 }
+
+Test(changes, keys_and_tls)
+{
+    struct sgp_topology_node nodes[] = {{"a", "h:1"}, {"b", "h:2"}};
+    (void)snprintf(nodes[0].keys[0], SGP_KEY_BYTES, "SHA256:%043d", 0);
+    (void)snprintf(nodes[1].keys[0], SGP_KEY_BYTES, "SHA256:%042d4", 0);
+    struct sgp_topology *former = topology_of(nodes, 2);
+    nodes[0].keys[0][SGP_KEY_BYTES - 2] = 'g';
+    struct sgp_topology *topology = topology_of(nodes, 2);
+    const struct sgp_phase_options options = {.name = "p", .rounds = 1, .tls = SGP_TLS_REQUIRE};
+    add_phase(former, "p", 1, (const struct sgp_edge[]){{0, 1, 0.5}}, 1);
+    cr_assert(zero(int,
+        sgp_topology_add(topology, &options, (const struct sgp_edge[]){{0, 1, 0.5}}, 1, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(former, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    struct view_reload reload;
+    changes_tell(former, topology, &sink, &reload);
+    cr_assert(eq(u32, reload.keys_changed, 1));
+    cr_assert(told("event=topology change=key name=a from=\"SHA256:"
+                   "0000000000000000000000000000000000000000000\" to=\"SHA256:"
+                   "000000000000000000000000000000000000000000g\""));
+    cr_assert(told("event=topology change=tls from=off to=require"));
+    cr_assert(eq(u32, line_count, 2));
+    cr_assert(eq(u64, former->digest, topology->digest));
+    sgp_topology_destroy(former);
+    sgp_topology_destroy(topology);
+}

@@ -179,8 +179,9 @@ Test(config, unknown_keys_and_sections)
     expect_refusal("[weather]\nrain = 1\n",
         "n.conf:12: [weather]: unknown section; there are [node] [topology] [train] [model] "
         "[data] [optimizer] [outer] [network] [control] [log]");
-    expect_refusal("[tls]\ncertificate = /x\n",
-        "n.conf:12: [tls] certificate: links are not encrypted yet; remove the section [tls]");
+    expect_refusal("[tls]\ncertificate = /x\n", "n.conf:12: [tls] certificate: there is no such "
+                                                "section; write tls=offer into the topology file, "
+                                                "and [node] key here");
 }
 
 Test(config, a_key_before_any_section)

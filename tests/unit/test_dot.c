@@ -408,3 +408,107 @@ Test(dot, an_edge_that_is_wrong_later_has_its_line)
     cr_assert(eq(str, error.text + strlen(path), ": it is wrong"), "it is gone by then");
     sgp_topology_destroy(t);
 }
+
+Test(dot, a_node_that_cannot_be_dialled_needs_neighbours_that_can)
+{
+    struct sgp_topology *t =
+        parse("digraph p { a [address=\"h:1\"]; b [address=none]; c [address=none];"
+              " a -> b; b -> a; a -> c; c -> a }");
+    cr_assert(sgp_topology_is_dialled(t, 0));
+    cr_assert(not(sgp_topology_is_dialled(t, 1)));
+    cr_assert(eq(str, t->nodes[2].address, SGP_ADDRESS_NONE));
+    sgp_topology_destroy(t);
+    refused("digraph p { a [address=\"h:1\"]; b [address=none]; c [address=none];\n a -> b -> a;\n "
+            "b -> c }",
+        SGP_E_TOPOLOGY,
+        "t.dot:3: digraph p: edge b -> c: neither can be dialled; give one an address");
+    refused("digraph p { a [address=\"h:1\"]; b [address=none]; a -> b }\n"
+            "digraph q { b [address=\"h:2\"]; b -> a }",
+        SGP_E_TOPOLOGY, "t.dot:2: node b has the address h:2 here and none before; give it once");
+}
+
+/* ---- keys ---- */
+
+#define KEY_A "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+#define KEY_B "SHA256:BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBE"
+#define KEY_C "SHA256:zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz+/09zzzw"
+#define RING "a -> b; b -> a }"
+
+Test(dot, keys_and_tls_are_read_and_written_back_and_are_no_part_of_the_digest)
+{
+    struct sgp_topology *plain = parse("digraph p { " RING);
+    struct sgp_topology *t =
+        parse("digraph p { tls=offer; a [key=\"" KEY_B " " KEY_A "\"]; b [key=\"" KEY_C "\"]; " RING
+              "digraph q { tls=offer; " RING);
+    cr_assert(eq(int, (int)t->tls, SGP_TLS_OFFER));
+    cr_assert(eq(int, (int)plain->tls, SGP_TLS_OFF));
+    cr_assert(eq(str, t->nodes[0].keys[0], KEY_B));
+    cr_assert(eq(str, t->nodes[0].keys[1], KEY_A));
+    cr_assert(eq(i64, sgp_topology_find_key(t, KEY_A), 0));
+    cr_assert(eq(i64, sgp_topology_find_key(t, KEY_B), 0));
+    cr_assert(eq(i64, sgp_topology_find_key(t, KEY_C), 1));
+    cr_assert(eq(i64, sgp_topology_find_key(t, "SHA256:"), -ENOENT));
+    cr_assert(eq(i64, sgp_topology_find_key(t, ""), -ENOENT));
+    char text[SGP_KEYS_BYTES];
+    sgp_topology_keys_text(t, 0, text);
+    cr_assert(eq(str, text, KEY_B " " KEY_A));
+    char *written = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&written, &length);
+    cr_assert(zero(int, sgp_dot_write(file, t, NULL)));
+    cr_assert(zero(int, fclose(file)));
+    struct sgp_topology *again = parse(written);
+    cr_assert(eq(int, (int)again->tls, SGP_TLS_OFFER));
+    for (int i = 0; i < 2; i++)
+        cr_assert(
+            zero(int, memcmp(again->nodes[i].keys, t->nodes[i].keys, sizeof t->nodes[i].keys)));
+    sgp_topology_destroy(again);
+    again = parse("digraph p { tls=require; a [key=\"" KEY_A "\"]; b [key=\"" KEY_B "\"]; " RING
+                  "digraph q { " RING);
+    cr_assert(eq(u64, again->digest, t->digest));
+    cr_assert(ne(u64, plain->digest, t->digest)); /* of one digraph */
+    free(written);
+    sgp_topology_destroy(again);
+    sgp_topology_destroy(plain);
+    sgp_topology_destroy(t);
+}
+
+Test(dot, keys_that_cannot_be_are_refused)
+{
+    refused("digraph p {\n a [key=\"SHA256:short\"]; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: node a: key \"SHA256:short\" is none; a key is SHA256: and 43 letters of base64, "
+        "as "
+        "sgpctl key generate prints it");
+    refused("digraph p {\n a [key=\"" KEY_A "=\"]; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: node a: key \"" KEY_A
+        "=\" is none; a key is SHA256: and 43 letters of base64, as "
+        "sgpctl key generate prints it");
+    /* Bits behind the hash: the same hash in other letters. */
+    refused("digraph p {\n a [key=\"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB\"]; " RING,
+        SGP_E_TOPOLOGY,
+        "t.dot:2: node a: key \"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB\" is none; a "
+        "key "
+        "is SHA256: and 43 letters of base64, as sgpctl key generate prints it");
+    refused("digraph p {\n a [key=\"" KEY_A " " KEY_B " " KEY_C "\"]; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: node a: there are more than 2 keys; a node has one, or two while one is being "
+        "replaced");
+    refused("digraph p {\n a [key=\"" KEY_A "\"];\n b [key=\"" KEY_B " " KEY_A "\"]; " RING,
+        SGP_E_TOPOLOGY,
+        "t.dot:3: nodes a and b have the same key " KEY_A "; every node needs one of its own");
+    refused("digraph p {\n a [key=\"" KEY_A " " KEY_A "\"]; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: nodes a and a have the same key " KEY_A "; every node needs one of its own");
+    refused("digraph p {\n tls=offer;\n a [key=\"" KEY_A "\"];\n " RING, SGP_E_TOPOLOGY,
+        "t.dot:4: node b has no key, and links are to be ciphered (tls=offer); sgpctl key generate "
+        "b "
+        "makes one and prints it");
+    refused("digraph p {\n tls=yes; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: digraph p: tls=\"yes\" is not usable; write tls=off, tls=offer or tls=require");
+    refused("digraph p { tls=off; " RING "\ndigraph q { tls=require; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: digraph q: tls=require here and tls=off in a digraph before; all links are "
+        "ciphered "
+        "in one way");
+    refused("digraph p { a [key=\"" KEY_A "\"]; " RING "\ndigraph q { a [key=\"" KEY_B "\"]; " RING,
+        SGP_E_TOPOLOGY,
+        "t.dot:2: node a: key is not what the digraph says in which the node comes first; say it "
+        "there");
+}

@@ -50,7 +50,7 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
 
-enum { sample_count = 18 };
+enum { sample_count = 19 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static struct sgp_message sample_greeting(int which)
@@ -167,6 +167,9 @@ static struct sgp_message sample(int which)
         return (struct sgp_message){.type = SGP_ANSWER,
             .pulse = quiet,
             .answer = {.known = true, .lineage = UINT64_MAX, .number = 3}};
+    case 18:
+        return (struct sgp_message){
+            .type = SGP_CALL, .pulse = quiet, .call = {.source = NAME_63, .target = "n"}};
     default:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
@@ -372,6 +375,9 @@ static const struct {
     {{.type = SGP_ANSWER, .pulse = QUIET, .answer = {.known = true, .lineage = 78, .number = 4}},
         "9d53475002000c000a000000000000000000000000000000d3a610896679edd4"
         "9902c205060ac0c34e04"},
+    {{.type = SGP_CALL, .pulse = QUIET, .call = {.source = "n0", .target = "n1"}},
+        "9d53475002000d000d00000000000000000000000000000049c864e69e8adb5b9802c205060ac0a26e30a26e3"
+        "1"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)
@@ -712,7 +718,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x000d0002, "frame type 13 is not known"},
+        {4, 0x000e0002, "frame type 14 is not known"},
         {4, 0x00000002, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030002, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},

@@ -25,7 +25,7 @@ RELEASE = "bookworm"
 CACHE = "/var/cache/sgpd-tests"
 # systemd, and what sgpd and sgpctl are linked with.
 PACKAGES = ("systemd,libuv1,libopenblas0-pthread,libmsgpackc2,libcgraph6,libinih1,libjansson4,"
-            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g")
+            "libmicrohttpd12,libcurl4,libxxhash0,zlib1g,libgnutls30,libhogweed6")
 GROUP = "sgpd-test-"  # control groups, by the number of the test's process
 BOOT_SECONDS = 60
 

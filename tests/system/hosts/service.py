@@ -362,6 +362,28 @@ class Reload(Service):
         self.assertEqual([self.show(name, "MainPID") for name in NAMES], pids)
 
 
+class Keys(Service):
+    def test_a_key_of_roots_is_handed_over_and_links_are_ciphered(self):
+        lines, back = [], []
+        for name in NAMES:
+            lines.append(self.host.run("sgpctl", "key", "generate", name).stdout)
+            text = configuration(name)
+            back.append((f"/etc/sgpd/{name}.conf", text))
+            self.host.write(f"/etc/sgpd/{name}.conf", text.replace(
+                "[node]\n", f"[node]\nkey = /run/credentials/sgpd@{name}.service/key\n"))
+        for path, text in [*back, ("/etc/sgpd/fleet.dot", TOPOLOGY)]:
+            self.addCleanup(self.host.write, path, text)
+        self.addCleanup(self.host.run, "sh", "-c", "rm /etc/sgpd/*.key")
+        self.host.write("/etc/sgpd/fleet.dot", TOPOLOGY.replace("{\n", "{\n  tls=require;\n" + "".join(lines), 1))
+        self.train()
+        for name in NAMES:
+            stat = self.host.run("stat", "-c", "%a %U", f"/etc/sgpd/{name}.key").stdout.strip()
+            self.assertEqual(stat, "600 root")
+            peers = json.loads(self.host.run("sgpctl", "-n", name, "--json", "peers").stdout)
+            self.assertEqual({peer["cipher"] for peer in peers if peer["state"] == "up"}, {"AES-128-GCM"})
+        self.assert_trains()
+
+
 class Stop(Service):
     def test_stop_writes_the_model(self):
         self.train()

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From where neighbours call: the addresses to which the names of the topology file resolve.
+ *
+ * Literal addresses are known at once; names are resolved in libuv's pool, one at a time, and again every minute, since
+ * they may move. Until then, and where a neighbour calls from elsewhere, it is one of those whom nobody expects
+ * (listener.h).
+ *
+ * Fails: a name that does not resolve has no address; one that did keeps the one it had. Thread: the loop thread. */
+#ifndef SGPD_CALLERS_H
+#define SGPD_CALLERS_H
+
+#include "sgp/topology.h"
+
+#include <uv.h>
+
+#define CALLERS_AGAIN_MS 60000u
+
+struct caller { /* an IPv6 address; one of IPv4 is mapped */
+    uint8_t bytes[16];
+};
+
+struct callers {
+    uv_timer_t timer;
+    uv_getaddrinfo_t resolver;
+    const struct sgp_topology *topology;
+    uint32_t self;
+    uint32_t next; /* node to be looked at */
+    bool resolving, again, closing;
+    struct caller *known; /* sorted */
+    size_t count;
+    struct caller *found; /* in this pass */
+    size_t found_count, found_capacity;
+};
+
+void callers_open(struct callers *callers, uv_loop_t *loop);
+/* Another file, from now on; the caller's, which it keeps. `self` does not call. */
+void callers_resolve(struct callers *callers, const struct sgp_topology *topology, uint32_t self);
+bool callers_expect(const struct callers *callers, const struct sockaddr *address);
+/* The loop has to see the handles through; then callers_finish. */
+void callers_close(struct callers *callers);
+void callers_finish(struct callers *callers);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of the topology file against keys that are shown; see trust.h.
+ *
+ * Fails: whoever has another key is refused, with a line that names both. */
+#include "trust.h"
+
+#include "edges.h"
+#include "listener.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool has_key(const struct sgp_topology *topology, uint32_t node, const char *hash)
+{
+    return sgp_topology_find_key(topology, hash) == (int64_t)node;
+}
+
+/* ---- while the peer is getting to be known ---- */
+
+static const char *object_to_caller(void *context, const char *hash)
+{
+    struct daemon *daemon = context;
+    const struct prepared *prepared = daemon->prepared;
+    if (sgp_topology_find_key(prepared->topology, hash) >= 0)
+        return NULL;
+    (void)snprintf(daemon->objection, sizeof daemon->objection,
+        "its key is %s, which the topology file gives to nobody; ours is %s", hash,
+        prepared->key != NULL ? sgp_key_hash(prepared->key) : "none");
+    return daemon->objection;
+}
+
+enum sgp_tls trust_listening(void *context, struct sgp_cipher_settings *ret_settings)
+{
+    struct daemon *daemon = context;
+    *ret_settings = (struct sgp_cipher_settings){
+        .key = daemon->prepared->key, .objection = object_to_caller, .context = daemon};
+    return daemon->prepared->topology->tls;
+}
+
+bool trust_expects(void *context, const struct sockaddr *address)
+{
+    const struct daemon *daemon = context;
+    return callers_expect(&daemon->callers, address);
+}
+
+/* A question's dial may outlast a reload, so the node is the one that was dialled. */
+static const char *object_to_peer(void *context, const char *hash)
+{
+    static _Thread_local char text[SGP_TEXT_BYTES];
+    const struct sgp_topology_node *node = context;
+    for (uint32_t i = 0; i < SGP_NODE_KEYS_MAX; i++)
+        if (strcmp(node->keys[i], hash) == 0)
+            return NULL;
+    (void)snprintf(text, sizeof text, "it has the key %s, and the topology file gives %s %s%s%s",
+        hash, node->name, node->keys[0], node->keys[1][0] != '\0' ? " or " : "", node->keys[1]);
+    return text;
+}
+
+static bool was_ciphered(struct daemon *daemon, uint32_t peer)
+{
+    const struct edge *out = edges_find(daemon, peer, SGP_OUT);
+    const struct edge *in = edges_find(daemon, peer, SGP_IN);
+    return (out != NULL && out->ciphered) || (in != NULL && in->ciphered);
+}
+
+enum sgp_tls trust_dialling(void *context, uint32_t peer, struct sgp_cipher_settings *ret_settings)
+{
+    struct daemon *daemon = context;
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    *ret_settings =
+        (struct sgp_cipher_settings){.key = daemon->prepared->key, .objection = object_to_peer};
+    bool again = topology->tls == SGP_TLS_OFFER && was_ciphered(daemon, peer);
+    return again ? SGP_TLS_REQUIRE : topology->tls;
+}
+
+/* ---- a caller said who it is ---- */
+
+bool trust_is(
+    struct daemon *daemon, const struct link *link, uint32_t source, char text[SGP_TEXT_BYTES])
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    const char *name = topology->nodes[source].name;
+    char keys[SGP_KEYS_BYTES];
+    if (link->cipher == NULL) {
+        if (topology->tls != SGP_TLS_OFFER || !was_ciphered(daemon, source))
+            return true;
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "it is called %s and speaks without TLS, and %s spoke with it before; that is believed "
+            "only "
+            "after a restart of this node",
+            name, name);
+        return false;
+    }
+    if (has_key(topology, source, sgp_cipher_peer(link->cipher)))
+        return true;
+    sgp_topology_keys_text(topology, source, keys);
+    (void)snprintf(text, SGP_TEXT_BYTES,
+        "it is called %s and has the key %s; the topology file gives %s %s", name,
+        sgp_cipher_peer(link->cipher), name, keys);
+    return false;
+}
+
+void trust_note(struct daemon *daemon, const struct link *link)
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    edge->ciphered = edge->ciphered || link->cipher != NULL;
+    if (topology->tls == SGP_TLS_OFFER && link->cipher == NULL)
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=plain peer=%s direction=%s remote=%s reason=\"TLS is offered, and the peer does "
+            "not take it, or somebody between does not let it\"",
+            topology->nodes[link->id.peer].name, link->id.direction == SGP_IN ? "in" : "out",
+            link->remote);
+}
+
+/* ---- another file ---- */
+
+/* NULL: it may stay. */
+static const char *fault(
+    const struct daemon *daemon, const struct link *link, char text[SGP_TEXT_BYTES])
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    if (link->cipher == NULL)
+        return topology->tls == SGP_TLS_REQUIRE ? "the topology file requires TLS now" : NULL;
+    const char *theirs = sgp_cipher_peer(link->cipher), *ours = sgp_cipher_own(link->cipher);
+    bool peer = has_key(topology, link->id.peer, theirs);
+    if (topology->tls == SGP_TLS_OFF || (peer && has_key(topology, daemon->prepared->self, ours)))
+        return NULL;
+    (void)snprintf(text, SGP_TEXT_BYTES, "the topology file does not name %s key %s any more",
+        peer ? "our" : "its", peer ? ours : theirs);
+    return text;
+}
+
+void trust_reloaded(struct daemon *daemon)
+{
+    char text[SGP_TEXT_BYTES];
+    for (uint32_t i = 0; i < daemon->edge_count; i++)
+        for (struct link *link = daemon->edges[i].links; link != NULL; link = link->next) {
+            const char *why = link_stands(link) ? fault(daemon, link, text) : NULL;
+            if (why != NULL)
+                link_end(link, SGP_E_CLOSED, why);
+        }
+}
