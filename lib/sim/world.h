@@ -506,6 +506,9 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
 /* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
 void sgp_sim_see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out);
 void sgp_sim_see_links(struct sgp_sim *sim, struct sgp_sim_host *source);
+/* Whether there is such a share; it may be an update, which weighs nothing. */
+bool sgp_sim_is_unseen(
+    const struct sgp_sim *sim, struct sgp_sim_host *source, const struct sgp_sim_link *out);
 /* The debts of all hosts, after something has happened to one: no other's come or go. Few hold any, and
  * mostly nobody does. */
 void sgp_sim_see_debts(struct sgp_sim *sim, struct sgp_sim_host *changed);
