@@ -127,12 +127,14 @@ static json_t *topology_json(const struct sgp_topology *topology)
         json_t *edges = json_array();
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
-        (void)json_array_append_new(
-            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:I, s:o}", "name", phase->name,
-                        "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
-                        (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count,
-                        "edges", edges));
+        (void)json_array_append_new(phases,
+            json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:s, s:f, s:I, s:I, s:o}", "name",
+                phase->name, "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
+                (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+                (json_int_t)phase->backup, "staleness", sgp_damping_name(phase->staleness.damping),
+                "compensation", phase->staleness.compensation, "staleness_max",
+                (json_int_t)phase->staleness.most, "edge_count", (json_int_t)phase->edge_count,
+                "edges", edges));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
@@ -148,6 +150,13 @@ static void print_owned(const struct sgp_topology *topology, const struct sgp_ph
     if (phase->backup > 0)
         (void)printf("  a step waits for all but %u of %u workers\n", phase->backup,
             topology->node_count - 1);
+    if (phase->staleness.damping == SGP_DAMPING_DIVIDE)
+        (void)puts("  a late update is divided by its staleness");
+    if (phase->staleness.damping == SGP_DAMPING_COMPENSATE)
+        (void)printf("  a late update is compensated by %g\n", phase->staleness.compensation);
+    if (phase->staleness.most > 0)
+        (void)printf(
+            "  nobody is more than %u updates ahead of the slowest\n", phase->staleness.most);
 }
 
 /* 1/3 rather than 0.333333 where that is what it is. */
@@ -272,8 +281,23 @@ static void comment_on(const struct sgp_generate_options *what, char *text, size
     (void)snprintf(text, capacity, "%s, %u nodes: %s", what->family, what->nodes, family->summary);
 }
 
+static enum ctl_exit take_staleness(
+    struct ctl *ctl, const struct ctl_option options[3], struct sgp_staleness *staleness)
+{
+    uint64_t most = 0;
+    if (options[0].given && !sgp_damping_find(options[0].value, &staleness->damping))
+        return ctl_usage(
+            ctl, "--staleness is none, divide or compensate, not '%s'", options[0].value);
+    enum ctl_exit status =
+        ctl_option_real(ctl, &options[1], 0, SGP_COMPENSATION_MAX, &staleness->compensation);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[2], 1, SGP_NODES_MAX, &most);
+    staleness->most = (uint32_t)most;
+    return status;
+}
+
 /* What the options say; `options` are those of generate, in its order. */
-static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[9], int argc,
+static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option options[12], int argc,
     char **argv, struct sgp_generate_options *what)
 {
     uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0, backup = 0;
@@ -290,6 +314,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_option optio
         status = ctl_option_u64(ctl, &options[6], 1, SGP_REPEAT_MAX, &prelude);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[8], 0, SGP_NODES_MAX, &backup);
+    if (status == CTL_DONE)
+        status = take_staleness(ctl, &options[9], &what->staleness);
     if (status != CTL_DONE)
         return status;
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
@@ -318,9 +344,10 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_option options[] = {{.name = "--peers"}, {.name = "--degree"}, {.name = "--seed"},
         {.name = "--address"}, {.name = "--group"}, {.name = "--fraction"}, {.name = "--prelude"},
-        {.name = "--outer", .flag = true}, {.name = "--backup"}};
+        {.name = "--outer", .flag = true}, {.name = "--backup"}, {.name = "--staleness"},
+        {.name = "--compensation"}, {.name = "--staleness-max"}};
     struct sgp_generate_options what = {.seed = 0};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 9, 2, 3);
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, 12, 2, 3);
     if (status == CTL_DONE)
         status = take_options(ctl, options, argc, argv, &what);
     if (status != CTL_DONE)
@@ -342,13 +369,17 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 
 const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
     .synopsis = "FAMILY N [--peers M] [--degree D] [--seed S] [--group M] [--fraction A]\n"
-                "    [--backup B] [--prelude E FAMILY] [--outer] [--address HOST:PORT+]",
+                "    [--backup B] [--staleness none|divide|compensate] [--compensation C]\n"
+                "    [--staleness-max S] [--prelude E FAMILY] [--outer] [--address HOST:PORT+]",
     .summary = "write a topology file of a family for N nodes",
     .help =
         "The file goes to standard output; the nodes are n0, n1, ... With --address, node i is at\n"
         "HOST:(PORT + i). With --prelude, E cycles of a family all-reduce-* come first. With\n"
         "--outer, nodes take the step of [outer] after each cycle. With --backup, a step of owner\n"
-        "goes on without the updates of B workers. No daemon is needed.\n"
+        "goes on without the updates of B workers. With --staleness, updates are added as they\n"
+        "come, divided by their staleness or compensated for it by C; with --staleness-max, "
+        "nobody\n"
+        "gets a copy who is more than S updates ahead of the slowest. No daemon is needed.\n"
         "\n"
         "Families:\n",
     .more = print_families,

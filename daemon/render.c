@@ -194,11 +194,13 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];
         json_array_append_new(phases,
-            json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:I, s:o}", "name", foreign(phase->name),
-                "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
-                (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count, "edges",
-                whole ? render_edges(phase, topology) : json_null()));
+            json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:s, s:f, s:I, s:I, s:o}", "name",
+                foreign(phase->name), "rounds", (json_int_t)phase->rounds, "once", (int)phase->once,
+                "train", (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+                (json_int_t)phase->backup, "staleness", sgp_damping_name(phase->staleness.damping),
+                "compensation", phase->staleness.compensation, "staleness_max",
+                (json_int_t)phase->staleness.most, "edge_count", (json_int_t)phase->edge_count,
+                "edges", whole ? render_edges(phase, topology) : json_null()));
     }
     return json_pack("{s:o, s:o, s:I, s:b, s:o, s:I, s:o, s:o}", "file",
         foreign(status->topology_file), "digest", identity(topology->digest), "slices",

@@ -166,7 +166,8 @@ class Reading(Control):
         self.assertEqual([n["address"] for n in topology["nodes"]],
                          ["127.0.0.1:%d" % port for port in self.fleet_.ports])
         self.assertEqual(topology["phases"], [{
-            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "backup": 0, "edge_count": 2,
+            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "backup": 0,
+            "staleness": "none", "compensation": 0.0, "staleness_max": 0, "edge_count": 2,
             "edges": [{"source": "n0", "target": "n1", "fraction": 0.5},
                       {"source": "n1", "target": "n0", "fraction": 0.5}]}])
 
