@@ -95,7 +95,8 @@ static enum ctl_exit read_algorithm(
     const struct sgp_method *method = sgp_method_find(option->value);
     if (method == NULL)
         return ctl_fail(ctl, CTL_USAGE,
-            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd and backup", option->value);
+            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd, backup and downpour",
+            option->value);
     options->method = method;
     return CTL_DONE;
 }

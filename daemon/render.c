@@ -145,7 +145,7 @@ json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o}",
+                     "s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -155,12 +155,13 @@ json_t *render_peer(const struct view_peer *peer)
         real_or_null(peer->absent_after_seconds), "rtt_ms", real_or_null(peer->rtt_ms),
         "shares_sent", count(peer->shares_sent), "shares_received", count(peer->shares_received),
         "shares_returned", count(peer->shares_returned), "shares_late", count(peer->shares_late),
-        "shares_outsized", count(peer->shares_outsized), "weight_owed",
-        real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
-        count(peer->bytes_received), "distance", real_or_null(peer->distance), "disagrees",
-        (int)peer->disagrees, "mismatch", (int)peer->mismatch, "retired", (int)peer->retired,
-        "slow", (int)peer->slow, "overdue", (int)peer->overdue, "last_error",
-        text_or_null(peer->last_error), "previous_error", text_or_null(peer->previous_error));
+        "staleness", round_or_null(peer->staleness), "shares_outsized",
+        count(peer->shares_outsized), "weight_owed", real_or_null(peer->weight_owed), "bytes_sent",
+        count(peer->bytes_sent), "bytes_received", count(peer->bytes_received), "distance",
+        real_or_null(peer->distance), "disagrees", (int)peer->disagrees, "mismatch",
+        (int)peer->mismatch, "retired", (int)peer->retired, "slow", (int)peer->slow, "overdue",
+        (int)peer->overdue, "last_error", text_or_null(peer->last_error), "previous_error",
+        text_or_null(peer->previous_error));
 }
 
 static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)

@@ -263,7 +263,9 @@ static bool steps_are_done(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop &&
                  node->round >= sgp_core_train_end(node);
-    return node->round >= sgp_core_own_end(node) || early;
+    bool shared =
+        sgp_core_is_worker(node) && sgp_core_at_own_pace(node); /* all's steps are one count */
+    return node->round >= (shared ? node->fleet.ends : sgp_core_own_end(node)) || early;
 }
 
 /* Whether anybody who is reckoned with still takes steps. */
@@ -280,6 +282,8 @@ static bool others_train(const struct sgp_node *node)
  * as others train, and one that has given everything away. */
 static bool is_paced(const struct sgp_node *node)
 {
+    if (node->config.topology->owner != SGP_NODE_NONE) /* by updates, and by copies */
+        return true;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
     return node->mass.weight > 0 && (steps || node->fed || !others_train(node));
 }

@@ -34,7 +34,7 @@ PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
 PEER = {
     "name": str, "address": str, "direction": str, "state": str, "round": int, "lag_rounds": int,
     "last_heard_seconds": NUMBER, "rtt_ms": NUMBER, "shares_sent": int, "shares_received": int,
-    "shares_returned": int, "shares_late": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
+    "shares_returned": int, "shares_late": int, "staleness": (int, type(None)), "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
     "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)),

@@ -169,6 +169,23 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
         "one");
 }
 
+Test(owner_file, backup_workers_are_for_steps_that_wait_and_staleness_for_those_that_do_not)
+{
+    for (uint32_t waits = 0; waits < 2; waits++) {
+        for (uint32_t backup = 0; backup < 2; backup++) {
+            struct sgp_generate_options options = {
+                .family = "owner", .nodes = 4, .backup = backup, .staleness.most = !backup};
+            struct sgp_topology *topology = NULL;
+            struct sgp_error error = {0};
+            cr_assert(zero(int, sgp_generate(&options, &error, &topology)));
+            const struct sgp_method *method = sgp_method_find(waits ? "backup" : "downpour");
+            cr_expect(eq(int, sgp_method_suit(method, topology, &error, NULL),
+                waits == backup ? 0 : SGP_E_TOPOLOGY));
+            sgp_topology_destroy(topology);
+        }
+    }
+}
+
 Test(owner_file, only_a_method_that_has_an_owner_takes_it)
 {
     const struct sgp_method *method;
