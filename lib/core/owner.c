@@ -207,7 +207,9 @@ void sgp_core_want_copy(struct sgp_node *node)
 
 void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label)
 {
-    node->copy = (struct sgp_copy){.exists = true, .label = label, .since = node->now};
+    node->copy.exists = true;
+    node->copy.label = label;
+    node->copy.since = node->now;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
     effect->follow.peer = peer;
     effect->follow.slot = slot;

@@ -273,6 +273,7 @@ struct sgp_copy {
     bool exists;
     sgp_round label;
     sgp_time since; /* it was taken */
+    sgp_round turn; /* one past that which it took last */
 };
 
 /* The estimate that this node looks for while it is joining. */
@@ -408,7 +409,7 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy copy; /* owner.c */
+    struct sgp_copy copy; /* owner.c; round.c: the turn */
 
     /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */

@@ -33,6 +33,7 @@ void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps,
         weight != 1)
         sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, not 1",
             sgp_sim_name(sim, host->index), (long long)turn, weight);
+    sgp_sim_check_turn(host, turn);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
     host->own_weight = weight;

@@ -39,6 +39,18 @@ void sgp_sim_copy_taken(struct sgp_sim_host *worker)
     worker->stand.fresh = true;
 }
 
+/* A worker takes no rows twice in a row. */
+void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn)
+{
+    struct sgp_sim_stand *stand = &host->stand;
+    bool again = stand->life == host->life && stand->turn == turn + 1;
+    if (again && host->copy && !sgp_method_waits(host->sim->options.method))
+        sgp_sim_fail(host->sim, SGP_E_STATE, "%s trains turn %lld twice in a row",
+            sgp_sim_name(host->sim, host->index), (long long)turn);
+    stand->turn = turn + 1;
+    stand->life = host->life;
+}
+
 /* ---- updates ---- */
 
 void sgp_sim_update_given(struct sgp_sim_host *worker)

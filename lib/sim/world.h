@@ -188,6 +188,8 @@ struct sgp_sim_stand {
     uint64_t gave; /* and that from which the last update was computed; */
     float *from;   /* and that copy itself; */
     bool fresh;    /* nothing was added yet that was computed from what it has */
+    sgp_round turn; /* that it trained last, one past, */
+    uint8_t life;   /* in this one */
 };
 
 struct sgp_sim_host {
@@ -597,8 +599,9 @@ void sgp_sim_copy_made(struct sgp_sim_host *owner, uint32_t snapshot);
 void sgp_sim_copy_sent(
     const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker);
 void sgp_sim_copy_taken(struct sgp_sim_host *worker);
-void sgp_sim_update_given(struct sgp_sim_host *worker);  /* a job will make it, */
-void sgp_sim_update_leaves(struct sgp_sim_host *worker); /* and does */
+void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn); /* it trains that */
+void sgp_sim_update_given(struct sgp_sim_host *worker);             /* a job will make it, */
+void sgp_sim_update_leaves(struct sgp_sim_host *worker);            /* and does */
 /* It is added next; then, as which job. */
 void sgp_sim_update_chosen(struct sgp_sim_host *owner, struct sgp_sim_host *worker, double told);
 void sgp_sim_update_next(
