@@ -187,7 +187,12 @@ class Owner(FleetTest):
         self.assertEqual(self.status(f, 0)["weight"], 1.0)
 
     def test_a_dead_owner_is_replaced_by_another_file(self):
-        f = self.owned(5, spare=(4,), **MANY)
+        for algorithm in ("backup", "downpour"):
+            with self.subTest(algorithm=algorithm):
+                self.replace_owner(algorithm)
+
+    def replace_owner(self, algorithm):
+        f = self.owned(5, algorithm=algorithm, spare=(4,), **MANY)
         f.switch([0, 1, 2, 3])
         f.start([0, 1, 2, 3])
         f.wait_round(0, 50)
@@ -202,6 +207,7 @@ class Owner(FleetTest):
         for i in (1, 2, 3):
             f.wait_round(i, max(labels) + 10)
         self.assertEqual(self.status(f, 4)["weight"], 1.0)
+        f.close()
 
     def test_what_an_owner_and_a_worker_did_is_played_again(self):
         f = self.owned(4, backup=1, journals=(0, 1), **MANY)
