@@ -418,13 +418,14 @@ static const struct sgp_core_link *awaited_by_taker(const struct sgp_node *node)
     return missing != NULL ? missing : first;
 }
 
-/* A worker waits for the copy of the next step, unless there is none. */
+/* A worker waits for the copy of the next step, unless there is none. After an early stop there may be one. */
 static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node)
 {
-    if (node->copy.label > node->round || node->round >= sgp_core_last(node))
-        return NULL;
-    return sgp_core_find(
+    const struct sgp_core_link *owner = sgp_core_find(
         (struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN); /* reads only */
+    bool later = node->round < sgp_core_last(node) ||
+                 (sgp_core_living(owner) && owner->pulse.round > node->round);
+    return node->copy.label > node->round || !later ? NULL : owner;
 }
 
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many

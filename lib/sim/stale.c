@@ -31,6 +31,7 @@ void sgp_sim_copy_sent(
     const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker)
 {
     worker->stand.coming = owner->versions[snapshot];
+    worker->stand.fresh = false;
 }
 
 void sgp_sim_copy_taken(struct sgp_sim_host *worker)
