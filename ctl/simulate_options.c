@@ -61,8 +61,8 @@ const struct ctl_option ctl_simulate_table[] = {
         .summary = "the step where the file says outer=true: slowmo or nesterov",
         .words = "slowmo: nesterov:"},
     [ALGORITHM] = {"--algorithm", .value = "NAME",
-        .summary = "sgp, osgp, agp, dpsgd, adpsgd or backup, as in sgpd.conf(5) (sgp)",
-        .words = "sgp osgp agp dpsgd adpsgd backup"},
+        .summary = "sgp, osgp, agp, dpsgd, adpsgd, backup or downpour, as in sgpd.conf(5) (sgp)",
+        .words = "sgp osgp agp dpsgd adpsgd backup downpour"},
     [OVERLAP] = {"--overlap", .value = "N", .summary = "osgp: rounds that a share may be late (1)"},
     [BACKUP] = {"--backup-neighbours", .value = "N",
         .summary = "go on while so many shares are awaited (0)"},
@@ -156,7 +156,8 @@ static enum ctl_exit read_algorithm(
     const struct sgp_method *method = sgp_method_find(option->value);
     if (method == NULL)
         return ctl_fail(ctl, CTL_USAGE,
-            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd and backup", option->value);
+            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd, backup and downpour",
+            option->value);
     options->method = method;
     return CTL_DONE;
 }

@@ -226,8 +226,8 @@ static const char *const peer_columns[] = {"name", "direction", "state", "node_s
     "shares_returned", "bytes_sent", "bytes_received", "cipher", "last_error"};
 static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
-    "shares_received", "shares_returned", "shares_late", "shares_outsized", "weight_owed",
-    "bytes_sent", "bytes_received", "mismatch", "last_error", "previous_error",
+    "shares_received", "shares_returned", "shares_late", "staleness", "shares_outsized",
+    "weight_owed", "bytes_sent", "bytes_received", "mismatch", "last_error", "previous_error",
     "absent_after_seconds", "retired", "slow", "overdue", "cipher", "key"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)

@@ -135,12 +135,14 @@ static json_t *topology_json(const struct sgp_topology *topology)
         json_t *edges = json_array();
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
-        (void)json_array_append_new(
-            phases, json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:I, s:o}", "name", phase->name,
-                        "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                        (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
-                        (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count,
-                        "edges", edges));
+        (void)json_array_append_new(phases,
+            json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:s, s:f, s:I, s:I, s:o}", "name",
+                phase->name, "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
+                (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+                (json_int_t)phase->backup, "staleness", sgp_damping_name(phase->staleness.damping),
+                "compensation", phase->staleness.compensation, "staleness_max",
+                (json_int_t)phase->staleness.most, "edge_count", (json_int_t)phase->edge_count,
+                "edges", edges));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
@@ -156,6 +158,13 @@ static void print_owned(const struct sgp_topology *topology, const struct sgp_ph
     if (phase->backup > 0)
         (void)printf("  a step waits for all but %u of %u workers\n", phase->backup,
             topology->node_count - 1);
+    if (phase->staleness.damping == SGP_DAMPING_DIVIDE)
+        (void)puts("  a late update is divided by its staleness");
+    if (phase->staleness.damping == SGP_DAMPING_COMPENSATE)
+        (void)printf("  a late update is compensated by %g\n", phase->staleness.compensation);
+    if (phase->staleness.most > 0)
+        (void)printf(
+            "  nobody is more than %u updates ahead of the slowest\n", phase->staleness.most);
 }
 
 /* 1/3 rather than 0.333333 where that is what it is. */
@@ -281,7 +290,21 @@ static const char *family_at(size_t index, const char **ret_summary)
     return sgp_generate_families[index].name;
 }
 
-enum { PEERS, DEGREE, SEED, GROUP, FRACTION, BACKUP, PRELUDE, OUTER, ADDRESS, OPTION_COUNT };
+enum {
+    PEERS,
+    DEGREE,
+    SEED,
+    GROUP,
+    FRACTION,
+    BACKUP,
+    STALENESS,
+    COMPENSATION,
+    STALENESS_MAX,
+    PRELUDE,
+    OUTER,
+    ADDRESS,
+    OPTION_COUNT
+};
 
 static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
     [PEERS] = {"--peers", .value = "M",
@@ -293,6 +316,14 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
         .summary = "elastic: what passes to and from the relay, 0 to 1 (1/N)"},
     [BACKUP] = {"--backup", .value = "B",
         .summary = "owner: a step goes on without the updates of B workers"},
+    [STALENESS] = {"--staleness", .value = "HOW",
+        .summary =
+            "owner: updates are added as they come, as they are, divided by their staleness, or "
+            "compensated for it",
+        .words = "none divide compensate"},
+    [COMPENSATION] = {"--compensation", .value = "C", .summary = "owner: by how much, above 0"},
+    [STALENESS_MAX] = {"--staleness-max", .value = "S",
+        .summary = "owner: nobody gets a copy who is more than S updates ahead of the slowest"},
     [PRELUDE] = {"--prelude", .value = "E",
         .summary = "E cycles of the second family, an all-reduce-*, come first"},
     [OUTER] = {"--outer", .summary = "nodes take the step of [outer] after each cycle"},
@@ -306,6 +337,22 @@ static void comment_on(const struct sgp_generate_options *what, char *text, size
     while (strcmp(family->name, what->family) != 0)
         family++;
     (void)snprintf(text, capacity, "%s, %u nodes: %s", what->family, what->nodes, family->summary);
+}
+
+static enum ctl_exit take_staleness(
+    struct ctl *ctl, const struct ctl_given options[OPTION_COUNT], struct sgp_staleness *staleness)
+{
+    uint64_t most = 0;
+    if (options[STALENESS].given &&
+        !sgp_damping_find(options[STALENESS].value, &staleness->damping))
+        return ctl_usage(
+            ctl, "--staleness is none, divide or compensate, not '%s'", options[STALENESS].value);
+    enum ctl_exit status = ctl_option_real(
+        ctl, &options[COMPENSATION], 0, SGP_COMPENSATION_MAX, &staleness->compensation);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[STALENESS_MAX], 1, SGP_NODES_MAX, &most);
+    staleness->most = (uint32_t)most;
+    return status;
 }
 
 /* What the options say. */
@@ -326,6 +373,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
         status = ctl_option_u64(ctl, &options[PRELUDE], 1, SGP_REPEAT_MAX, &prelude);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[BACKUP], 0, SGP_NODES_MAX, &backup);
+    if (status == CTL_DONE)
+        status = take_staleness(ctl, options, &what->staleness);
     if (status != CTL_DONE)
         return status;
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)

@@ -108,6 +108,7 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .shares_received = peer.shares_received,
         .shares_returned = peer.shares_returned,
         .shares_late = peer.shares_late,
+        .staleness = peer.staleness,
         .shares_outsized = edges_outsized(edge, &peer),
         .weight_owed = peer.weight_owed,
         .distance = peer.distance,

@@ -148,6 +148,7 @@ static enum sgp_level level_of(const struct sgp_effect *effect)
     switch (effect->note.what) {
     case SGP_NOTE_ROUND:
     case SGP_NOTE_LATE:
+    case SGP_NOTE_ADDED:
         return SGP_LEVEL_DEBUG;
     case SGP_NOTE_DIVERGED:
         return SGP_LEVEL_ERROR;
@@ -325,6 +326,15 @@ static void log_left(struct daemon *daemon)
             status.weight_owed);
 }
 
+/* An owner and its workers' updates: how stale one was, and how many are in no copy that it could find. */
+static void log_updates(struct daemon *daemon, const struct sgp_effect *effect)
+{
+    bool added = effect->note.what == SGP_NOTE_ADDED;
+    sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s round=%" PRId64 " %s=%.0f",
+        sgp_note_name(effect->note.what), name_of(daemon, effect->note.link.peer), effect->round,
+        added ? "staleness" : "lost", effect->note.amount);
+}
+
 void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
 {
     bool about_peer = effect->note.link.peer != daemon->prepared->self;
@@ -340,6 +350,9 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
         log_settled(daemon, effect);
     else if (effect->note.what == SGP_NOTE_RENEWED)
         log_renewed(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_ADDED ||
+             (effect->note.what == SGP_NOTE_ADOPTED && effect->note.amount > 0))
+        log_updates(daemon, effect);
     else if (about_peer)
         log_about_peer(daemon, effect);
     else

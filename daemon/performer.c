@@ -302,6 +302,29 @@ static void verb_absorb(
     worker_push(&daemon->worker, &task->job);
 }
 
+static void done_silently(struct job *job, bool cancelled)
+{
+    (void)cancelled;
+    task_give((struct task *)job);
+}
+
+static void run_compensate(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    sgp_copy_compensate(*task->place, task->trainer, *task->own, (float)task->factor);
+}
+
+/* The ABSORB that follows tells the core of both. */
+static void verb_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, &daemon->kinds.compensate, run_compensate, done_silently);
+    task->place = sgp_pool_place(&daemon->receives, slot);
+    task->own = sgp_pool_place(&daemon->snapshots, snapshot);
+    task->factor = factor;
+    worker_push(&daemon->worker, &task->job);
+}
+
 static void run_restore(struct job *job)
 {
     struct task *task = (struct task *)job;
@@ -372,16 +395,10 @@ static void run_outer(struct job *job)
     task->trainer->methods->outer(task->trainer, task->weight);
 }
 
-static void done_scale(struct job *job, bool cancelled)
-{
-    (void)cancelled;
-    task_give((struct task *)job);
-}
-
 static void verb_scale(void *context, double factor, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, &daemon->kinds.scale, run_scale, done_scale);
+    struct task *task = must_take(daemon, &daemon->kinds.scale, run_scale, done_silently);
     task->factor = factor;
     task->slice = slice;
     daemon->changed = true;
@@ -391,7 +408,7 @@ static void verb_scale(void *context, double factor, struct sgp_slice slice)
 static void verb_outer(void *context, double weight)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, &daemon->kinds.outer, run_outer, done_scale);
+    struct task *task = must_take(daemon, &daemon->kinds.outer, run_outer, done_silently);
     task->weight = weight;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
@@ -450,6 +467,7 @@ const struct sgp_driver_verbs performer_verbs = {
     .train = verb_train,
     .publish = verb_publish,
     .absorb = verb_absorb,
+    .compensate = verb_compensate,
     .restore = verb_restore,
     .adopt = verb_adopt,
     .follow = verb_follow,

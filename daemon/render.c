@@ -146,7 +146,7 @@ json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
     return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
+                     "s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -156,13 +156,14 @@ json_t *render_peer(const struct view_peer *peer)
         real_or_null(peer->absent_after_seconds), "rtt_ms", real_or_null(peer->rtt_ms),
         "shares_sent", count(peer->shares_sent), "shares_received", count(peer->shares_received),
         "shares_returned", count(peer->shares_returned), "shares_late", count(peer->shares_late),
-        "shares_outsized", count(peer->shares_outsized), "weight_owed",
-        real_or_null(peer->weight_owed), "bytes_sent", count(peer->bytes_sent), "bytes_received",
-        count(peer->bytes_received), "distance", real_or_null(peer->distance), "disagrees",
-        (int)peer->disagrees, "mismatch", (int)peer->mismatch, "retired", (int)peer->retired,
-        "slow", (int)peer->slow, "overdue", (int)peer->overdue, "cipher",
-        text_or_null(peer->cipher), "key", text_or_null(peer->key), "last_error",
-        text_or_null(peer->last_error), "previous_error", text_or_null(peer->previous_error));
+        "staleness", round_or_null(peer->staleness), "shares_outsized",
+        count(peer->shares_outsized), "weight_owed", real_or_null(peer->weight_owed), "bytes_sent",
+        count(peer->bytes_sent), "bytes_received", count(peer->bytes_received), "distance",
+        real_or_null(peer->distance), "disagrees", (int)peer->disagrees, "mismatch",
+        (int)peer->mismatch, "retired", (int)peer->retired, "slow", (int)peer->slow, "overdue",
+        (int)peer->overdue, "cipher", text_or_null(peer->cipher), "key", text_or_null(peer->key),
+        "last_error", text_or_null(peer->last_error), "previous_error",
+        text_or_null(peer->previous_error));
 }
 
 static json_t *render_edges(const struct sgp_phase *phase, const struct sgp_topology *topology)
@@ -204,11 +205,13 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];
         json_array_append_new(phases,
-            json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:I, s:o}", "name", foreign(phase->name),
-                "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
-                (json_int_t)phase->backup, "edge_count", (json_int_t)phase->edge_count, "edges",
-                whole ? render_edges(phase, topology) : json_null()));
+            json_pack("{s:o, s:I, s:b, s:b, s:b, s:I, s:s, s:f, s:I, s:I, s:o}", "name",
+                foreign(phase->name), "rounds", (json_int_t)phase->rounds, "once", (int)phase->once,
+                "train", (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+                (json_int_t)phase->backup, "staleness", sgp_damping_name(phase->staleness.damping),
+                "compensation", phase->staleness.compensation, "staleness_max",
+                (json_int_t)phase->staleness.most, "edge_count", (json_int_t)phase->edge_count,
+                "edges", whole ? render_edges(phase, topology) : json_null()));
     }
     return json_pack("{s:o, s:o, s:I, s:b, s:s, s:o, s:I, s:o, s:o}", "file",
         foreign(status->topology_file), "digest", identity(topology->digest), "slices",

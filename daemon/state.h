@@ -137,7 +137,7 @@ struct daemon {
     sgp_round own_round;
     double own_weight;
     struct {
-        struct job_kind train, publish, absorb, take, restore, scale, outer, sketch;
+        struct job_kind train, publish, absorb, take, compensate, restore, scale, outer, sketch;
     } kinds;
     struct link_fold fold; /* of the one share that is folded, */
     uint32_t folded;       /* and its slot; SGP_SLOT_NONE: none is */

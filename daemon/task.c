@@ -7,7 +7,7 @@
 
 /* TRAIN, OUTER, PUBLISH, SKETCH, a copy for a neighbour, ADOPT, two saves and two measurements at the end, a checkpoint,
  * and one to spare. SCALE comes at most once for each out-link and once at the start; and at the end of an exact
- * cycle once for each part, twice if it is then entered again. */
+ * cycle once for each part, twice if it is then entered again. COMPENSATE comes before ABSORB, of one slot. */
 #define TASKS_OF_ROUND 13u
 
 struct task_block { /* made at once */
@@ -17,8 +17,8 @@ struct task_block { /* made at once */
 
 int tasks_reserve(struct daemon *daemon, const struct sgp_node_needs *needs)
 {
-    uint32_t count =
-        TASKS_OF_ROUND + needs->receives + 2 * needs->links + 2 * needs->slices + TASK_CHORES_MAX;
+    uint32_t count = TASKS_OF_ROUND + 2 * needs->receives + 2 * needs->links + 2 * needs->slices +
+                     TASK_CHORES_MAX;
     if (count <= daemon->task_count)
         return 0;
     uint32_t more = count - daemon->task_count;

@@ -30,7 +30,7 @@ struct task {
     /* Where the vectors lie, to be looked at when the job is done: one before it may exchange them. */
     float **place;   /* of the snapshot or share */
     float **entered; /* chores: of the snapshot that is the estimate, or NULL: x is */
-    float **own;     /* absorb: of the snapshot to compare with, or NULL */
+    float **own;     /* absorb: of the snapshot to compare with, or NULL; compensate: of the copy */
     struct sgp_comparison comparison; /* absorb: with it, */
     bool compared;                    /* if it is */
 

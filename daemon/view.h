@@ -89,6 +89,7 @@ struct view_peer { /* one link */
     uint64_t shares_received;
     uint64_t shares_returned;
     uint64_t shares_late;     /* updates that came too late to be added */
+    sgp_round staleness;      /* of the last update that was added; SGP_ROUND_NONE: none was */
     uint32_t shares_outsized; /* the latest so many in a row, returned as out of all proportion */
     double weight_owed;
     uint64_t bytes_sent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's copy of its owner's parameters (docs/rules/owner.md), beside whatever trainer it has: x of the trainer is
- * the copy and what the worker has moved since, at weight 1.
+ * the copy and what the worker has moved since, at weight 1. And what an owner makes of an update that is stale.
  *
  * Vectors are of sgp/buffer.h, `trainer->parameters` values. Thread: that of the trainer. */
 #ifndef SGP_COPY_H
@@ -14,5 +14,10 @@ SGP_API void sgp_copy_follow(float *copy, struct sgp_trainer *trainer, float **v
 
 /* *snapshot = x - copy, x = copy. The memory is exchanged. */
 SGP_API void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snapshot);
+
+/* Of an owner: the update of a worker that trained from `base` becomes u - factor u u (x - base), value by value, before it
+ * is added to x (Zheng et al. 2017, equation 10, of updates in the place of gradients). `trainer` is not changed. */
+SGP_API void sgp_copy_compensate(
+    float *update, struct sgp_trainer *trainer, const float *base, float factor);
 
 #endif

@@ -29,6 +29,7 @@ struct sgp_driver_verbs {
         enum sgp_publish purpose, struct sgp_slice slice);
     void (*absorb)(
         void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
+    void (*compensate)(void *context, uint32_t slot, uint32_t snapshot, double factor);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
     void (*follow)(void *context, uint32_t slot);

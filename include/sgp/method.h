@@ -48,7 +48,8 @@ struct sgp_method {
  *   agp    asynchronous gradient push (Assran and Rabbat, IEEE TAC 2020)
  *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1)
  *   adpsgd asynchronous decentralised parallel SGD (Lian et al., ICML 2018), as shares
- *   backup synchronous SGD with backup workers (Chen, Pan, Monga, Bengio, Jozefowicz 2016), by an owner */
+ *   backup synchronous SGD with backup workers (Chen, Pan, Monga, Bengio, Jozefowicz 2016), by an owner
+ *   downpour  asynchronous SGD (Dean et al., NIPS 2012): an owner that adds each update as it comes */
 SGP_API const struct sgp_method *sgp_method_at(uint32_t index);
 SGP_API const struct sgp_method *sgp_method_find(const char *name); /* of a name, or NULL */
 
@@ -64,7 +65,7 @@ SGP_API bool sgp_method_overlaps(const struct sgp_method *method);
 SGP_API bool sgp_method_may_jump(const struct sgp_method *method);
 
 /* Whether the learning rate may be scaled by a node's rate of rounds, so that one that makes more of them
- * moves the fleet no further than the others. */
+ * moves the fleet no further than the others. Not where rounds are an owner's. */
 SGP_API bool sgp_method_may_scale_rate(const struct sgp_method *method);
 
 /* Whether every in-link has a buffer of its own, so that a credit outlives its round. Else buffers go

@@ -166,6 +166,8 @@ enum sgp_effect_type {
     SGP_EFFECT_SKETCH,  /* job: the sketch of x / weight; answer with it */
     SGP_EFFECT_FOLD, /* the payload under way may be changed in its place until it is absorbed; it then is x */
     SGP_EFFECT_FOLLOW, /* job: the copy is what the receive slot holds, and so is x; answer with the slot */
+    SGP_EFFECT_COMPENSATE, /* job: u = receive slot; u -= factor * u * u * (x - snapshot), value by value; an ABSORB of the
+                              slot follows */
     SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a
                             time: another one takes the place of the one before */
 };
@@ -185,14 +187,14 @@ enum sgp_note {
     SGP_NOTE_STARVING, /* weight below 0.75 w_min: gives less or nothing until it has grown; told at
                            most once a minute */
     SGP_NOTE_DIVERGED, /* training failed; the node pauses itself */
-    SGP_NOTE_ADOPTED,  /* peer: took its estimate */
-    SGP_NOTE_DRAINED,  /* after STOP: everything settled or the bound passed; the process may end.
+    SGP_NOTE_ADOPTED, /* peer: took its estimate; of an owner, amount: so many of the steps on record are in no copy */
+    SGP_NOTE_DRAINED,    /* after STOP: everything settled or the bound passed; the process may end.
                          After LEAVE: it has left (status.left, heir, weight_left) */
-    SGP_NOTE_INHERITED,   /* peer: it has left, and its mass is this node's: amount is the weight */
-    SGP_NOTE_MIXES,       /* peer: at the end its estimate is `amount` away; mixing goes on until */
-    SGP_NOTE_DISAGREES,   /* peer: the same, but mixing has not helped, or may not go on */
-    SGP_NOTE_DISSOLVED,   /* of what was inherited, this node took `amount` off its weight */
-    SGP_NOTE_OTHER_DATA,  /* peer: its rows and ours are parts of unlike tables; a warning only */
+    SGP_NOTE_INHERITED,  /* peer: it has left, and its mass is this node's: amount is the weight */
+    SGP_NOTE_MIXES,      /* peer: at the end its estimate is `amount` away; mixing goes on until */
+    SGP_NOTE_DISAGREES,  /* peer: the same, but mixing has not helped, or may not go on */
+    SGP_NOTE_DISSOLVED,  /* of what was inherited, this node took `amount` off its weight */
+    SGP_NOTE_OTHER_DATA, /* peer: its rows and ours are parts of unlike tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused beside the connection of that name that stands; reason */
     SGP_NOTE_TRICKLES, /* link.peer, direction: hung up on for a payload that came too slowly (IN), or what
                           it is owed was not acknowledged in the time that it may take (OUT); not waited
@@ -208,6 +210,8 @@ enum sgp_note {
                           round `until` with the estimate that it had before; amount: what its weight, with what it
                           held and was owed, changed by */
     SGP_NOTE_LATE, /* peer: an update of it came too late to be added; slot: where it was received */
+    SGP_NOTE_ADDED, /* peer: an owner at its own pace adds an update of it; amount: its staleness, how many were added
+                       since the copy was made from which it was computed */
     SGP_NOTE_COUNT, /* one past the last */
 };
 
@@ -313,6 +317,11 @@ struct sgp_effect {
             uint32_t peer;
             uint32_t slot;
         } follow;
+        struct {
+            uint32_t slot;
+            uint32_t snapshot;
+            double factor; /* above 0 */
+        } compensate;
         struct {
             uint32_t peer;
             struct sgp_inquire question;
@@ -470,7 +479,9 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     uint64_t shares_sent;           /* settled or not */
     uint64_t shares_received;       /* accepted */
     uint64_t shares_returned;       /* OUT: came back; IN: refused by us */
-    uint64_t shares_late;        /* IN: of those received, updates that came too late to be added */
+    uint64_t shares_late; /* IN: of those received, updates that came too late to be added */
+    sgp_round
+        staleness; /* IN: of its last update that was added, at an owner's own pace; SGP_ROUND_NONE: none was */
     bool owes;                   /* OUT: a share was given and is not acknowledged, */
     double weight_owed;          /* of this weight */
     uint64_t last_number;        /* OUT: last given; IN: last accepted */

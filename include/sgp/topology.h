@@ -62,6 +62,21 @@ struct sgp_topology_node {
     char keys[SGP_NODE_KEYS_MAX][SGP_KEY_BYTES];
 };
 
+/* What an owner that adds updates as they come makes of their staleness: how many were added since the copy was made from
+ * which they were computed. */
+enum sgp_damping {
+    SGP_DAMPING_NONE = 0,
+    SGP_DAMPING_DIVIDE,     /* by it (Zhang, Gupta, Lian, Liu 2016) */
+    SGP_DAMPING_COMPENSATE, /* u - c u u (z now - z then), value by value (Zheng et al. 2017) */
+};
+#define SGP_COMPENSATION_MAX 1e9
+struct sgp_staleness {
+    enum sgp_damping damping;
+    double compensation; /* c, above 0 where it compensates: their lambda over the learning rate */
+    uint32_t
+        most; /* nobody gets a copy who is more updates than this ahead of the slowest; 0: whoever asks does */
+};
+
 struct sgp_phase {
     char name[SGP_NAME_BYTES];
     uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
@@ -70,6 +85,7 @@ struct sgp_phase {
     bool outer; /* after its last round every node that trains takes an outer step (sgp/outer.h) */
     uint32_t
         backup; /* of a file with an owner: a step goes on without the updates of so many workers */
+    struct sgp_staleness staleness; /* of a file with an owner */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
     uint32_t *out_first;  /* node_count + 1 offsets into `out` */
@@ -143,6 +159,7 @@ struct sgp_phase_options {
     bool once, exchanges, outer;
     uint32_t slices, repeat, backup;
     enum sgp_tls tls; /* SGP_TLS_UNSAID, or what all others say that say it */
+    struct sgp_staleness staleness;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
@@ -150,7 +167,7 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
  * has an estimate, a cycle in which no round trains; an owner that trains, or beside another, or whose file has more than
  * one digraph, parts, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; more
- * backup workers than all but one; tls other than off where a node has no key. */
+ * backup workers than all but one, or these and a word on staleness; tls other than off where a node has no key. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 
@@ -200,6 +217,10 @@ SGP_API const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *to
 /* Weights of the parts at the end of the exact cycle of a round: `slices` values, each > 0 for a node that trains. */
 SGP_API const double *sgp_topology_ends(
     const struct sgp_topology *topology, sgp_round round, uint32_t node);
+SGP_API const char *sgp_damping_name(enum sgp_damping damping); /* "divide"; static storage */
+SGP_API bool sgp_damping_find(const char *name, enum sgp_damping *ret_damping);
+SGP_API bool sgp_staleness_is_said(const struct sgp_staleness *staleness); /* anything of it */
+
 /* Whether the vector has an owner, and the node is none. */
 SGP_API bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node);
 /* With what weight a node begins: 0 or 1. Where one owns the vector, it alone begins with 1. */

@@ -46,8 +46,14 @@ static bool snapshots_are_counted(const struct sgp_node *node)
         const struct sgp_owed *owed = &layout->links[i].owed;
         users += owed->exists && owed->slot != SGP_SLOT_NONE;
         users += layout->links[i].estimate.slot != SGP_SLOT_NONE;
+        users += layout->links[i].work.base != SGP_SLOT_NONE;
         all = all && (!owed->exists || is_used(node, owed->slot)) &&
-              is_used(node, layout->links[i].estimate.slot);
+              is_used(node, layout->links[i].estimate.slot) &&
+              is_used(node, layout->links[i].work.base);
+    }
+    for (uint32_t i = 0; i < layout->receive_count; i++) {
+        users += layout->receives[i].base != SGP_SLOT_NONE;
+        all = all && is_used(node, layout->receives[i].base);
     }
     for (uint32_t i = 0; i < node->accounts.count; i++) {
         users += node->accounts.entries[i].slot != SGP_SLOT_NONE;
@@ -162,6 +168,9 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
                is_range(node, &effect->publish.slice);
     case SGP_EFFECT_ABSORB:
         return effect->absorb.slot < receives && is_part(effect->absorb.fraction);
+    case SGP_EFFECT_COMPENSATE:
+        return effect->compensate.slot < receives && effect->compensate.snapshot < snapshots &&
+               effect->compensate.factor > 0;
     case SGP_EFFECT_RESTORE:
         return effect->restore.slot < snapshots && is_part(effect->restore.fraction);
     case SGP_EFFECT_ADOPT:

@@ -253,6 +253,9 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 /* A share has come whole. False: it is an update that came too late to be added. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted);
 uint32_t sgp_core_close_step(struct sgp_node *node); /* of an owner: so many updates are added */
+bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link); /* a copy is sent */
+void sgp_core_forget_base(struct sgp_node *node, uint32_t *base);
 void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label);
 void sgp_core_want_copy(struct sgp_node *node);             /* if it is a worker */
 sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */

@@ -38,6 +38,10 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         verbs->absorb(context, effect->absorb.slot, effect->absorb.fraction, effect->absorb.slice,
             effect->absorb.folded);
         break;
+    case SGP_EFFECT_COMPENSATE:
+        verbs->compensate(context, effect->compensate.slot, effect->compensate.snapshot,
+            effect->compensate.factor);
+        break;
     case SGP_EFFECT_RESTORE:
         verbs->restore(
             context, effect->restore.slot, effect->restore.fraction, effect->restore.slice);

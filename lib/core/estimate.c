@@ -39,7 +39,9 @@ static void take(struct sgp_node *node, uint32_t peer, uint32_t slot)
     effect->adopt.peer = peer;
     effect->adopt.slot = slot;
     effect->adopt.factor = node->mass.weight / node->seeking.incoming.weight;
-    (void)sgp_core_note(node, SGP_NOTE_ADOPTED, peer);
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, peer);
+    sgp_round lost = node->round - node->seeking.incoming.round;
+    note->amount = sgp_core_is_owner(node) && lost > 0 ? (double)lost : 0;
 }
 
 static void adopt(struct sgp_node *node, uint32_t peer)
@@ -134,7 +136,7 @@ static void copy_out(struct sgp_node *node, uint32_t slot)
 static bool wants_ours(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE &&
-           link->estimate.newer <= label(node);
+           link->estimate.newer <= label(node) && sgp_core_may_have_copy(node, link);
 }
 
 static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_link *from)
@@ -179,6 +181,7 @@ static void send(struct sgp_node *node)
             (link->owed.exists && link->owed.sent)) /* one payload at a time on a link */
             continue;
         link->estimate.sent = true;
+        sgp_core_keep_base(node, link);
         sgp_core_send_payload(node, link, SGP_ESTIMATE, link->estimate.slot)->estimate =
             node->handing.estimate;
     }

@@ -82,11 +82,20 @@ bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 
 /* ---- turns and exact cycles ---- */
 
+/* A round of an owner at its own pace is one worker's update: a turn of all is as many. */
+static sgp_round rounds_of_turn(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    bool one_each = topology->owner != SGP_NODE_NONE && sgp_core_at_own_pace(node);
+    return one_each ? (sgp_round)sgp_topology_trainers(topology) : 1;
+}
+
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
 {
     const struct sgp_topology *topology = node->config.topology;
-    return node->turns.count + sgp_topology_turns(topology, round) -
-           sgp_topology_turns(topology, node->turns.round);
+    sgp_round rounds =
+        sgp_topology_turns(topology, round) - sgp_topology_turns(topology, node->turns.round);
+    return node->turns.count + rounds / rounds_of_turn(node);
 }
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)
@@ -97,8 +106,10 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
     if (node->config.open) /* a cycle away, so that the next rounds are promised */
         return node->round + 1 + node->config.topology->rounds_per_cycle;
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
-    return sgp_topology_after_turns(
-        node->config.topology, before + node->config.rounds - node->turns.count);
+    sgp_round left = node->config.rounds - node->turns.count, each = rounds_of_turn(node);
+    left =
+        left > SGP_ROUND_MAX / each ? SGP_ROUND_MAX - 1 : left * each; /* below 0: they are over */
+    return sgp_topology_after_turns(node->config.topology, before + left > 0 ? before + left : 0);
 }
 
 bool sgp_core_is_exact(const struct sgp_node *node)
@@ -146,12 +157,13 @@ bool sgp_core_is_guess(const struct sgp_node *node)
     return node->seeking.wants && !node->copy.exists;
 }
 
-/* What it has computed belongs to a step that the owner has closed. */
+/* What it has computed belongs to a step that the owner has closed, or to no step at all any more. */
 static bool is_behind(const struct sgp_node *node)
 {
     const struct sgp_core_link *owner =
         sgp_core_find((struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN);
-    return owner->pulse.round > node->round; /* reads only */
+    sgp_round closed = owner->pulse.round; /* reads only */
+    return sgp_core_at_own_pace(node) ? closed >= sgp_core_last(node) : closed > node->round;
 }
 
 bool sgp_core_is_weightless(const struct sgp_share *share)
@@ -387,13 +399,33 @@ static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
     return came == 0 && missing == NULL && !passed ? first : missing;
 }
 
-/* A worker waits for the copy of the next step, unless there is none. */
+/* An owner at its own pace waits for anybody's update, if it still takes any. */
+static const struct sgp_core_link *awaited_by_taker(const struct sgp_node *node)
+{
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    if (node->round >= sgp_core_last(node))
+        return NULL;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            return NULL;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->receiving.latest == node->round) /* it was refused */
+            return NULL;
+        first = first == NULL && !link->retired ? link : first;
+        missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
+    }
+    return missing != NULL ? missing : first;
+}
+
+/* A worker waits for the copy of the next step, unless there is none. After an early stop there may be one. */
 static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node)
 {
-    if (node->copy.label > node->round || node->round >= sgp_core_last(node))
-        return NULL;
-    return sgp_core_find(
+    const struct sgp_core_link *owner = sgp_core_find(
         (struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN); /* reads only */
+    bool later = node->round < sgp_core_last(node) ||
+                 (sgp_core_living(owner) && owner->pulse.round > node->round);
+    return node->copy.label > node->round || !later ? NULL : owner;
 }
 
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many
@@ -403,7 +435,7 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
     if (sgp_core_is_exact(node))
         return awaited_by_file(node);
     if (sgp_core_is_owner(node))
-        return awaited_by_owner(node);
+        return sgp_core_at_own_pace(node) ? awaited_by_taker(node) : awaited_by_owner(node);
     if (sgp_core_is_worker(node))
         return awaited_by_worker(node);
     bool training = node->state == SGP_NODE_TRAINING;

@@ -189,6 +189,7 @@ void sgp_node_link_status(
         .shares_received = link->count.received,
         .shares_returned = link->count.returned,
         .shares_late = link->count.late,
+        .staleness = link->work.staleness,
         .owes = link->owed.exists,
         .last_error = link->connection.last_error,
         .last_reason = link->connection.last_reason,

@@ -55,7 +55,8 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 /* The most effects of one step, as a sum of what can come together in it. */
 enum {
     OF_ROUND =
-        11, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE), FOLD twice, and notes (STATE, ROUND, JUMP) */
+        13, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE, COMPENSATE), FOLD twice, and notes (STATE, ROUND,
+               JUMP, ADDED) */
     OF_MASS = 12,    /* what is dissolved, adopted, disputed or scaled, each with its note */
     OF_REST = 12,    /* a question, starving, agreement, the end, and what answers an event */
     OF_AN_END = 2,   /* HANG_UP and why, */
@@ -132,7 +133,8 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->giving.credit = link->giving.announced = link->receiving.promise = SGP_ROUND_NONE;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
     link->receiving.slot = link->estimate.slot = SGP_SLOT_NONE;
-    link->receiving.latest = SGP_ROUND_NONE;
+    link->receiving.latest = link->work.staleness = SGP_ROUND_NONE;
+    link->work.base = SGP_SLOT_NONE;
 }
 
 static void init_links(struct sgp_layout *layout, const unsigned char *marks, uint32_t node_count)
@@ -176,6 +178,8 @@ int sgp_core_lay_out(const struct sgp_topology *topology, uint32_t self,
     layout.snapshot_users = calloc(layout.snapshot_count, sizeof *layout.snapshot_users);
     layout.receives = calloc(layout.receive_count, sizeof *layout.receives);
     layout.gifts = calloc(layout.out_count + 1u, sizeof *layout.gifts);
+    for (uint32_t i = 0; layout.receives != NULL && i < layout.receive_count; i++)
+        layout.receives[i].base = SGP_SLOT_NONE;
     bool filed = sgp_core_roster_init(&layout.roster, layout.link_count) == 0;
     if (!filed || layout.links == NULL || layout.snapshot_users == NULL ||
         layout.receives == NULL || layout.gifts == NULL) {

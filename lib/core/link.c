@@ -41,6 +41,19 @@ void sgp_core_refuse(
     sgp_core_hang_up(node, link, code, reason);
 }
 
+/* One that takes part again says so over the other line, too, if that stands: from now on its silence there is judged. */
+static void expect_to_hear(struct sgp_node *node, const struct sgp_core_link *from)
+{
+    struct sgp_core_link *link = sgp_core_find(node, from->peer, SGP_OUT);
+    if (link == NULL || link->connection.state != SGP_LINK_UP ||
+        sgp_core_state_is_active(link->pulse.state) ||
+        !sgp_core_state_is_active(from->pulse.state))
+        return;
+    link->pulse.state = from->pulse.state;
+    link->liveness.heard = node->now;
+    sgp_core_touch(node, link);
+}
+
 struct sgp_verdict sgp_core_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
@@ -64,6 +77,8 @@ struct sgp_verdict sgp_core_hear(
     link->pulse = *pulse;
     if (link->connection.state == SGP_LINK_UP)
         sgp_core_believe(node, link);
+    if (link->connection.state == SGP_LINK_UP && link->direction == SGP_IN)
+        expect_to_hear(node, link);
     return sgp_fine();
 }
 

@@ -22,6 +22,8 @@ const struct sgp_method *sgp_method_at(uint32_t index)
             .publishes_first = false, SGP_WANTS_REVERSES},
         {"backup", 6, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_ALL_PROMISED, SGP_HOW_IN_ORDER_OF_SOURCE,
             .publishes_first = false, SGP_WANTS_OWNER},
+        {"downpour", 7, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
+            .publishes_first = false, SGP_WANTS_OWNER},
     };
     return index < sizeof methods / sizeof methods[0] ? &methods[index] : NULL;
 }
@@ -54,7 +56,7 @@ bool sgp_method_may_jump(const struct sgp_method *method)
 
 bool sgp_method_may_scale_rate(const struct sgp_method *method)
 {
-    return !sgp_method_waits(method);
+    return !sgp_method_waits(method) && method->wants != SGP_WANTS_OWNER;
 }
 
 bool sgp_method_has_own_buffers(const struct sgp_method *method)
@@ -108,13 +110,31 @@ static int suit_owner(const struct sgp_method *method, const struct sgp_topology
     if (ret_culprit != NULL)
         *ret_culprit = (struct sgp_edge_place){0, SGP_NODE_NONE, SGP_NODE_NONE};
     return owned ? sgp_fail(error, SGP_E_TOPOLOGY,
-                       "node %s owns the vector, which algorithm %s has no use for; choose backup, "
-                       "or strike owns=all",
+                       "node %s owns the vector, which algorithm %s has no use for; choose backup "
+                       "or downpour, or strike owns=all",
                        topology->nodes[topology->owner].name, method->name)
                  : sgp_fail(error, SGP_E_TOPOLOGY,
                        "algorithm %s wants a node that owns the vector; write owns=all, "
                        "train=false at one, or choose sgp",
                        method->name);
+}
+
+/* What the file says of how its owner takes updates. */
+static int suit_updates(const struct sgp_method *method, const struct sgp_topology *topology,
+    struct sgp_error *error, struct sgp_edge_place *ret_culprit)
+{
+    const struct sgp_phase *phase = &topology->phases[0];
+    bool waits = sgp_method_waits(method);
+    if (waits ? !sgp_staleness_is_said(&phase->staleness) : phase->backup == 0)
+        return 0;
+    if (ret_culprit != NULL)
+        *ret_culprit = (struct sgp_edge_place){0, SGP_NODE_NONE, SGP_NODE_NONE};
+    return sgp_fail(error, SGP_E_TOPOLOGY,
+        waits ? "digraph %s speaks of staleness, but with algorithm %s no update that is added is "
+                "stale; leave it out, or choose downpour"
+              : "digraph %s says backup, but with algorithm %s no update is waited for; leave it "
+                "out, or choose backup",
+        phase->name, method->name);
 }
 
 int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topology,
@@ -127,8 +147,9 @@ int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topolo
         return code;
     switch (method->wants) {
     case SGP_WANTS_ANY:
-    case SGP_WANTS_OWNER:
         return 0;
+    case SGP_WANTS_OWNER:
+        return suit_updates(method, topology, error, ret_culprit);
     case SGP_WANTS_SYMMETRIC:
         return sgp_topology_metropolis(topology, error, ret_culprit);
     case SGP_WANTS_REVERSES:

@@ -191,6 +191,7 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
         sgp_assert(event->slot < node->layout.receive_count &&
                    node->layout.receives[event->slot].state == SGP_RECEIVE_ABSORBING);
         node->layout.receives[event->slot].state = SGP_RECEIVE_FREE;
+        sgp_core_forget_base(node, &node->layout.receives[event->slot].base);
         break;
     case SGP_EVENT_RESTORED:
         sgp_assert(event->slot < node->layout.snapshot_count &&

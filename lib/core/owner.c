@@ -3,38 +3,46 @@
  *
  * The owner alone has weight. Its round is the number of steps that it has closed, and the label of its estimate. A
  * worker trains from a copy, gives what that has moved by as a share without weight, its update, and waits for a copy of a
- * later step. The owner adds the mean of the updates that came while their step was open. Whatever comes later, or a second
- * time from one worker, is dropped and counted.
+ * later step. The owner adds the mean of the updates that came while their step was open; whatever comes later, or a second
+ * time from one worker, is dropped and counted. Or, at its own pace, each update is a step.
  * The rule: docs/rules/owner.md */
 #include "core/core.h"
 
 /* ---- the owner ---- */
 
-/* Also one that is refused was the answer of its worker, which waits for a copy now. */
+static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_t slot)
+{
+    link->count.late++;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_LATE, link->peer);
+    note->link.direction = link->direction;
+    note->slot = slot;
+}
+
+/* Also one that is refused was the answer of its worker, which waits for a copy now. While the owner joins another label
+ * is to come. At its own pace none is too late but after the last step. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted)
 {
     if (!sgp_core_is_owner(node))
         return true;
-    bool open = node->state != SGP_NODE_JOINING; /* else another label is to come */
-    bool present = open && link->receiving.incoming.round == node->round;
-    bool first = present && link->receiving.latest != node->round;
+    bool own_pace = sgp_core_at_own_pace(node);
+    bool present =
+        own_pace ? node->round < sgp_core_last(node)
+                 : node->state != SGP_NODE_JOINING && link->receiving.incoming.round == node->round;
+    bool first = present && (own_pace || link->receiving.latest != node->round);
     if (present)
         link->receiving.latest = node->round;
     if (first || !accepted)
         return first;
-    link->count.late++;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_LATE, link->peer);
-    note->link.direction = link->direction;
-    note->slot = link->receiving.slot;
+    drop_late(node, link, link->receiving.slot);
     return false;
 }
 
+/* ---- a step of all that came ---- */
+
 /* Each of so many updates counts for as much. */
-uint32_t sgp_core_close_step(struct sgp_node *node)
+static uint32_t close_together(struct sgp_node *node)
 {
     uint32_t came = 0;
-    if (!sgp_core_is_owner(node))
-        return 0;
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         came += node->layout.receives[i].state == SGP_RECEIVE_HELD;
     for (uint32_t i = 0; i < node->layout.receive_count; i++) {
@@ -45,6 +53,146 @@ uint32_t sgp_core_close_step(struct sgp_node *node)
         receive->counts = true;
     }
     return came;
+}
+
+/* ---- a step of one update ---- */
+
+static const struct sgp_staleness *staleness_of(const struct sgp_node *node)
+{
+    return &node->config.topology->phases[0].staleness;
+}
+
+/* The slowest of those who train. */
+static uint32_t least_ahead(const struct sgp_node *node)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool trains = sgp_core_is_waited_for(link) && link->pulse.state == SGP_NODE_TRAINING;
+        if (trains && !link->retired && link->work.ahead < least)
+            least = link->work.ahead;
+    }
+    return least;
+}
+
+/* Who is not there falls not behind, and who comes begins beside the slowest. */
+static void count_ahead(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->work.ahead++;
+    uint32_t least = least_ahead(node);
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        uint32_t *ahead = &node->layout.links[i].work.ahead;
+        *ahead -= *ahead < least ? *ahead : least;
+    }
+}
+
+/* The update goes on from the copy that its worker had, if that is kept. */
+static void compensate(struct sgp_node *node, struct sgp_receive *receive)
+{
+    struct sgp_core_link *out = sgp_core_find(node, receive->peer, SGP_OUT);
+    if (out->work.base == SGP_SLOT_NONE || out->work.label != receive->share.round)
+        return;
+    receive->base = out->work.base;
+    out->work.base = SGP_SLOT_NONE;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_COMPENSATE);
+    effect->compensate.slot = (uint32_t)(receive - node->layout.receives);
+    effect->compensate.snapshot = receive->base;
+    effect->compensate.factor = staleness_of(node)->compensation;
+}
+
+static void close_with(struct sgp_node *node, struct sgp_receive *receive)
+{
+    enum sgp_damping damping = staleness_of(node)->damping;
+    struct sgp_core_link *link = sgp_core_find(node, receive->peer, SGP_IN);
+    sgp_round since = node->round - receive->share.round;
+    link->work.staleness = since > 0 ? since : 0;
+    receive->counts = true;
+    receive->share.fraction = damping == SGP_DAMPING_DIVIDE && since > 1 ? 1.0 / (double)since : 1;
+    sgp_core_note(node, SGP_NOTE_ADDED, link->peer)->amount = (double)link->work.staleness;
+    if (damping == SGP_DAMPING_COMPENSATE)
+        compensate(node, receive);
+    count_ahead(node, link);
+}
+
+static struct sgp_receive *first_held(struct sgp_node *node)
+{
+    struct sgp_receive *first = NULL;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+        struct sgp_receive *receive = &node->layout.receives[i];
+        bool before = first == NULL || receive->share.round < first->share.round;
+        if (receive->state == SGP_RECEIVE_HELD && !receive->counts && before)
+            first = receive;
+    }
+    return first;
+}
+
+/* One a step, the oldest first. Those that are left after the last step came too late. */
+static uint32_t close_with_one(struct sgp_node *node)
+{
+    struct sgp_receive *receive = first_held(node);
+    bool adds = receive != NULL && node->round < sgp_core_last(node);
+    if (adds)
+        close_with(node, receive);
+    while (
+        sgp_core_next_label(node) >= sgp_core_last(node) && (receive = first_held(node)) != NULL) {
+        receive->state = SGP_RECEIVE_FREE;
+        drop_late(node, sgp_core_find(node, receive->peer, SGP_IN),
+            (uint32_t)(receive - node->layout.receives));
+    }
+    return adds;
+}
+
+uint32_t sgp_core_close_step(struct sgp_node *node)
+{
+    if (!sgp_core_is_owner(node))
+        return 0;
+    return sgp_core_at_own_pace(node) ? close_with_one(node) : close_together(node);
+}
+
+/* ---- who gets a copy ---- */
+
+/* Whether nothing of what the worker has computed from its copy is still to be added. */
+static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *in, sgp_round newer)
+{
+    bool promised = in->receiving.promise != SGP_ROUND_NONE && in->receiving.promise < newer;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
+            node->layout.receives[i].peer == in->peer)
+            return false;
+    return sgp_core_is_up(in) && !promised;
+}
+
+/* At its own pace the owner answers whose update it has added; and nobody who is too far ahead, as long as steps are
+ * taken. */
+bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (!sgp_core_is_owner(node) || !sgp_core_at_own_pace(node) || link->estimate.newer == 0)
+        return true;
+    const struct sgp_core_link *in =
+        sgp_core_find((struct sgp_node *)(uintptr_t)node, link->peer, SGP_IN); /* reads only */
+    uint32_t most = staleness_of(node)->most;
+    bool ahead = most > 0 && node->round < sgp_core_last(node) && in->work.ahead > most &&
+                 in->work.ahead - most > least_ahead(node);
+    return !ahead && is_settled(node, in, link->estimate.newer);
+}
+
+void sgp_core_forget_base(struct sgp_node *node, uint32_t *base)
+{
+    if (*base != SGP_SLOT_NONE)
+        node->layout.snapshot_users[*base]--;
+    *base = SGP_SLOT_NONE;
+}
+
+void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
+{
+    bool compensates = sgp_core_is_owner(node) && sgp_core_at_own_pace(node) &&
+                       staleness_of(node)->damping == SGP_DAMPING_COMPENSATE;
+    if (!compensates)
+        return;
+    sgp_core_forget_base(node, &link->work.base);
+    link->work.base = link->estimate.slot;
+    link->work.label = node->handing.estimate.round;
+    node->layout.snapshot_users[link->work.base]++;
 }
 
 /* ---- a worker ---- */
@@ -59,7 +207,9 @@ void sgp_core_want_copy(struct sgp_node *node)
 
 void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label)
 {
-    node->copy = (struct sgp_copy){.exists = true, .label = label, .since = node->now};
+    node->copy.exists = true;
+    node->copy.label = label;
+    node->copy.since = node->now;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
     effect->follow.peer = peer;
     effect->follow.slot = slot;
@@ -69,8 +219,8 @@ void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp
 sgp_round sgp_core_next_label(const struct sgp_node *node)
 {
     sgp_round latest = node->round;
-    if (sgp_core_is_worker(node) && node->copy.label > latest)
-        return node->copy.label;
+    if (sgp_core_is_worker(node)) /* after the last step there is no later one */
+        return node->copy.label > latest ? node->copy.label : latest;
     if (sgp_core_is_owner(node)) /* a label never comes twice */
         latest = sgp_core_furthest(node, latest, sgp_core_living);
     return latest + 1;

@@ -113,6 +113,7 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
     if (link->direction == SGP_IN)
         sgp_core_absorb_from(node, link->peer);
+    sgp_core_forget_base(node, &link->work.base);
 }
 
 static void settle_former(struct sgp_node *node, const struct sgp_reload *reload)

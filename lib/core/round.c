@@ -234,6 +234,18 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 
 /* ---- the stages ---- */
 
+/* The place of the round's steps in data and schedule. At its own pace a worker's label goes on by as much as all have given
+ * meanwhile: so as not to take rows twice, or leave them out, it takes one turn after the other, near the label. */
+static sgp_round turn_of_round(struct sgp_node *node)
+{
+    sgp_round due = sgp_core_turn(node, node->round), next = node->copy.turn;
+    bool counts = sgp_core_is_worker(node) && sgp_core_at_own_pace(node);
+    sgp_round apart = next > due ? next - due : due - next;
+    sgp_round turn = counts && apart <= sgp_core_far_ahead(node) ? next : due;
+    node->copy.turn = turn + 1;
+    return turn;
+}
+
 /* The round's steps, if this node still takes any and has an estimate to take them from. */
 static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
 {
@@ -243,7 +255,7 @@ static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
         return;
     }
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
-    effect->train.turn = sgp_core_turn(node, node->round);
+    effect->train.turn = turn_of_round(node);
     effect->train.steps = node->config.local_steps;
     effect->train.pace = sgp_core_pace(node);
     sgp_core_enter(node, SGP_STAGE_TRAIN);
@@ -263,7 +275,9 @@ static bool steps_are_done(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop &&
                  node->round >= sgp_core_train_end(node);
-    return node->round >= sgp_core_own_end(node) || early;
+    bool shared =
+        sgp_core_is_worker(node) && sgp_core_at_own_pace(node); /* all's steps are one count */
+    return node->round >= (shared ? node->fleet.ends : sgp_core_own_end(node)) || early;
 }
 
 /* Whether anybody who is reckoned with still takes steps. */
@@ -280,6 +294,8 @@ static bool others_train(const struct sgp_node *node)
  * as others train, and one that has given everything away. */
 static bool is_paced(const struct sgp_node *node)
 {
+    if (node->config.topology->owner != SGP_NODE_NONE) /* by updates, and by copies */
+        return true;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
     return node->mass.weight > 0 && (steps || node->fed || !others_train(node));
 }

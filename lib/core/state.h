@@ -179,6 +179,14 @@ struct sgp_core_link {
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
 
+    struct { /* owner.c; reload.c */
+        uint32_t
+            base; /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
+        sgp_round label;     /* of that */
+        uint32_t ahead;      /* IN: updates that were added of it, more than of the slowest */
+        sgp_round staleness; /* IN: of the last that was added; SGP_ROUND_NONE: none was */
+    } work;
+
     struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
 };
 
@@ -230,6 +238,7 @@ struct sgp_receive { /* a receive slot */
     struct sgp_epoch epoch;
     bool
         counts; /* HELD, an update: its step is closed, and `share.fraction` is what it counts for */
+    uint32_t base; /* it is compensated from that snapshot on; SGP_SLOT_NONE: it is not */
 };
 
 /* The share that is added to x while it comes: one at a time. fold.c; gift.c: published; emit.c: x changes */
@@ -264,6 +273,7 @@ struct sgp_copy {
     bool exists;
     sgp_round label;
     sgp_time since; /* it was taken */
+    sgp_round turn; /* one past that which it took last */
 };
 
 /* The estimate that this node looks for while it is joining. */
@@ -399,7 +409,7 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy copy; /* owner.c */
+    struct sgp_copy copy; /* owner.c; round.c: the turn */
 
     /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */

@@ -47,6 +47,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_OUTER] = "outer",
     [SGP_EFFECT_SKETCH] = "sketch",
     [SGP_EFFECT_FOLLOW] = "follow",
+    [SGP_EFFECT_COMPENSATE] = "compensate",
     [SGP_EFFECT_INQUIRE] = "inquire",
 };
 

@@ -102,6 +102,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_SETTLED] = "settled",
         [SGP_NOTE_RENEWED] = "renewed",
         [SGP_NOTE_LATE] = "late",
+        [SGP_NOTE_ADDED] = "added",
     };
     return WORD(words, note);
 }

@@ -152,6 +152,14 @@ static void absorb(
     expect(context, SGP_EVENT_ABSORBED, slot);
 }
 
+static void compensate(void *context, uint32_t slot, uint32_t snapshot, double factor)
+{
+    (void)context;
+    (void)slot;
+    (void)snapshot;
+    (void)factor;
+}
+
 static void restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
 {
     (void)fraction;
@@ -211,6 +219,7 @@ static const struct sgp_driver_verbs verbs = {
     .train = train,
     .publish = publish,
     .absorb = absorb,
+    .compensate = compensate,
     .restore = restore,
     .adopt = adopt,
     .follow = follow,

@@ -18,6 +18,7 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     host->snapshots = calloc(needs.snapshots, dimension * sizeof *host->snapshots);
     host->digests = calloc(needs.snapshots, sizeof *host->digests);
     host->outstanding = calloc(needs.snapshots, sizeof *host->outstanding);
+    host->versions = calloc(needs.snapshots, sizeof *host->versions);
     host->received = calloc(needs.receives, dimension * sizeof *host->received);
     host->receives = calloc(needs.receives, sizeof *host->receives);
     host->folded = calloc(dimension, sizeof *host->folded);
@@ -29,8 +30,8 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
         host->checkpoint.x = calloc((1 + SGP_KEPT_MAX) * dimension, sizeof *host->checkpoint.x);
     if (host->checkpoint.x)
         host->checkpoint.kept = host->checkpoint.x + dimension;
-    bool complete = host->snapshots && host->digests && host->outstanding && host->received &&
-                    host->receives && host->folded && host->record.links &&
+    bool complete = host->snapshots && host->digests && host->outstanding && host->versions &&
+                    host->received && host->receives && host->folded && host->record.links &&
                     (host->checkpoint.x || sim->options.checkpoint_ns == 0);
     int status = complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
     if (status == 0 && sim->topology->owner != SGP_NODE_NONE)
@@ -70,6 +71,7 @@ int sgp_sim_make_room(
     bool room = extend(&host->snapshots, had_snapshots, snapshots, bytes) &&
                 extend(&host->digests, had_snapshots, snapshots, sizeof *host->digests) &&
                 extend(&host->outstanding, had_snapshots, snapshots, sizeof *host->outstanding) &&
+                extend(&host->versions, had_snapshots, snapshots, sizeof *host->versions) &&
                 extend(&host->received, had_receives, receives, bytes) &&
                 extend(&host->receives, had_receives, receives, sizeof *host->receives) &&
                 extend(&record->links, had_links, links + 1u, sizeof *record->links) &&
@@ -90,6 +92,7 @@ void sgp_sim_free_buffers(struct sgp_sim_host *host)
     free(host->snapshots);
     free(host->digests);
     free(host->outstanding);
+    free(host->versions);
     free(host->received);
     free(host->receives);
     free(host->folded);

@@ -55,12 +55,12 @@ static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_
 {
     struct sgp_sim_link *out = &sim->links[in->other];
     struct sgp_sim_host *source = &sim->hosts[in->peer];
-    bool was_unseen = out->weight_unseen > 0;
+    bool was_unseen = sgp_sim_is_unseen(sim, source, out);
     in->accepted = accepted;
     sgp_sim_see_link(sim, source, out);
-    bool is_unseen = out->weight_unseen > 0;
-    if (was_unseen == is_unseen || source->dead || source->life != out->life)
-        return; /* or its snapshot died with it */
+    bool is_unseen = sgp_sim_is_unseen(sim, source, out);
+    if (was_unseen == is_unseen || source->dead || source->life != out->life || sim->apart)
+        return; /* or its snapshot died with it, or is not counted */
     double fraction = is_unseen ? -out->fraction : out->fraction;
     source->outstanding[out->snapshot] += fraction;
     const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;

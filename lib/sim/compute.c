@@ -33,6 +33,7 @@ void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps,
         weight != 1)
         sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, not 1",
             sgp_sim_name(sim, host->index), (long long)turn, weight);
+    sgp_sim_check_turn(host, turn);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
     host->own_weight = weight;
@@ -61,6 +62,10 @@ void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double k
     job.of_cycle = purpose == SGP_PUBLISH_SHARES && slice.first == 0 &&
                    sgp_topology_opens(host->file->topology, round);
     note_cycle(host, round, &job);
+    if (purpose == SGP_PUBLISH_UPDATE)
+        sgp_sim_update_given(host);
+    else if (purpose == SGP_PUBLISH_ESTIMATE)
+        sgp_sim_copy_made(host, snapshot);
     sgp_sim_append(host, job);
 }
 
@@ -70,6 +75,11 @@ void sgp_sim_absorb(
     struct sgp_sim_host *host = context;
     sgp_assert(slot < host->receive_count);
     struct sgp_sim_receive *receive = &host->receives[slot];
+    struct sgp_sim_job job = {.work = SGP_SIM_ABSORB,
+        .slot = slot,
+        .factor = fraction,
+        .slice = slice,
+        .folded = receive->folds};
     if (sgp_sim_is_owner(host))
         sgp_sim_update_taken(host, fraction);
     else if (receive->share.fraction != fraction)
@@ -81,11 +91,19 @@ void sgp_sim_absorb(
             "%s absorbs slot %u, which holds another share or none",
             sgp_sim_name(host->sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_TAKEN;
-    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_ABSORB,
-                             .slot = slot,
-                             .factor = fraction,
-                             .slice = slice,
-                             .folded = receive->folds});
+    if (sgp_sim_adds_each(host))
+        sgp_sim_update_next(host, fraction, &job);
+    sgp_sim_append(host, job);
+}
+
+void sgp_sim_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor)
+{
+    struct sgp_sim_host *host = context;
+    sgp_assert(slot < host->receive_count && snapshot < host->snapshot_count);
+    host->step.compensates = true;
+    sgp_sim_append(
+        host, (struct sgp_sim_job){
+                  .work = SGP_SIM_COMPENSATE, .slot = slot, .base = snapshot, .factor = factor});
 }
 
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
@@ -111,6 +129,7 @@ void sgp_sim_follow(void *context, uint32_t slot)
 {
     const struct sgp_sim_host *host = context;
     take_estimate(context, slot);
+    sgp_sim_copy_taken(context);
     sgp_sim_append(context,
         (struct sgp_sim_job){
             .work = SGP_SIM_FOLLOW, .slot = slot, .round = host->receives[slot].share.round});
@@ -172,6 +191,7 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
     if (job->purpose == SGP_PUBLISH_COPY) {
         memcpy(snapshot, host->copy, bytes);
     } else if (job->purpose == SGP_PUBLISH_UPDATE) {
+        sgp_sim_update_leaves(host);
         sgp_copy_push(host->copy, host->trainer, &host->lent);
         memcpy(snapshot, host->lent, bytes);
     } else if (job->slice.count == dimension) {
@@ -234,13 +254,23 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
     } else if (job->work == SGP_SIM_ABSORB) {
         event->type = SGP_EVENT_ABSORBED;
         const float *share = host->received + job->slot * dimension;
+        if (sgp_sim_adds_each(host) && !job->compensated)
+            sgp_sim_keep_update(host, share);
         absorb(host, job, share);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         if (sgp_sim_is_owner(host))
             sgp_sim_update_added(host, job, share);
+        if (sgp_sim_adds_each(host))
+            sgp_sim_check_added(host, job);
         sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
         if (job->folded)
             take_folded(host);
+    } else if (job->work == SGP_SIM_COMPENSATE) {
+        float *update = host->received + job->slot * dimension;
+        sgp_sim_keep_update(host, update);
+        sgp_copy_compensate(
+            update, host->trainer, host->snapshots + job->base * dimension, (float)job->factor);
+        sgp_sim_count_compensated(host, update);
     } else if (job->work == SGP_SIM_ADOPT) {
         event->type = SGP_EVENT_ABSORBED;
         const float *values = host->received + job->slot * dimension;
@@ -290,9 +320,9 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
     } else {
         struct sgp_event event = {.type = SGP_EVENT_TICK};
         work(host, job, &event);
-        if (sgp_sim_is_owner(host) && job->work != SGP_SIM_ABSORB && job->work != SGP_SIM_PUBLISH)
+        if (job->work != SGP_SIM_ABSORB && job->work != SGP_SIM_PUBLISH)
             sgp_sim_begin_step(host);
-        if (job->work != SGP_SIM_SCALE &&
+        if (job->work != SGP_SIM_SCALE && job->work != SGP_SIM_COMPENSATE &&
             job->work != SGP_SIM_OUTER) /* no core waits for their end */
             sgp_sim_post(host->sim, host, &event);
     }

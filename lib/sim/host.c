@@ -38,6 +38,12 @@ double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
     return SGP_STARVING * host->weight_least * keep;
 }
 
+bool sgp_sim_is_owner(const struct sgp_sim_host *host)
+{
+    const struct sgp_topology *topology = host->file->topology;
+    return topology->owner == host->file->nodes[host->index];
+}
+
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config)
 {

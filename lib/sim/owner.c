@@ -11,12 +11,6 @@
 
 #define ROUNDING 0x1p-22 /* of an addition and a product, relative to the magnitudes that went in */
 
-bool sgp_sim_is_owner(const struct sgp_sim_host *host)
-{
-    const struct sgp_topology *topology = host->file->topology;
-    return topology->owner == host->file->nodes[host->index];
-}
-
 int sgp_sim_create_step(struct sgp_sim_host *host)
 {
     uint64_t dimension = host->sim->options.dimension;
@@ -24,7 +18,8 @@ int sgp_sim_create_step(struct sgp_sim_host *host)
     host->copy = calloc(dimension, sizeof *host->copy);
     step->sum = calloc(3 * dimension, sizeof *step->sum);
     step->from = calloc(host->sim->host_count, sizeof *step->from);
-    if (!host->copy || !step->sum || !step->from)
+    host->stand.from = calloc(dimension, sizeof *host->stand.from);
+    if (!host->copy || !step->sum || !step->from || !host->stand.from)
         return -ENOMEM;
     step->size = step->sum + dimension;
     step->before = step->size + dimension;
@@ -36,6 +31,7 @@ void sgp_sim_free_step(struct sgp_sim_host *host)
     free(host->copy);
     free(host->step.sum);
     free(host->step.from);
+    free(host->stand.from);
 }
 
 /* One that joins has no step open. */
@@ -67,7 +63,7 @@ static void begin_sum(struct sgp_sim_host *owner)
 
 void sgp_sim_begin_step(struct sgp_sim_host *host)
 {
-    if (!sgp_sim_is_owner(host))
+    if (!sgp_sim_is_owner(host) || sgp_sim_adds_each(host))
         return;
     begin_sum(host);
 }
@@ -81,6 +77,8 @@ void sgp_sim_update_came(
     uint32_t source = (uint32_t)(&sim->hosts[in->peer] - sim->hosts);
     bool present = round == step->label, first = step->from[source] != (uint32_t)(round + 1);
     step->received++;
+    if (sgp_sim_adds_each(owner))
+        return;
     if (present && first) {
         step->from[source] = (uint32_t)(round + 1);
         step->came++;
@@ -106,6 +104,8 @@ void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot)
     const float *update = owner->received + slot * sim->options.dimension;
     sgp_assert(slot < owner->receive_count);
     owner->receives[slot].state = SGP_SIM_RECEIVE_FREE;
+    if (sgp_sim_adds_each(owner))
+        sgp_sim_check_late(owner);
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         sim->moved[c] -= (double)update[c];
 }
@@ -115,7 +115,9 @@ void sgp_sim_step_told(struct sgp_sim_host *owner, double added)
     struct sgp_sim_step *step = &owner->step;
     step->told = (uint32_t)added;
     step->closed = true;
-    if (step->taken != step->told || (step->told > 0 && step->fraction != 1.0 / step->told))
+    step->version++;
+    bool equal = sgp_sim_adds_each(owner) ? step->told <= 1 : step->fraction == 1.0 / step->told;
+    if (step->taken != step->told || (step->told > 0 && !equal))
         sgp_sim_fail(owner->sim, SGP_E_STATE,
             "%s adds %u updates, each by %.17g, and says that it has added %u",
             sgp_sim_name(owner->sim, owner->index), step->taken, step->fraction, step->told);
@@ -161,6 +163,10 @@ void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host)
     if (!sgp_sim_is_owner(host))
         return;
     struct sgp_sim_step *step = &host->step;
+    if (sgp_sim_adds_each(host)) {
+        sgp_sim_check_taken(host);
+        return;
+    }
     if (step->closed && step->told != step->came)
         sgp_sim_fail(sim, SGP_E_STATE, "%s closes step %lld with %u updates; %u came in time",
             sgp_sim_name(sim, host->index), (long long)step->label, step->told, step->came);
@@ -205,9 +211,10 @@ void sgp_sim_update_added(
     struct sgp_sim_host *owner, const struct sgp_sim_job *job, const float *update)
 {
     struct sgp_sim *sim = owner->sim;
+    bool sums = !sgp_sim_adds_each(owner);
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
-        owner->step.sum[c] += (double)update[c];
-        owner->step.size[c] += fabs((double)update[c]);
+        owner->step.sum[c] += sums ? (double)update[c] : 0;
+        owner->step.size[c] += sums ? fabs((double)update[c]) : 0;
         sim->moved[c] -= (1 - (double)(float)job->factor) * (double)update[c];
     }
     owner->step.counted++;
@@ -218,6 +225,8 @@ void sgp_sim_check_mean(struct sgp_sim_host *owner)
     struct sgp_sim *sim = owner->sim;
     struct sgp_sim_step *step = &owner->step;
     double count = fmax(1, step->counted);
+    if (sgp_sim_adds_each(owner))
+        return;
     owner->trainer->methods->estimate(owner->trainer, 1.0, sim->after);
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
         double expected = step->before[c] + step->sum[c] / count;

@@ -172,8 +172,10 @@ void sgp_sim_send(
     if (message->type == SGP_SHARE)
         spend_credit(sim, connection, &message->share);
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
-    if (message->type == SGP_ESTIMATE)
+    if (message->type == SGP_ESTIMATE) {
         keep_estimate(host, connection, snapshot);
+        sgp_sim_copy_sent(host, snapshot, &sim->hosts[connection->hosts[SGP_SIM_TARGET]]);
+    }
     if (cargo.payload_bytes > 0) {
         send_payload(sim, connection, &cargo, snapshot);
         due = connection->payload_due;

@@ -28,6 +28,19 @@ void sgp_sim_see_links(struct sgp_sim *sim, struct sgp_sim_host *source)
         sgp_sim_see_link(sim, source, &sim->links[source->link_first + i]);
 }
 
+bool sgp_sim_is_unseen(
+    const struct sgp_sim *sim, struct sgp_sim_host *source, const struct sgp_sim_link *out)
+{
+    for (uint32_t i = sgp_node_next_owing(source->node, 0); i < sgp_node_link_count(source->node);
+         i = sgp_node_next_owing(source->node, i + 1)) {
+        struct sgp_peer_status here;
+        sgp_node_link_status(source->node, i, &here);
+        if (here.owes && sgp_sim_link_of(source, source->file->hosts[here.peer], SGP_OUT) == out)
+            return source->handed || accepted_of(sim, out, here.last_number) >= here.last_number;
+    }
+    return false;
+}
+
 bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
 {
     int64_t source = sgp_topology_find(sim->topology, debt->source);

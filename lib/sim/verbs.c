@@ -18,6 +18,10 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_LATE:
         sgp_sim_update_late(host, effect->note.slot);
         break;
+    case SGP_NOTE_ADDED:
+        sgp_sim_update_chosen(
+            host, &sim->hosts[host->file->hosts[effect->note.link.peer]], effect->note.amount);
+        break;
     case SGP_NOTE_ROUND:
         if (sgp_sim_is_owner(host))
             sgp_sim_step_told(host, effect->note.amount);
@@ -70,6 +74,7 @@ const struct sgp_driver_verbs sgp_sim_verbs = {
     .train = sgp_sim_train,
     .publish = sgp_sim_publish,
     .absorb = sgp_sim_absorb,
+    .compensate = sgp_sim_compensate,
     .restore = sgp_sim_restore,
     .adopt = sgp_sim_adopt,
     .follow = sgp_sim_follow,

@@ -19,6 +19,7 @@
  *   connection.c  connections, one per directed edge
  *   checkpoint.c  parameters that are written down
  *   owner.c    an owner's steps: who came in time, and that the mean is added
+ *   stale.c    an owner at its own pace: how stale an update is, and what is made of it
  *   cycle.c    exact cycles: what goes in, and that its mean comes out
  *   job.c      each host's queue of jobs
  *   backup.c   records of an earlier moment
@@ -76,6 +77,7 @@ enum sgp_sim_work {
     SGP_SIM_RESTORE,
     SGP_SIM_ADOPT,
     SGP_SIM_FOLLOW,
+    SGP_SIM_COMPENSATE,
     SGP_SIM_SCALE,
     SGP_SIM_OUTER,
     SGP_SIM_SKETCH,
@@ -93,6 +95,9 @@ struct sgp_sim_job {
     double factor;
     struct sgp_slice slice;
     bool folded;
+    uint32_t base;   /* COMPENSATE: snapshot */
+    uint32_t worker; /* ABSORB of an owner at its own pace: as in struct sgp_sim_step */
+    bool checks, compensated;
     enum sgp_publish purpose;
     bool of_cycle;               /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
     struct sgp_epoch epoch;      /* then: in force, */
@@ -165,6 +170,26 @@ struct sgp_sim_step {
         [SGP_SIM_LABELS]; /* of estimates that were handed out, one above each at its remainder, */
     uint64_t digests[SGP_SIM_LABELS]; /* and what they were */
     bool forgot; /* its ledger was lost, or put back: it may use a label again */
+    /* at its own pace, of the update that is added next: */
+    uint64_t version; /* updates before it; */
+    uint32_t worker;  /* host of which it is, */
+    uint64_t
+        stale;   /* and how many were added since the copy was made from which it was computed, */
+    bool checks; /* if that is known; */
+    bool first;  /* from that copy: the owner has it still, to compensate */
+    bool compensates;
+};
+
+/* Of a worker: which of its owner's estimates it has, counted and kept apart from any core. owner.c */
+struct sgp_sim_stand {
+    uint64_t
+        coming;    /* updates that the owner had added when the copy was made that was sent last, */
+    uint64_t has;  /* that which was taken last, */
+    uint64_t gave; /* and that from which the last update was computed; */
+    float *from;   /* and that copy itself; */
+    bool fresh;    /* nothing was added yet that was computed from what it has */
+    sgp_round turn; /* that it trained last, one past, */
+    uint8_t life;   /* in this one */
 };
 
 struct sgp_sim_host {
@@ -215,10 +240,12 @@ struct sgp_sim_host {
     double weight, weight_in_flight; /* as last seen */
     double debts_unseen;             /* of its debts, those whose target had accepted them */
     bool indebted;                   /* it has debts, or had when it was looked at last */
-    bool handed;  /* its heir has accepted its bequest: what it still owes is the heir's */
-    double guard; /* the least weight at which it may ever train */
-    float *copy;  /* of a worker; NULL where nobody owns the vector */
-    struct sgp_sim_step step; /* of an owner */
+    bool handed;        /* its heir has accepted its bequest: what it still owes is the heir's */
+    double guard;       /* the least weight at which it may ever train */
+    float *copy;        /* of a worker; NULL where nobody owns the vector */
+    uint64_t *versions; /* of an owner, by snapshot: updates that it had added when that was made */
+    struct sgp_sim_step step;   /* of an owner */
+    struct sgp_sim_stand stand; /* of a worker */
 };
 
 /* One end of a directed edge of any file. */
@@ -383,6 +410,7 @@ double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in fli
 
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
+bool sgp_sim_is_owner(const struct sgp_sim_host *host);
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
 /* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
@@ -506,6 +534,9 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
 /* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
 void sgp_sim_see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out);
 void sgp_sim_see_links(struct sgp_sim *sim, struct sgp_sim_host *source);
+/* Whether there is such a share; it may be an update, which weighs nothing. */
+bool sgp_sim_is_unseen(
+    const struct sgp_sim *sim, struct sgp_sim_host *source, const struct sgp_sim_link *out);
 /* The debts of all hosts, after something has happened to one: no other's come or go. Few hold any, and
  * mostly nobody does. */
 void sgp_sim_see_debts(struct sgp_sim *sim, struct sgp_sim_host *changed);
@@ -545,7 +576,6 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
 void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64_t former_lineage);
 
 /* owner.c */
-bool sgp_sim_is_owner(const struct sgp_sim_host *host);
 int sgp_sim_create_step(struct sgp_sim_host *host); /* 0 or -ENOMEM */
 void sgp_sim_free_step(struct sgp_sim_host *host);
 void sgp_sim_begin_step(
@@ -562,6 +592,25 @@ void sgp_sim_check_mean(struct sgp_sim_host *owner);                     /* its 
 /* An owner's estimate of a label is copied out; or a worker takes it. */
 void sgp_sim_check_label(
     struct sgp_sim_host *host, sgp_round label, const float *estimate, bool taken);
+
+/* stale.c */
+bool sgp_sim_adds_each(const struct sgp_sim_host *host); /* an owner at its own pace */
+void sgp_sim_copy_made(struct sgp_sim_host *owner, uint32_t snapshot);
+void sgp_sim_copy_sent(
+    const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker);
+void sgp_sim_copy_taken(struct sgp_sim_host *worker);
+void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn); /* it trains that */
+void sgp_sim_update_given(struct sgp_sim_host *worker);             /* a job will make it, */
+void sgp_sim_update_leaves(struct sgp_sim_host *worker);            /* and does */
+/* It is added next; then, as which job. */
+void sgp_sim_update_chosen(struct sgp_sim_host *owner, struct sgp_sim_host *worker, double told);
+void sgp_sim_update_next(
+    struct sgp_sim_host *owner, double fraction, struct sgp_sim_job *ret_absorb);
+void sgp_sim_keep_update(struct sgp_sim_host *owner, const float *update);
+void sgp_sim_count_compensated(struct sgp_sim_host *owner, const float *update);
+void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *absorb);
+void sgp_sim_check_late(struct sgp_sim_host *owner);
+void sgp_sim_check_taken(struct sgp_sim_host *owner); /* after every event */
 
 /* cycle.c */
 void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *x);
@@ -592,6 +641,7 @@ void sgp_sim_absorb(
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
 void sgp_sim_follow(void *context, uint32_t slot);
+void sgp_sim_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor);
 void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
 void sgp_sim_outer(void *context, double weight);
 void sgp_sim_sketch(void *context, double weight);

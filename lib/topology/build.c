@@ -347,6 +347,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
         .exchanges = options->exchanges,
         .outer = options->outer,
         .backup = options->backup,
+        .staleness = options->staleness,
         .edge_count = edge_count};
     int code = check_name("phase", options->name, error);
     if (!code) {
@@ -431,6 +432,14 @@ static uint64_t digest_topology(const struct sgp_topology *topology)
     return digest;
 }
 
+static void digest_staleness(uint64_t *digest, const struct sgp_staleness *staleness)
+{
+    uint64_t bits;
+    memcpy(&bits, &staleness->compensation, sizeof bits);
+    digest_u64(digest, bits);
+    digest_u64(digest, (uint64_t)staleness->most << 8 | staleness->damping);
+}
+
 /* What came later to the format: a file that says nothing of it keeps its digest. */
 static uint64_t digest_program(const struct sgp_topology *topology, uint64_t digest)
 {
@@ -454,6 +463,8 @@ static uint64_t digest_program(const struct sgp_topology *topology, uint64_t dig
             digest_u64(&digest, (uint64_t)phase->out[e].part << 16 | phase->out[e].part_count);
         if (topology->owner != SGP_NODE_NONE)
             digest_u64(&digest, (uint64_t)phase->backup << 32 | topology->owner);
+        if (sgp_staleness_is_said(&phase->staleness))
+            digest_staleness(&digest, &phase->staleness);
     }
     return digest;
 }

@@ -453,6 +453,28 @@ static int read_tls(struct reader *r, uint32_t g, const char *phase, enum sgp_tl
         text);
 }
 
+static int read_staleness(
+    struct reader *r, uint32_t g, const char *phase, struct sgp_staleness *ret_staleness)
+{
+    Agraph_t *graph = r->graphs[g];
+    const char *damping = attribute(graph, AGRAPH, graph, "staleness"), *end = NULL;
+    const char *compensation = attribute(graph, AGRAPH, graph, "compensation");
+    if (*damping && !sgp_damping_find(damping, &ret_staleness->damping))
+        return fail_at(r, sgp_scan_line(&r->text, g, "staleness", NULL, 1), SGP_E_TOPOLOGY,
+            "digraph %s: staleness=\"%.40s\" is not to be had; write none, divide or compensate",
+            phase, damping);
+    bool usable = compensation[strspn(compensation, "0123456789.eE+-")] == '\0' &&
+                  parse_number(compensation, &end, &ret_staleness->compensation) && !*end &&
+                  ret_staleness->compensation > 0 &&
+                  ret_staleness->compensation <= SGP_COMPENSATION_MAX;
+    if (*compensation && !usable)
+        return fail_at(r, sgp_scan_line(&r->text, g, "compensation", NULL, 1), SGP_E_TOPOLOGY,
+            "digraph %s: compensation=\"%.40s\" is not usable; write a number above 0, and at most "
+            "1e9",
+            phase, compensation);
+    return read_count(r, g, phase, "staleness_max", SGP_NODES_MAX, 0, &ret_staleness->most);
+}
+
 static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *options)
 {
     Agraph_t *graph = r->graphs[g];
@@ -473,6 +495,8 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
         code = read_count(r, g, phase, "backup", SGP_NODES_MAX, 0, &options->backup);
     if (code == 0)
         code = read_tls(r, g, phase, &options->tls);
+    if (code == 0)
+        code = read_staleness(r, g, phase, &options->staleness);
     options->exchanges = !trains;
     return code;
 }

@@ -4,6 +4,7 @@
 #include "sgp/dot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SGP_DOT_DIVISOR_MAX 1000u /* fractions a/b up to this b are written as such */
@@ -118,6 +119,16 @@ static void write_node(FILE *file, const struct sgp_topology_node *node)
     (void)fputs(*mark == ',' ? "];\n" : ";\n", file);
 }
 
+/* In as few digits as read back to the same bits. */
+static void write_number(FILE *file, const char *name, double value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.15g", value);
+    if (strtod(text, NULL) != value)
+        (void)snprintf(text, sizeof text, "%.17g", value);
+    (void)fprintf(file, "  %s=\"%s\";\n", name, text);
+}
+
 /* What is not as it would be if nothing were said. */
 static void write_options(
     FILE *file, const struct sgp_topology *topology, const struct sgp_phase *phase)
@@ -139,6 +150,12 @@ static void write_options(
         (void)fputs("  train=false;\n", file);
     if (phase->backup > 0)
         (void)fprintf(file, "  backup=%u;\n", phase->backup);
+    if (phase->staleness.damping != SGP_DAMPING_NONE)
+        (void)fprintf(file, "  staleness=%s;\n", sgp_damping_name(phase->staleness.damping));
+    if (phase->staleness.compensation > 0)
+        write_number(file, "compensation", phase->staleness.compensation);
+    if (phase->staleness.most > 0)
+        (void)fprintf(file, "  staleness_max=%u;\n", phase->staleness.most);
     if (phase->outer)
         (void)fputs("  outer=true;\n", file);
 }

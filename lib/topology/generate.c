@@ -242,8 +242,8 @@ const struct sgp_generate_family sgp_generate_families[] = {
         sgp_generate_reduce_tree},
     {"all-reduce-groups", "the mean in groups of --group, among their firsts, and back",
         SGP_GENERATE_EXACT | SGP_GENERATE_GROUP, sgp_generate_reduce_groups},
-    {"owner", "n0 owns the vector, the others are its workers; --backup of them are spare",
-        SGP_GENERATE_BACKUP, sgp_generate_owner},
+    {"owner", "n0 owns the vector, the others are its workers; --backup, or --staleness ...",
+        SGP_GENERATE_OWNER, sgp_generate_owner},
     {NULL, NULL, 0, NULL},
 };
 
@@ -284,9 +284,11 @@ static int check_options(const struct sgp_generate_options *options,
     if (options->fraction > 0 && !(family->options & SGP_GENERATE_FRACTION))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --fraction; leave it out, or take elastic", family->name);
-    if (options->backup && !(family->options & SGP_GENERATE_BACKUP))
+    bool owned = options->backup || sgp_staleness_is_said(&options->staleness);
+    if (owned && !(family->options & SGP_GENERATE_OWNER))
         return sgp_fail(error, SGP_E_TOPOLOGY,
-            "the family %s knows no --backup; leave it out, or take owner", family->name);
+            "the family %s knows no --%s; leave it out, or take owner", family->name,
+            options->backup ? "backup" : "staleness");
     if (options->peers >= SGP_NODES_MAX)
         return sgp_fail(
             error, SGP_E_LIMIT, "%u peers are too many; take fewer than the nodes", options->peers);
@@ -351,6 +353,7 @@ static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_
     first.peers = first.degree = 0;
     first.fraction = 0;
     first.backup = 0;
+    first.staleness = (struct sgp_staleness){.most = 0};
     if (options->prelude > SGP_REPEAT_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "a prelude of %u passes is too long; take at most %u",
             options->prelude, SGP_REPEAT_MAX);

@@ -13,7 +13,9 @@ int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_
     }
     int code = sgp_edges_flush(&edges, topology, "owner", error);
     sgp_edges_finish(&edges);
-    if (!code)
-        topology->phases[0].backup = options->backup;
-    return code;
+    if (code)
+        return code;
+    topology->phases[0].backup = options->backup;
+    topology->phases[0].staleness = options->staleness;
+    return 0;
 }

@@ -68,6 +68,25 @@ static int check_edges(
     return 0;
 }
 
+static int check_staleness(const struct sgp_phase *phase, struct sgp_error *error)
+{
+    const struct sgp_staleness *staleness = &phase->staleness;
+    bool compensates = staleness->damping == SGP_DAMPING_COMPENSATE;
+    if (phase->backup > 0 && sgp_staleness_is_said(staleness))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says backup, for steps that wait, and staleness, for updates that do not; "
+            "leave one of them out",
+            phase->name);
+    if (compensates == (staleness->compensation > 0))
+        return 0;
+    return sgp_fail(error, SGP_E_TOPOLOGY,
+        compensates
+            ? "digraph %s compensates by how much; write compensation=C, lambda over the "
+              "learning rate"
+            : "digraph %s says compensation, and does not compensate; write staleness=compensate",
+        phase->name);
+}
+
 static int check_phase(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
 {
@@ -83,7 +102,24 @@ static int check_phase(
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "digraph %s: backup=%u of %u workers leaves none to wait for; take at most %u",
             phase->name, phase->backup, topology->node_count - 1, topology->node_count - 2);
-    return check_edges(topology, phase, error);
+    int code = check_staleness(phase, error);
+    return code ? code : check_edges(topology, phase, error);
+}
+
+/* What means nothing in a file without an owner. */
+static int check_unowned(const struct sgp_phase *phase, struct sgp_error *error)
+{
+    if (phase->backup > 0)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s: backup=%u is for a file in which a node owns the vector; write "
+            "owns=all at one",
+            phase->name, phase->backup);
+    if (sgp_staleness_is_said(&phase->staleness))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s speaks of staleness, in a file in which no node owns the vector; write "
+            "owns=all at one",
+            phase->name);
+    return 0;
 }
 
 int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
@@ -92,11 +128,8 @@ int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint
     *ret_phase = 0;
     for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
         *ret_phase = p;
-        if (topology->phases[p].backup > 0 && topology->owner == SGP_NODE_NONE)
-            code = sgp_fail(error, SGP_E_TOPOLOGY,
-                "digraph %s: backup=%u is for a file in which a node owns the vector; write "
-                "owns=all at one",
-                topology->phases[p].name, topology->phases[p].backup);
+        if (topology->owner == SGP_NODE_NONE)
+            code = check_unowned(&topology->phases[p], error);
     }
     if (code || topology->owner == SGP_NODE_NONE)
         return code;

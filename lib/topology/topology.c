@@ -25,6 +25,32 @@ bool sgp_topology_is_dialled(const struct sgp_topology *topology, uint32_t node)
     return address[0] != '\0' && strcmp(address, SGP_ADDRESS_NONE) != 0;
 }
 
+static const char *const dampings[] = {[SGP_DAMPING_NONE] = "none",
+    [SGP_DAMPING_DIVIDE] = "divide",
+    [SGP_DAMPING_COMPENSATE] = "compensate"};
+
+const char *sgp_damping_name(enum sgp_damping damping)
+{
+    return dampings[damping];
+}
+
+bool sgp_damping_find(const char *name, enum sgp_damping *ret_damping)
+{
+    for (unsigned i = 0; i < sizeof dampings / sizeof dampings[0]; i++) {
+        if (strcmp(dampings[i], name) != 0)
+            continue;
+        *ret_damping = (enum sgp_damping)i;
+        return true;
+    }
+    return false;
+}
+
+bool sgp_staleness_is_said(const struct sgp_staleness *staleness)
+{
+    return staleness->damping != SGP_DAMPING_NONE || staleness->most > 0 ||
+           staleness->compensation != 0;
+}
+
 bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node)
 {
     return topology->owner != SGP_NODE_NONE && topology->owner != node;

@@ -70,10 +70,22 @@ static void span(struct campaign *campaign, sgp_time *ret_from, sgp_time *ret_to
 
 /* ---- the fleet ---- */
 
+static struct sgp_staleness draw_staleness(struct campaign *campaign)
+{
+    enum sgp_damping damping = (enum sgp_damping)below(campaign, SGP_DAMPING_COMPENSATE + 1);
+    bool compensates = damping == SGP_DAMPING_COMPENSATE;
+    return (struct sgp_staleness){.damping = damping,
+        .compensation = compensates ? spread(campaign, 0.1, 3) : 0,
+        .most = chance(campaign, 0.5) ? 0 : 1 + below(campaign, 8)};
+}
+
 static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
 {
-    const struct sgp_generate_options options = {
-        .family = "owner", .nodes = nodes, .backup = below(campaign, nodes < 5 ? nodes - 1 : 4)};
+    struct sgp_generate_options options = {.family = "owner", .nodes = nodes};
+    if (sgp_method_waits(campaign->options.method))
+        options.backup = below(campaign, nodes < 5 ? nodes - 1 : 4);
+    else
+        options.staleness = draw_staleness(campaign);
     campaign->family = options.family;
     return sgp_generate(&options, error, &campaign->topology);
 }
@@ -118,7 +130,11 @@ static int suit_fleet(struct campaign *campaign, struct sgp_error *error)
         return sgp_fail(error, status, "%s", sgp_strerror(status));
     /* The step of a node is eta / w: one that trains at the least weight of its guard must not diverge. */
     double guard = SGP_STARVING * analysis.weight_min / (1 + analysis.out_degree_max);
-    campaign->eta_most = analysis.owner ? ETA : fmin(ETA, guard);
+    /* And stale updates add up: of N workers, each by as much, to a step N times as long. */
+    bool adds_up = analysis.owner && !sgp_method_waits(campaign->options.method);
+    campaign->eta_most = adds_up          ? ETA / campaign->topology->node_count
+                         : analysis.owner ? ETA
+                                          : fmin(ETA, guard);
     double contraction = analysis.contraction_per_cycle;
     double cycles = contraction > 0 ? ceil(log(CONTRACTION) / log(contraction)) : 0;
     double most = ceil(MIXING_ROUNDS_MAX / (double)analysis.rounds_per_cycle);

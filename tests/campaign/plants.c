@@ -151,6 +151,25 @@ static void send_old(
     real->send(context, link, message, !strike ? snapshot : snapshot > 0 ? snapshot - 1 : 1);
 }
 
+/* A stale update counts as if it were fresh. */
+static void add_whole(
+    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+{
+    const struct sgp_sim_host *host = context;
+    bool strike = sgp_sim_is_owner(host) && fraction < 1 && strikes(20);
+    real->absorb(context, slot, strike ? 1 : fraction, slice, folded);
+}
+
+/* It is compensated from another copy than that of its worker. */
+static void compensate_from_another(void *context, uint32_t slot, uint32_t snapshot, double factor)
+{
+    real->compensate(context, slot,
+        !strikes(20)   ? snapshot
+        : snapshot > 0 ? snapshot - 1
+                       : 1,
+        factor);
+}
+
 /* ---- putting them in ---- */
 
 static void put_verbs(struct sgp_sim *sim)
@@ -185,6 +204,8 @@ PUT(put_commit, commit, commit_once)
 PUT(put_add, absorb, add_twice)
 PUT(put_late, note, add_late)
 PUT(put_old, send, send_old)
+PUT(put_whole, absorb, add_whole)
+PUT(put_another_copy, compensate, compensate_from_another)
 
 /* The configuration says that no weight is too small. */
 static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
@@ -218,6 +239,13 @@ struct campaign_plant campaign_plants[] = {
     {"update-added-twice", "an owner adds an update twice", put_add, false, "backup"},
     {"late-added", "an owner adds an update that came late", put_late, false, "backup"},
     {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup"},
+    {"stale-added-twice", "an owner at its own pace adds an update twice", put_add, false,
+        "downpour"},
+    {"stale-old-copy", "and hands out an older copy under a newer label", put_old, false,
+        "downpour"},
+    {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour"},
+    {"stale-from-another", "and compensates from another copy", put_another_copy, false,
+        "downpour"},
     {NULL, NULL, NULL, false, NULL},
 };
 

@@ -33,8 +33,9 @@ struct story {
     struct sgp_sim_crash crash;
     struct sgp_sim_half_open half_open;
     struct sgp_sim_straggler straggler;
-    uint32_t backup;            /* workers, of an owner */
-    double pause, resume, stop; /* of n1 */
+    uint32_t backup;                /* workers, of an owner; */
+    struct sgp_staleness staleness; /* else it is at its own pace */
+    double pause, resume, stop;     /* of n1 */
 };
 
 static const struct story stories[] = {
@@ -129,6 +130,15 @@ static const struct story stories[] = {
         .nodes = 3,
         .rounds = 6,
         .backup = 1,
+        .straggler = {.node = 2, .factor = 4},
+        .to = 0.2},
+    {.name = "stale",
+        .rule = "An owner at its own pace: n0 adds each update as it comes, from the copy that its "
+                "worker had, and answers; n1 waits when it is two ahead of n2, four times slower.",
+        .family = "owner",
+        .nodes = 3,
+        .rounds = 3,
+        .staleness = {.damping = SGP_DAMPING_COMPENSATE, .compensation = 0.5, .most = 1},
         .straggler = {.node = 2, .factor = 4},
         .to = 0.2},
     {.name = "end",
@@ -228,7 +238,8 @@ static void draw_options(
 {
     sgp_sim_options_init(options);
     if (strcmp(story->family, "owner") == 0)
-        options->method = sgp_method_find("backup");
+        options->method =
+            sgp_method_find(sgp_staleness_is_said(&story->staleness) ? "downpour" : "backup");
     options->rounds = story->rounds;
     options->final_cycles = story->final_cycles;
     options->dimension = 1;
@@ -252,8 +263,10 @@ static void run(const struct story *story, struct telling *telling)
 {
     struct sgp_error error = {0};
     struct sgp_sink sink = {.line = hear, .context = telling, .level = SGP_LEVEL_TRACE};
-    struct sgp_generate_options family = {
-        .family = story->family, .nodes = story->nodes, .backup = story->backup};
+    struct sgp_generate_options family = {.family = story->family,
+        .nodes = story->nodes,
+        .backup = story->backup,
+        .staleness = story->staleness};
     struct sgp_topology *topology = NULL;
     struct sgp_sim_options options;
     struct sgp_sim *sim = NULL;

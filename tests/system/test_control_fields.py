@@ -34,7 +34,7 @@ PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
 PEER = {
     "name": str, "address": str, "direction": str, "state": str, "round": int, "lag_rounds": int,
     "last_heard_seconds": NUMBER, "rtt_ms": NUMBER, "shares_sent": int, "shares_received": int,
-    "shares_returned": int, "shares_late": int, "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
+    "shares_returned": int, "shares_late": int, "staleness": (int, type(None)), "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
     "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
     "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)),
@@ -166,7 +166,8 @@ class Reading(Control):
         self.assertEqual([n["address"] for n in topology["nodes"]],
                          ["127.0.0.1:%d" % port for port in self.fleet_.ports])
         self.assertEqual(topology["phases"], [{
-            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "backup": 0, "edge_count": 2,
+            "name": "phase0", "rounds": 1, "once": False, "train": True, "outer": False, "backup": 0,
+            "staleness": "none", "compensation": 0.0, "staleness_max": 0, "edge_count": 2,
             "edges": [{"source": "n0", "target": "n1", "fraction": 0.5},
                       {"source": "n1", "target": "n0", "fraction": 0.5}]}])
 

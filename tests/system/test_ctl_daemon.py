@@ -98,7 +98,7 @@ def test_peers_as_tabs_have_every_field():
     lines = ask({"GET /v1/peers": [PEER, {**PEER, "name": "n2"}]}, "peers")[0].splitlines()
     assert lines[0].split("\t") == list(PEER) and len(lines) == 3, lines
     assert lines[1].split("\t") == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                    "0.25", "-", "7", "0", "0", "0", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no",
+                                    "0.25", "-", "7", "0", "0", "0", "-", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no",
                                     "no", "no", "-", "-"]
     assert json.loads(ask({"GET /v1/peers": [PEER]}, "peers", "--json")[0]) == [PEER]
 

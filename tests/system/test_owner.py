@@ -16,8 +16,8 @@ MANY = {"train.epochs": "100000"}
 class Owned(Fleet):
     """n0 owns the vector, or whoever `owner` is; the others work for it."""
 
-    def __init__(self, n, backup=0, algorithm="backup", spare=(), journals=(), **options):
-        self.backup = backup
+    def __init__(self, n, backup=0, algorithm="backup", says=(), spare=(), journals=(), **options):
+        self.says = list(says) + (["backup=%d" % backup] if backup else [])
         self.owner = 0
         relay = dict.fromkeys(("data.train", "data.label", "data.classes", "data.holdout"))
         own = {i: {**relay, "model.inputs": "6"} for i in (0, *spare)}
@@ -31,7 +31,7 @@ class Owned(Fleet):
         workers = " ".join("n%d" % i for i in self.present if i != self.owner)
         with open(path + ".new", "w") as file:
             file.write("digraph owner {\n")
-            file.write("  backup=%d;\n" % self.backup if self.backup else "")
+            file.writelines("  %s;\n" % what for what in self.says)
             for i in self.present:
                 file.write('  n%d [address="%s:%d"%s];\n' % (
                     i, self.host(i), self.ports[i], ", train=false, owns=all" if i == self.owner else ""))
@@ -187,7 +187,12 @@ class Owner(FleetTest):
         self.assertEqual(self.status(f, 0)["weight"], 1.0)
 
     def test_a_dead_owner_is_replaced_by_another_file(self):
-        f = self.owned(5, spare=(4,), **MANY)
+        for algorithm in ("backup", "downpour"):
+            with self.subTest(algorithm=algorithm):
+                self.replace_owner(algorithm)
+
+    def replace_owner(self, algorithm):
+        f = self.owned(5, algorithm=algorithm, spare=(4,), **MANY)
         f.switch([0, 1, 2, 3])
         f.start([0, 1, 2, 3])
         f.wait_round(0, 50)
@@ -202,6 +207,7 @@ class Owner(FleetTest):
         for i in (1, 2, 3):
             f.wait_round(i, max(labels) + 10)
         self.assertEqual(self.status(f, 4)["weight"], 1.0)
+        f.close()
 
     def test_what_an_owner_and_a_worker_did_is_played_again(self):
         f = self.owned(4, backup=1, journals=(0, 1), **MANY)
@@ -217,6 +223,96 @@ class Owner(FleetTest):
             self.assertEqual(told, again[:len(told)])
             self.assertIn("follow" if i == 1 else "send:estimate:n1", told)
 
+    # at its own pace
+
+    def stale(self, n, *says, **options):
+        return self.owned(n, algorithm="downpour", says=says, **options)
+
+    def peers(self, f, index):
+        return {p["name"]: p for p in f.nodes[index].json("/v1/peers") if p["direction"] == "in"}
+
+    def test_each_update_is_a_step(self):
+        for says in ((), ("staleness=divide", "staleness_max=4"), ("staleness=compensate", 'compensation="0.5"')):
+            with self.subTest(says=says):
+                f = self.stale(4, *says, **{"optimizer.learning_rate": "0.02"})
+                f.start()
+                f.wait_state("finished")
+                statuses = self.expect_one_model(f)
+                for status in statuses[1:]:
+                    self.assertGreater(status["test_accuracy"], 0.9)
+                    self.assertEqual(status["copy"]["label"], statuses[0]["round"])
+                into = self.peers(f, 0).values()
+                late = sum(p["shares_late"] for p in into)
+                self.assertEqual(sum(p["shares_received"] for p in into) - late, statuses[0]["round"])
+                self.assertTrue(all(p["staleness"] is not None and p["staleness"] >= 0 for p in into))
+                self.assertIsNone(self.peers(f, 1)["n0"]["staleness"])
+                f.close()
+
+    def test_a_slow_or_dead_worker_holds_nobody_back_but_by_the_bound(self):
+        f = self.stale(4, "staleness_max=3", **MANY)
+        f.start()
+        f.wait_round(0, 30)
+        f.nodes[2].kill(signal.SIGSTOP)
+        f.wait("n1 and n3 to wait for n0", lambda: all(
+            (self.status(f, i)["waiting"] or {}).get("for") == "estimate" for i in (1, 3)), timeout=2.5)
+        self.goes_on(f, rounds=100)  # n2 is absent then
+        f.nodes[2].kill(signal.SIGCONT)
+        received = self.peers(f, 0)["n2"]["shares_received"]
+        f.wait("n2 to give again", lambda: self.peers(f, 0)["n2"]["shares_received"] > received + 20)
+        f.nodes[3].kill(signal.SIGKILL)
+        f.nodes[3].process.wait()
+        self.goes_on(f, rounds=100)
+        f.nodes[3].start()
+        f.wait("n3 to give again", lambda: self.peers(f, 0)["n3"]["shares_received"] > 20)
+        self.assertEqual(self.status(f, 0)["weight"], 1.0)
+
+    def test_an_owner_at_its_own_pace_that_is_killed_takes_the_newest_copy(self):
+        f = self.stale(4, "staleness=compensate", 'compensation="0.1"', journals=(0,), **MANY)
+        f.start()
+        f.wait_round(0, 50)
+        for _ in range(2):
+            f.nodes[0].kill(signal.SIGKILL)
+            f.nodes[0].process.wait()
+            labels = [self.status(f, i)["copy"]["label"] for i in (1, 2, 3)]
+            f.nodes[0].start()
+            f.wait_log(0, "event=adopted")
+            self.goes_on(f)
+            self.assertGreater(self.status(f, 0)["round"], max(labels))
+            for i in (1, 2, 3):
+                f.wait_round(i, max(labels) + 5)
+        self.assertEqual(f.nodes[0].log().count("event=adopted"), 2)
+        self.assertEqual(self.status(f, 0)["weight"], 1.0)
+        f.nodes[0].end(signal.SIGKILL)
+        again = subprocess.run([SGPCTL, "replay", os.path.join(f.directory, "n0.events")], text=True,
+                               timeout=fleet.PATIENCE, check=True, capture_output=True).stdout
+        self.assertIn("compensate,absorb", again)
+
+    def test_an_owner_at_its_own_pace_is_paused_and_its_workers_pause_leave_and_come(self):
+        f = self.stale(4, "staleness=divide", "staleness_max=2", **MANY)
+        f.start()
+        f.wait_round(0, 20)
+        f.nodes[0].get("/v1/pause", "POST")
+        f.wait_state("paused", [0])
+        f.wait("workers to wait for the copy", lambda: all(
+            (self.status(f, i)["waiting"] or {}).get("for") == "estimate" for i in (1, 2, 3)))
+        f.nodes[0].get("/v1/resume", "POST")
+        self.goes_on(f)
+        f.nodes[1].get("/v1/pause", "POST")
+        f.wait_state("paused", [1])
+        self.goes_on(f, rounds=50)
+        f.nodes[1].get("/v1/resume", "POST")
+        self.assertEqual(f.nodes[3].get("/v1/leave", "POST")[0], 200)
+        self.assertEqual(f.nodes[3].process.wait(fleet.PATIENCE), 0)
+        f.switch([0, 1, 2])
+        f.reload((0, 1, 2))
+        self.goes_on(f, rounds=50)
+        f.says = ["staleness=divide", "staleness_max=9"]
+        f.switch([0, 1, 2, 3])  # and comes back as a new worker
+        f.nodes[3].start()
+        f.reload((0, 1, 2))
+        f.wait("n3 to give", lambda: self.peers(f, 0).get("n3", {}).get("shares_received", 0) > 5)
+        self.assertEqual(self.status(f, 0)["weight"], 1.0)
+
     def test_the_file_and_the_algorithm_must_suit(self):
         f = self.owned(3, algorithm="sgp")
         code, said = f.check()
@@ -227,6 +323,12 @@ class Owner(FleetTest):
         code, said = g.check()
         self.assertEqual(code, 6, said)
         self.assertIn("algorithm backup wants a node that owns the vector", said)
+        code, said = self.owned(3, says=("staleness_max=2",)).check()
+        self.assertEqual(code, 6, said)
+        self.assertIn("digraph owner speaks of staleness, but with algorithm backup no update", said)
+        code, said = self.owned(3, backup=1, algorithm="downpour").check()
+        self.assertEqual(code, 6, said)
+        self.assertIn("digraph owner says backup, but with algorithm downpour no update is waited for", said)
         h = self.owned(3)
         self.assertIn("copy of the owner's parameters", h.check(1)[1])
 

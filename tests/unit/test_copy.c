@@ -46,3 +46,21 @@ Test(copy, what_was_moved_is_given_and_the_rest_is_the_copy)
     sgp_vector_destroy(copy);
     sgp_vector_destroy(slot);
 }
+
+/* Zheng et al. 2017, equation 10, of updates: numbers that float32 holds. */
+Test(copy, a_stale_update_is_compensated_for_what_was_added_since)
+{
+    static const float now[VALUES] = {5, -2, 1}, base[VALUES] = {1, -2, 3};
+    static const float bent[VALUES] = {2 - 0.5f * 4 * 4, -1, -4 + 0.5f * 16 * 2};
+    struct sgp_trainer *trainer;
+    float update[VALUES] = {2, -1, -4};
+    cr_assert(zero(int, sgp_quadratic_create(VALUES, now, now, 0.5, &trainer)));
+    sgp_copy_compensate(update, trainer, base, 0.5f);
+    for (uint32_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, update[i], bent[i]), "u[%u]", i);
+    expect_x(trainer, now);
+    sgp_copy_compensate(update, trainer, now, 0.5f);
+    for (uint32_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, update[i], bent[i]), "nothing was added since");
+    trainer->methods->destroy(trainer);
+}

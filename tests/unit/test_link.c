@@ -582,3 +582,32 @@ Test(link, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
     cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
     close_desk(&desk);
 }
+
+/* Both rest, so nobody beats; then the peer goes on, over the one line that it has. */
+Test(link, one_that_takes_part_again_is_expected_on_the_other_line_too)
+{
+    for (uint32_t both = 0; both < 2; both++) {
+        struct desk desk;
+        open_pair(&desk);
+        struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE), goes_on = pulse_at(0, 0);
+        rests.state = SGP_NODE_PAUSED;
+        post_type(&desk, SGP_EVENT_PAUSE);
+        post_type(&desk, SGP_EVENT_TRAINED);
+        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
+        say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
+        cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER));
+        desk.now += 100 * SGP_SECOND;
+        bool ends = false;
+        for (int i = 0; i < 8; i++) {
+            say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = goes_on});
+            if (both)
+                say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
+            desk.now += SGP_SECOND / 2;
+            post_type(&desk, SGP_EVENT_TICK);
+            const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+            ends = ends || (end != NULL && end->hang_up.link.direction == SGP_OUT);
+        }
+        cr_assert(eq(int, ends, !both));
+        close_desk(&desk);
+    }
+}

@@ -76,6 +76,39 @@ Test(owner_file, what_is_generated_reads_back_alike_and_backup_changes_the_diges
     cr_assert(ne(u64, digests[1], digests[2]));
 }
 
+Test(owner_file, what_is_said_of_staleness_reads_back_alike)
+{
+    static const struct sgp_staleness said[] = {{.damping = SGP_DAMPING_NONE},
+        {.damping = SGP_DAMPING_DIVIDE}, {.damping = SGP_DAMPING_NONE, .most = 3},
+        {.damping = SGP_DAMPING_COMPENSATE, .compensation = 0.1},
+        {.damping = SGP_DAMPING_COMPENSATE, .compensation = 1.0 / 3, .most = 8},
+        {.damping = SGP_DAMPING_COMPENSATE, .compensation = 1e-7}};
+    uint64_t digests[6];
+    for (uint32_t i = 0; i < 6; i++) {
+        struct sgp_generate_options options = {.family = "owner", .nodes = 5, .staleness = said[i]};
+        struct sgp_topology *made = NULL, *again = NULL;
+        struct sgp_error error = {0};
+        char *text = NULL;
+        size_t length = 0;
+        cr_assert(zero(int, sgp_generate(&options, &error, &made)), "%s", error.text);
+        FILE *file = open_memstream(&text, &length);
+        cr_assert(zero(int, sgp_dot_write(file, made, "")));
+        (void)fclose(file);
+        cr_assert(zero(int, read_text(text, &error, &again)), "%s", error.text);
+        cr_assert(eq(u64, again->digest, made->digest), "%s", text);
+        const struct sgp_staleness *read = &again->phases[0].staleness;
+        cr_assert(eq(int, (int)read->damping, (int)said[i].damping));
+        cr_assert(eq(dbl, read->compensation, said[i].compensation), "%s", text);
+        cr_assert(eq(u32, read->most, said[i].most));
+        digests[i] = made->digest;
+        for (uint32_t j = 0; j < i; j++)
+            cr_assert(ne(u64, digests[i], digests[j]));
+        free(text);
+        sgp_topology_destroy(made);
+        sgp_topology_destroy(again);
+    }
+}
+
 Test(owner_file, what_cannot_be_is_refused_with_the_line)
 {
     refused("digraph g { s [owns=all]; s -> a; a -> s; }",
@@ -102,9 +135,55 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
         "t:1: digraph g says outer, which is for nodes that average; leave it out beside an owner");
     refused("digraph g { backup=2; s [train=false, owns=all]; s -> {a b}; {a b} -> s; }",
         "t:1: digraph g: backup=2 of 2 workers leaves none to wait for; take at most 1");
+    refused("digraph g { backup=1; staleness_max=2; s [train=false, owns=all]; s -> {a b}; {a b} "
+            "-> s; }",
+        "t:1: digraph g says backup, for steps that wait, and staleness, for updates that do not; "
+        "leave one of them out");
+    refused("digraph g { staleness=compensate; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g compensates by how much; write compensation=C, lambda over the learning "
+        "rate");
+    refused("digraph g { compensation=2; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g says compensation, and does not compensate; write staleness=compensate");
+    refused("digraph g {\n staleness=halve; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:2: digraph g: staleness=\"halve\" is not to be had; write none, divide or compensate");
+    static const char *const bad[] = {"0", "-1", "1e10", "nan", "inf", "0x1", "1e", "2 "};
+    for (uint32_t i = 0; i < 8; i++) {
+        char text[256], message[256];
+        (void)snprintf(text, sizeof text,
+            "digraph g { staleness=compensate; compensation=\"%s\"; s [train=false, owns=all]; "
+            "s -> a; a -> s; }",
+            bad[i]);
+        (void)snprintf(message, sizeof message,
+            "t:1: digraph g: compensation=\"%s\" is not usable; write a number above 0, and at "
+            "most 1e9",
+            bad[i]);
+        refused(text, message);
+    }
+    refused("digraph g { staleness_max=0; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g: staleness_max=\"0\" is not usable; write a whole number from 1 to 65536");
+    refused("digraph g { staleness=divide; a -> b; b -> a; }",
+        "t:1: digraph g speaks of staleness, in a file in which no node owns the vector; write "
+        "owns=all at one");
     refused("digraph g { backup=1; a -> b; b -> a; }",
         "t:1: digraph g: backup=1 is for a file in which a node owns the vector; write owns=all at "
         "one");
+}
+
+Test(owner_file, backup_workers_are_for_steps_that_wait_and_staleness_for_those_that_do_not)
+{
+    for (uint32_t waits = 0; waits < 2; waits++) {
+        for (uint32_t backup = 0; backup < 2; backup++) {
+            struct sgp_generate_options options = {
+                .family = "owner", .nodes = 4, .backup = backup, .staleness.most = !backup};
+            struct sgp_topology *topology = NULL;
+            struct sgp_error error = {0};
+            cr_assert(zero(int, sgp_generate(&options, &error, &topology)));
+            const struct sgp_method *method = sgp_method_find(waits ? "backup" : "downpour");
+            cr_expect(eq(int, sgp_method_suit(method, topology, &error, NULL),
+                waits == backup ? 0 : SGP_E_TOPOLOGY));
+            sgp_topology_destroy(topology);
+        }
+    }
 }
 
 Test(owner_file, only_a_method_that_has_an_owner_takes_it)

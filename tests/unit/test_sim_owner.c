@@ -213,7 +213,7 @@ Test(owner, an_owner_that_is_killed_goes_on_from_the_newest_copy)
 }
 
 /* n0 dies for good; by another file n5 owns the vector, and takes the newest copy. */
-Test(owner, another_owner_by_reload_takes_the_newest_copy)
+static void expect_another_owner(const char *method, sgp_round steps)
 {
     static const char *const names[] = {"n0", "n1", "n2", "n3", "n4", "n5"};
     struct sgp_topology *files[2];
@@ -251,15 +251,22 @@ Test(owner, another_owner_by_reload_takes_the_newest_copy)
     fleet->options.reloads = reloads;
     fleet->options.reload_count = count;
     fleet->options.rounds = 200;
+    fleet->options.method = sgp_method_find(method);
     fleet_run(fleet);
     struct sgp_sim_summary summary = fleet_summary(fleet);
     cr_assert(eq(u32, summary.finished, 5));
     cr_assert(eq(u64, summary.adopted, 1));
     struct sgp_node_status status;
     sgp_node_status(sgp_sim_node(fleet->sim, 5), &status);
-    cr_assert(eq(i64, status.round, 200));
+    cr_assert(eq(i64, status.round, steps));
     cr_assert(epsilon_eq(dbl, status.weight, 1, 0));
     fleet_destroy(fleet);
     sgp_topology_destroy(files[0]);
     sgp_topology_destroy(files[1]);
+}
+
+Test(owner, another_owner_by_reload_takes_the_newest_copy)
+{
+    expect_another_owner("backup", 200);
+    expect_another_owner("downpour", 4 * 200); /* each update of four workers is a step */
 }
