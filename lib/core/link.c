@@ -46,8 +46,7 @@ static void expect_to_hear(struct sgp_node *node, const struct sgp_core_link *fr
 {
     struct sgp_core_link *link = sgp_core_find(node, from->peer, SGP_OUT);
     if (link == NULL || link->connection.state != SGP_LINK_UP ||
-        sgp_core_state_is_active(link->pulse.state) ||
-        !sgp_core_state_is_active(from->pulse.state))
+        sgp_core_state_is_active(link->pulse.state) || !sgp_core_state_is_active(from->pulse.state))
         return;
     link->pulse.state = from->pulse.state;
     link->liveness.heard = node->now;
