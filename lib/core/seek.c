@@ -164,8 +164,8 @@ bool sgp_core_seeks(struct sgp_node *node)
         return true;
     if (node->seeking.until == SGP_TIME_NEVER)
         node->seeking.until = node->now + SGP_SEEK_NS;
-    bool first = node->config.self == 0;
-    if (node->config.one_beginning && !first && !node->leaving.wanted) /* until one comes */
+    bool may_come = node->config.self > 0 && node->layout.link_count > node->layout.out_count;
+    if (node->config.one_beginning && may_come && !node->leaving.wanted) /* until one comes */
         return true;
     bool hopeless = (all && !living) || node->now >= node->seeking.until;
     if (awaits_answer(node) || !hopeless)

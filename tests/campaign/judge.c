@@ -92,7 +92,8 @@ static sgp_time latest_end(const struct campaign *campaign)
     const struct sgp_sim_options *options = &campaign->options;
     double training = (double)options->rounds * (double)campaign->longest;
     if (campaign->topology->owner != SGP_NODE_NONE && !sgp_method_waits(options->method))
-        training *= campaign->topology->node_count; /* the last of them may do what is left of all */
+        training *=
+            campaign->topology->node_count; /* the last of them may do what is left of all */
     double transfer = options->bandwidth > 0
                           ? 64.0 * SGP_SIM_MESSAGE_BYTES / options->bandwidth * (double)SGP_SECOND
                           : 0;

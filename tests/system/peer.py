@@ -5,6 +5,7 @@ Its encoder shares no line with lib/wire, so that the page and the code are held
 """
 import ctypes
 import ctypes.util
+import select
 import socket
 import struct
 
@@ -143,6 +144,11 @@ class Peer:
         [announced] = struct.unpack_from("<I", header, 24)
         assert announced == checksum(body + payload) & 0xFFFFFFFF
         return kind, body, payload
+
+    def skip(self):
+        """Read all frames that have come."""
+        while select.select([self.socket], [], [], 0)[0]:
+            self.take_frame()
 
     def until_closed(self):
         """Read everything; what kinds of frames came, and the fields of the last one."""

@@ -223,6 +223,16 @@ class Training(AttachTest):
     def test_the_curve_is_the_same_on_an_irregular_digraph(self):
         self.assertLess(self.expect_the_same_curve(LIGHT), 0.18)
 
+    def test_nodes_without_edges_train_alone(self):
+        f = self.daemons(2, [[]])
+
+        def act(i):
+            with sgp.attach(network(i), name=self.path(f, i), timeout=fleet.PATIENCE) as node:
+                for _ in range(10):
+                    node.mix()
+                return node.round
+        self.assertEqual(self.each(2, act), [10, 10])
+
     def test_variances_stay_positive(self):
         """Averaged batch norms on a digraph of unequal weights, with rows of unlike scale."""
         f = self.daemons(4, IRREGULAR)

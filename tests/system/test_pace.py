@@ -56,9 +56,10 @@ class ComputesForEver(Trio):
     OPTIONS = {"train.patience": "3"}
 
     def beat(self, n2, until, seconds=fleet.PATIENCE):
-        """n2 goes on computing until that is true."""
+        """n2 goes on computing until that is true. It reads what comes: who does not is hung up on."""
         def beats():
             n2.send(peer.BEAT)
+            n2.skip()
             return until()
 
         self.fleet_.wait("an end of that", beats, seconds, 0.2)
