@@ -156,7 +156,7 @@ static void begin(struct dial *dial)
             succeed(dial);
         return;
     }
-    note(dial, code, uv_strerror(code));
+    note(dial, code, sgp_strerror(code));
     fail(dial);
 }
 

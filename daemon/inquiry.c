@@ -128,6 +128,7 @@ void inquiry_answer(void *context, struct link *link, const struct sgp_message *
     const struct daemon *daemon = context;
     struct sgp_message answer = {.type = SGP_ANSWER};
     inquiry_pulse(context, &answer.pulse);
-    bool answers = sgp_node_answer(daemon->node, &message->inquire, &answer.answer);
+    bool answers = trust_answers(daemon, link) &&
+                   sgp_node_answer(daemon->node, &message->inquire, &answer.answer);
     link_close(link, answers ? &answer : NULL);
 }

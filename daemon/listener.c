@@ -28,13 +28,26 @@ void listener_log(struct listener *listener, const struct link *link, const char
         link->remote, text);
 }
 
+/* By the file as it is now. */
+static enum sgp_tls tls_of(struct listener *listener, struct sgp_cipher_settings *ret_settings)
+{
+    *ret_settings = (struct sgp_cipher_settings){.dials = false};
+    return listener->events.tls != NULL
+               ? listener->events.tls(listener->events.context, ret_settings)
+               : SGP_TLS_OFF;
+}
+
+/* Where TLS is required, who speaks without it learns why it is not let in, and nothing of this node. */
 void listener_refuse(
     struct listener *listener, struct link *link, enum sgp_reason reason, const char *text)
 {
     listener_log(listener, link, text);
-    struct sgp_message goodbye = {
-        .type = SGP_GOODBYE, .goodbye = {.reason = reason, .text = sgp_reason_text(reason)}};
-    listener->events.pulse(listener->events.context, &goodbye.pulse);
+    struct sgp_message goodbye = {.type = SGP_GOODBYE,
+        .pulse = {.state = SGP_NODE_JOINING, .next_round = SGP_ROUND_NONE, .stop = SGP_ROUND_NONE},
+        .goodbye = {.reason = reason, .text = sgp_reason_text(reason)}};
+    struct sgp_cipher_settings settings;
+    if (link->cipher != NULL || tls_of(listener, &settings) != SGP_TLS_REQUIRE)
+        listener->events.pulse(listener->events.context, &goodbye.pulse);
     link_close(link, &goodbye);
 }
 
@@ -85,19 +98,18 @@ static void arm(struct listener *listener)
 static void on_first(struct link *link, uint8_t byte)
 {
     struct listener *listener = link->context;
-    struct sgp_cipher_settings settings = {.dials = false};
-    enum sgp_tls tls = listener->events.tls != NULL
-                           ? listener->events.tls(listener->events.context, &settings)
-                           : SGP_TLS_OFF;
+    struct sgp_cipher_settings settings;
+    enum sgp_tls tls = tls_of(listener, &settings);
+    int code = 0;
     if (tls == SGP_TLS_OFF || (tls == SGP_TLS_OFFER && byte != SGP_CIPHER_HELLO))
         return;
     if (byte != SGP_CIPHER_HELLO) {
         forget(listener, link);
         listener_refuse(listener, link, SGP_REASON_PROTOCOL,
             "it speaks without TLS, which the topology file requires");
-    } else if (link_cipher(link, &settings) < 0) {
+    } else if ((code = link_cipher(link, &settings)) < 0) {
         forget(listener, link);
-        listener_log(listener, link, "out of memory");
+        listener_log(listener, link, sgp_strerror(code));
         link_close(link, NULL);
     }
 }
@@ -175,17 +187,21 @@ static bool is_flood(struct listener *listener)
     return listener->rate_count++ >= LISTENER_UNEXPECTED_RATE;
 }
 
-/* A place for one more: of the oldest, one of those whom nobody expects if there is any. */
-static void make_room(struct listener *listener, const struct link *link)
+/* A place for one more: of the oldest, one of those whom nobody expects if there is any. No expected one gives way to
+ * one who is not. */
+static bool make_room(struct listener *listener, const struct link *link)
 {
     bool full = listener->stranger_count == LISTENER_STRANGERS_MAX;
     if (!full && (link->foreseen || listener->unexpected_count < LISTENER_UNEXPECTED_MAX))
-        return;
+        return true;
+    if (!link->foreseen && listener->unexpected_count == 0)
+        return false;
     struct link *oldest = listener->strangers;
     while (listener->unexpected_count > 0 && oldest->foreseen)
         oldest = oldest->next;
     forget(listener, oldest);
     listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "too many callers without a hello");
+    return true;
 }
 
 static void on_connection(uv_stream_t *server, int status);
@@ -215,12 +231,13 @@ static void on_connection(uv_stream_t *server, int status)
         return;
     }
     link->foreseen = is_expected(listener, link);
-    if (!link->foreseen && is_flood(listener)) {
+    if (!link->foreseen && (is_flood(listener) || !make_room(listener, link))) {
         listener_log(listener, link, "too many callers from addresses that nobody expects");
         link_close(link, NULL);
         return;
     }
-    make_room(listener, link);
+    if (link->foreseen)
+        (void)make_room(listener, link);
     struct link **place = &listener->strangers;
     while (*place != NULL)
         place = &(*place)->next;

@@ -118,6 +118,15 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
         name, caller->remote, other->remote, name);
 }
 
+void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link)
+{
+    if (is_due(daemon, edge, SGP_LEVEL_WARNING, "plain"))
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=plain peer=%s direction=%s remote=%s reason=\"TLS is offered, and the peer does "
+            "not take it, or somebody between does not let it\"",
+            name_of(daemon, link->id.peer), direction_name(link->id.direction), link->remote);
+}
+
 /* ---- the core's notes ---- */
 
 /* Whether a link went down because the peer will not have this node, which people must mend. */

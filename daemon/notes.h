@@ -16,6 +16,8 @@ void notes_hang_up(
     struct daemon *daemon, const struct sgp_link *link, int code, enum sgp_reason reason);
 /* A node called, and has been given to this edge: is there another of its name? */
 void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link *caller);
+/* A connection of this edge is not ciphered, where that is offered. */
+void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link);
 /* Tell what was left out about links, once that is some time ago. */
 void notes_lines_dropped(struct daemon *daemon);
 /* A connection failed; fills edge->error. */

@@ -6,6 +6,7 @@
 
 #include "edges.h"
 #include "listener.h"
+#include "notes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +82,11 @@ bool trust_is(
     const struct sgp_topology *topology = daemon->prepared->topology;
     const char *name = topology->nodes[source].name;
     char keys[SGP_KEYS_BYTES];
+    if (link->cipher == NULL && topology->tls == SGP_TLS_REQUIRE) { /* it began before a reload */
+        (void)snprintf(
+            text, SGP_TEXT_BYTES, "it speaks without TLS, which the topology file requires");
+        return false;
+    }
     if (link->cipher == NULL) {
         if (topology->tls != SGP_TLS_OFFER || !was_ciphered(daemon, source))
             return true;
@@ -100,17 +106,21 @@ bool trust_is(
     return false;
 }
 
+bool trust_answers(const struct daemon *daemon, const struct link *link)
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    return link->cipher == NULL
+               ? topology->tls != SGP_TLS_REQUIRE
+               : sgp_topology_find_key(topology, sgp_cipher_peer(link->cipher)) >= 0;
+}
+
 void trust_note(struct daemon *daemon, const struct link *link)
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
     edge->ciphered = edge->ciphered || link->cipher != NULL;
     if (topology->tls == SGP_TLS_OFFER && link->cipher == NULL)
-        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
-            "event=plain peer=%s direction=%s remote=%s reason=\"TLS is offered, and the peer does "
-            "not take it, or somebody between does not let it\"",
-            topology->nodes[link->id.peer].name, link->id.direction == SGP_IN ? "in" : "out",
-            link->remote);
+        notes_plain(daemon, edge, link);
 }
 
 /* ---- another file ---- */

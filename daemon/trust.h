@@ -16,6 +16,9 @@ enum sgp_tls trust_dialling(void *context, uint32_t peer, struct sgp_cipher_sett
 bool trust_is(
     struct daemon *daemon, const struct link *link, uint32_t source, char text[SGP_TEXT_BYTES]);
 
+/* Whether a question of this caller is answered by the file as it is now. */
+bool trust_answers(const struct daemon *daemon, const struct link *link);
+
 /* A connection became a neighbour's: how it is ciphered is kept, and told if it is not as it should be. */
 void trust_note(struct daemon *daemon, const struct link *link);
 

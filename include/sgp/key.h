@@ -3,7 +3,8 @@
  * in PEM.
  *
  * The secret lies in a page of its own, which is locked in memory where the system allows it, is no part of a core dump, and
- * is wiped when the last holder lets go. What GnuTLS needs of it while the file is read is wiped by GnuTLS.
+ * is wiped when the last holder lets go. The libraries copy of it while the file is read and
+ * while they sign, and do not wipe all of that.
  *
  * One thread at a time for one key. Errors are one line that begins with the file and ends with the remedy. */
 #ifndef SGP_KEY_H

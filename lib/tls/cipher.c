@@ -187,6 +187,13 @@ static bool is_refusal(gnutls_alert_description_t alert)
            alert == GNUTLS_A_UNKNOWN_CA || alert == GNUTLS_A_ACCESS_DENIED;
 }
 
+/* A peer may send a number that has none. */
+static const char *alert_name(gnutls_alert_description_t alert)
+{
+    const char *name = gnutls_alert_get_name(alert);
+    return name != NULL ? name : "which is none that is known";
+}
+
 static int fail(struct sgp_cipher *cipher, int code, struct sgp_error *error)
 {
     bool first = !cipher->failed;
@@ -199,8 +206,8 @@ static int fail(struct sgp_cipher *cipher, int code, struct sgp_error *error)
             "the peer does not know our key %s; its topology file names it",
             cipher->settings.key->hash);
     else if (code == GNUTLS_E_FATAL_ALERT_RECEIVED)
-        (void)sgp_fail(error, SGP_E_PROTOCOL, "TLS: the peer says \"%s\"",
-            gnutls_alert_get_name(gnutls_alert_get(cipher->session)));
+        (void)sgp_fail(error, SGP_E_PROTOCOL, "TLS: the peer sent alert %d, %s",
+            (int)gnutls_alert_get(cipher->session), alert_name(gnutls_alert_get(cipher->session)));
     else
         (void)sgp_fail(error, SGP_E_PROTOCOL, "TLS: %s", gnutls_strerror(code));
     if (first && code != GNUTLS_E_FATAL_ALERT_RECEIVED)
@@ -274,7 +281,8 @@ int sgp_cipher_seal(struct sgp_cipher *cipher, const void *bytes, size_t count)
     size_t records = count / RECORD_BYTES + 1;
     if (cipher->failed)
         return SGP_E_STATE;
-    if (!reserve(&cipher->waits, count + records * RECORD_MORE))
+    cipher->failed = !reserve(&cipher->waits, count + records * RECORD_MORE);
+    if (cipher->failed)
         return -ENOMEM;
     ssize_t sealed = 0;
     for (size_t at = 0; at < count && sealed >= 0; at += (size_t)sealed)

@@ -75,6 +75,30 @@ class TlsTrio(TlsTest):
             pass
 
 
+class Rollout(TlsTrio):
+    MODE = "offer"
+
+    def begin(self, send):
+        """Half of what somebody says who speaks without TLS, while that is allowed; the other half comes when it is not."""
+        stranger, said = self.connect(), []
+        stranger.send_bytes = said.append
+        send(stranger)
+        del stranger.send_bytes
+        whole = b"".join(said)
+        stranger.send_bytes(whole[:8])
+        self.fleet_.roll("require", order=[0, 1])
+        stranger.send_bytes(whole[8:])
+        return stranger.until_closed()[0]
+
+    def test_a_greeting_that_was_begun_before(self):
+        kinds = self.begin(lambda stranger: stranger.hello("n2", "n0", 14, [0, 0, 0, 0, 1, 0, 0.1, 10]))
+        self.assertEqual(kinds, [peer.GOODBYE])
+        self.fleet_.wait_log(0, "it speaks without TLS, which the topology file requires")
+
+    def test_a_question_that_was_begun_before(self):
+        self.assertEqual(self.begin(lambda stranger: stranger.send(peer.INQUIRE, "n1", 1, "n0", 1, 1)), [])
+
+
 class Strangers(TlsTrio):
     def test_no_key(self):
         self.shut_out(key=None)
