@@ -163,6 +163,8 @@ bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it 
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before that round */
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
 bool sgp_core_is_exact(const struct sgp_node *node);     /* the round is one of an exact cycle */
+sgp_round sgp_core_rounds_of_turn(
+    const struct sgp_node *node); /* labels while each worker takes one turn; else 1 */
 bool sgp_core_trains_in(
     const struct sgp_node *node, sgp_round round); /* it would, before its end */
 bool sgp_core_uses_epochs(const struct sgp_node *node);

@@ -83,7 +83,7 @@ bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 /* ---- turns and exact cycles ---- */
 
 /* A round of an owner at its own pace is one worker's update: a turn of all is as many. */
-static sgp_round rounds_of_turn(const struct sgp_node *node)
+sgp_round sgp_core_rounds_of_turn(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     bool one_each = topology->owner != SGP_NODE_NONE && sgp_core_at_own_pace(node);
@@ -95,7 +95,7 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
     const struct sgp_topology *topology = node->config.topology;
     sgp_round rounds =
         sgp_topology_turns(topology, round) - sgp_topology_turns(topology, node->turns.round);
-    return node->turns.count + rounds / rounds_of_turn(node);
+    return node->turns.count + rounds / sgp_core_rounds_of_turn(node);
 }
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)
@@ -106,7 +106,7 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
     if (node->config.open) /* a cycle away, so that the next rounds are promised */
         return node->round + 1 + node->config.topology->rounds_per_cycle;
     sgp_round before = sgp_topology_turns(node->config.topology, node->turns.round);
-    sgp_round left = node->config.rounds - node->turns.count, each = rounds_of_turn(node);
+    sgp_round left = node->config.rounds - node->turns.count, each = sgp_core_rounds_of_turn(node);
     left =
         left > SGP_ROUND_MAX / each ? SGP_ROUND_MAX - 1 : left * each; /* below 0: they are over */
     return sgp_topology_after_turns(node->config.topology, before + left > 0 ? before + left : 0);

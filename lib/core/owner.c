@@ -187,9 +187,9 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool compensates = sgp_core_is_owner(node) && sgp_core_at_own_pace(node) &&
                        staleness_of(node)->damping == SGP_DAMPING_COMPENSATE;
+    sgp_core_forget_base(node, &link->work.base); /* also of a former file */
     if (!compensates)
         return;
-    sgp_core_forget_base(node, &link->work.base);
     link->work.base = link->estimate.slot;
     link->work.label = node->handing.estimate.round;
     node->layout.snapshot_users[link->work.base]++;

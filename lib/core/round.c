@@ -203,7 +203,8 @@ void sgp_core_drain(struct sgp_node *node)
 void sgp_core_enough(struct sgp_node *node)
 {
     /* everybody has heard of it by then, though this node may be behind */
-    sgp_round stop = sgp_core_furthest(node, node->round, is_present) + sgp_core_far_ahead(node);
+    sgp_round margin = sgp_core_far_ahead(node) * sgp_core_rounds_of_turn(node);
+    sgp_round stop = sgp_core_furthest(node, node->round, is_present) + margin;
     if (node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop)
         return;
     node->fleet.stop = stop;
@@ -241,7 +242,8 @@ static sgp_round turn_of_round(struct sgp_node *node)
     sgp_round due = sgp_core_turn(node, node->round), next = node->copy.turn;
     bool counts = sgp_core_is_worker(node) && sgp_core_at_own_pace(node);
     sgp_round apart = next > due ? next - due : due - next;
-    sgp_round turn = counts && apart <= sgp_core_far_ahead(node) ? next : due;
+    bool follows = counts && next > 0; /* a process's first is where all are */
+    sgp_round turn = follows && apart <= sgp_core_far_ahead(node) ? next : due;
     node->copy.turn = turn + 1;
     return turn;
 }

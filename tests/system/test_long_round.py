@@ -45,6 +45,17 @@ class LongRound(FleetTest):
         self.assertEqual(node.get("/v1/reload", "POST")[0], 200)
         self.still_in_its_round()
 
+    def test_a_checkpoint_amid_a_round_s_steps_is_an_estimate(self):
+        """A restart takes these steps again: it must not pass for the parameters with which the round began."""
+        node = self.f.nodes[0]
+        self.assertEqual(node.get("/v1/checkpoint", "POST")[0], 200)
+        self.f.wait_log(0, "event=checkpoint round=0", timeout=SOON)
+        node.kill(signal.SIGKILL)
+        node.process.wait()
+        node.start()
+        self.f.wait_log(0, "event=restored", timeout=20)
+        self.assertNotIn("parameters=exact", node.log())
+
     def test_a_pause_ends_the_round_s_steps(self):
         self.assertEqual(self.f.nodes[0].get("/v1/pause", "POST")[0], 200)
         self.f.wait("n0 to end its steps", lambda: self.status()["samples"] > 0, timeout=SOON)
