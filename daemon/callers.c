@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_MOST 4u /* addresses of a node */
+
 static struct caller mapped(const struct sockaddr *address)
 {
     struct caller caller = {{0}};
@@ -32,7 +34,7 @@ bool callers_expect(const struct callers *callers, const struct sockaddr *addres
 }
 
 /* Without memory the pass knows fewer. */
-static void add(struct callers *callers, const struct sockaddr *address)
+static void add(struct callers *callers, struct caller caller)
 {
     if (callers->found_count == callers->found_capacity) {
         size_t capacity = 2 * callers->found_capacity + 8;
@@ -42,16 +44,77 @@ static void add(struct callers *callers, const struct sockaddr *address)
         callers->found = found;
         callers->found_capacity = capacity;
     }
-    callers->found[callers->found_count++] = mapped(address);
+    callers->found[callers->found_count++] = caller;
 }
+
+static void sort(struct callers *callers)
+{
+    size_t kept = 0;
+    if (callers->found_count > 0)
+        qsort(callers->found, callers->found_count, sizeof *callers->found, by_bytes);
+    for (size_t i = 0; i < callers->found_count; i++)
+        if (i == 0 || by_bytes(&callers->found[i], &callers->found[kept - 1]) != 0)
+            callers->found[kept++] = callers->found[i];
+    callers->found_count = kept;
+}
+
+/* What was found is known from now on, and what was known before for as long as names have no answer; but that, in which
+ * names may have had many, not for ever. */
+static void publish(struct callers *callers, bool keep)
+{
+    keep = keep && callers->count <= KEPT_MOST * (size_t)callers->topology->node_count;
+    for (size_t i = 0; keep && i < callers->count; i++)
+        add(callers, callers->known[i]);
+    sort(callers);
+    free(callers->known);
+    callers->known = callers->found;
+    callers->count = callers->found_count;
+    callers->found = NULL;
+    callers->found_count = callers->found_capacity = 0;
+}
+
+/* ---- a pass ---- */
 
 static void go_on(struct callers *callers);
 
+/* Whose address in the file is one to be dialled; its host. */
+static bool host_of(const struct callers *callers, uint32_t node, char host[SGP_ADDRESS_BYTES])
+{
+    const struct sgp_topology *topology = callers->topology;
+    uint16_t port;
+    return node != callers->self && sgp_topology_is_dialled(topology, node) &&
+           sgp_address_split(topology->nodes[node].address, NULL, host, &port) >= 0;
+}
+
+/* Whether the host is an address itself. */
+static bool is_literal(const char *host, struct caller *ret_caller)
+{
+    struct sockaddr_storage address;
+    bool literal = uv_ip4_addr(host, 0, (struct sockaddr_in *)&address) == 0 ||
+                   uv_ip6_addr(host, 0, (struct sockaddr_in6 *)&address) == 0;
+    if (literal)
+        *ret_caller = mapped((const struct sockaddr *)&address);
+    return literal;
+}
+
+static void add_literals(struct callers *callers)
+{
+    char host[SGP_ADDRESS_BYTES];
+    struct caller caller;
+    for (uint32_t node = 0; node < callers->topology->node_count; node++)
+        if (host_of(callers, node, host) && is_literal(host, &caller))
+            add(callers, caller);
+}
+
+/* Nobody whose address is in the file waits for the names of others. */
 static void begin(struct callers *callers)
 {
-    callers->again = false;
+    callers->again = callers->failed = false;
     callers->next = 0;
     callers->found_count = 0;
+    add_literals(callers);
+    publish(callers, true);
+    add_literals(callers);
     go_on(callers);
 }
 
@@ -61,26 +124,13 @@ static void on_timer(uv_timer_t *timer)
     begin(callers);
 }
 
-/* The pass is through. */
-static void conclude(struct callers *callers)
-{
-    struct caller *former = callers->known;
-    qsort(callers->found, callers->found_count, sizeof *callers->found, by_bytes);
-    callers->known = callers->found;
-    callers->count = callers->found_count;
-    callers->found = former;
-    callers->found_count = callers->found_capacity = 0;
-    free(callers->found);
-    callers->found = NULL;
-    (void)uv_timer_start(&callers->timer, on_timer, CALLERS_AGAIN_MS, 0);
-}
-
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 {
     struct callers *callers = request->data;
     callers->resolving = false;
     for (const struct addrinfo *it = status < 0 ? NULL : addresses; it != NULL; it = it->ai_next)
-        add(callers, it->ai_addr);
+        add(callers, mapped(it->ai_addr));
+    callers->failed = callers->failed || status < 0;
     uv_freeaddrinfo(addresses);
     if (callers->closing)
         return;
@@ -90,31 +140,14 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
         go_on(callers);
 }
 
-/* Whether the host is an address itself, which is known then. */
-static bool take_literal(struct callers *callers, const char *host)
-{
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-    if (uv_ip4_addr(host, 0, &in) == 0)
-        add(callers, (const struct sockaddr *)&in);
-    else if (uv_ip6_addr(host, 0, &in6) == 0)
-        add(callers, (const struct sockaddr *)&in6);
-    else
-        return false;
-    return true;
-}
-
 /* Up to the next name that must be resolved, or to the end. */
 static void go_on(struct callers *callers)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char host[SGP_ADDRESS_BYTES];
-    uint16_t port;
+    struct caller caller;
     while (callers->next < callers->topology->node_count) {
-        uint32_t node = callers->next++;
-        const char *address = callers->topology->nodes[node].address;
-        if (node == callers->self || !sgp_topology_is_dialled(callers->topology, node) ||
-            sgp_address_split(address, NULL, host, &port) < 0 || take_literal(callers, host))
+        if (!host_of(callers, callers->next++, host) || is_literal(host, &caller))
             continue;
         callers->resolver.data = callers;
         callers->resolving = uv_getaddrinfo(callers->timer.loop, &callers->resolver, on_resolved,
@@ -122,7 +155,8 @@ static void go_on(struct callers *callers)
         if (callers->resolving)
             return;
     }
-    conclude(callers);
+    publish(callers, callers->failed);
+    (void)uv_timer_start(&callers->timer, on_timer, CALLERS_AGAIN_MS, 0);
 }
 
 void callers_open(struct callers *callers, uv_loop_t *loop)

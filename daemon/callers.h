@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From where neighbours call: the addresses to which the names of the topology file resolve.
  *
- * Literal addresses are known at once; names are resolved in libuv's pool, one at a time, and again every minute, since
- * they may move. Until then, and where a neighbour calls from elsewhere, it is one of those whom nobody expects
+ * Literal addresses are known at once, once for each file; names are resolved in libuv's pool, one at a time, and again
+ * every minute, since they may move. Until then, and where a neighbour calls from elsewhere, it is one of those whom nobody expects
  * (listener.h).
  *
- * Fails: a name that does not resolve has no address; one that did keeps the one it had. Thread: the loop thread. */
+ * Fails: where a name does not resolve, all addresses that were known stay so until all do. Thread: the loop thread. */
 #ifndef SGPD_CALLERS_H
 #define SGPD_CALLERS_H
 
@@ -26,6 +26,7 @@ struct callers {
     uint32_t self;
     uint32_t next; /* node to be looked at */
     bool resolving, again, closing;
+    bool failed;          /* in this pass: a name had no answer */
     struct caller *known; /* sorted */
     size_t count;
     struct caller *found; /* in this pass */

@@ -76,8 +76,9 @@ class Crowd(FleetTest):
     def setUp(self):
         self.fleet_ = self.fleet(2, options={"train.epochs": "1000000", **self.OPTIONS})
         self.fleet_.start()
-        self.fleet_.wait_round(0, 20)
         self.node = self.fleet_.nodes[0]
+        self.fleet_.wait("a first row, whose file stays open",
+                         lambda: os.path.exists(os.path.join(self.node.directory, "history.csv")))
         self.before = self.descriptors()
 
     def connect(self, count=1):
