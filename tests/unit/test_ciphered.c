@@ -208,16 +208,25 @@ Test(ciphered, callers_are_expected_from_where_the_names_of_the_file_resolve)
     callers_open(&callers, &loop);
     cr_assert(not(expects(&callers, "10.0.0.2")));
     callers_resolve(&callers, &topology, 0);
-    callers_resolve(&callers, &topology, 0); /* while the first is under way */
-    while (callers.count == 0)
+    cr_assert(expects(&callers, "10.0.0.2")); /* an address waits for no name */
+    callers_resolve(&callers, &topology, 0);  /* while the first is under way */
+    while (!expects(&callers, "127.0.0.1") && !expects(&callers, "::1"))
         (void)uv_run(&loop, UV_RUN_ONCE);
     cr_assert(expects(&callers, "10.0.0.2"));
     cr_assert(expects(&callers, "::ffff:10.0.0.2"));
     cr_assert(expects(&callers, "fd00::7"));
+    cr_assert(callers.failed); /* n4: what is known stays, by this file */
+    callers_resolve(&callers, &topology, 0);
     cr_assert(expects(&callers, "127.0.0.1") || expects(&callers, "::1"));
     cr_assert(not(expects(&callers, "10.0.0.1"))); /* itself */
     cr_assert(not(expects(&callers, "10.0.0.3")));
     cr_assert(not(expects(&callers, "fd00::8")));
+    const struct sgp_topology smaller = {.node_count = 2, .nodes = nodes};
+    callers_resolve(&callers, &smaller, 0);
+    while (callers.resolving) /* a name of the former file */
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    cr_assert(expects(&callers, "10.0.0.2"));
+    cr_assert(not(expects(&callers, "fd00::7")));
     callers_close(&callers);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     cr_assert(zero(int, uv_loop_close(&loop)));
