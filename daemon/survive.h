@@ -11,7 +11,8 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
 void survive_start_timer(struct daemon *daemon);
-/* Write a checkpoint of this place in the queue of jobs: 0, -EBUSY or SGP_E_STATE. */
+/* Write a checkpoint of this place in the queue of jobs, or amid a round's steps of the model between two of them, which a
+ * restart takes for an estimate: 0, -EBUSY or SGP_E_STATE. */
 int survive_checkpoint(struct daemon *daemon);
 /* The node has left for good: put its ledger and its checkpoints aside, so that a later start is that
  * of a new member. The model stays. */

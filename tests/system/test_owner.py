@@ -153,7 +153,10 @@ class Owner(FleetTest):
         f.start()
         f.wait_round(0, 20)
         f.nodes[0].kill(signal.SIGSTOP)
-        time.sleep(35 if fleet.LONG else 6)  # beyond the bound, so that it is absent
+        for i in (1, 2):  # 5 s; it is absent then, and owed two updates
+            f.wait_log(i, "event=waiting peer=n0 for=estimate")
+        if fleet.LONG:
+            time.sleep(30)
         f.nodes[0].kill(signal.SIGCONT)
         self.goes_on(f)
 

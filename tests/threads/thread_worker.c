@@ -169,7 +169,7 @@ static void short_and_long(void)
 enum { LONG, LOOK, LOOK_AGAIN, CHANGE, LOOK_LATER, GUESTS };
 
 static struct job guests[GUESTS];
-static int run_as[GUESTS]; /* the how-manieth ran; the compute thread's, until all are done */
+static int run_as[GUESTS]; /* in which turn each ran; the compute thread's, until all are done */
 static int run_count;
 static int guests_done; /* the loop thread's */
 
