@@ -23,7 +23,7 @@ import numpy
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "ctl", "compare"))
-from fleet import UnixConnection  # noqa: E402
+from daemons import UnixConnection  # noqa: E402
 
 SGPD = os.path.join(ROOT, "build/daemon/sgpd")
 SGPCTL = os.path.join(ROOT, "build/ctl/sgpctl")

@@ -4,7 +4,7 @@ import json
 import subprocess
 import tempfile
 
-from fleet import last_word, topology_of
+from daemons import last_word, topology_of
 from plan import Failure
 
 class Simulation:

@@ -126,13 +126,18 @@ class Node:
                 file.writelines(f"{key} = {value}\n" for (of, key), value in said.items() if of == section)
         os.mkdir(self.folder)
 
-    def start(self, sgpd):
-        """The kernel ends it if this process is killed."""
+    def start(self, sgpd, enter=lambda: None):
+        """The kernel ends it if this process is killed. `enter` is called in the new process."""
         libc = ctypes.CDLL(None)
+
+        def begin():
+            enter()
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [sgpd, "-c", self.configuration], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
+                start_new_session=True, preexec_fn=begin)
 
     def look(self):
         if self.process.poll() is not None:
@@ -201,9 +206,17 @@ class Fleet:
             node.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def topology(self):
+        """The text of the file."""
+        return topology_of(self.variant, self.tools.sgpctl)
+
+    def start(self, node, _index):
+        """Start the daemon of this node."""
+        node.start(self.tools.sgpd)
+
     def prepare(self):
         """Write all files."""
-        text = topology_of(self.variant, self.tools.sgpctl)
+        text = self.topology()
         path = os.path.join(self.folder, "fleet.dot")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -222,8 +235,8 @@ class Fleet:
     def train(self, tell):
         """Run it to its end; `tell(part)` now and then. Returns the result."""
         begin = time.monotonic()
-        for node in self.nodes:
-            node.start(self.tools.sgpd)
+        for index, node in enumerate(self.nodes):
+            self.start(node, index)
         former, moved = None, begin
         while True:
             for node in self.nodes:
