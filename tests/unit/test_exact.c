@@ -128,6 +128,54 @@ Test(exact, every_schedule_averages_in_the_rounds_and_bytes_of_its_table)
     }
 }
 
+/* ---- synchronous SGD in double precision ---- */
+
+struct rule {
+    double momentum, decay;
+    bool nesterov;
+};
+
+/* One step on the loss (z - centre)^2 / 2, as sgp/optimizer.h has it. */
+static void step(const struct rule *rule, double centre, double *z, double *velocity)
+{
+    double gradient = *z - centre + rule->decay * *z;
+    *velocity = rule->momentum * *velocity + gradient;
+    *z -= 0.05 * (rule->nesterov ? gradient + rule->momentum * *velocity : *velocity);
+}
+
+/* The nodes' own velocities differ, and only their mean is that of all the rows. */
+static void expect_synchronous(const char *name, uint32_t n, const struct rule *rule)
+{
+    struct sgp_topology *t = family(name, n);
+    double centre[32], velocity[32] = {0}, z[32] = {0}, pooled = 0, pooled_velocity = 0, mean = 0;
+    for (uint32_t i = 0; i < n; i++)
+        mean += (centre[i] = (double)((i + 1) * 5 % 7) - 3) / n;
+    for (int turn = 0; turn < 200; turn++) {
+        for (uint32_t i = 0; i < n; i++)
+            step(rule, centre[i], &z[i], &velocity[i]);
+        step(rule, mean, &pooled, &pooled_velocity);
+        double *x = mix(t, (uint32_t)turn % t->slices, z);
+        for (uint32_t i = 0; i < n; i++) {
+            z[i] = x[i] / x[n + i];
+            cr_assert(lt(dbl, fabs(z[i] - pooled), 1e-9), "%s %u, turn %d", name, n, turn);
+        }
+        free(x);
+    }
+    sgp_topology_destroy(t);
+}
+
+Test(exact, every_schedule_is_synchronous_sgd_with_momentum_and_decay)
+{
+    static const char *const names[] = {"all-reduce-ring", "all-reduce-direct",
+        "all-reduce-doubling", "all-reduce-halving", "all-reduce-blocks", "all-reduce-tree",
+        "all-reduce-groups"};
+    static const struct rule rules[] = {{0, 0, false}, {0.9, 1e-4, false}, {0.9, 1e-4, true}};
+    for (size_t f = 0; f < sizeof names / sizeof *names; f++)
+        for (size_t s = 0; s < SIZES; s++)
+            for (size_t r = 0; r < sizeof rules / sizeof *rules; r++)
+                expect_synchronous(names[f], sizes[s], &rules[r]);
+}
+
 Test(exact, only_what_empties_somebody_is_a_collective_act)
 {
     for (uint32_t n = 2; n <= 17; n++) {
