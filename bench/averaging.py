@@ -50,7 +50,7 @@ def measure(plan, tools):
     for variant in plan.variants:
         with Fleet(variant, tools) as fleet:
             fleet.prepare()
-            lines.append(line_of(variant, fleet.train(lambda part: None), plan.run))
+            lines.append(line_of(variant, fleet.train(lambda part: None), plan))
         print(" ".join(map(str, lines[-1].values())), file=sys.stderr, flush=True)
     print_table(lines)
 

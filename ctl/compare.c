@@ -78,6 +78,7 @@ const struct ctl_command ctl_compare_command = {.words = "compare",
         "\n"
         "  [compare]\n"
         "  run = daemons                  ; or simulated\n"
+        "  goal = 0.88                    ; a test accuracy; or an error, if simulated\n"
         "  [base]\n"
         "  nodes = 4\n"
         "  topology = one-peer-exponential\n"
@@ -88,8 +89,9 @@ const struct ctl_command ctl_compare_command = {.words = "compare",
         "\n"
         "Daemons run here, on loopback; with run = simulated `simulate` names the options of\n"
         "sgpctl simulate. All variants are checked before the first one runs. Progress and time\n"
-        "left go to standard error. Prints a table, and draws test accuracy and loss of the worst\n"
-        "and the best node by epoch, seconds and bytes (SVG). Every result is kept in\n"
+        "left go to standard error. Prints a table, with what it took until the last node was at\n"
+        "the goal, if there is one, and draws test accuracy and loss of the worst and the best\n"
+        "node by epoch, seconds and bytes (SVG). Every result is kept in\n"
         "FILE.results (without .ini): interrupted, it ends with 130, and the\n"
         "same command goes on with what is left. It needs Debian's python3.\n",
     .run = compare};

@@ -170,7 +170,7 @@ def compare(plan, folder, tools, again):
 
 
 def show(plan, results, failures, picture, as_json):
-    lines = [line_of(variant, result, plan.run) for variant, result in results]
+    lines = [line_of(variant, result, plan) for variant, result in results]
     if results:
         with open(picture, "w", encoding="utf-8") as file:
             file.write(draw(os.path.basename(plan.path), [variant.name for variant, _ in results],

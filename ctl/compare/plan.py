@@ -3,6 +3,7 @@
 
     [compare]
     run = daemons                  ; or simulated
+    goal = 0.88                    ; of the test accuracy; simulated: of the error. The table tells what it took
     [base]
     nodes = 4
     topology = one-peer-exponential
@@ -27,6 +28,7 @@ RUNS = ("daemons", "simulated")
 OWN_KEYS = ("nodes", "topology", "simulate")
 NODES_MAX = 64  # on one machine
 ROUNDS = 100  # of sgpctl simulate, unless told
+NUMBER = r"[0-9]{1,9}(\.[0-9]{1,9})?(e-?[0-9]{1,2})?"
 
 
 class Failure(Exception):
@@ -79,7 +81,7 @@ class Variant:
 
 
 class Plan:
-    """A file, read and checked: `run`, and `variants` in its order. `nodes` are the base's, unless None."""
+    """A file, read and checked: `run`, `goal` (None: there is none), and `variants` in its order. `nodes` are the base's, unless None."""
 
     def __init__(self, path, nodes=None):
         self.path = path
@@ -103,7 +105,7 @@ class Plan:
             raise Invalid(f"{path}:{error.lineno}: a line before the first section; begin with [base]") from error
         except configparser.ParsingError as error:
             raise Invalid(f"{path}:{error.errors[0][0]}: this is no KEY = VALUE; write one") from error
-        self.run = self.read_run(parser)
+        self.run, self.goal = self.read_whole(parser)
         base = dict(parser["base"]) if parser.has_section("base") else {}
         if nodes is not None:
             if not re.fullmatch("[0-9]{1,3}", nodes) or not 1 <= int(nodes) <= NODES_MAX:
@@ -142,15 +144,22 @@ class Plan:
                 return number
         return found
 
-    def read_run(self, parser):
+    def read_whole(self, parser):
+        """What is said of the comparison itself: how, and towards what."""
         section = dict(parser["compare"]) if parser.has_section("compare") else {}
         for key in section:
-            if key != "run":
-                self.fail("compare", key, "unknown key; there is run")
+            if key not in ("run", "goal"):
+                self.fail("compare", key, "unknown key; there are run and goal")
         run = section.get("run", "daemons")
         if run not in RUNS:
             self.fail("compare", "run", f"'{run}' is neither daemons nor simulated")
-        return run
+        if "goal" not in section:
+            return run, None
+        goal = section["goal"]
+        if not re.fullmatch(NUMBER, goal) or not 0 < float(goal) <= (1 if run == "daemons" else float("inf")):
+            self.fail("compare", "goal", f"'{goal}' is no " + (
+                "test accuracy, such as 0.88" if run == "daemons" else "error above 0, such as 0.1"))
+        return run, float(goal)
 
     def check(self, says, section):
         """Each key alone."""

@@ -99,7 +99,9 @@ def test_a_plan_that_is_wrong_is_refused_with_its_line():
             ("[a]\n[a]\n", "plan.ini:2: [a] stands twice; give each variant a name of its own"),
             ("[a]\nnodes = 1\nnodes = 2\n", "plan.ini:3: nodes stands twice in [a]; keep one"),
             ("[compare]\nrun = fast\n[a]\n", "plan.ini:2: [compare] run: 'fast' is neither daemons nor simulated"),
-            ("[compare]\nrum = x\n[a]\n", "plan.ini:2: [compare] rum: unknown key; there is run"),
+            ("[compare]\nrum = x\n[a]\n", "plan.ini:2: [compare] rum: unknown key; there are run and goal"),
+            ("[compare]\ngoal = 88\n[a]\n", "plan.ini:2: [compare] goal: '88' is no test accuracy, such as 0.88"),
+            ("[compare]\nrun = simulated\ngoal = 0\n[a]\n", "plan.ini:3: [compare] goal: '0' is no error above 0, such as 0.1"),
             ("[base]\nnodes = 3\n[a]\n", "plan.ini:3: [a] topology: neither this variant nor [base] says it"),
             ("[a]\nnodes = many\n", "plan.ini:2: [a] nodes: 'many' is no number of nodes from 1 to 64"),
             ("[base]\nnodes = +1\n[a]\n", "plan.ini:2: [base] nodes: '+1' is no number of nodes from 1 to 64"),
@@ -152,6 +154,18 @@ def test_variants_in_virtual_time_are_told_and_drawn():
         assert folder.lines_of_picture() == 6 * 2 + 2
 
 
+def test_what_the_goal_took_is_told():
+    with Folder(SIMULATED.replace("run = simulated", "run = simulated\ngoal = 0.5")) as folder:
+        for line in folder.json()["variants"]:
+            rows = folder.result(line["variant"].replace(" ", "_"))["rounds"]
+            _, seconds, sent, _, _ = next(row for row in rows if row[3] <= 0.5)
+            assert (line["seconds_to_goal"], line["megabytes_to_goal"]) == (seconds, sent / 8 / 1e6), line
+            assert line["seconds_to_goal"] < line["virtual_seconds"], line
+        folder.write(folder.text.replace("goal = 0.5", "goal = 1e-30"))
+        out, err = folder.run()
+        assert "one-peer: done before" in err and out.splitlines()[1].split()[-2:] == ["-", "-"], out
+
+
 def test_what_has_a_result_is_not_run_again_unless_it_says_something_else():
     with Folder(SIMULATED) as folder:
         before = folder.json()["variants"]
@@ -171,7 +185,7 @@ def test_what_has_a_result_is_not_run_again_unless_it_says_something_else():
 
 
 def test_variants_with_daemons_end_with_all_weight():
-    with Folder(DAEMONS) as folder:
+    with Folder("[compare]\ngoal = 0.6\n" + DAEMONS) as folder:
         told = folder.json()
         assert [line["variant"] for line in told["variants"]] == ["ring", "elastic", "outer"] and not told["failed"]
         for line in told["variants"]:
@@ -180,6 +194,8 @@ def test_variants_with_daemons_end_with_all_weight():
             assert len(result["nodes"]) == 3, "a relay has no accuracy"
             assert all(len(node["history"]) >= 20 for node in result["nodes"])
             assert line["accuracy_worst"] > 0.7 and line["megabytes_sent"] > 0, line
+            last = max(next(row[1] for row in node["history"] if row[5] >= 0.6) for node in result["nodes"])
+            assert line["seconds_to_goal"] == last <= line["seconds"], line
         assert folder.lines_of_picture() == 6 * 3 * 2 + 3
 
 
