@@ -6,10 +6,11 @@ plain.
 
 Copies are of a share's bytes: those that the daemon makes
 itself, and those of system calls between the process and the kernel, counted by the kernel. Passes are bytes that
-the daemons fetch from memory for each byte of a share, both sides together, counted by cachegrind.
+the daemons fetch from memory for each byte of a share, both sides together, counted by cachegrind. What is done with
+a share that arrives is also timed in one thread.
 """
 import figures
-from contenders import SIZES, ciphered, daemons, links, sockets
+from contenders import SIZES, ciphered, daemons, links, program, sockets
 from passes import passes
 
 
@@ -41,6 +42,16 @@ def tell_passes(options):
     figures.tell("round", f"{nodes} nodes, {SIZES[size]}: passes of a byte", "passes", [passes(options, nodes, size)])
 
 
+def tell_receiving(options):
+    """What is done with a share that arrives, in one thread that has nothing else to do (bench/receive.c)."""
+    contenders = {how: lambda how=how: figures.run(program(options, "receive"), how, 100, 3)
+                  for how in ("alone", "absorbed", "folded")}
+    taken = {how: [result["seconds"] * 1e3 for result in results]
+             for how, results in figures.alternate(options.runs, contenders).items()}
+    for how in ("absorbed", "folded"):
+        figures.tell("round", f"one thread, 100 MiB, received and {how}", "ms", taken[how], "received alone", taken["alone"])
+
+
 def measure(options):
     for nodes in (2, 4) if options.quick else (2, 4, 8):
         for size, name in list(SIZES.items())[:3 if options.quick else 4]:
@@ -55,6 +66,7 @@ def measure(options):
             tell_pair(f"{case}, whole daemons", size, results, "daemons")
             if size > 4096:
                 tell_costs(case, size, results["daemons"])
+    figures.attempt("round", tell_receiving, options)
     figures.attempt("round", tell_passes, options)
 
 
