@@ -260,16 +260,36 @@ static void print_topology(const struct sgp_topology *topology)
     }
 }
 
+static enum ctl_exit print_file(
+    struct ctl *ctl, const struct sgp_topology *topology, const char *comment)
+{
+    int code = sgp_dot_write(stdout, topology, comment);
+    return code < 0 ? ctl_fail(ctl, CTL_FAILED, "standard output: %s", sgp_strerror(code))
+                    : CTL_DONE;
+}
+
+static const struct ctl_option show_options[] = {
+    {"--address", .value = "HOST:PORT+",
+        .summary = "print the file itself, with node i at HOST:(PORT + i)"},
+    {0},
+};
+
 static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
 {
+    struct ctl_given address = {0};
     struct sgp_topology *topology;
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, NULL, 0, 1, 1);
+    struct sgp_error error = {0};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &address, 1, 1, 1);
     if (status == CTL_DONE)
         status = ctl_read_topology(ctl, argv[0], &topology);
     if (status != CTL_DONE)
         return status;
-    if (ctl->json)
+    if (address.given && sgp_topology_place(topology, address.value, &error) < 0)
+        status = ctl_usage(ctl, "%s", error.text);
+    else if (ctl->json)
         status = ctl_print_json(topology_json(topology));
+    else if (address.given)
+        status = print_file(ctl, topology, NULL);
     else
         print_topology(topology);
     sgp_topology_destroy(topology);
@@ -278,6 +298,7 @@ static enum ctl_exit show(struct ctl *ctl, int argc, char **argv)
 
 const struct ctl_command ctl_topology_show_command = {.words = "topology show",
     .operands = "FILE",
+    .options = show_options,
     .summary = "print who gives how much to whom, phase by phase",
     .help = "FILE may be `-` for standard input. No daemon is needed.\n",
     .run = show};
@@ -414,11 +435,12 @@ static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
     int code = sgp_generate(&what, &error, &topology);
     if (code < 0)
         return ctl_usage(ctl, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
-    if (ctl->json)
+    if (ctl->json) {
         status = ctl_print_json(topology_json(topology));
-    else if (comment_on(&what, comment, sizeof comment),
-        (code = sgp_dot_write(stdout, topology, comment)) < 0)
-        status = ctl_fail(ctl, CTL_FAILED, "standard output: %s", sgp_strerror(code));
+    } else {
+        comment_on(&what, comment, sizeof comment);
+        status = print_file(ctl, topology, comment);
+    }
     sgp_topology_destroy(topology);
     return status;
 }

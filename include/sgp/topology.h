@@ -294,4 +294,9 @@ SGP_API int sgp_topology_weight_range(
 SGP_API int sgp_address_split(const char *address, struct sgp_error *error,
     char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port);
 
+/* Give node i the address HOST:(PORT + i), in the place of its own, where `base` is "HOST:PORT+". The digest, which knows
+ * no addresses, stays. Returns 0, or SGP_E_TOPOLOGY with the reason and the remedy in *error; then nothing is changed. */
+SGP_API int sgp_topology_place(
+    struct sgp_topology *topology, const char *base, struct sgp_error *error);
+
 #endif

@@ -2,6 +2,7 @@
 /* Addresses as people write them. Any thread; pure. */
 #include "sgp/topology.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,5 +57,41 @@ int sgp_address_split(const char *address, struct sgp_error *error,
     memcpy(ret_host, host, host_length);
     ret_host[host_length] = '\0';
     *ret_port = port;
+    return 0;
+}
+
+/* "HOST:PORT+": host and first port of `nodes` successive ones. */
+static int parse_base(const char *base, uint32_t nodes, struct sgp_error *error,
+    char host[SGP_ADDRESS_BYTES], uint16_t *ret_port)
+{
+    char text[SGP_ADDRESS_BYTES];
+    size_t length = strlen(base);
+    if (length < 2 || length > sizeof text || base[length - 1] != '+')
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "--address \"%.100s\" does not end in '+'; write HOST:PORT+, and node i gets PORT + i",
+            base);
+    memcpy(text, base, length - 1);
+    text[length - 1] = '\0';
+    int code = sgp_address_split(text, error, host, ret_port);
+    if (!code && (uint32_t)*ret_port + nodes - 1 > UINT16_MAX)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "%u nodes from port %u on would go beyond 65535; take a lower first port", nodes,
+            *ret_port);
+    return code;
+}
+
+int sgp_topology_place(struct sgp_topology *topology, const char *base, struct sgp_error *error)
+{
+    char host[SGP_ADDRESS_BYTES];
+    uint16_t port = 0;
+    int code = parse_base(base, topology->node_count, error, host, &port);
+    if (code)
+        return code;
+    bool bracketed = strchr(host, ':') != NULL;
+    if (strlen(host) + strlen("[]:65535") >= SGP_ADDRESS_BYTES)
+        return sgp_fail(error, SGP_E_TOPOLOGY, "the --address is too long; take a shorter name");
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        (void)snprintf(topology->nodes[i].address, sizeof topology->nodes[i].address, "%s%s%s:%u",
+            bracketed ? "[" : "", host, bracketed ? "]" : "", port + i);
     return 0;
 }

@@ -295,50 +295,15 @@ static int check_options(const struct sgp_generate_options *options,
     return 0;
 }
 
-/* "HOST:PORT+": host and first port of `nodes` successive ones. */
-static int parse_base(const char *address, uint32_t nodes, struct sgp_error *error,
-    char host[SGP_ADDRESS_BYTES], uint16_t *ret_port)
-{
-    char text[SGP_ADDRESS_BYTES];
-    size_t length = strlen(address);
-    if (length < 2 || length > sizeof text || address[length - 1] != '+')
-        return sgp_fail(error, SGP_E_TOPOLOGY,
-            "--address \"%.100s\" does not end in '+'; write HOST:PORT+, and node i gets PORT + i",
-            address);
-    memcpy(text, address, length - 1);
-    text[length - 1] = '\0';
-    int code = sgp_address_split(text, error, host, ret_port);
-    if (!code && (uint32_t)*ret_port + nodes - 1 > UINT16_MAX)
-        return sgp_fail(error, SGP_E_TOPOLOGY,
-            "%u nodes from port %u on would go beyond 65535; take a lower first port", nodes,
-            *ret_port);
-    return code;
-}
-
 static int make_nodes(const struct sgp_generate_options *options, struct sgp_error *error,
     struct sgp_topology **ret_topology)
 {
-    char host[SGP_ADDRESS_BYTES] = "";
-    uint16_t port = 0;
-    int code =
-        options->address ? parse_base(options->address, options->nodes, error, host, &port) : 0;
-    if (code)
-        return code;
     struct sgp_topology_node *nodes = calloc(options->nodes, sizeof *nodes);
     if (!nodes)
         return sgp_fail(error, -ENOMEM, "no memory for %u nodes", options->nodes);
-    for (uint32_t i = 0; i < options->nodes && !code; i++) {
+    for (uint32_t i = 0; i < options->nodes; i++)
         (void)snprintf(nodes[i].name, sizeof nodes[i].name, "n%u", i);
-        if (!options->address)
-            continue;
-        int length = snprintf(nodes[i].address, sizeof nodes[i].address,
-            strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port + i);
-        if ((size_t)length >= sizeof nodes[i].address)
-            code =
-                sgp_fail(error, SGP_E_TOPOLOGY, "the --address is too long; take a shorter name");
-    }
-    if (!code)
-        code = sgp_topology_create(nodes, options->nodes, error, ret_topology);
+    int code = sgp_topology_create(nodes, options->nodes, error, ret_topology);
     free(nodes);
     return code;
 }
@@ -393,6 +358,8 @@ int sgp_generate(const struct sgp_generate_options *options, struct sgp_error *e
         code = check_options(options, family, error);
     if (!code)
         code = make_nodes(options, error, &topology);
+    if (!code && options->address)
+        code = sgp_topology_place(topology, options->address, error);
     if (!code)
         code = add_all(topology, options, family, error);
     if (!code)

@@ -2,6 +2,7 @@
 """`sgpctl compare`: test_compare.py SGPD SGPCTL. Plans that are wrong, variants in virtual time and with daemons."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -201,14 +202,21 @@ def test_variants_with_daemons_end_with_all_weight():
 
 def test_a_file_is_taken_as_it_is_but_for_its_addresses():
     with Folder(DAEMONS) as folder:
-        path = os.path.join(folder.temporary.name, "own.dot")
-        Path(path).write_text(subprocess.run([SGPCTL, "topology", "generate", "one-peer-exponential", "4", "--prelude", "3",
-                                              "all-reduce-halving", "--address", "10.0.0.1:7311+"], text=True,
-                                             stdout=subprocess.PIPE, check=True).stdout)
+        def write(name, *words, change=lambda text: text):
+            path = os.path.join(folder.temporary.name, name)
+            Path(path).write_text(change(subprocess.run(
+                [SGPCTL, "topology", "generate", *words, "--address", "10.0.0.1:7311+"], text=True,
+                stdout=subprocess.PIPE, check=True).stdout))
+            return path
+        path = write("own.dot", "one-peer-exponential", "4", "--prelude", "3", "all-reduce-halving")
+        owned = write("owned.dot", "owner", "4", "--backup", "1",
+                      change=lambda text: re.sub(r'731([1-4])"', lambda found: found[0] + ', key="SHA256:' + 42 * found[1] +
+                                                 'A"', text.replace("backup=1;", "backup=1;\n  tls=require;")))
         before, after = folder.text.split("[ring]\n")
-        folder.write(before + f"[own]\nnodes = 4\ntopology = {path}\n")
-        [line] = folder.json()["variants"]
-        assert line["accuracy_worst"] > 0.7 and abs(folder.result("own")["weight"] - 4) < 1e-9, line
+        folder.write(before + f"[own]\nnodes = 4\ntopology = {path}\n[owned]\nnodes = 4\ntopology = {owned}\n"
+                     "train.algorithm = backup\n")
+        for line, weight in zip(folder.json()["variants"], (4, 1)):
+            assert line["accuracy_worst"] > 0.7 and abs(folder.result(line["variant"])["weight"] - weight) < 1e-9, line
         folder.write(folder.text.replace("own.dot", "own.dot --outer"))
         assert "own.dot is a file, and takes no options such as --outer" in folder.run(status=6)[1]
 
