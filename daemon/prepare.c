@@ -108,28 +108,43 @@ static bool is_own_key(const struct prepared *p)
            sgp_topology_find_key(p->topology, sgp_key_hash(p->key)) == (int64_t)p->self;
 }
 
+/* Where the secret key lies: as configured; else what a unit has handed over (LoadCredential=key:...), or where `sgpctl
+ * key generate` puts it, if ciphers are wanted and it is there; else "". */
+static const char *key_path(const struct prepared *p, char usual[PATH_MAX])
+{
+    const char *handed = getenv("CREDENTIALS_DIRECTORY");
+    if (p->config->key[0] != '\0' || p->topology->tls == SGP_TLS_OFF)
+        return p->config->key;
+    (void)snprintf(usual, PATH_MAX, "%s/key", handed != NULL ? handed : "");
+    if (handed != NULL && access(usual, F_OK) == 0)
+        return usual;
+    (void)snprintf(usual, PATH_MAX, "/etc/sgpd/%s.key", p->config->name);
+    return access(usual, F_OK) == 0 ? usual : "";
+}
+
 /* The secret key, and whether it is the one by which others will know this node. */
 static int prepare_key(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;
     struct sgp_error why = {0};
-    char keys[SGP_KEYS_BYTES];
+    char keys[SGP_KEYS_BYTES], usual[PATH_MAX];
+    const char *path = key_path(p, usual);
     bool ciphers = p->topology->tls != SGP_TLS_OFF;
-    if (config->key[0] != '\0' && sgp_key_read(config->key, &why, &p->key) < 0)
+    if (path[0] != '\0' && sgp_key_read(path, &why, &p->key) < 0)
         return config_fail(config, CONFIG_ID_KEY, error, why.code, "%s", why.text);
     if (!ciphers || is_own_key(p))
         return 0;
     if (p->key == NULL)
         return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
-            "%s says tls=%s, and this node has no secret key; name the file that sgpctl key "
-            "generate "
-            "%s makes",
-            config->topology, sgp_tls_name(p->topology->tls), config->name);
+            "%s says tls=%s, and this node has no secret key; sgpctl key generate %s makes "
+            "/etc/sgpd/%s.key, or name another file",
+            config->topology, sgp_tls_name(p->topology->tls), config->name,
+            config->name);
     sgp_topology_keys_text(p->topology, p->self, keys);
     return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
         "%s is the key %s, and by %s node %s has %s; correct the topology file, or give the other "
         "key",
-        config->key, sgp_key_hash(p->key), config->topology, config->name, keys);
+        path, sgp_key_hash(p->key), config->topology, config->name, keys);
 }
 
 static int prepare_topology(struct prepared *p, struct sgp_error *error)

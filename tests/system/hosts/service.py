@@ -364,17 +364,12 @@ class Reload(Service):
 
 class Keys(Service):
     def test_a_key_of_roots_is_handed_over_and_links_are_ciphered(self):
-        lines, back = [], []
-        for name in NAMES:
-            lines.append(self.host.run("sgpctl", "key", "generate", name).stdout)
-            text = configuration(name)
-            back.append((f"/etc/sgpd/{name}.conf", text))
-            self.host.write(f"/etc/sgpd/{name}.conf", text.replace(
-                "[node]\n", f"[node]\nkey = /run/credentials/sgpd@{name}.service/key\n"))
-        for path, text in [*back, ("/etc/sgpd/fleet.dot", TOPOLOGY)]:
-            self.addCleanup(self.host.write, path, text)
+        lines = [self.host.run("sgpctl", "key", "generate", name).stdout for name in NAMES]
+        self.addCleanup(self.host.write, "/etc/sgpd/fleet.dot", TOPOLOGY)
         self.addCleanup(self.host.run, "sh", "-c", "rm /etc/sgpd/*.key")
         self.host.write("/etc/sgpd/fleet.dot", TOPOLOGY.replace("{\n", "{\n  tls=require;\n" + "".join(lines), 1))
+        for name in NAMES:  # as root, before it starts
+            self.host.run("sgpd", "--check", "-c", f"/etc/sgpd/{name}.conf")
         self.train()
         for name in NAMES:
             stat = self.host.run("stat", "-c", "%a %U", f"/etc/sgpd/{name}.key").stdout.strip()
