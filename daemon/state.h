@@ -31,8 +31,6 @@
 
 /* How many lines of a kind were told of a link since then: a hash of what they say is the kind. */
 #define LINK_LINES_KINDS 32u
-#define STATE_LASTS_NS                                                                             \
-    (2 * SGP_SECOND) /* an end that lasts so long is one: neighbours may yet mix on */
 
 struct link_lines {
     sgp_time since;
