@@ -138,8 +138,7 @@ static int prepare_key(struct prepared *p, struct sgp_error *error)
         return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
             "%s says tls=%s, and this node has no secret key; sgpctl key generate %s makes "
             "/etc/sgpd/%s.key, or name another file",
-            config->topology, sgp_tls_name(p->topology->tls), config->name,
-            config->name);
+            config->topology, sgp_tls_name(p->topology->tls), config->name, config->name);
     sgp_topology_keys_text(p->topology, p->self, keys);
     return config_fail(config, CONFIG_ID_KEY, error, SGP_E_CONFIG,
         "%s is the key %s, and by %s node %s has %s; correct the topology file, or give the other "
