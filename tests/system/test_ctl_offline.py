@@ -250,12 +250,27 @@ def test_a_key_is_made_for_its_owner_alone_and_told_as_the_topology_file_wants_i
         assert "is no name of a node" in ctl("key", "show", "a/b", status=2)[1]
 
 
+def test_columns_of_a_table_are_scaled_by_a_file():
+    with tempfile.TemporaryDirectory() as directory:
+        rows, scale = os.path.join(directory, "rows.csv"), os.path.join(directory, "scale.json")
+        with open(rows, "w", encoding="ascii") as file:
+            file.write("age,colour,y\n30,red,1\n40,blue,0\n,red,1\n")
+        assert ctl("scaling", rows, scale, "--label", "y")[0] == scale + ": 3 features\n"
+        with open(scale, encoding="ascii") as file:
+            assert json.load(file) == {"sgp_scaling": 1, "columns": [
+                {"name": "age", "mean": 35.0, "deviation": 5.0}, {"name": "colour", "values": ["blue", "red"]}]}
+        assert json.loads(ctl("scaling", rows, scale, "--json")[0]) == {"file": scale, "features": 4}
+        _, err = ctl("scaling", rows, scale, "--label", "z", status=6)
+        assert err == f"sgpctl: {rows}:1: there is no column 'z'; the columns are age, colour, y\n", err
+        assert "cannot be written" in ctl("scaling", rows, directory + "/none/s.json", status=1)[1]
+
+
 def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
-            "topology generate", "key generate", "key show", "simulate", "compare", "run", "replay"} == set(commands), commands
+            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the columns of a CSV file become features, without a daemon: the file that [data] scale names. */
+#include "ctl.h"
+
+#include "sgp/dataset.h"
+
+static enum ctl_exit make(struct ctl *ctl, int argc, char **argv)
+{
+    struct ctl_given label = {0};
+    struct sgp_scaling *scaling = NULL;
+    struct sgp_error error = {0};
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, &label, 1, 2, 2);
+    if (status != CTL_DONE)
+        return status;
+    int code = sgp_scaling_compute(argv[0], label.given ? label.value : NULL, &error, &scaling);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_INVALID, "%s", error.text);
+    uint32_t features = sgp_scaling_features(scaling);
+    code = sgp_scaling_write(scaling, argv[1], &error);
+    sgp_scaling_destroy(scaling);
+    if (code < 0)
+        return ctl_fail(ctl, CTL_FAILED, "%s", error.text);
+    if (ctl->json)
+        return ctl_print_json(json_pack(
+            "{s:o, s:I}", "file", ctl_json_text(argv[1]), "features", (json_int_t)features));
+    (void)printf("%s: %u features\n", argv[1], features);
+    return CTL_DONE;
+}
+
+static const struct ctl_option scaling_options[] = {
+    {"--label", .value = "COLUMN", .summary = "what is to be predicted; it is left out"}, {0}};
+
+const struct ctl_command ctl_scaling_command = {.words = "scaling",
+    .operands = "CSV JSON",
+    .options = scaling_options,
+    .summary = "compute how the columns of a table become features, for [data] scale",
+    .help =
+        "Reads the table CSV, and writes mean and deviation of each column of numbers, and the\n"
+        "values of each column of words, to the file JSON. All nodes need the same file: make it\n"
+        "once, on the rows of one node if those of all are nowhere together, and copy it. It may\n"
+        "be edited: a column that it does not name is not used. No daemon is needed.\n",
+    .run = make};
