@@ -54,8 +54,8 @@ CONTENTS = {
         usr/share/man/man1/sgpctl-topology-generate.1.gz usr/share/bash-completion/completions/sgpctl.bash
         usr/share/zsh/vendor-completions/_sgpctl usr/share/fish/vendor_completions.d/sgpctl.fish
         usr/share/sgpd/compare/__main__.py usr/share/sgpd/topologies/ring.dot usr/share/doc/sgpd/README.md
-        usr/share/doc/sgpd/PACKAGES.md usr/share/doc/sgpd/sgpd.conf.example usr/share/doc/sgpd/rules/mass.md
-        usr/share/doc/sgpd/monitoring/sgpd-dashboard.json usr/share/doc/sgpd/examples/limits.conf etc/sgpd/""",
+        usr/share/doc/sgpd/docs/PACKAGES.md usr/share/doc/sgpd/sgpd.conf.example usr/share/doc/sgpd/docs/rules/mass.md
+        usr/share/doc/sgpd/monitoring/sgpd-dashboard.json usr/share/doc/sgpd/systemd/limits.conf etc/sgpd/""",
     "libsgp0": "usr/lib/x86_64-linux-gnu/libsgp.so.0",
     "libsgp-dev": "usr/include/sgp/attach.h usr/lib/x86_64-linux-gnu/libsgp.so usr/lib/x86_64-linux-gnu/pkgconfig/sgp.pc",
     "python3-sgp": "usr/lib/python3/dist-packages/sgp/__init__.py usr/lib/python3/dist-packages/sgp/py.typed",

@@ -67,6 +67,17 @@ class Install(unittest.TestCase):
         told = run(sgpctl, "compare", self.path("plan.ini"), LD_LIBRARY_PATH=libraries)
         self.assertIn("comparison.svg", told)
 
+    def test_links_of_installed_pages_lead_somewhere(self):
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
+        pages = glob.glob(self.path("**", "doc", "sgpd", "**", "*.md"), recursive=True)
+        self.assertGreater(len(pages), 30)
+        for page in pages:
+            with open(page, encoding="utf-8") as file:
+                links = re.findall(r"\]\(([^)#]+)", file.read())
+            for link in links:
+                if not link.startswith("http"):
+                    self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), (page, link))
+
     def test_a_program_is_made_with_what_pkg_config_says(self):
         run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", self.directory)
         [found] = glob.glob(self.path("**", "sgp.pc"), recursive=True)
