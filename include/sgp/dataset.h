@@ -112,10 +112,6 @@ enum sgp_missing {
     SGP_MISSING_MEAN,      /* the scaling file's mean; no category set; needs a scaling file */
 };
 
-/* `error`, `drop` or `mean`; SGP_E_CONFIG and one line otherwise. */
-SGP_API int sgp_missing_parse(
-    const char *text, struct sgp_error *error, enum sgp_missing *ret_missing);
-
 /* How to read the columns of a CSV file so that all nodes agree: JSON, UTF-8,
  *
  *     {"sgp_scaling": 1, "columns": [

@@ -49,9 +49,6 @@ struct sgp_model {
     struct sgp_layer layers[SGP_LAYERS_MAX];
 };
 
-/* "cross-entropy" or "mse". Returns 0, or SGP_E_CONFIG with *error (may be NULL) filled. */
-SGP_API int sgp_loss_parse(const char *text, struct sgp_error *error, enum sgp_loss *ret_loss);
-
 /* Describe a model for rows of `inputs` features (1..SGP_INPUTS_MAX). `layers` is a list such as
  * "dense 512 relu, dense 10": each layer the word dense, its outputs (1..SGP_UNITS_MAX), and none,
  * relu, tanh or sigmoid (none if left out). Cross-entropy brings its own softmax, so its last layer

@@ -30,10 +30,6 @@ struct sgp_optimizer {
     float *velocity; /* u, parameters values, owned; NULL for sgd */
 };
 
-/* "sgd", "momentum", "nesterov". Returns 0, or SGP_E_CONFIG with *error (may be NULL) filled. */
-SGP_API int sgp_optimizer_kind_parse(
-    const char *text, struct sgp_error *error, enum sgp_optimizer_kind *ret_kind);
-
 /* Whether the settings are in range: 0, or SGP_E_CONFIG with *error filled. */
 SGP_API int sgp_optimizer_check(
     const struct sgp_optimizer_settings *settings, struct sgp_error *error);

@@ -30,10 +30,6 @@ struct sgp_schedule {
     double milestones[SGP_MILESTONES_MAX]; /* step: epochs, above 0, strictly rising */
 };
 
-/* "constant", "step", "cosine". Returns 0, or SGP_E_CONFIG with *error (may be NULL) filled. */
-SGP_API int sgp_schedule_kind_parse(
-    const char *text, struct sgp_error *error, enum sgp_schedule_kind *ret_kind);
-
 /* Epochs separated by blanks or commas, as in "30 60 80", into milestones and milestone_count.
  * Returns 0 or SGP_E_CONFIG; on failure the schedule is unchanged. */
 SGP_API int sgp_schedule_milestones_parse(

@@ -46,19 +46,6 @@ struct reading {
     size_t label_capacity;
 };
 
-int sgp_missing_parse(const char *text, struct sgp_error *error, enum sgp_missing *ret_missing)
-{
-    static const char *const words[] = {NULL, "error", "drop", "mean"};
-    for (int i = SGP_MISSING_ERROR; i <= SGP_MISSING_MEAN; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            *ret_missing = (enum sgp_missing)i;
-            return 0;
-        }
-    }
-    return sgp_fail(
-        error, SGP_E_CONFIG, "missing = %s: unknown; error, drop or mean would be right", text);
-}
-
 static int entry_compare(const void *left, const void *right)
 {
     return strcmp(((const struct entry *)left)->word, ((const struct entry *)right)->word);

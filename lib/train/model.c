@@ -27,17 +27,6 @@ static const char *loss_name(enum sgp_loss loss)
     return loss_names[loss - SGP_LOSS_CROSS_ENTROPY];
 }
 
-int sgp_loss_parse(const char *text, struct sgp_error *error, enum sgp_loss *ret_loss)
-{
-    for (int i = 0; i < 2; i++)
-        if (strcmp(text, loss_names[i]) == 0) {
-            *ret_loss = (enum sgp_loss)(SGP_LOSS_CROSS_ENTROPY + i);
-            return 0;
-        }
-    return sgp_fail(
-        error, SGP_E_CONFIG, "unknown loss '%.64s'; it is one of cross-entropy, mse", text);
-}
-
 /* The next word before a comma or the end, cut at WORD_BYTES; empty if there is none. */
 static void next_word(const char **cursor, char word[WORD_BYTES])
 {

@@ -8,19 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-int sgp_optimizer_kind_parse(
-    const char *text, struct sgp_error *error, enum sgp_optimizer_kind *ret_kind)
-{
-    static const char *const names[] = {"sgd", "momentum", "nesterov"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) {
-            *ret_kind = (enum sgp_optimizer_kind)(SGP_OPTIMIZER_SGD + i);
-            return 0;
-        }
-    return sgp_fail(
-        error, SGP_E_CONFIG, "unknown optimizer '%s'; it is one of sgd, momentum, nesterov", text);
-}
-
 int sgp_optimizer_check(const struct sgp_optimizer_settings *settings, struct sgp_error *error)
 {
     if (settings->kind < SGP_OPTIMIZER_SGD || settings->kind > SGP_OPTIMIZER_NESTEROV)

@@ -6,19 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int sgp_schedule_kind_parse(
-    const char *text, struct sgp_error *error, enum sgp_schedule_kind *ret_kind)
-{
-    static const char *const names[] = {"constant", "step", "cosine"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) {
-            *ret_kind = (enum sgp_schedule_kind)(SGP_SCHEDULE_CONSTANT + i);
-            return 0;
-        }
-    return sgp_fail(
-        error, SGP_E_CONFIG, "unknown schedule '%s'; it is one of constant, step, cosine", text);
-}
-
 int sgp_schedule_milestones_parse(
     struct sgp_schedule *schedule, const char *text, struct sgp_error *error)
 {
