@@ -86,9 +86,17 @@ class Rollout(TlsTrio):
         del stranger.send_bytes
         whole = b"".join(said)
         stranger.send_bytes(whole[:8])
+        self.fleet_.wait("n0 to read it", lambda: self.unread(stranger) == 0)
         self.fleet_.roll("require", order=[0, 1])
         stranger.send_bytes(whole[8:])
         return stranger.until_closed()[0]
+
+    def unread(self, stranger):
+        """Bytes of a caller's that the kernel still keeps for n0."""
+        ends = ["0100007F:%04X" % port for port in (self.node.listen, stranger.port)]
+        with open("/proc/net/tcp", encoding="utf-8") as file:
+            lines = [line.split() for line in file]
+        return next((int(line[4].split(":")[1], 16) for line in lines if line[1:3] == ends), None)
 
     def test_a_greeting_that_was_begun_before(self):
         kinds = self.begin(lambda stranger: stranger.hello("n2", "n0", 14, [0, 0, 0, 0, 1, 0, 0.1, 10]))
