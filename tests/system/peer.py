@@ -90,7 +90,8 @@ class Peer:
     def __init__(self, port=None, sock=None):
         self.socket = sock or socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.settimeout(30)
-        self.port = self.socket.getsockname()[1]
+        name = self.socket.getsockname()
+        self.port = name[1] if name else None  # of a pair
         self.state = TRAINING # this and what follows are its pulse
         self.computing = False
         self.round = 0

@@ -3,6 +3,7 @@
 that it shares no line with lib/tls."""
 import ctypes
 import select
+import socket
 import time
 
 from peer import Closed, Peer
@@ -83,10 +84,14 @@ class CipheredPeer(Peer):
                 break
             if time.monotonic() > end:
                 raise AssertionError("TLS stands still in " + name)
-            select.select([self.socket], [], [], 0.05)
+            self.wait()
         if code < 0:
             raise Closed(name, code)
         return code
+
+    def wait(self):
+        """Until there may be more to read."""
+        select.select([self.socket], [], [], 0.05)
 
     def send_bytes(self, data):
         while data:
@@ -101,3 +106,50 @@ class CipheredPeer(Peer):
                 raise Closed()
             data += part.raw[:got]
         return data
+
+
+class Relayed(CipheredPeer):
+    """The same with somebody on its line: each flight of its own passes `change(number, bytes)`, which returns what goes on. The
+    first is its hello, the second ends its handshake, the others are what it says then. Less than came: the line ends there."""
+
+    def __init__(self, port, change, key):
+        near, self.far = socket.socketpair()
+        self.far.setblocking(False)
+        self.line = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.change, self.flights = change, 0
+        super().__init__(key=key, sock=near)
+        self.carry()
+
+    def carry(self):
+        """What it has said to the port."""
+        try:
+            flight = self.far.recv(1 << 20)
+        except BlockingIOError:
+            return
+        changed = self.change(self.flights, flight)
+        self.flights += 1
+        try:
+            self.line.sendall(changed)
+            if len(changed) < len(flight):
+                self.line.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            raise Closed() from error
+
+    def wait(self):
+        self.carry()
+        try:
+            answer = self.line.recv(1 << 16)
+        except ConnectionError:
+            answer = b""
+        if answer:
+            self.far.sendall(answer)
+        else:
+            self.far.shutdown(socket.SHUT_WR)
+
+    def send_bytes(self, data):
+        super().send_bytes(data)
+        self.carry()
+
+    def close(self):
+        for sock in (self.socket, self.far, self.line):
+            sock.close()
