@@ -6,7 +6,9 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,8 +39,10 @@ static const struct sgp_pulse pulse = {
 static void on_first(struct link *link, uint8_t byte)
 {
     static bool listens = true;
-    const struct sgp_cipher_settings settings = {
-        .key = key, .objection = object, .context = &listens};
+    const struct sgp_cipher_settings settings = {.key = key,
+        .objection = object,
+        .context = &listens,
+        .renew_bytes = SGP_CIPHER_RENEW_LEAST};
     if (link != listener)
         return;
     cr_assert(eq(u8, byte, SGP_CIPHER_HELLO));
@@ -96,26 +100,34 @@ static const struct link_events events = {.first = on_first,
     .failed = on_failed,
     .freed = on_link};
 
-static void connect_ends(uv_loop_t *loop)
+static void connect_by(uv_loop_t *loop, const int ends[2])
 {
     char path[64], hash[SGP_KEY_BYTES];
-    int ends[2];
     (void)snprintf(path, sizeof path, "/tmp/sgp-ciphered-%d.key", (int)getpid());
     cr_assert(zero(int, sgp_key_generate(path, NULL, hash)));
     cr_assert(zero(int, sgp_key_read(path, NULL, &key)));
     cr_assert(zero(int, unlink(path)));
     cr_assert(zero(int, uv_loop_init(loop)));
-    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends)));
     caller = link_create(loop, &events, NULL);
     listener = link_create(loop, &events, NULL);
     cr_assert(zero(int, uv_tcp_open(&caller->tcp, ends[0])));
     cr_assert(zero(int, uv_tcp_open(&listener->tcp, ends[1])));
     static bool listens = false;
-    const struct sgp_cipher_settings settings = {
-        .key = key, .dials = true, .objection = object, .context = &listens};
+    const struct sgp_cipher_settings settings = {.key = key,
+        .dials = true,
+        .objection = object,
+        .context = &listens,
+        .renew_bytes = SGP_CIPHER_RENEW_LEAST};
     cr_assert(zero(int, link_cipher(caller, &settings)));
     cr_assert(zero(int, link_start(listener)));
     cr_assert(zero(int, link_start(caller)));
+}
+
+static void connect_ends(uv_loop_t *loop)
+{
+    int ends[2];
+    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, ends)));
+    connect_by(loop, ends);
 }
 
 static void leave(uv_loop_t *loop)
@@ -131,22 +143,32 @@ static void leave(uv_loop_t *loop)
     sgp_key_release(key);
 }
 
-Test(ciphered, shares_and_messages_go_both_ways_and_a_goodbye_comes_last)
+static struct sgp_message share_message(void)
 {
-    uv_loop_t loop;
-    connect_ends(&loop);
-    while (heard[0] == 0 || heard[1] == 0)
-        (void)uv_run(&loop, UV_RUN_ONCE);
-    cr_assert(eq(u32, known, 2));
-    for (uint32_t i = 0; i < PARAMETERS; i++)
-        payload[i] = (float)i;
-    const struct sgp_message share = {.type = SGP_SHARE,
+    return (struct sgp_message){.type = SGP_SHARE,
         .pulse = pulse,
         .share = {.number = 1,
             .fraction = 0.5,
             .weight = 0.5,
             .slice = {.count = PARAMETERS},
             .payload_bytes = sizeof payload}};
+}
+
+static void wait_until_known(uv_loop_t *loop)
+{
+    while (heard[0] == 0 || heard[1] == 0)
+        (void)uv_run(loop, UV_RUN_ONCE);
+}
+
+Test(ciphered, shares_and_messages_go_both_ways_and_a_goodbye_comes_last)
+{
+    uv_loop_t loop;
+    connect_ends(&loop);
+    wait_until_known(&loop);
+    cr_assert(eq(u32, known, 2));
+    for (uint32_t i = 0; i < PARAMETERS; i++)
+        payload[i] = (float)i;
+    const struct sgp_message share = share_message();
     struct link *sources[] = {caller, listener};
     for (int i = 0; i < 2; i++) {
         memset(came, 0, sizeof came);
@@ -183,6 +205,79 @@ Test(ciphered, a_caller_whom_the_listener_refuses_hears_why)
         "the peer does not know our key %s; its topology file names it", sgp_key_hash(key));
     cr_assert(eq(str, failure_text, text));
     leave(&loop);
+}
+
+/* ---- keys made new ---- */
+
+#define RECORD_HEADER 5u
+#define UPDATE_BYTES 22u /* a record of a key update: 4 + 1, its type, the tag */
+
+struct wire { /* one way of the line, looked at record by record */
+    int from, to;
+    uint32_t updates;
+    pthread_t thread;
+};
+
+static void *carry(void *context)
+{
+    static _Thread_local uint8_t bytes[1 << 20];
+    struct wire *wire = context;
+    uint8_t header[RECORD_HEADER];
+    size_t have = 0, left = 0;
+    ssize_t count;
+    while ((count = read(wire->from, bytes, sizeof bytes)) > 0) {
+        for (size_t at = 0, part; at < (size_t)count; at += part) {
+            size_t more = left > 0 ? left : RECORD_HEADER - have;
+            part = (size_t)count - at < more ? (size_t)count - at : more;
+            if (left > 0) {
+                left -= part;
+                continue;
+            }
+            memcpy(header + have, bytes + at, part);
+            have = (have + part) % RECORD_HEADER;
+            left = have > 0 ? 0 : (size_t)(header[3] << 8 | header[4]);
+            wire->updates += left == UPDATE_BYTES;
+        }
+        for (ssize_t at = 0, part = 0; at < count && part >= 0; at += part)
+            part = send(wire->to, bytes + at, (size_t)(count - at), MSG_NOSIGNAL);
+    }
+    (void)shutdown(wire->to, SHUT_WR);
+    return NULL;
+}
+
+/* The key is made new each GiB, the least that is allowed: 1 GiB is 256 shares without their frames, so each time it is in the middle of one.
+ * Ten times take half a minute: SGP_LONG. */
+Test(ciphered, keys_are_made_new_in_the_middle_of_shares)
+{
+    uint32_t updates = getenv("SGP_LONG") != NULL ? 10 : 0,
+             shares = updates > 0 ? 256 * updates : 8;
+    int near[2], far[2];
+    uv_loop_t loop;
+    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, near)));
+    cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, far)));
+    struct wire wires[2] = {{near[1], far[1]}, {far[1], near[1]}};
+    for (int i = 0; i < 2; i++)
+        cr_assert(zero(int, pthread_create(&wires[i].thread, NULL, carry, &wires[i])));
+    connect_by(&loop, (int[]){near[0], far[0]});
+    wait_until_known(&loop);
+    const struct sgp_message message = share_message();
+    for (uint32_t number = 1; number <= shares; number++) {
+        payload[number] = (float)number;
+        memset(came, 0, sizeof came);
+        heard[0] = 0;
+        link_send_payload(caller, &message, payload, sizeof payload);
+        while (heard[0] != SGP_ACK && failures[0] == 0 && failures[1] == 0)
+            (void)uv_run(&loop, UV_RUN_ONCE);
+        cr_assert(zero(int, failures[0]), "share %u: %s", number, failure_text);
+        cr_assert(eq(u32, payloads, number));
+        cr_assert(zero(int, payload_code));
+        cr_assert(zero(int, memcmp(came, payload, sizeof came)), "share %u", number);
+    }
+    leave(&loop);
+    for (int i = 0; i < 2; i++)
+        cr_assert(zero(int, pthread_join(wires[i].thread, NULL)));
+    cr_assert(eq(u32, wires[0].updates, updates));
+    (void)(close(near[1]), close(far[1]));
 }
 
 /* ---- callers ---- */
