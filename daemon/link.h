@@ -12,8 +12,8 @@
  *      messages came meanwhile between the chunks.
  *
  * Ciphered (sgp/cipher.h), there is one layer more below the frames, and everything above is as it was: what came is opened
- * to where it belongs, by records of 16 KiB, and a write is sealed when its turn has come. Nothing is touched of that on a plain
- * link.
+ * to where it belongs, by records of 16 KiB, and a write is sealed when its turn has come. Chunks have no sum there: that of the
+ * cipher is a better one. Nothing is touched of that on a plain link.
  *
  * Fails: a read or write error, an end of stream, bytes that are not the protocol or not the cipher's, or a peer that does
  * not read. The link then closes itself and says so once. Thread: the loop thread. */

@@ -46,7 +46,7 @@ SGP_API int sgp_wire_encode(
     const struct sgp_message *message, uint8_t *frame, size_t capacity, size_t *ret_bytes);
 
 /* Write the header that goes before payload_bytes bytes of a share (4 .. SGP_WIRE_CHUNK_MAX, a
- * multiple of 4) with this checksum. */
+ * multiple of 4) with this checksum, or any on a ciphered line. */
 SGP_API void sgp_wire_chunk_header(
     uint32_t payload_bytes, uint32_t checksum, uint8_t ret_header[SGP_WIRE_HEADER_BYTES]);
 
