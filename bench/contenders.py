@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several benchmarks measure: the models of `limit` and `train`, and one round of each contender that `limit`,
-`round` and `peer` let take turns, all along the one-peer exponential graph: plain sockets, the daemon's links, whole
+`round`, `cipher` and `peer` let take turns, all along the one-peer exponential graph: plain sockets, the daemon's links, whole
 daemons, and gloo.
 
 Each of these functions runs a fleet once, over loopback or, with `rate`, between hosts whose links have so many bits per
@@ -62,6 +62,11 @@ def links(options, nodes, size, rate=None):
 def ciphered(options, nodes, size, rate=None):
     """The daemon's links, ciphered."""
     return ring(options, "transport", nodes, size, rate, BENCH_CIPHERED="1")
+
+
+def cipher(options, nodes, size):
+    """The cipher alone, both ways; nothing is sent."""
+    return ring(options, "cipher", nodes, size, None)
 
 
 def gloo(options, nodes, size, kind, rate=None):

@@ -199,6 +199,7 @@ def draw_cases(pyplot, measurements, unit, axis, own="sgpd", wanted=None):
 DRAWN = {
     "limit": (draw_rounds, {}),
     "round": (draw_rounds, {}),
+    "cipher": (draw_rounds, {}),
     "peer": (draw_rounds, {}),
     "reduce": (draw_rounds, {}),
     "train": (draw_cases, {"unit": "rows/s", "axis": "rows a second"}),

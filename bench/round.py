@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """One gossip round: the daemon's links alone, and whole daemons that publish, send, receive and absorb,
-each beside plain sockets that exchange the same bytes in the same pattern. Ciphered links are held against the same links
-plain.
+each beside plain sockets that exchange the same bytes in the same pattern.
 
 Copies are of a share's bytes: those that the daemon makes
 itself, and those of system calls between the process and the kernel, counted by the kernel. Passes are bytes that
@@ -10,19 +9,16 @@ the daemons fetch from memory for each byte of a share, both sides together, cou
 a share that arrives is also timed in one thread.
 """
 import figures
-from contenders import SIZES, ciphered, daemons, links, program, sockets
+from contenders import SIZES, daemons, links, program, sockets
 from passes import passes
 
 
-BASELINES = {"sockets": "plain sockets", "links": "plain links"}
-
-
-def tell_pair(case, size, results, key, to="sockets"):
+def tell_pair(case, size, results, key):
     milliseconds = [result["seconds"] * 1e3 for result in results[key]]
-    base = [result["seconds"] * 1e3 for result in results[to]]
+    base = [result["seconds"] * 1e3 for result in results["sockets"]]
     bandwidth = size / (sorted(milliseconds)[len(milliseconds) // 2] / 1e3) / 1e9
     cpu = sorted(result["cpu_seconds"] for result in results[key])[len(milliseconds) // 2]
-    figures.tell("round", case, "ms", milliseconds, BASELINES[to], base, gigabytes_per_second=bandwidth,
+    figures.tell("round", case, "ms", milliseconds, "plain sockets", base, gigabytes_per_second=bandwidth,
                  cpu_ns_per_byte=cpu / size * 1e9)
 
 
@@ -57,12 +53,10 @@ def measure(options):
         for size, name in list(SIZES.items())[:3 if options.quick else 4]:
             contenders = {"sockets": lambda: sockets(options, nodes, size),
                           "links": lambda: links(options, nodes, size),
-                          "ciphered": lambda: ciphered(options, nodes, size),
                           "daemons": lambda: daemons(options, nodes, size)}
             results = figures.alternate(options.runs, contenders)
             case = f"{nodes} nodes, {name}"
             tell_pair(f"{case}, links alone", size, results, "links")
-            tell_pair(f"{case}, links alone, ciphered", size, results, "ciphered", "links")
             tell_pair(f"{case}, whole daemons", size, results, "daemons")
             if size > 4096:
                 tell_costs(case, size, results["daemons"])

@@ -28,6 +28,8 @@ MEASURED = {
     "limit": [line(f"plain sockets, 2 nodes, {size}", "ms", value) for size, value in SIZES.items()],
     "round": [line(f"{n} nodes, {size}, whole daemons", "ms", 2 * value, "plain sockets", value)
               for n in NODES for size, value in SIZES.items()],
+    "cipher": [line(f"2 nodes, {size}, ciphered links", "ms", value, "plain links", 0.6 * value)
+               for size, value in SIZES.items()],
     "peer": [line(f"2 nodes, {size}, links alone", "ms", value, "gloo isend/irecv", 3 * value)
              for size, value in SIZES.items()],
     "reduce": [line(f"4 nodes, {size}, all-reduce-direct", "ms", value, "gloo all-reduce", 2 * value)
@@ -44,6 +46,7 @@ MEASURED = {
 AXES = {  # what the axes of each picture say
     "limit": ("size of a share", "time of a round (ms)"),
     "round": ("size of a share", "time of a round (ms)"),
+    "cipher": ("size of a share", "time of a round (ms)"),
     "peer": ("size of a share", "time of a round (ms)"),
     "reduce": ("size of a share", "time of a round (ms)"),
     "train": ("rows a second",),
