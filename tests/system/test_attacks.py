@@ -119,7 +119,9 @@ class Attackers:
                     sock.shutdown(socket.SHUT_WR)
                 while data := sock.recv(1 << 16):
                     heard += data
-            except ConnectionError:
+            except TimeoutError:
+                return "in: it stays"
+            except OSError:  # reset, maybe before its last word
                 pass
         if heard.startswith(peer.MAGIC):
             kind, = struct.unpack_from("<H", heard, 6)
@@ -224,7 +226,7 @@ KINDS = {
     Attackers.known_handshake_turned: (500, {"no handshake", "no word"}),
     Attackers.record_cut: (500, {"no word"}),
     Attackers.record_turned: (500, {"no word", "goodbye"}),  # it may be longer now, and is waited for
-    Attackers.replayed: (700, {"half a handshake"}),
+    Attackers.replayed: (700, {"half a handshake", "no word"}),
     Attackers.honest: (1000, {Attackers.ANSWERED}),
 }
 SILENT, SLOW = 1000, 100  # callers that stay
@@ -282,6 +284,12 @@ class Campaign(TlsTest):
         f.make_key(2, ".nobody")
         self.attackers = Attackers(self.node.listen, f.key_path(1), f.key_path(2) + ".nobody", struck, f.key_path(2))
         self.outcomes = collections.Counter()
+        self.came = self.comings()
+
+    def comings(self):
+        """How often neighbours of n0 have come and gone."""
+        log = self.node.log()
+        return [log.count("event=%s peer=%s" % (what, who)) for who in ("n1", "n2") for what in ("up", "down")]
 
     def resident(self):
         with open("/proc/%d/statm" % self.node.process.pid, encoding="utf-8") as file:
@@ -322,10 +330,7 @@ class Campaign(TlsTest):
         self.fleet_.wait("descriptors to return", lambda: self.descriptors() <= descriptors)
         if "SGP_FEW" not in os.environ:  # a sanitizer has memory of its own
             self.assertLess(self.resident() - memory, MEMORY_MOST)
-        log = self.node.log()
-        self.assertNotIn("event=up peer=n2", log)
-        self.assertEqual([log.count("event=up peer=n1 direction=" + way) for way in ("in", "out")], [1, 1])
-        self.assertEqual(log.count("event=down peer=n1"), 0)
+        self.assertEqual(self.comings(), self.came)
         self.assert_alive(self.fleet_, [0, 1])
 
 

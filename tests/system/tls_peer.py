@@ -91,7 +91,9 @@ class CipheredPeer(Peer):
 
     def wait(self):
         """Until there may be more to read."""
-        select.select([self.socket], [], [], 0.05)
+        poll = select.poll()  # select knows few descriptors
+        poll.register(self.socket, select.POLLIN)
+        poll.poll(50)
 
     def send_bytes(self, data):
         while data:
