@@ -166,24 +166,51 @@ static const struct link_events stranger_events = {
 
 /* ---- places ---- */
 
+static bool find_remote(const struct link *link, struct sockaddr_storage *ret_address)
+{
+    int bytes = (int)sizeof *ret_address;
+    return uv_tcp_getpeername(&link->tcp, (struct sockaddr *)ret_address, &bytes) == 0;
+}
+
 static bool is_expected(const struct listener *listener, const struct link *link)
 {
     struct sockaddr_storage address;
-    int bytes = (int)sizeof address;
     return listener->events.expects == NULL ||
-           (uv_tcp_getpeername(&link->tcp, (struct sockaddr *)&address, &bytes) == 0 &&
-               listener->events.expects(
-                   listener->events.context, (const struct sockaddr *)&address));
+           (find_remote(link, &address) && listener->events.expects(listener->events.context,
+                                               (const struct sockaddr *)&address));
+}
+
+/* By its address; of IPv6 by the half that its owner cannot choose. */
+static uint8_t *rate_of(struct listener *listener, const struct link *link)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    (void)find_remote(link, &address);
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&address)->sin6_addr;
+    const void *bytes = &((const struct sockaddr_in *)&address)->sin_addr;
+    size_t count = sizeof(struct in_addr);
+    if (address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(six)) {
+        bytes = &six->s6_addr[12];
+    } else if (address.ss_family == AF_INET6) {
+        bytes = six;
+        count = sizeof *six / 2;
+    }
+    XXH64_hash_t hash = XXH3_64bits_withSeed(bytes, count, listener->salt);
+    return &listener->rate_of[hash % LISTENER_ADDRESSES];
 }
 
 /* Whether one more of those whom nobody expects is one too many in this second. */
-static bool is_flood(struct listener *listener)
+static bool is_flood(struct listener *listener, const struct link *link)
 {
     sgp_time now = (sgp_time)uv_hrtime();
     if (now - listener->rate_since >= SGP_SECOND) {
         listener->rate_since = now;
         listener->rate_count = 0;
+        memset(listener->rate_of, 0, sizeof listener->rate_of);
     }
+    uint8_t *rate = rate_of(listener, link);
+    if (*rate == LISTENER_ADDRESS_RATE)
+        return true;
+    ++*rate;
     return listener->rate_count++ >= LISTENER_UNEXPECTED_RATE;
 }
 
@@ -231,7 +258,7 @@ static void on_connection(uv_stream_t *server, int status)
         return;
     }
     link->foreseen = is_expected(listener, link);
-    if (!link->foreseen && (is_flood(listener) || !make_room(listener, link))) {
+    if (!link->foreseen && (is_flood(listener, link) || !make_room(listener, link))) {
         listener_log(listener, link, "too many callers from addresses that nobody expects");
         link_close(link, NULL);
         return;
@@ -304,7 +331,7 @@ static int bind_and_listen(struct listener *listener, const char *address, struc
 int listener_open(struct listener *listener, uv_loop_t *loop, const char *address,
     const struct listener_events *events, const struct sgp_sink *sink, struct sgp_error *error)
 {
-    *listener = (struct listener){.events = *events, .sink = sink};
+    *listener = (struct listener){.events = *events, .sink = sink, .salt = uv_hrtime()};
     int code = uv_tcp_init(loop, &listener->tcp);
     if (code < 0)
         return sgp_fail(error, code, "cannot make a socket: %s", uv_strerror(code));

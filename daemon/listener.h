@@ -3,7 +3,8 @@
  *
  * A stranger has five seconds to say hello in one sound frame, its handshake included if links are ciphered. So many
  * strangers at once and the oldest is closed, so that a port scanner or a flood cannot keep a neighbour out. Those who come from
- * an address that nobody expects have half of the places, and no more than so many of them a second get one. Whoever is refused
+ * an address that nobody expects have half of the places, and no more than so many of them a second get one, a quarter of these from
+ * one address, so that one who calls all the time keeps nobody else out. Whoever is refused
  * costs one connection and at most one line of log, and lines are limited too.
  *
  * Fails: an address that cannot be bound, at the start, with the addresses of this machine in the
@@ -20,6 +21,8 @@
 #define LISTENER_STRANGERS_MAX 64u    /* connections that have not said hello */
 #define LISTENER_UNEXPECTED_MAX 32u   /* of these, from addresses that nobody expects; */
 #define LISTENER_UNEXPECTED_RATE 100u /* so many of them a second */
+#define LISTENER_ADDRESS_RATE 25u     /* of these, of one address */
+#define LISTENER_ADDRESSES 4096u      /* are told from each other at most, by a hash */
 #define LISTENER_HELLO_NS (5 * SGP_SECOND)
 #define LISTENER_BACKLOG 256
 #define LISTENER_RETRY_MS 1000u /* until a caller for whom there was no memory is tried again */
@@ -51,7 +54,9 @@ struct listener {
     struct link *strangers; /* oldest first */
     uint32_t stranger_count, unexpected_count;
     sgp_time rate_since;
-    uint32_t rate_count; /* of the unexpected, since then */
+    uint32_t rate_count;                 /* of the unexpected, since then */
+    uint8_t rate_of[LISTENER_ADDRESSES]; /* by address */
+    uint64_t salt; /* of the hash: nobody chooses whom it takes for the same as himself */
     bool closing;
     sgp_time lines_since;
     uint32_t lines;
