@@ -32,6 +32,7 @@ class TlsTrio(TlsTest):
         self.node = self.fleet_.nodes[0]
         self.fleet_.wait("n0 and n1 to speak", lambda: all(
             self.fleet_.links().get(link, (None,))[0] for link in ((0, "n1", "in"), (0, "n1", "out"))))
+        self.fleet_.wait("all files to be open", lambda: os.path.exists(os.path.join(self.node.directory, "history.csv")))
         self.before = self.taken()
         self.downs = self.node.log().count("event=down")
 
