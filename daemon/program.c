@@ -112,8 +112,8 @@ static void bury(struct program *program)
     program->dead = program->present = false;
 }
 
-static bool push(
-    struct program *program, void (*run)(struct job *), void (*done)(struct job *, bool))
+static bool push(struct program *program, struct job_kind *kind, void (*run)(struct job *),
+    void (*done)(struct job *, bool))
 {
     struct daemon *daemon = program->daemon;
     struct sgp_node_status status;
@@ -122,6 +122,7 @@ static bool push(
     struct task *task = can ? task_take(daemon, run, done) : NULL;
     if (task == NULL)
         return false;
+    task->job.kind = kind;
     task->weight = status.weight_estimate;
     task->entered = chores_entered(daemon);
     task->argument = program;
@@ -179,7 +180,7 @@ static bool is_idle(const struct program *program)
 static void give_turn(struct program *program)
 {
     if (program->steps > 0 && is_idle(program) && !program->finishing)
-        (void)push(program, run_hand_out, done_hand_out);
+        (void)push(program, &program->daemon->kinds.hand_out, run_hand_out, done_hand_out);
 }
 
 static void run_take_back(struct job *job)
@@ -290,7 +291,7 @@ static void tell_end(struct program *program)
     bool finished = program->finishing && !program->answered && lasts;
     bool over = !program->finishing && !program->stopped && is_over(state);
     if (idle && (finished || over))
-        (void)push(program, run_last, done_last);
+        (void)push(program, NULL, run_last, done_last);
 }
 
 /* ---- coming and going ---- */
@@ -425,7 +426,7 @@ static void on_done(struct program *program, const struct sgp_attach_frame *fram
         return; /* taken back meanwhile */
     program->turn_out = false;
     program->done = *frame;
-    if (!push(program, run_take_back, done_take_back))
+    if (!push(program, &program->daemon->kinds.take_back, run_take_back, done_take_back))
         lose(program, "the node has no weight left to train with");
 }
 

@@ -136,6 +136,7 @@ struct daemon {
     double own_weight;
     struct {
         struct job_kind train, publish, absorb, take, compensate, restore, scale, outer, sketch;
+        struct job_kind hand_out, take_back; /* of program.c */
     } kinds;
     struct link_fold fold; /* of the one share that is folded, */
     uint32_t folded;       /* and its slot; SGP_SLOT_NONE: none is */
