@@ -123,4 +123,7 @@ const struct ctl_command ctl_reload_command = {.words = "reload",
 const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
     .operands = "",
     .summary = "measure the model on the held-out rows now",
+    .help = "A program that has the model measures it between two of its steps, if it was attached "
+            "with\n"
+            "on_evaluate.\n",
     .run = evaluate};

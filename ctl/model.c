@@ -126,7 +126,9 @@ const struct ctl_command ctl_predict_command = {.words = "predict",
         "scaled as the daemon's configuration says; or JSON, {\"rows\": [[...], ...]}, features\n"
         "as the model takes them. `-` is standard input. At most 4 MiB.\n"
         "A classifier answers with the class and its output (a probability for cross-entropy),\n"
-        "other models with their outputs; of more than 31 outputs a row --json has all.\n",
+        "other models with their outputs; of more than 31 outputs a row --json has all. A program\n"
+        "that has the model answers between two of its steps, if it was attached with "
+        "on_predict.\n",
     .run = predict};
 
 /* ---- export ---- */

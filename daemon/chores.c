@@ -254,12 +254,17 @@ static struct task end(struct job *job, bool cancelled)
 static void done_evaluate(struct job *job, bool cancelled)
 {
     struct task task = end(job, cancelled);
+    struct sgp_error error = {.code = task.code};
     figures_tested(&task.daemon->figures, task.code, &task.evaluation);
-    task.evaluated(task.argument, task.code, task.code == 0 ? &task.evaluation : NULL, task.round);
+    if (task.code == 0 && task.evaluation.samples == 0)
+        (void)sgp_fail(
+            &error, SGP_E_STATE, "there is nothing to test on; give [data] test or holdout");
+    task.evaluated(task.argument, &error, error.code == 0 ? &task.evaluation : NULL, task.round);
 }
 
-static int evaluate(void *context, view_evaluated done, void *argument)
+static int evaluate(void *context, view_evaluated done, void *argument, struct sgp_error *error)
 {
+    (void)error;
     struct daemon *daemon = context;
     struct task *task;
     int code = begin(daemon, run_evaluate, done_evaluate, &task);
@@ -319,15 +324,18 @@ static void run_predict(struct job *job)
 static void done_predict(struct job *job, bool cancelled)
 {
     struct task task = end(job, cancelled);
-    task.predicted(task.argument, task.code, task.code == 0 ? task.vector : NULL, task.rows,
+    const struct sgp_error error = {.code = task.code};
+    task.predicted(task.argument, &error, task.code == 0 ? task.vector : NULL, task.rows,
         task.daemon->prepared->model.outputs);
     free(task.vector);
 }
 
-static int predict(
-    void *context, const float *features, uint64_t rows, view_predicted done, void *argument)
+static int predict(void *context, const float *features, uint64_t rows, uint32_t columns,
+    view_predicted done, void *argument, struct sgp_error *error)
 {
+    (void)error;
     struct daemon *daemon = context;
+    sgp_assert(columns == daemon->prepared->model.inputs);
     struct task *task;
     float *outputs = calloc(rows * daemon->prepared->model.outputs, sizeof *outputs);
     if (outputs == NULL)

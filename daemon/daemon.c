@@ -260,6 +260,7 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     inspect_offer(&actions);
     orders_offer(&actions);
     chores_offer(&actions);
+    program_offer(prepared, &actions);
     struct control_model model;
     prepared_control_model(prepared, &model);
     code = control_open(

@@ -212,27 +212,23 @@ static struct http_job *create_job(struct request *request)
     return job;
 }
 
-static void begin_or_fail(struct request *request, struct http_job *job, int code)
+static void begin_or_fail(
+    struct request *request, struct http_job *job, const struct sgp_error *error)
 {
-    if (code == 0) {
+    if (error->code == 0) {
         http_begin_job(request, job);
         return;
     }
     job->destroy(job);
-    http_fail_code(request, code);
+    http_fail_error(request, error);
 }
 
-static void on_evaluated(
-    void *argument, int code, const struct sgp_evaluation *evaluation, sgp_round round)
+static void on_evaluated(void *argument, const struct sgp_error *error,
+    const struct sgp_evaluation *evaluation, sgp_round round)
 {
     struct http_job *job = argument;
-    if (job->request && code < 0)
-        http_fail_code(job->request, code);
-    else if (job->request && evaluation->samples == 0)
-        http_fail(job->request, MHD_HTTP_CONFLICT,
-            job->request->control->model.layout
-                ? "the model is a program's, which tests it and reports; see test_loss in status"
-                : "there is nothing to test on; give [data] test or holdout");
+    if (job->request && error->code < 0)
+        http_fail_error(job->request, error);
     else if (job->request)
         http_answer_json(job->request, render_evaluation(evaluation, round));
     http_end_job(job);
@@ -242,8 +238,11 @@ static void serve_evaluate(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
     struct http_job *job = create_job(request);
-    if (job)
-        begin_or_fail(request, job, actions->evaluate(actions->context, on_evaluated, job));
+    struct sgp_error error = {0};
+    if (!job)
+        return;
+    error.code = actions->evaluate(actions->context, on_evaluated, job, &error);
+    begin_or_fail(request, job, &error);
 }
 
 static void on_left(void *argument, int code, const char *heir, double weight, double owed)
@@ -266,8 +265,11 @@ static void serve_leave(struct request *request)
         return;
     }
     struct http_job *job = create_job(request);
-    if (job)
-        begin_or_fail(request, job, actions->leave(actions->context, on_left, job));
+    struct sgp_error error = {0};
+    if (!job)
+        return;
+    error.code = actions->leave(actions->context, on_left, job);
+    begin_or_fail(request, job, &error);
 }
 
 /* A model on its way out: the head of the file, then the values where they lie. */
@@ -361,8 +363,11 @@ static void serve_model(struct request *request)
         return;
     }
     struct http_job *job = create_job(request);
-    if (job)
-        begin_or_fail(request, job, actions->estimate(actions->context, on_estimated, job));
+    struct sgp_error error = {0};
+    if (!job)
+        return;
+    error.code = actions->estimate(actions->context, on_estimated, job);
+    begin_or_fail(request, job, &error);
 }
 
 const struct endpoint endpoints[] = {

@@ -111,6 +111,14 @@ void http_fail_code(struct request *request, int code)
     }
 }
 
+void http_fail_error(struct request *request, const struct sgp_error *error)
+{
+    if (error->text[0] != '\0')
+        http_fail(request, MHD_HTTP_CONFLICT, "%s", error->text);
+    else
+        http_fail_code(request, error->code);
+}
+
 /* Jobs. */
 
 bool http_room_for_job(struct request *request)

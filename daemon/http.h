@@ -107,6 +107,8 @@ void http_answer_json(struct request *request, json_t *root); /* 200; takes root
 void http_fail(struct request *request, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void http_fail_code(struct request *request, int code); /* an action refused or failed */
+/* The same with its line, if it has one: a conflict with what the node is. */
+void http_fail_error(struct request *request, const struct sgp_error *error);
 
 /* Jobs. A handler asks for room (without, the request is answered), starts its work, and
  * begins the job, which suspends the request. Whoever learns of the end sets the answer, if

@@ -3,7 +3,8 @@
  *
  * A body that begins with { or [ is JSON, {"rows": [[...], ...]} or the array alone, of features as
  * the model takes them (image bytes divided by 255, columns scaled). Anything else is CSV as the
- * training data is: a line of column names, then rows, scaled as the configuration says.
+ * training data is: a line of column names, then rows, scaled as the configuration says. A program takes rows of any
+ * width, and numbers as they are.
  *
  * Parsing takes a while and runs in libuv's pool, where it touches its own struct and constants
  * alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
@@ -27,8 +28,9 @@ struct predict {
     struct control_model model;
     char *body; /* owned; zero-terminated */
     size_t body_bytes;
-    float *features; /* rows x model->inputs, owned */
+    float *features; /* rows x inputs, owned */
     uint64_t rows;
+    uint32_t inputs; /* of a row: the model's; 0: a program's, as many as the first row has */
     unsigned status; /* of the answer if parsing failed, else 0 */
     struct sgp_error error;
 };
@@ -56,9 +58,11 @@ refuse(struct predict *predict, unsigned status, const char *format, ...)
 /* Whether `rows` rows may be made, and memory for them. */
 static bool make_room(struct predict *predict, uint64_t rows)
 {
-    uint64_t inputs = predict->model.model->inputs;
+    uint64_t inputs = predict->inputs;
     if (rows == 0)
         refuse(predict, MHD_HTTP_BAD_REQUEST, "the body has no rows; send at least one");
+    else if (inputs == 0)
+        refuse(predict, MHD_HTTP_BAD_REQUEST, "row 1 has no features; send arrays of numbers");
     else if (rows > CONTROL_ROWS_MAX || rows * inputs * sizeof(float) > CONTROL_FEATURE_BYTES_MAX)
         refuse(predict, MHD_HTTP_CONTENT_TOO_LARGE,
             "%llu rows are more than %u, or than %u MiB of features; send fewer at a time",
@@ -80,7 +84,7 @@ static bool make_room(struct predict *predict, uint64_t rows)
 
 static bool parse_row(struct predict *predict, size_t index, const json_t *row)
 {
-    uint32_t inputs = predict->model.model->inputs;
+    uint32_t inputs = predict->inputs;
     float *features = predict->features + index * inputs;
     if (!json_is_array(row) || json_array_size(row) != inputs) {
         refuse(predict, MHD_HTTP_BAD_REQUEST,
@@ -105,6 +109,8 @@ static void parse_json(struct predict *predict)
     json_error_t why;
     json_t *root = json_loadb(predict->body, predict->body_bytes, JSON_REJECT_DUPLICATES, &why);
     const json_t *rows = json_is_object(root) ? json_object_get(root, "rows") : root;
+    if (predict->inputs == 0)
+        predict->inputs = (uint32_t)json_array_size(json_array_get(rows, 0));
     if (!root)
         refuse(predict, MHD_HTTP_BAD_REQUEST, "body:%d: %s; send {\"rows\": [[...], ...]}",
             why.line, why.text);
@@ -145,10 +151,12 @@ static uint64_t count_lines(const struct predict *predict)
 
 static void take_dataset(struct predict *predict, const struct sgp_dataset *dataset)
 {
-    if (dataset->features != predict->model.model->inputs) {
+    if (predict->inputs == 0)
+        predict->inputs = dataset->features;
+    if (dataset->features != predict->inputs) {
         refuse(predict, MHD_HTTP_BAD_REQUEST,
             "the rows have %u features and the model takes %u; send the feature columns alone",
-            dataset->features, predict->model.model->inputs);
+            dataset->features, predict->inputs);
         return;
     }
     if (predict->model.columns != 0 &&
@@ -170,7 +178,7 @@ static void parse_csv(struct predict *predict)
     /* What could become too many features is refused before it is read; the first line is names. */
     uint64_t lines = count_lines(predict);
     if (lines - 1 > CONTROL_ROWS_MAX ||
-        lines * predict->model.model->inputs * sizeof(float) > CONTROL_FEATURE_BYTES_MAX) {
+        lines * predict->inputs * sizeof(float) > CONTROL_FEATURE_BYTES_MAX) {
         (void)make_room(predict, CONTROL_ROWS_MAX + 1);
         return;
     }
@@ -232,17 +240,15 @@ static bool are_finite(
     return true;
 }
 
-static void on_predicted(
-    void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count)
+static void on_predicted(void *argument, const struct sgp_error *error, const float *outputs,
+    uint64_t rows, uint64_t output_count)
 {
     struct predict *predict = argument;
     struct request *request = predict->job.request;
-    if (request && code < 0) {
-        http_fail_code(request, code);
-    } else if (request && are_finite(request, outputs, rows, output_count)) {
-        sgp_assert(output_count == predict->model.model->outputs);
-        http_answer_json(request, render_prediction(&predict->model, outputs, rows));
-    }
+    if (request && error->code < 0)
+        http_fail_error(request, error);
+    else if (request && are_finite(request, outputs, rows, output_count))
+        http_answer_json(request, render_prediction(&predict->model, outputs, rows, output_count));
     http_end_job(&predict->job);
 }
 
@@ -250,27 +256,22 @@ static void on_parsed(uv_work_t *work, int status)
 {
     struct predict *predict = work->data;
     struct request *request = predict->job.request;
-    int code = status;
-    if (code == 0 && request && predict->status == 0) {
-        code = predict->actions.predict(
-            predict->actions.context, predict->features, predict->rows, on_predicted, predict);
-        if (code == 0)
+    struct sgp_error error = {.code = status};
+    if (status == 0 && request && predict->status == 0) {
+        error.code = predict->actions.predict(predict->actions.context, predict->features,
+            predict->rows, predict->inputs, on_predicted, predict, &error);
+        if (error.code == 0)
             return;
     }
     if (request && predict->status)
         http_fail(request, predict->status, "%s", predict->error.text);
     else if (request)
-        http_fail_code(request, code);
+        http_fail_error(request, &error);
     http_end_job(&predict->job);
 }
 
 void predict_serve(struct request *request)
 {
-    if (request->control->model.layout != NULL) {
-        http_fail(request, MHD_HTTP_CONFLICT,
-            "the model is a program's, and only that can apply it; fetch it from /v1/model");
-        return;
-    }
     if (!http_room_for_job(request))
         return;
     struct predict *predict = calloc(1, sizeof *predict);
@@ -287,6 +288,7 @@ void predict_serve(struct request *request)
         .work.data = predict,
         .actions = request->control->actions,
         .model = request->control->model,
+        .inputs = request->control->model.model->inputs,
         .body = body,
         .body_bytes = request->body_bytes};
     int code = uv_queue_work(request->control->loop, &predict->work, parse_body, on_parsed);

@@ -7,6 +7,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "questions.h"
 #include "task.h"
 
 #include "sgp/attached.h"
@@ -39,11 +40,13 @@ struct program {
     bool answered;  /* it was told FINISHED */
     bool late;      /* a turn was taken back, and it may still write there: until its DONE */
     bool skipped;   /* the step of the turn before did not count */
+    bool jumped;    /* x is no continuation of the estimate of the turn before */
     uint64_t turn;
     sgp_time since;               /* of the turn, or of its absence */
     sgp_round told;               /* round of the turn before */
     struct sgp_attach_frame done; /* of the turn that is taken back */
     double weight;                /* of the turn */
+    struct questions questions;   /* in the place of a turn */
 
     /* what the core wants */
     uint32_t steps; /* turns until TRAINED; 0: none is due */
@@ -77,15 +80,20 @@ static void post(struct program *program, enum sgp_event_type type, int code)
 
 static void lose(struct program *program, const char *why);
 
-static void say(struct program *program, struct sgp_attach_frame *frame)
+static void say_with(struct program *program, struct sgp_attach_frame *frame, int descriptor)
 {
     struct sgp_node_status status;
     sgp_node_status(program->daemon->node, &status);
     frame->round = status.round;
     frame->rounds = status.open ? -1 : status.rounds;
     frame->weight = status.weight_estimate;
-    if (!program->dead && sgp_attach_send(program->guest.socket, frame, -1) < 0)
+    if (!program->dead && sgp_attach_send(program->guest.socket, frame, descriptor) < 0)
         lose(program, "its socket takes no more");
+}
+
+static void say(struct program *program, struct sgp_attach_frame *frame)
+{
+    say_with(program, frame, -1);
 }
 
 static void welcome(struct program *program, bool resumed)
@@ -123,6 +131,7 @@ static bool push(struct program *program, struct job_kind *kind, void (*run)(str
     if (task == NULL)
         return false;
     task->job.kind = kind;
+    task->round = status.round;
     task->weight = status.weight_estimate;
     task->entered = chores_entered(daemon);
     task->argument = program;
@@ -134,17 +143,44 @@ static bool push(struct program *program, struct job_kind *kind, void (*run)(str
 static struct task end_job(struct job *job)
 {
     struct task task = *(struct task *)job;
-    ((struct program *)task.argument)->job = false;
+    struct program *program = task.argument;
+    program->job = false;
+    program->jumped = program->jumped || task.compared;
     task_give((struct task *)job);
     return task;
 }
 
-static void run_hand_out(struct job *job)
+static void hand_out(struct task *task)
 {
-    struct task *task = (struct task *)job;
     struct program *program = task->argument;
     task->compared =
         sgp_attached_hand_out(attached(program), task->weight, program->guest.shared.values);
+}
+
+static void run_hand_out(struct job *job)
+{
+    hand_out((struct task *)job);
+}
+
+/* Amid an exact cycle the estimate is the snapshot with which that was entered. */
+static void run_show(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    struct program *program = task->argument;
+    if (task->entered == NULL)
+        hand_out(task);
+    else
+        memcpy(program->guest.shared.values, *task->entered,
+            task->trainer->parameters * sizeof(float));
+}
+
+/* What a frame tells of the turn before; each of it once. */
+static uint32_t flags_since(struct program *program)
+{
+    uint32_t flags =
+        (program->jumped ? SGP_ATTACH_JUMPED : 0) | (program->skipped ? SGP_ATTACH_SKIPPED : 0);
+    program->jumped = program->skipped = false;
+    return flags;
 }
 
 /* The steps that are due, one turn each. */
@@ -159,11 +195,8 @@ static void done_hand_out(struct job *job, bool cancelled)
     sgp_round round = sgp_node_round(program->daemon->node);
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_TURN,
         .turn = ++program->turn,
-        .flags = (task.compared ? SGP_ATTACH_JUMPED : 0) |
-                 (round != program->told ? SGP_ATTACH_EXCHANGED : 0) |
-                 (program->skipped ? SGP_ATTACH_SKIPPED : 0)};
+        .flags = flags_since(program) | (round != program->told ? SGP_ATTACH_EXCHANGED : 0)};
     program->turn_out = true;
-    program->skipped = false;
     program->told = round;
     program->weight = task.weight;
     program->since = events_now();
@@ -174,12 +207,32 @@ static void done_hand_out(struct job *job, bool cancelled)
 static bool is_idle(const struct program *program)
 {
     return program->present && !program->dead && !program->turn_out && !program->late &&
-           !program->job;
+           !program->job && !program->questions.out;
 }
 
+static void done_show(struct job *job, bool cancelled)
+{
+    struct task task = end_job(job);
+    struct program *program = task.argument;
+    struct sgp_attach_frame frame;
+    int descriptor = -1;
+    bool asks = !program->dead && !cancelled && questions_wait(&program->questions);
+    bury(program);
+    if (asks && questions_ask(&program->questions, task.round, &frame, &descriptor) == 0)
+        say_with(program, &frame, descriptor);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+}
+
+/* What it waits for, once the memory is the daemon's: a question in the place of a turn, or the turn. */
 static void give_turn(struct program *program)
 {
-    if (program->steps > 0 && is_idle(program) && !program->finishing)
+    bool listens = program->finishing ? !program->answered : !program->stopped;
+    if (!is_idle(program))
+        return;
+    if (listens && questions_wait(&program->questions))
+        (void)push(program, NULL, run_show, done_show);
+    else if (program->steps > 0 && !program->finishing)
         (void)push(program, &program->daemon->kinds.hand_out, run_hand_out, done_hand_out);
 }
 
@@ -191,7 +244,7 @@ static void run_take_back(struct job *job)
     task->code = sgp_attached_take_back(attached(program), program->weight, program->pace, assigned,
         program->guest.shared.values, &task->rows);
     if (task->code < 0) /* so that it may go on from what is sound */
-        (void)sgp_attached_hand_out(attached(program), task->weight, program->guest.shared.values);
+        hand_out(task);
 }
 
 static void count_step(struct program *program)
@@ -247,18 +300,6 @@ static void done_take_back(struct job *job, bool cancelled)
 
 /* ---- the end ---- */
 
-/* Amid an exact cycle the estimate is the snapshot with which that was entered. */
-static void run_last(struct job *job)
-{
-    struct task *task = (struct task *)job;
-    struct program *program = task->argument;
-    if (task->entered == NULL)
-        run_hand_out(job);
-    else
-        memcpy(program->guest.shared.values, *task->entered,
-            task->trainer->parameters * sizeof(float));
-}
-
 static void done_last(struct job *job, bool cancelled)
 {
     struct task task = end_job(job);
@@ -269,13 +310,12 @@ static void done_last(struct job *job, bool cancelled)
     }
     bool finished = program->finishing && state_of(program) == SGP_NODE_FINISHED;
     struct sgp_attach_frame frame = {.type = finished ? SGP_ATTACH_FINISHED : SGP_ATTACH_STOP,
-        .flags = program->skipped ? SGP_ATTACH_SKIPPED : 0,
+        .flags = flags_since(program),
         .distance = NAN};
     if (finished)
         frame.distance = edges_distance(program->daemon);
     if (finished && sgp_node_disagreeing(program->daemon->node) > 0)
         frame.flags |= SGP_ATTACH_DISAGREES;
-    program->skipped = false;
     program->stopped = true;
     program->answered = finished;
     say(program, &frame);
@@ -291,7 +331,7 @@ static void tell_end(struct program *program)
     bool finished = program->finishing && !program->answered && lasts;
     bool over = !program->finishing && !program->stopped && is_over(state);
     if (idle && (finished || over))
-        (void)push(program, NULL, run_last, done_last);
+        (void)push(program, NULL, run_show, done_last);
 }
 
 /* ---- coming and going ---- */
@@ -339,6 +379,8 @@ static void lose(struct program *program, const char *why)
     program->dead = true;
     program->finishing = false;
     bury(program);
+    questions_fail(&program->questions, program->daemon->ending ? -ECANCELED : SGP_E_STATE,
+        program->daemon->ending ? "" : "the program has gone, and with it whoever could answer");
     if (program->daemon->ending)
         return;
     program->skipped = program->skipped || program->turn_out;
@@ -439,7 +481,7 @@ static void on_report(struct program *program, const struct sgp_attach_frame *fr
             .samples = 1, .loss = frame->test_loss, .accuracy = frame->test_accuracy});
 }
 
-static void on_frame(struct program *program, const struct sgp_attach_frame *frame)
+static void on_frame(struct program *program, const struct sgp_attach_frame *frame, int descriptor)
 {
     switch (frame->type) {
     case SGP_ATTACH_DONE:
@@ -458,6 +500,11 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
             "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
         post(program, SGP_EVENT_ENOUGH, 0);
         break;
+    case SGP_ATTACH_EVALUATED:
+    case SGP_ATTACH_PREDICTED:
+        if (questions_take(&program->questions, frame, descriptor) < 0)
+            lose(program, "it answered what it was not asked");
+        break;
     case SGP_ATTACH_DETACH:
         lose(program, "it detached");
         break;
@@ -474,14 +521,14 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct sgp_attach_frame frame;
     int descriptor = -1;
     int code = sgp_attach_receive(program->guest.socket, &frame, &descriptor);
-    if (descriptor >= 0)
-        (void)close(descriptor);
     if (code == -EAGAIN || code == -EINTR)
         return;
     if (code < 0)
         lose(program, code == SGP_E_CLOSED ? "its end" : sgp_strerror(code));
     else
-        on_frame(program, &frame);
+        on_frame(program, &frame, descriptor);
+    if (descriptor >= 0)
+        (void)close(descriptor);
     program_settle(program->daemon);
 }
 
@@ -556,6 +603,56 @@ void program_view(const struct daemon *daemon, struct view_program *ret_view)
         ret_view->name, sizeof ret_view->name, "%s", ret_view->attached ? program->name : "");
 }
 
+/* ---- what onlookers ask of it ---- */
+
+static int ask(struct daemon *daemon, uint32_t offer, const char *what,
+    const struct question *question, struct sgp_error *error)
+{
+    struct program *program = daemon->program;
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (daemon->ending || !(status.weight_estimate > 0))
+        return SGP_E_STATE;
+    if (!program->present || program->dead)
+        return sgp_fail(
+            error, SGP_E_STATE, "the model is a program's, and none is attached; start it");
+    if (!(program->guest.hello.flags & offer))
+        return sgp_fail(error, SGP_E_STATE, "program '%s' was attached without on_%s: it cannot",
+            program->name, what);
+    if (program->answered)
+        return sgp_fail(
+            error, SGP_E_STATE, "program '%s' has finished: it answers no more", program->name);
+    int code = questions_add(&program->questions, question);
+    if (code == 0)
+        give_turn(program);
+    return code;
+}
+
+static int evaluate(void *context, view_evaluated done, void *argument, struct sgp_error *error)
+{
+    const struct question question = {.evaluated = done, .argument = argument};
+    return ask(context, SGP_ATTACH_EVALUATES, "evaluate", &question, error);
+}
+
+static int predict(void *context, const float *features, uint64_t rows, uint32_t columns,
+    view_predicted done, void *argument, struct sgp_error *error)
+{
+    const struct question question = {.predicted = done,
+        .argument = argument,
+        .features = features,
+        .rows = rows,
+        .columns = columns};
+    return ask(context, SGP_ATTACH_PREDICTS, "predict", &question, error);
+}
+
+void program_offer(const struct prepared *prepared, struct view_actions *actions)
+{
+    if (prepared->attached == NULL)
+        return;
+    actions->evaluate = evaluate;
+    actions->predict = predict;
+}
+
 int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error)
 {
     if (daemon->prepared->attached == NULL)
@@ -563,7 +660,8 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
     struct program *program = calloc(1, sizeof *program);
     if (program == NULL)
         return sgp_fail(error, -ENOMEM, "out of memory");
-    *program = (struct program){.daemon = daemon, .told = SGP_ROUND_NONE};
+    *program = (struct program){
+        .daemon = daemon, .told = SGP_ROUND_NONE, .questions.figures = &daemon->figures};
     int code = door_open(
         &daemon->loop, daemon->config->attach, on_entered, program, error, &program->door);
     if (code < 0) {

@@ -20,6 +20,9 @@
 int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error);
 void program_close(struct daemon *daemon); /* after worker_stop */
 
+/* Fill in evaluate and predict: the program is asked between two of its turns. */
+void program_offer(const struct prepared *prepared, struct view_actions *actions);
+
 /* The core's TRAIN: `steps` turns, then TRAINED. */
 void program_train(struct daemon *daemon, uint32_t steps, double pace);
 

@@ -252,14 +252,14 @@ static json_t *greatest_class(const struct control_model *model, const float *ou
     return model->class_names ? foreign(model->class_names[best]) : json_integer(best);
 }
 
-json_t *render_prediction(const struct control_model *model, const float *outputs, uint64_t rows)
+json_t *render_prediction(
+    const struct control_model *model, const float *outputs, uint64_t rows, uint64_t width)
 {
-    uint32_t width = model->model->outputs;
     json_t *table = json_array();
     json_t *labels = model->classifies ? json_array() : json_null();
     for (uint64_t r = 0; r < rows; r++) {
         json_t *row = json_array();
-        for (uint32_t i = 0; i < width; i++)
+        for (uint64_t i = 0; i < width; i++)
             json_array_append_new(row, real_or_null((double)outputs[r * width + i]));
         json_array_append_new(table, row);
         if (model->classifies)

@@ -23,8 +23,9 @@ json_t *render_reload(const struct view_reload *reload);
 json_t *render_left(const char *heir, double weight, double owed);
 json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round round);
 
-/* outputs[rows x model.outputs]; with the greatest one's class where outputs are classes. */
-json_t *render_prediction(const struct control_model *model, const float *outputs, uint64_t rows);
+/* outputs[rows x width]; with the greatest one's class where outputs are classes. */
+json_t *render_prediction(
+    const struct control_model *model, const float *outputs, uint64_t rows, uint64_t width);
 
 /* {"error": {"status": 404, "code": "not_found", "message": "..."}}; `hints` (owned by the callee,
  * may be NULL) are further members. */

@@ -85,11 +85,18 @@ static int reload(void *context, struct view_reload *ret_reload, struct sgp_erro
         error, SGP_E_STATE, "no program has attached yet; start it again to read the file again");
 }
 
-static int no_evaluation(void *context, view_evaluated done, void *argument)
+static int no_program(struct sgp_error *error)
 {
+    return sgp_fail(error, SGP_E_STATE, "no program has attached yet: there is no model");
+}
+
+static int no_evaluation(
+    void *context, view_evaluated done, void *argument, struct sgp_error *error)
+{
+    (void)context;
     (void)done;
     (void)argument;
-    return not_yet(context);
+    return no_program(error);
 }
 
 static int no_estimate(void *context, view_estimated done, void *argument)
@@ -99,14 +106,16 @@ static int no_estimate(void *context, view_estimated done, void *argument)
     return not_yet(context);
 }
 
-static int no_prediction(
-    void *context, const float *features, uint64_t rows, view_predicted done, void *argument)
+static int no_prediction(void *context, const float *features, uint64_t rows, uint32_t columns,
+    view_predicted done, void *argument, struct sgp_error *error)
 {
+    (void)context;
     (void)features;
     (void)rows;
+    (void)columns;
     (void)done;
     (void)argument;
-    return not_yet(context);
+    return no_program(error);
 }
 
 static void end(struct unlaid *unlaid, int result)

@@ -130,14 +130,15 @@ struct view_reload {
 
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
  * the call that asked, also when the daemon stops before the job was done (code -ECANCELED).
- * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL. */
-typedef void (*view_evaluated)(
-    void *argument, int code, const struct sgp_evaluation *evaluation, sgp_round round);
+ * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL. `error` is there always; its
+ * text is a line for whoever asked, or "": the code says all. */
+typedef void (*view_evaluated)(void *argument, const struct sgp_error *error,
+    const struct sgp_evaluation *evaluation, sgp_round round);
 /* `estimate` is the callee's to free(): a model is too large to be copied on the loop thread. */
 typedef void (*view_estimated)(
     void *argument, int code, float *estimate, uint64_t parameters, sgp_round round, double weight);
-typedef void (*view_predicted)(
-    void *argument, int code, const float *outputs, uint64_t rows, uint64_t output_count);
+typedef void (*view_predicted)(void *argument, const struct sgp_error *error, const float *outputs,
+    uint64_t rows, uint64_t output_count);
 
 /* It has left for good: who has its mass ("" if an earlier process of it had left), how much, and how much
  * more was owed to absent nodes, which the heir settles with them. */
@@ -145,7 +146,8 @@ typedef void (*view_left)(void *argument, int code, const char *heir, double wei
 
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
  * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
- * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. */
+ * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. An *error, zero at first, may get a
+ * line. */
 struct view_actions {
     void *context;
     void (*status)(void *context, struct view_status *ret_status);
@@ -163,12 +165,12 @@ struct view_actions {
     /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's, told
      * in *error in one line. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
-    int (*evaluate)(void *context, view_evaluated done, void *argument);
+    int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     int (*estimate)(void *context, view_estimated done, void *argument);
-    /* features: rows x inputs, as the model takes them; stay valid until `done`. outputs: rows x
-     * units of the last layer, probabilities for cross-entropy. */
-    int (*predict)(
-        void *context, const float *features, uint64_t rows, view_predicted done, void *argument);
+    /* features: rows x columns, as the model takes them; stay valid until `done`. outputs: rows x
+     * units of the last layer, probabilities for cross-entropy; or what a program makes of them. */
+    int (*predict)(void *context, const float *features, uint64_t rows, uint32_t columns,
+        view_predicted done, void *argument, struct sgp_error *error);
 };
 
 #endif

@@ -90,7 +90,7 @@ def watch(nodes, programs):
     told = time.monotonic()
     while not all([program.ended() for program in programs]):
         time.sleep(0.1)
-        if time.monotonic() - told > LINE_SECONDS:
+        if nodes and time.monotonic() - told > LINE_SECONDS:
             told = time.monotonic()
             for node in nodes:
                 node.refresh()

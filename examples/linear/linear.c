@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a linear model through the daemon of this machine, by name or by its socket. Each node draws rows of its own
- * from one plane, and all of them find it.
+ * from one plane, and all of them find it. Between its turns it says what `sgpctl evaluate` and `sgpctl predict` ask.
  *
  *   cc linear.c -o linear $(pkg-config --cflags --libs sgp) -lm && ./linear n0
  */
@@ -14,6 +14,39 @@
 
 static const double plane[FEATURES + 1] = {1, -2, 3, -4, 0.5}; /* to be found: weights, then bias */
 
+static double value(const float *z, const double x[FEATURES + 1])
+{
+    double sum = 0;
+    for (int i = 0; i <= FEATURES; i++)
+        sum += (double)z[i] * x[i];
+    return sum;
+}
+
+/* The squared distance of the planes is what rows without end would find, for their features are normal. */
+static int evaluate(void *context, const float *z, struct sgp_evaluation *ret_evaluation)
+{
+    (void)context;
+    ret_evaluation->loss = 0;
+    for (int i = 0; i <= FEATURES; i++)
+        ret_evaluation->loss += pow((double)z[i] - plane[i], 2);
+    return 0;
+}
+
+static int predict(void *context, const float *z, const float *features, uint64_t rows,
+    uint32_t columns, float *outputs)
+{
+    (void)context;
+    if (columns != FEATURES)
+        return SGP_E_DATA;
+    for (uint64_t row = 0; row < rows; row++) {
+        double x[FEATURES + 1] = {[FEATURES] = 1};
+        for (uint32_t i = 0; i < columns; i++)
+            x[i] = (double)features[row * columns + i];
+        outputs[row] = (float)value(z, x);
+    }
+    return 0;
+}
+
 /* One step of gradient descent on rows drawn for it. Returns the mean of the squared errors. */
 static double step(float *z, struct sgp_random *random)
 {
@@ -23,7 +56,8 @@ static double step(float *z, struct sgp_random *random)
         for (int i = 0; i < FEATURES; i++)
             x[i] = sgp_random_normal(random);
         for (int i = 0; i <= FEATURES; i++)
-            error += ((double)z[i] - plane[i]) * x[i];
+            error -= plane[i] * x[i];
+        error += value(z, x);
         for (int i = 0; i <= FEATURES; i++)
             gradient[i] += 2 * error * x[i] / ROWS;
         loss += error * error / ROWS;
@@ -44,7 +78,8 @@ int main(int count, char **arguments)
         .tensor_count = 2,
         .values_from = FEATURES + 1, /* updates all of them: nothing here is a running average */
         .rounds = 200,
-        .timeout_ms = 10000};
+        .timeout_ms = 10000,
+        .answers = {.evaluate = evaluate, .predict = predict, .outputs = 1}};
     const float initial[FEATURES + 1] = {0};
     struct sgp_error error = {0};
     struct sgp_attachment *attachment;

@@ -50,7 +50,12 @@ def main():
              "output.bias": numpy.zeros((), numpy.float32)}
     momentum = {name: numpy.zeros_like(array) for name, array in model.items()}
     x, y = table()
-    with sgp.attach(model, required=False, timeout=60) as node:
+
+    def unexplained():
+        return float(((forward(model, x[ROWS:])[1] - y[ROWS:]) ** 2).mean() / y[ROWS:].var())
+
+    with sgp.attach(model, required=False, timeout=60, on_predict=lambda rows: forward(model, rows)[1],
+                    on_evaluate=lambda: {"test_loss": unexplained(), "rows": len(y) - ROWS}) as node:
         for epoch in range(options.epochs):
             rate = 0.1 * (1 - epoch / options.epochs)
             for rows, targets in node.shard((x[:ROWS], y[:ROWS]), batch_size=options.batch):
@@ -60,8 +65,7 @@ def main():
                     array -= rate * momentum[name]  # in place: the arrays stay the fleet's
                 node.mix(loss=loss, rows=len(targets))
         name = node.name
-    error = ((forward(model, x[ROWS:])[1] - y[ROWS:]) ** 2).mean() / y[ROWS:].var()
-    print(f"{name}: explained variance {1 - error:.4f}", flush=True)
+    print(f"{name}: explained variance {1 - unexplained():.4f}", flush=True)
 
 
 main()

@@ -58,14 +58,14 @@ def bits(model, windows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--batch", type=int, default=16, help="windows of a step, of this node (16)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     train, held_out, letters = read()
     model = Transformer(letters)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.012, weight_decay=0.01)
     half = options.steps / 2
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / 50) * min(1, max(0.05, 2 - (step + 1) / half)))

@@ -17,6 +17,7 @@
 #define SGP_ATTACH_H
 
 #include "sgp/model_file.h"
+#include "sgp/trainer.h"
 #include "sgp/types.h"
 
 #define SGP_ATTACH_MAGIC 0x41504753u /* "SGPA" */
@@ -34,8 +35,12 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     SGP_ATTACH_FINISH,   /* > own steps are done; the daemon answers when the fleet has finished */
     SGP_ATTACH_FINISHED, /* < round, distance, flags: the memory holds the fleet's model */
     SGP_ATTACH_REPORT, /* > test_loss, test_accuracy, epoch (NaN: not known); text: other figures, or "" */
-    SGP_ATTACH_ENOUGH, /* > the fleet shall stop training; text: why */
-    SGP_ATTACH_DETACH, /* > the program leaves; the node pauses */
+    SGP_ATTACH_ENOUGH,    /* > the fleet shall stop training; text: why */
+    SGP_ATTACH_DETACH,    /* > the program leaves; the node pauses */
+    SGP_ATTACH_EVALUATE,  /* < turn: of the question; measure the estimate that the memory holds */
+    SGP_ATTACH_EVALUATED, /* > turn, rows, test_loss, test_accuracy; or code, and text: why not */
+    SGP_ATTACH_PREDICT, /* < turn, rows, columns, with a descriptor of the features: apply it to them */
+    SGP_ATTACH_PREDICTED, /* > turn, rows, columns, with a descriptor of the outputs; or code, text */
 };
 
 enum sgp_attach_flag {
@@ -48,6 +53,8 @@ enum sgp_attach_flag {
     SGP_ATTACH_ASSIGNED = 16, /* DONE: all tensors hold values in this turn */
     SGP_ATTACH_DISAGREES =
         32, /* FINISHED: a neighbour's model is too far away; distance tells how far */
+    SGP_ATTACH_EVALUATES = 64, /* HELLO: it answers EVALUATE */
+    SGP_ATTACH_PREDICTS = 128, /* HELLO: it answers PREDICT */
 };
 
 /* Little-endian, without gaps. What a type does not name is zero. */
@@ -57,11 +64,11 @@ struct sgp_attach_frame {
     uint16_t type;
     uint32_t flags;
     int32_t code;        /* 0, or a code of sgp/status.h */
-    uint64_t turn;       /* 1, 2, ... within a connection */
+    uint64_t turn;       /* 1, 2, ... within a connection; questions are counted for themselves */
     int64_t round;       /* the node's */
     int64_t rounds;      /* rounds in which this node trains; -1: open, FINISH ends them */
     uint64_t parameters; /* d */
-    uint64_t rows;       /* of the step */
+    uint64_t rows;       /* of the step, or of the question */
     double loss;         /* mean over these rows; NaN: not known, like the next */
     double epoch;
     double learning_rate;
@@ -69,8 +76,8 @@ struct sgp_attach_frame {
     uint32_t index;       /* of the node in the topology */
     uint32_t size;        /* nodes of the topology */
     uint32_t local_steps; /* turns between two exchanges */
-    uint32_t reserved;
-    uint64_t seed; /* the fleet's, equal on all nodes */
+    uint32_t columns; /* float32 values of a row, which follow one another in the file that comes */
+    uint64_t seed;    /* the fleet's, equal on all nodes */
     double test_loss;
     double test_accuracy; /* in [0, 1] */
     double distance;      /* |z - z'| of the neighbour furthest away; NaN: none is known */
@@ -95,15 +102,29 @@ SGP_API int sgp_attach_receive(int socket, struct sgp_attach_frame *ret_frame, i
 
 struct sgp_attachment;
 
+/* What the program says when an onlooker asks the daemon (sgpctl evaluate, sgpctl predict). Called between two turns by
+ * the thread that waits for the next, from within sgp_attach, sgp_attachment_mix or sgp_attachment_finish. `z` is the
+ * estimate, to be read until the call returns. A negative code tells whoever asked that it failed; training goes on. */
+struct sgp_answers {
+    /* Measure z on the held-out rows; NaN in *ret_evaluation: not known, samples 0 likewise. NULL: it does not. */
+    int (*evaluate)(void *context, const float *z, struct sgp_evaluation *ret_evaluation);
+    /* outputs[rows x outputs] of features[rows x columns], which are whatever was asked. NULL: it does not. */
+    int (*predict)(void *context, const float *z, const float *features, uint64_t rows,
+        uint32_t columns, float *outputs);
+    uint32_t outputs; /* of a row, at least 1 */
+    void *context;    /* handed back */
+};
+
 struct sgp_attach_options {
     const char *node; /* "n0" for /run/sgpd/n0/attach.sock, or a path with '/'; NULL: $SGP_SOCKET */
     const char *program; /* for the daemon's journal; NULL: none */
     const struct sgp_file_tensor
-        *tensors;          /* they tile the values: each begins where the one before ends */
-    uint32_t tensor_count; /* 1 to SGP_FILE_TENSORS_MAX */
-    uint64_t values_from;  /* first parameter that is a value, or all of them: none is */
-    int64_t rounds;        /* rounds of training; -1: as the daemon is configured, or open */
-    int timeout_ms;        /* for a daemon to be there and to answer; -1: for ever */
+        *tensors;               /* they tile the values: each begins where the one before ends */
+    uint32_t tensor_count;      /* 1 to SGP_FILE_TENSORS_MAX */
+    uint64_t values_from;       /* first parameter that is a value, or all of them: none is */
+    int64_t rounds;             /* rounds of training; -1: as the daemon is configured, or open */
+    int timeout_ms;             /* for a daemon to be there and to answer; -1: for ever */
+    struct sgp_answers answers; /* all zero: none */
 };
 
 struct sgp_attach_welcome {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's side of an attachment; see sgp/attach.h. Owns the socket and the shared memory. Waits in poll, which
  * ends at any signal, and never in a read: what a signal interrupts can be waited for again. */
+#include "answer.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ struct sgp_attachment {
     int socket;
     struct sgp_memory memory;
     struct sgp_attach_welcome welcome;
+    struct sgp_answers answers;
     uint64_t turn;  /* the program's; 0: the memory is the daemon's */
     int64_t rounds; /* that the program asks for; -1: none */
     sgp_round round;
@@ -67,9 +69,9 @@ static int send_frame(
     return status < 0 ? fail_frame(error, status) : 0;
 }
 
-/* Wait for one frame until `end`; a descriptor that comes with it is not asked for. */
-static int next_frame(
-    int socket, int64_t end, struct sgp_error *error, struct sgp_attach_frame *ret_frame)
+/* Wait for one frame until `end`; a descriptor that comes with it, or -1, is the caller's to close. */
+static int next_frame(int socket, int64_t end, struct sgp_error *error,
+    struct sgp_attach_frame *ret_frame, int *ret_descriptor)
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
     int count = poll(&ready, 1, left_ms(end));
@@ -77,10 +79,7 @@ static int next_frame(
         return fail_frame(error, -errno);
     if (count == 0)
         return sgp_fail(error, -ETIMEDOUT, "attach: the daemon does not answer");
-    int descriptor = -1;
-    int status = sgp_attach_receive(socket, ret_frame, &descriptor);
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    int status = sgp_attach_receive(socket, ret_frame, ret_descriptor);
     return status < 0 ? fail_frame(error, status) : 0;
 }
 
@@ -139,18 +138,46 @@ static int take_welcome(struct sgp_attachment *attachment, const struct sgp_atta
     return 0;
 }
 
+/* The frame that is waited for; a question that comes in its place is answered. */
+static int next_answering(
+    struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_attach_frame *ret_frame)
+{
+    for (;;) {
+        int rows = -1, outputs = -1;
+        int status = next_frame(attachment->socket, INT64_MAX, error, ret_frame, &rows);
+        bool asked = status == 0 && (ret_frame->type == SGP_ATTACH_EVALUATE ||
+                                        ret_frame->type == SGP_ATTACH_PREDICT);
+        struct sgp_attach_frame answer;
+        if (asked) {
+            sgp_answer(&attachment->answers, attachment->memory.values, ret_frame, rows, &answer,
+                &outputs);
+            status = send_frame(attachment->socket, &answer, outputs, error);
+        }
+        if (rows >= 0)
+            (void)close(rows);
+        if (outputs >= 0)
+            (void)close(outputs);
+        if (!asked || status < 0)
+            return status;
+    }
+}
+
 /* HELLO and WELCOME. */
 static int greet(struct sgp_attachment *attachment, const struct sgp_attach_options *options,
     int64_t end, struct sgp_error *error)
 {
-    struct sgp_attach_frame frame = {.type = SGP_ATTACH_HELLO};
+    struct sgp_attach_frame frame = {
+        .type = SGP_ATTACH_HELLO, .flags = sgp_answers_flags(&options->answers)};
+    int descriptor = -1;
     frame.parameters = attachment->memory.parameters;
     frame.rounds = options->rounds;
     if (options->program != NULL)
         snprintf(frame.text, sizeof frame.text, "%s", options->program);
     int status = send_frame(attachment->socket, &frame, attachment->memory.descriptor, error);
     if (status == 0)
-        status = next_frame(attachment->socket, end, error, &frame);
+        status = next_frame(attachment->socket, end, error, &frame, &descriptor);
+    if (descriptor >= 0)
+        (void)close(descriptor);
     return status < 0 ? status : take_welcome(attachment, &frame, error);
 }
 
@@ -165,7 +192,7 @@ static int await_turn(
     struct sgp_attachment *attachment, struct sgp_error *error, struct sgp_mixed *ret_mixed)
 {
     struct sgp_attach_frame frame;
-    int status = next_frame(attachment->socket, INT64_MAX, error, &frame);
+    int status = next_answering(attachment, error, &frame);
     if (status < 0)
         return status;
     if (frame.type != SGP_ATTACH_TURN && frame.type != SGP_ATTACH_STOP)
@@ -197,6 +224,7 @@ int sgp_attach(const struct sgp_attach_options *options, const float *initial,
     struct sgp_error *error, struct sgp_attachment **ret_attachment)
 {
     sgp_assert(options->tensor_count >= 1 && options->tensor_count <= SGP_FILE_TENSORS_MAX);
+    sgp_assert(options->answers.predict == NULL || options->answers.outputs >= 1);
     char path[SGP_ATTACH_PATH_BYTES];
     int status = sgp_attach_path(options->node, path);
     if (status < 0)
@@ -208,6 +236,7 @@ int sgp_attach(const struct sgp_attach_options *options, const float *initial,
         return sgp_fail(error, -ENOMEM, "attach: out of memory");
     attachment->socket = -1;
     attachment->rounds = options->rounds;
+    attachment->answers = options->answers;
     status = sgp_memory_create(options, initial, error, &attachment->memory);
     if (status < 0) {
         free(attachment);
@@ -298,7 +327,7 @@ int sgp_attachment_finish(
     attachment->finishing = true;
     attachment->turn = 0;
     do { /* a turn or a stop may have been on its way */
-        status = next_frame(attachment->socket, INT64_MAX, error, &frame);
+        status = next_answering(attachment, error, &frame);
         if (status < 0)
             return status;
     } while (frame.type == SGP_ATTACH_TURN || frame.type == SGP_ATTACH_STOP);

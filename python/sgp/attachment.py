@@ -6,13 +6,15 @@ import dataclasses
 import errno
 import logging
 import math
+import os
 import re
 import time
-from typing import Iterator, Optional
+from typing import Iterator, List, Optional
 
 from .errors import Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused
 from .memory import Layout, Memory
 from .protocol import DIVERGED, Closed, Connection, Flag, Frame, Type, number
+from .questions import Questions
 
 _log = logging.getLogger("sgp")
 _RETRY_SECONDS = 0.1  # between two looks for a daemon
@@ -65,20 +67,21 @@ class Seat:
 class Attachment:
     """The program's side of docs/ATTACH.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
 
-    def __init__(self, path: str, memory: Memory, *, program: str, rounds: Optional[int], timeout: Optional[float],
-                 reconnect: bool) -> None:
+    def __init__(self, path: str, memory: Memory, questions: Questions, *, program: str, rounds: Optional[int],
+                 timeout: Optional[float], reconnect: bool) -> None:
         """Connect, hand the memory over and wait for the first turn; Ctrl-C ends the wait."""
         self.rounds = rounds
         self.over = False
         self.turn = 0
         self.mixed = Mixed(round=0, weight=1.0)
-        self._path, self._memory, self._program = path, memory, program
+        self._path, self._memory, self._questions, self._program = path, memory, questions, program
         self._wanted, self._timeout, self._reconnect = rounds, timeout, reconnect
         self._answered = 0  # the last turn that was handed back
         self._lost = False  # the daemon went while a step was under way
         self._finishing = False  # FINISH has been said on this connection, or lies in the outbox
         self._outbox: Iterator[bytes] = iter([])  # what is to be said once, however often a signal interrupts
         self._enough: Optional[str] = None
+        self._answering = False  # a function of the program is at work
         self._connection: Optional[Connection] = None
         try:
             self.seat = self._greet(timeout or 0.0)
@@ -107,7 +110,7 @@ class Attachment:
         """HELLO with the memory, and WELCOME."""
         connection = self._dial(patience)
         try:
-            connection.send(Frame(Type.HELLO, parameters=self._memory.layout.parameters, text=self._program,
+            connection.send(Frame(Type.HELLO, self._questions.flags, parameters=self._memory.layout.parameters, text=self._program,
                                   rounds=-1 if self._wanted is None else self._wanted), [self._memory.descriptor])
             frame = connection.receive(self._timeout)
             if frame.type == Type.REFUSED:
@@ -154,6 +157,8 @@ class Attachment:
 
     def mix(self, step: Step) -> Mixed:
         """Hand the turn back, and wait for the next. Without a turn (an earlier wait was interrupted) only wait."""
+        if self._answering:
+            raise Error("a program that answers a question has no turn: on_evaluate and on_predict may not mix")
         if self.over:
             return dataclasses.replace(self.mixed, exchanged=False, jumped=False, skipped=True, stop=True)
         if self.turn:
@@ -171,12 +176,29 @@ class Attachment:
         except Closed:
             self._drop()
 
+    def _receive(self, link: Connection, end: Optional[float]) -> Frame:
+        """The frame that is waited for, until `end`; questions that come before it are answered."""
+        while True:
+            frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
+            if frame.type not in (Type.EVALUATE, Type.PREDICT):
+                return frame
+            self._answering = True
+            descriptors: List[int] = []
+            try:
+                answer, descriptors = self._questions.answer(frame, link.descriptor)
+                link.send(answer, descriptors)
+            finally:
+                self._answering = False
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            link.done_with()
+
     def _await_turn(self) -> Mixed:
         while True:
             try:
                 link = self._link()
                 link.post(self._outbox)
-                frame = link.receive(None)
+                frame = self._receive(link, None)
             except Closed:
                 self._drop()
                 continue
@@ -218,7 +240,7 @@ class Attachment:
                     self._outbox = iter([Frame(Type.FINISH).pack()])
                     self._finishing = True
                 link.post(self._outbox)
-                frame = link.receive(None if end is None else max(0.001, end - time.monotonic()))
+                frame = self._receive(link, end)
             except Closed:
                 self._drop()
                 continue

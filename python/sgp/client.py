@@ -43,6 +43,8 @@ class Client:
             body = answer.read()
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise NoDaemon(f"no daemon listens at {self.path}: {error.strerror}") from None
+        except ConnectionError:  # it ends, or begins with the model that a program has brought
+            raise NoDaemon(f"the daemon at {self.path} hung up") from None
         except (OSError, http.client.HTTPException) as error:
             raise Error(f"{self.path} did not answer: {error}") from error
         finally:
@@ -102,7 +104,7 @@ class Client:
         if condition == "finished":
             return lambda status: bool(status["state"] == "finished")
         conditions: Dict[str, Callable[[Dict[str, Any], float], bool]] = {
-            "round": lambda status, goal: bool(status["round"] >= goal),
+            "round": lambda status, goal: status["round"] is not None and status["round"] >= goal,
             "epoch": lambda status, goal: bool((status["epoch"] or 0) >= goal),
             "accuracy": lambda status, goal: status["test_accuracy"] is not None and status["test_accuracy"] >= goal,
             "disagreement": lambda status, goal: status["disagreement"] is not None and status["disagreement"] <= goal,

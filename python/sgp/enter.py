@@ -12,6 +12,7 @@ from .memory import Memory
 from .model import ArrayModel, Model
 from .node import Node
 from .protocol import socket_of
+from .questions import Evaluate, Predict, Questions
 
 if TYPE_CHECKING:
     import numpy
@@ -22,7 +23,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
            optimizer: Optional[torch.optim.Optimizer] = None, *, name: Optional[str] = None,
            rounds: Optional[int] = None, required: bool = True, reconnect: bool = True,
            timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
-           params: Literal["trainable", "all"] = "trainable") -> Node:
+           params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
+           on_predict: Optional[Predict] = None) -> Node:
     """Make this program a node of the fleet, with the daemon of this machine.
 
         with sgp.attach(model, optimizer, name="n0") as node:
@@ -53,6 +55,14 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                "local": each node keeps its own. Integers stay local always.
     params     "trainable": what requires no gradient stays local, and must be the same on all nodes. "all": it travels.
 
+    on_evaluate  What ``sgpctl evaluate`` and ``sgp.Client.evaluate`` ask: a function of nothing that measures the model
+               as it is and returns figures by name, of ``test_loss``, ``test_accuracy`` (0 to 1) and ``rows``.
+    on_predict What ``sgpctl predict`` asks: a function of an array of numpy, float32 (rows, columns), whatever was
+               sent, that returns one row of outputs for each, as an array or a tensor.
+               Both are called between two turns, by the thread that waits in mix(), finish() or here, with the
+               parameters of the estimate; what they write to parameters is lost, and they may not mix. An exception
+               is told to whoever asked, and training goes on. None: whoever asks is told that the program does not.
+
     Returns the Node, a context manager: a clean end finishes, and waits for the fleet; an exception detaches.
 
     Raises NoDaemon; Busy (another program is attached); LayoutMismatch (the fleet trains another model); Refused
@@ -68,7 +78,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     shared.share(memory)
     try:
         program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
-        fleet = Attachment(path, memory, program=program, rounds=rounds, timeout=timeout, reconnect=reconnect)
+        fleet = Attachment(path, memory, Questions(shared, on_evaluate, on_predict), program=program, rounds=rounds,
+                           timeout=timeout, reconnect=reconnect)
     except BaseException as error:
         shared.release()
         memory.close()

@@ -2,6 +2,7 @@
 """Frames between a program and its daemon, and the socket that carries them; docs/ATTACH.md has the table."""
 from __future__ import annotations
 
+import array
 import collections
 import dataclasses
 import enum
@@ -16,8 +17,9 @@ from .errors import Error
 MAGIC, VERSION = 0x41504753, 1
 LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
 TEXT_BYTES = 375  # of which a zero follows
+_DESCRIPTOR = 4  # bytes of one
 
-DIVERGED, CONFIG, MODEL = -1017, -1002, -1010  # codes of sgp/status.h
+DIVERGED, CONFIG, MODEL, STATE = -1017, -1002, -1010, -1015  # codes of sgp/status.h
 
 
 class Type(enum.IntEnum):
@@ -32,6 +34,10 @@ class Type(enum.IntEnum):
     REPORT = 9
     ENOUGH = 10
     DETACH = 11
+    EVALUATE = 12
+    EVALUATED = 13
+    PREDICT = 14
+    PREDICTED = 15
 
 
 class Flag(enum.IntFlag):
@@ -42,6 +48,8 @@ class Flag(enum.IntFlag):
     SKIPPED = 8
     ASSIGNED = 16
     DISAGREES = 32
+    EVALUATES = 64
+    PREDICTS = 128
 
 
 class Closed(Exception):
@@ -67,6 +75,7 @@ class Frame:
     index: int = 0
     size: int = 0
     local_steps: int = 0
+    columns: int = 0
     seed: int = 0
     test_loss: float = 0.0
     test_accuracy: float = 0.0
@@ -78,7 +87,7 @@ class Frame:
         text = self.text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore").encode()
         return LAYOUT.pack(MAGIC, VERSION, self.type, self.flags, self.code, self.turn, self.round, self.rounds,
                            self.parameters, self.rows, self.loss, self.epoch, self.learning_rate, self.weight,
-                           self.index, self.size, self.local_steps, 0, self.seed, self.test_loss,
+                           self.index, self.size, self.local_steps, self.columns, self.seed, self.test_loss,
                            self.test_accuracy, self.distance, text)
 
     @classmethod
@@ -88,9 +97,8 @@ class Frame:
         if magic != MAGIC or version != VERSION or kind not in set(Type) or b"\0" not in text:
             raise Error(f"the daemon sent what version {VERSION} of the protocol does not know; "
                         "are sgpd and the package sgp of one release?")
-        del numbers[13]  # reserved
         named = dict(zip(_NUMBERS, numbers))
-        return cls(Type(kind), Flag(flags & 63), text=text.split(b"\0")[0].decode("utf-8", "replace"), **named)
+        return cls(Type(kind), Flag(flags & 255), text=text.split(b"\0")[0].decode("utf-8", "replace"), **named)
 
 
 _NUMBERS = [field.name for field in dataclasses.fields(Frame)][2:-1]  # between flags and text
@@ -104,6 +112,7 @@ class Connection:
         """Connect; raises OSError as connect(2) does."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._buffer = bytearray(LAYOUT.size + 1)  # one more, so that a longer frame is seen to be one
+        self._descriptors = array.array("i")  # that came with the frame
         try:
             self._socket.settimeout(timeout)
             self._socket.connect(path)
@@ -137,22 +146,33 @@ class Connection:
         if self._buffer[0] == 0:  # no frame begins so
             try:
                 self._socket.settimeout(timeout)
-                count = self._socket.recv_into(self._buffer)
+                count, control, _, _ = self._socket.recvmsg_into([self._buffer], socket.CMSG_LEN(_DESCRIPTOR))
             except socket.timeout:
                 raise TimeoutError("the daemon did not answer in time") from None
             except ConnectionResetError as error:
                 raise Closed from error
             if count == 0:
                 raise Closed
+            for level, kind, data in control:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    self._descriptors.frombytes(data[:len(data) // _DESCRIPTOR * _DESCRIPTOR])
             if count != LAYOUT.size:
                 self._buffer[0] = 255
         return Frame.unpack(bytes(self._buffer[:LAYOUT.size]))
 
+    @property
+    def descriptor(self) -> Optional[int]:
+        """What came with the frame last received; it is closed with done_with()."""
+        return self._descriptors[0] if self._descriptors else None
+
     def done_with(self) -> None:
         """The frame last received has been taken to heart."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
         self._buffer[:] = bytes(len(self._buffer))
 
     def close(self) -> None:
+        self.done_with()
         self._socket.close()
 
 

@@ -15,8 +15,9 @@ import numpy
 
 LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
 NAMES = ("magic version type flags code turn round rounds parameters rows loss epoch learning_rate weight index size "
-         "local_steps reserved seed test_loss test_accuracy distance text").split()
-HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH = range(1, 12)
+         "local_steps columns seed test_loss test_accuracy distance text").split()
+HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH, \
+    EVALUATE, EVALUATED, PREDICT, PREDICTED = range(1, 16)
 RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES = 1, 2, 4, 8, 16, 32
 SEALS = 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW
 DIVERGED = -1017
@@ -61,15 +62,18 @@ class FakeDaemon:
     program's own), `drift` is added to x in every round: what the neighbours gave. `acts` maps a count of DONEs, over
     the daemon's life from 1, to a function of (daemon, connection, frame) that is called in the place of an answer.
     `frames` is everything that came.
-    With `open_end` it leaves the rounds to the program."""
+    With `open_end` it leaves the rounds to the program. `questions` are arrays of rows to predict, or None to evaluate:
+    they are asked, one after the other, in the place of the next turn or FINISHED; `answers` are the frames and outputs
+    that came."""
 
     def __init__(self, path=None, weight=1.0, rounds=-1, begin=None, drift=0.0, local_steps=1, refuse=None, acts=None,
-                 index=0, size=1, final=None, open_end=False):
+                 index=0, size=1, final=None, open_end=False, questions=()):
         self.folder = tempfile.TemporaryDirectory(prefix="sgp-")
         self.path = path or os.path.join(self.folder.name, "attach.sock")
         self.weight, self.rounds, self.begin, self.drift = weight, rounds, begin, drift
         self.local_steps, self.refuse, self.acts = local_steps, refuse, acts or {}
         self.index, self.size, self.final, self.open_end = index, size, final, open_end
+        self.questions, self.answers, self.asked, self.then = list(questions), [], 0, None
         self.x = None
         self.round = self.turn = self.dones = 0
         self.frames, self.program, self.failure = [], None, None
@@ -137,7 +141,7 @@ class FakeDaemon:
             assert len(data) == 512, f"a frame of {len(data)} bytes"
             frame = dict(zip(NAMES, LAYOUT.unpack(data)))
             frame["text"] = frame["text"].split(b"\0")[0].decode()
-            assert frame["magic"] == 0x41504753 and frame["version"] == 1 and frame["reserved"] == 0
+            assert frame["magic"] == 0x41504753 and frame["version"] == 1
             self.frames.append(frame)
             if frame["type"] == HELLO:
                 if not self.greet(frame, descriptors):
@@ -147,6 +151,8 @@ class FakeDaemon:
                     return
             elif frame["type"] == FINISH:
                 self.finish()
+            elif frame["type"] in (EVALUATED, PREDICTED):
+                self.hear(frame, descriptors)
             elif frame["type"] == ENOUGH:
                 self.enough = True
             elif frame["type"] == DETACH:
@@ -156,6 +162,35 @@ class FakeDaemon:
 
     def say(self, type, **fields):
         self.connection.send(pack(type, **fields))
+
+    def ask_first(self, then):
+        """Ask the next question and do `then` when it is answered; False: there is none."""
+        if not self.questions:
+            return False
+        rows, self.then = self.questions[0], then
+        self.program.z[:] = self.x / numpy.float32(self.weight)
+        self.asked += 1
+        if rows is None:
+            self.say(EVALUATE, turn=self.asked, round=self.round)
+            return True
+        with tempfile.TemporaryFile() as file:
+            file.write(numpy.asarray(rows, "<f4").tobytes())
+            file.flush()
+            socket.send_fds(self.connection, [pack(PREDICT, turn=self.asked, rows=len(rows), columns=len(rows[0]))],
+                            [file.fileno()])
+        return True
+
+    def hear(self, frame, descriptors):
+        """An answer, of which one that comes twice is ignored."""
+        outputs = None
+        for descriptor in descriptors:
+            outputs = numpy.frombuffer(os.pread(descriptor, 1 << 20, 0), "<f4").reshape(frame["rows"], frame["columns"])
+            os.close(descriptor)
+        if frame["turn"] == self.asked and self.then is not None:
+            self.answers.append((frame, outputs))
+            self.questions.pop(0)
+            then, self.then = self.then, None
+            then()
 
     def greet(self, frame, descriptors):
         assert len(descriptors) == 1, "HELLO comes with one descriptor"
@@ -179,6 +214,8 @@ class FakeDaemon:
     def hand_over(self, **fields):
         """z, and the turn to go with it; or the end."""
         self.ready.wait()
+        if self.ask_first(lambda: self.hand_over(**fields)):
+            return
         self.program.z[:] = self.x / numpy.float32(self.weight)
         self.z_old = self.program.z.copy()
         if self.enough or 0 <= self.rounds <= self.round:
@@ -213,6 +250,8 @@ class FakeDaemon:
 
     def finish(self):
         self.finishing.wait()
+        if self.ask_first(self.finish):
+            return
         self.program.z[:] = self.x / numpy.float32(self.weight) if self.final is None else self.final
         self.say(FINISHED, round=self.round, distance=0.25, flags=DISAGREES if self.final is not None else 0)
 

@@ -120,6 +120,81 @@ class AttachTest(unittest.TestCase):
 
     # ---- the end
 
+    # ---- what onlookers ask
+
+    def attach(self, daemon, model, **options):
+        node = sgp.attach(model, name=daemon.path, **options)
+        self.addCleanup(node.detach)
+        return node
+
+    def test_it_says_what_it_answers(self):
+        for options, flags in (({}, 0), ({"on_evaluate": dict}, 64), ({"on_predict": len}, 128),
+                               ({"on_evaluate": dict, "on_predict": len}, 192)):
+            daemon = self.daemon()
+            self.attach(daemon, arrays(), **options)
+            self.assertEqual(daemon.of(HELLO)[0]["flags"], flags)
+
+    def test_questions_are_answered_between_turns(self):
+        daemon = self.daemon(begin=5, weight=0.5, questions=[None, [[1, 2, 3], [4, 5, 6]]])
+        model = arrays()
+
+        def evaluate():
+            seen.append(float(model["bias"]))
+            model["bias"][...] = 77  # which is lost
+            return {"test_loss": 0.25, "test_accuracy": 0.75, "rows": 10}
+
+        def predict(x):
+            self.assertEqual((x.dtype, x.shape[1]), (numpy.float32, 3))
+            return x @ model["weight"].T + model["bias"]
+        seen = []
+        node = self.attach(daemon, model, on_evaluate=evaluate, on_predict=predict)
+        self.assertEqual((seen, model["bias"]), ([5], 5))  # the estimate
+        (figures, _), (frame, outputs) = daemon.answers
+        self.assertEqual([figures[name] for name in ("type", "turn", "code", "rows", "test_loss", "test_accuracy")],
+                         [fake_daemon.EVALUATED, 1, 0, 10, 0.25, 0.75])
+        self.assertEqual([frame[name] for name in ("type", "turn", "code", "rows", "columns")],
+                         [fake_daemon.PREDICTED, 2, 0, 2, 2])
+        self.assertEqual(outputs.tolist(), [[35, 35], [80, 80]])
+        model["bias"] += 1
+        daemon.questions.append([[0, 0, 0]])
+        node.mix()
+        self.assertEqual(daemon.answers[2][1].tolist(), [[7, 7]])  # w 0.5: x is larger by 1, z by 2
+        daemon.questions.append(None)
+        node.finish()  # waits, and so answers
+        self.assertEqual((daemon.answers[3][0]["test_loss"], seen), (0.25, [5, 7]))
+        self.assertEqual(model["bias"], 7)
+
+    def test_what_fails_is_the_answer(self):
+        daemon = self.daemon(questions=[None, [[1]], [[1]], [[1]]])
+        acts = iter([lambda: len(3), lambda: numpy.zeros((2, 2)), lambda: "x", lambda: {}[7]])
+        node = self.attach(daemon, arrays(), on_evaluate=lambda: next(acts)(), on_predict=lambda x: next(acts)())
+        self.assertEqual([(frame["code"], frame["text"]) for frame, _ in daemon.answers[:4]], [
+            (-1015, "TypeError: object of type 'int' has no len()"),
+            (-1015, "Error: on_predict returned [2, 2] for 1 rows; a row of numbers for each is right"),
+            (-1015, "ValueError: could not convert string to float: 'x'"),
+            (-1015, "KeyError: 7")])
+        acts = iter([lambda: node.mix()])
+        daemon.questions.append(None)
+        self.assertFalse(node.mix().stop)
+        self.assertIn("may not mix", daemon.answers[-1][0]["text"])
+
+    def test_ctrl_c_while_it_answers(self):
+        daemon = self.daemon(questions=[])
+        answers = iter([KeyboardInterrupt, {"test_loss": 1.0}])
+
+        def evaluate():
+            answer = next(answers)
+            if answer is KeyboardInterrupt:
+                raise KeyboardInterrupt
+            return answer
+        node = self.attach(daemon, arrays(), on_evaluate=evaluate)
+        daemon.questions.append(None)
+        with self.assertRaises(KeyboardInterrupt):
+            node.mix()
+        self.assertEqual(daemon.answers, [])
+        self.assertEqual(node.mix().round, 1)  # goes on waiting, and answers
+        self.assertEqual(daemon.answers[0][0]["test_loss"], 1.0)
+
     def test_rounds_end(self):
         daemon = self.daemon(rounds=3)
         model = arrays()

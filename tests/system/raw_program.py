@@ -11,9 +11,10 @@ import time
 
 FRAME = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
 FIELDS = ("magic version type flags code turn round rounds parameters rows loss epoch learning_rate weight index size "
-          "local_steps reserved seed test_loss test_accuracy distance text").split()
-HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH = range(1, 12)
-RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES = 1, 2, 4, 8, 16, 32
+          "local_steps columns seed test_loss test_accuracy distance text").split()
+HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH, EVALUATE, EVALUATED, PREDICT, \
+    PREDICTED = range(1, 16)
+RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES, EVALUATES, PREDICTS = (1 << bit for bit in range(8))
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 PATIENCE = 60.0
 NAN = float("nan")
@@ -53,14 +54,15 @@ def memory(head, values, seals=SEALS):
 class Program:
     """Attached to the socket at `path` with these values, unless it is refused: then `.refused` says why."""
 
-    def __init__(self, path, values, tensors=None, values_from=None, rounds=-1, tags=None, seals=SEALS, patience=PATIENCE):
+    def __init__(self, path, values, tensors=None, values_from=None, rounds=-1, tags=None, seals=SEALS, patience=PATIENCE,
+                 flags=0):
         head, count = header(tensors or [("w", [len(values)])], values_from, tags)
         assert count == len(values)
         self.offset, self.count = len(head), count
         self.descriptor = memory(head, values, seals)
         self.map = mmap.mmap(self.descriptor, 0)
         self.socket = self.connect(path, patience)
-        self.send(HELLO, descriptors=[self.descriptor], parameters=count, rounds=rounds, text=b"raw")
+        self.send(HELLO, descriptors=[self.descriptor], flags=flags, parameters=count, rounds=rounds, text=b"raw")
         self.welcome = self.receive()
         self.refused = self.welcome["text"] if self.welcome["type"] == REFUSED else None
         self.turn = None
@@ -95,14 +97,25 @@ class Program:
         """The next frame as a dictionary; None: the daemon hung up."""
         self.socket.settimeout(timeout)
         try:
-            data = self.socket.recv(1024)
+            data, descriptors, _, _ = socket.recv_fds(self.socket, 1024, 1)
         except ConnectionResetError:
             return None
         if not data:
             return None
         got = dict(zip(FIELDS, FRAME.unpack(data)))
         got["text"] = got["text"].split(b"\0")[0].decode()
+        for descriptor in descriptors:  # of PREDICT
+            count = got["rows"] * got["columns"]
+            assert os.fstat(descriptor).st_size == 4 * count
+            got["values"] = list(struct.unpack("<%df" % count, os.pread(descriptor, 4 * count, 0)))
+            os.close(descriptor)
         return got
+
+    def predicted(self, question, rows, columns, values, **fields):
+        """Answer a PREDICT so."""
+        descriptor = memory(b"", values, 0)
+        self.send(PREDICTED, descriptors=[descriptor], turn=question["turn"], rows=rows, columns=columns, **fields)
+        os.close(descriptor)
 
     def take(self, timeout=PATIENCE):
         """The next turn, or what comes in its place."""

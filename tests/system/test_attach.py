@@ -2,6 +2,7 @@
 """The package sgp, and the example in C, with real daemons: they train as one process does, and outlive the deaths of either
 side. test_program.py has what the daemon owes to any program. LINEAR is the second argument."""
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -403,16 +404,60 @@ class Faults(AttachTest):
         with self.assertRaisesRegex(ValueError, "'nonsense' is no condition"):
             client.wait("nonsense")
         self.assertIsInstance(client.history(), list)
-        with self.assertRaises(sgp.Error):
+        with self.assertRaisesRegex(sgp.Error, "none is attached"):
             client.evaluate()  # the rows are the program's
         f.nodes[0].end()
         with self.assertRaisesRegex(sgp.NoDaemon, "no daemon listens"):
             client.status()
 
+    def test_what_onlookers_ask_of_it(self):
+        """The estimate of the moment, measured by the program and applied by it, while training goes on."""
+        import numpy
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+        asked = threading.Event()
+
+        def act(i):
+            model = self.model()
+            with sgp.attach(model, name=self.path(f, i), timeout=fleet.PATIENCE,
+                            on_evaluate=lambda: {"test_loss": float(model["a"].sum()), "rows": 3},
+                            on_predict=lambda x: x @ model["a"] if i == 0 else numpy.linalg.inv(x)) as node:
+                while not asked.is_set():
+                    model["a"][:] = 2  # of both, so that the mean is that
+                    node.mix()
+        threads = [threading.Thread(target=act, args=(i,), daemon=True) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        clients = [sgp.Client(node.socket) for node in f.nodes]
+        for client in clients:
+            client.wait("round:10", timeout=fleet.PATIENCE)
+        found = clients[0].evaluate()
+        self.assertAlmostEqual(found["loss"], 6, delta=1e-3)
+        self.assertEqual((found["samples"], found["accuracy"]), (3, None))
+        self.assertAlmostEqual(clients[0].status()["test_loss"], found["loss"], delta=1e-6)
+        answer = self.predict(f.nodes[0], "[[1, 2, 3], [0, 0, 1]]")
+        for row, wanted in zip(answer["outputs"], (12, 2)):
+            self.assertAlmostEqual(row[0], wanted, delta=1e-2)
+        self.assertIn("the program could not: LinAlgError", self.predict(f.nodes[1], "[[1, 2]]")["error"]["message"])
+        at = clients[1].status()["round"]
+        clients[1].wait("round:%d" % (at + 10), timeout=fleet.PATIENCE)  # it goes on
+        asked.set()
+        for thread in threads:
+            thread.join(fleet.PATIENCE)
+        f.quiet()
+
+    def predict(self, node, body):
+        return json.loads(node.get("/v1/predict", "POST", body)[1])
+
     def test_linear_in_c(self):
         f = self.daemons(2, [[(0, 1), (1, 0)]])
         f.wait_state("unlaid")
-        programs = [subprocess.Popen([LINEAR, self.path(f, i)], text=True, stdout=subprocess.PIPE) for i in range(2)]
+        programs = [subprocess.Popen([LINEAR, self.path(f, 0)], text=True, stdout=subprocess.PIPE)]
+        f.wait("its first turn to wait", lambda: (f.nodes[0].status() or {}).get("state") == "joining")
+        loss = f.nodes[0].json("/v1/evaluate", "POST")["loss"]  # while it waits for its neighbour
+        self.assertEqual(loss, 1 + 4 + 9 + 16 + 0.25)
+        self.assertEqual(self.predict(f.nodes[0], "[[1, 2, 3, 4]]")["outputs"], [[0.0]])
+        self.assertIn("the program could not", self.predict(f.nodes[0], "[[1]]")["error"]["message"])
+        programs.append(subprocess.Popen([LINEAR, self.path(f, 1)], text=True, stdout=subprocess.PIPE))
         for program in programs:
             self.addCleanup(program.kill)
         said = [program.communicate(timeout=fleet.PATIENCE)[0] for program in programs]

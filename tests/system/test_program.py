@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that train through real daemons: turns, beginnings, ends, and programs that lie or die. See raw_program.py."""
+import json
 import os
 import signal
 import socket
@@ -8,7 +9,7 @@ import threading
 import fleet
 import raw_program
 from fleet import FleetTest
-from raw_program import Program
+from raw_program import NAN, Program
 
 ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
             "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
@@ -30,6 +31,10 @@ class Programs(FleetTest):
         program = Program(path, values, **options)
         self.addCleanup(program.close)
         return program
+
+    def try_again(self, f, **options):
+        program = self.attach(f, 0, [1.0, 2.0], **options)
+        return None if program.refused else program
 
     def each(self, programs, act):
         """Do so with each program, side by side; what each came to."""
@@ -177,6 +182,143 @@ class Turns(Programs):
         self.assertIsNone(status["rounds"])
         code, model = node.get("/v1/model")
         self.assertEqual((code, fleet.read_model(model)), (200, (1.0,)))
+
+
+class Questions(Programs):
+    """What an onlooker asks of a program, between two of its turns."""
+    BOTH = raw_program.EVALUATES | raw_program.PREDICTS
+
+    def one(self, flags=BOTH):
+        f = self.daemons(1, [[]])
+        program = self.attach(f, 0, [1.0, 2.0], flags=flags)
+        program.take()
+        return f, f.nodes[0], program
+
+    def ask(self, node, path, body=""):
+        """Beside the test; its end is (status, JSON)."""
+        answer = []
+        thread = threading.Thread(target=lambda: answer.append(node.get("/v1/" + path, "POST", body)))
+        thread.start()
+        self.addCleanup(thread.join)
+
+        def end():
+            thread.join(fleet.PATIENCE)
+            return answer[0][0], json.loads(answer[0][1])
+        return end
+
+    def error(self, end):
+        status, answer = end()
+        return status, answer["error"]["message"]
+
+    def test_an_evaluation_waits_for_the_end_of_a_turn(self):
+        f, node, p = self.one()
+        end = self.ask(node, "evaluate")
+        self.assertTrue(node.status()["program"]["turn"])  # which goes on
+        got = p.step(lambda z: [5.0, 6.0])
+        while got["type"] == raw_program.TURN:  # the question may come after the answer to the step
+            got = p.step(lambda z: z)
+        self.assertEqual((got["type"], got["turn"], p.z), (raw_program.EVALUATE, 1, [5.0, 6.0]))
+        p.z = [9.0, 9.0]  # which is lost
+        p.send(raw_program.EVALUATED, turn=1, rows=10, test_loss=0.25, test_accuracy=0.75)
+        self.assertEqual(end(), (200, {"round": got["round"], "samples": 10, "loss": 0.25, "accuracy": 0.75}))
+        self.assertEqual((p.take()["type"], p.z), (raw_program.TURN, [5.0, 6.0]))
+        self.assertEqual(node.status()["test_loss"], 0.25)
+
+    def test_rows_go_there_and_outputs_come_back(self):
+        f, node, p = self.one()
+        ends = [self.ask(node, "predict", "[[1, 2, 3], [4, 5, 6]]")]
+        while p.step(lambda z: z)["type"] != raw_program.PREDICT:
+            pass
+        self.assertEqual((p.turn["rows"], p.turn["columns"], p.turn["values"]), (2, 3, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+        ends.append(self.ask(node, "predict", "a,b\n1,2\n"))
+        p.predicted(p.turn, 2, 1, [0.5, 1.5])
+        self.assertEqual(ends[0](), (200, {"rows": 2, "labels": None, "outputs": [[0.5], [1.5]]}))
+        got = p.take()
+        while got["type"] == raw_program.TURN:
+            got = p.step(lambda z: z)
+        self.assertEqual((got["turn"], got["rows"], got["columns"], got["values"]), (2, 1, 2, [1.0, 2.0]))
+        p.predicted(got, 1, 2, [7.0, 8.0])
+        p.predicted(got, 1, 2, [7.0, 8.0])  # said twice, as when a signal came between
+        self.assertEqual(ends[1]()[1]["outputs"], [[7.0, 8.0]])
+        self.assertEqual(p.take()["type"], raw_program.TURN)
+
+    def test_a_finishing_program_and_a_paused_one_answer(self):
+        f, node, p = self.one()
+        p.step(lambda z: z)
+        self.assertEqual(node.get("/v1/pause", "POST")[0], 200)
+        p.done()
+        end = self.ask(node, "evaluate")
+        self.assertEqual(p.take()["type"], raw_program.EVALUATE)
+        p.send(raw_program.EVALUATED, turn=1, test_loss=0.5)
+        self.assertEqual(end()[1]["loss"], 0.5)
+        self.assertEqual(node.get("/v1/resume", "POST")[0], 200)
+        self.assertEqual(p.take()["type"], raw_program.TURN)
+        end = self.ask(node, "evaluate")
+        p.send(raw_program.FINISH)
+        self.assertEqual(p.take()["type"], raw_program.EVALUATE)
+        p.send(raw_program.EVALUATED, turn=2, test_loss=0.75)
+        self.assertEqual(end()[1]["loss"], 0.75)
+        self.assertEqual(p.take()["type"], raw_program.FINISHED)
+        self.assertIn("has finished: it answers no more", self.error(self.ask(node, "evaluate"))[1])
+
+    def test_answers_that_are_none(self):
+        f, node, p = self.one()
+        for answer, says in ((lambda q: p.predicted(q, 1, 1, [1.0]), "answered with 1 rows of 1 outputs; asked for were 2"),
+                             (lambda q: p.predicted(q, 2, 4, [1.0]), "no memfd of 32 bytes"),
+                             (lambda q: p.predicted(q, 2, 0, [1.0]), "2 rows of 0 outputs"),
+                             (lambda q: p.predicted(q, 2, 1 << 20, [1.0]), "are more than 1048576 in all"),
+                             (lambda q: p.send(raw_program.PREDICTED, turn=q["turn"], rows=2, columns=1), "no memfd"),
+                             (lambda q: p.predicted(q, 2, 1, [1.0, NAN]), "row 2: output 1 of the model is not a finite"),
+                             (lambda q: p.send(raw_program.PREDICTED, turn=q["turn"], code=-1003, text=b"ValueError: no"),
+                              "the program could not: ValueError: no")):
+            end = self.ask(node, "predict", "[[1], [2]]")
+            while p.turn["type"] != raw_program.PREDICT:
+                p.step(lambda z: z)
+            answer(p.turn)
+            status, text = self.error(end)
+            self.assertIn(says, text)
+            self.assertIn(status, (400, 409))
+            self.assertEqual(p.take()["type"], raw_program.TURN)
+        end = self.ask(node, "evaluate")
+        while p.turn["type"] != raw_program.EVALUATE:
+            p.step(lambda z: z)
+        p.send(raw_program.EVALUATED, turn=p.turn["turn"])
+        self.assertIn("found neither loss nor accuracy", self.error(end)[1])
+        self.assert_alive(f)
+
+    def test_who_cannot_answer(self):
+        f = self.daemons(1, [[]])
+        node = f.nodes[0]
+        f.wait("it to be there", lambda: node.status())
+        self.assertEqual(self.error(self.ask(node, "evaluate")), (409, "no program has attached yet: there is no model"))
+        p = self.attach(f, 0, [1.0, 2.0])
+        p.take()
+        for path, body in (("evaluate", ""), ("predict", "[[1]]")):
+            self.assertEqual(self.error(self.ask(node, path, body)),
+                             (409, "program 'raw' was attached without on_%s: it cannot" % path))
+        self.assertEqual(self.error(self.ask(node, "predict", "[[]]"))[0], 400)
+        p.socket.close()
+        f.wait_state("paused")
+        self.assertEqual(self.error(self.ask(node, "evaluate")),
+                         (409, "the model is a program's, and none is attached; start it"))
+
+    def test_a_program_that_goes_instead_of_an_answer(self):
+        f, node, p = self.one()
+        for go in (lambda: p.socket.close(),
+                   lambda: p.send(raw_program.PREDICTED, turn=p.turn["turn"]),  # of another kind
+                   lambda: p.send(raw_program.EVALUATED, turn=99)):
+            end = self.ask(node, "evaluate")
+            while p.turn["type"] != raw_program.EVALUATE:
+                p.step(lambda z: z)
+            go()
+            self.assertEqual(self.error(end), (409, "the program has gone, and with it whoever could answer"))
+            p = f.wait("a place", lambda: self.try_again(f, flags=self.BOTH))
+            self.assertEqual(p.take()["type"], raw_program.TURN)
+        end = self.ask(node, "evaluate")
+        while p.turn["type"] != raw_program.EVALUATE:
+            p.step(lambda z: z)
+        self.assertEqual(node.end(), 0)  # SIGTERM
+        self.assertEqual(self.error(end)[0], 503)
 
 
 class Faults(Programs):
@@ -353,10 +495,6 @@ class Strangers(Programs):
             program = f.wait("a place", lambda: self.try_again(f))
             self.assertEqual(program.take()["type"], raw_program.TURN)
         self.assert_alive(f)
-
-    def try_again(self, f):
-        program = self.attach(f, 0, [1.0, 2.0])
-        return None if program.refused else program
 
     def test_many_descriptors_are_no_leak(self):
         f = self.daemons(1, [[]])

@@ -375,6 +375,30 @@ static void expect_bad_rows(struct fixture *f, const char *body, const char *mes
     expect_error(ask(f, "POST", "/v1/predict", body), 400, "bad_request", message);
 }
 
+/* A program's model says neither how many features it takes nor how many outputs it has. */
+Test(control, predict_of_a_program)
+{
+    struct fixture *f = start();
+    struct sgp_model unknown = {.parameters = f->fake.model.parameters};
+    f->control->model = (struct control_model){.model = &unknown};
+    static const char *const bodies[] = {"[[1, 2, 3], [5, -1, -1.5]]", "a,b,c\n1,2,3\n5,-1,-1.5\n"};
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        json_t *answer = parse_answer(ask(f, "POST", "/v1/predict", bodies[i]), 200);
+        char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
+        cr_assert(eq(str, text, "{\"labels\":null,\"outputs\":[[6.0,1.0],[2.5,5.0]],\"rows\":2}"));
+        free(text);
+        json_decref(answer);
+    }
+    expect_bad_rows(f, "[[]]", "row 1 has no features; send arrays of numbers");
+    expect_bad_rows(f, "[7]", "row 1 has no features; send arrays of numbers");
+    expect_bad_rows(
+        f, "[[1, 2, 3], [1]]", "row 2 has 1 features; the model takes arrays of 3 numbers");
+    f->fake.error = "program 'a' was attached without on_predict: it cannot";
+    expect_error(ask(f, "POST", "/v1/predict", "[[1, 2, 3]]"), 409, "conflict", f->fake.error);
+    expect_error(ask(f, "POST", "/v1/evaluate", ""), 409, "conflict", f->fake.error);
+    finish(f);
+}
+
 /* The fake adds the features of a row up. */
 Test(control, outputs_that_overflow_are_an_error)
 {

@@ -44,8 +44,9 @@ struct fake {
     struct sgp_model model;
     struct fake_job jobs[16];
     unsigned job_count;
-    bool hold; /* jobs wait until this is cleared */
-    int code;  /* of jobs, when they end */
+    bool hold;         /* jobs wait until this is cleared */
+    int code;          /* of jobs, when they end */
+    const char *error; /* not NULL: evaluate and predict cannot begin, and say so */
     int order_code;
     enum sgp_node_state state;
     unsigned orders;
@@ -188,8 +189,11 @@ static int add_job(struct fake *fake, struct fake_job job)
     return 0;
 }
 
-static int fake_evaluate(void *context, view_evaluated done, void *argument)
+static int fake_evaluate(
+    void *context, view_evaluated done, void *argument, struct sgp_error *error)
 {
+    if (((struct fake *)context)->error)
+        return sgp_fail(error, SGP_E_STATE, "%s", ((struct fake *)context)->error);
     return add_job(context, (struct fake_job){.evaluated = done, .argument = argument});
 }
 
@@ -198,9 +202,13 @@ static int fake_estimate(void *context, view_estimated done, void *argument)
     return add_job(context, (struct fake_job){.estimated = done, .argument = argument});
 }
 
-static int fake_predict(
-    void *context, const float *features, uint64_t rows, view_predicted done, void *argument)
+static int fake_predict(void *context, const float *features, uint64_t rows, uint32_t columns,
+    view_predicted done, void *argument, struct sgp_error *error)
 {
+    if (((struct fake *)context)->error)
+        return sgp_fail(error, SGP_E_STATE, "%s", ((struct fake *)context)->error);
+    cr_assert(eq(u32, columns, INPUTS));
+
     return add_job(
         context, (struct fake_job){
                      .predicted = done, .features = features, .rows = rows, .argument = argument});
@@ -220,11 +228,12 @@ static int fake_leave(void *context, view_left done, void *argument)
 static void end_job(struct fake *fake, const struct fake_job *job)
 {
     bool good = fake->code == 0;
+    const struct sgp_error error = {.code = fake->code};
     if (job->left) {
         job->left(job->argument, fake->code, good ? "n1" : NULL, 1.25, 0.5);
     } else if (job->evaluated) {
         const struct sgp_evaluation evaluation = {.samples = 10, .loss = 0.25, .accuracy = 0.75};
-        job->evaluated(job->argument, fake->code, good ? &evaluation : NULL, 17);
+        job->evaluated(job->argument, &error, good ? &evaluation : NULL, 17);
     } else if (job->estimated) {
         float *z = good ? malloc(fake->model.parameters * sizeof *z) : NULL;
         for (uint64_t i = 0; z && i < fake->model.parameters; i++)
@@ -237,7 +246,7 @@ static void end_job(struct fake *fake, const struct fake_job *job)
             outputs[r * OUTPUTS] = row[0] + row[1] + row[2];
             outputs[r * OUTPUTS + 1] = row[0];
         }
-        job->predicted(job->argument, fake->code, good ? outputs : NULL, job->rows, OUTPUTS);
+        job->predicted(job->argument, &error, good ? outputs : NULL, job->rows, OUTPUTS);
         free(outputs);
     }
 }

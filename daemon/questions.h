@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What onlookers ask of the program that has the model: to measure its estimate, or to apply it to rows. They stand in
+ * one line, and one is out at a time; rows travel in files of float32, as descriptors (docs/ATTACH.md).
+ *
+ * Whoever asked is told exactly once, on the loop thread, as view.h says. What comes from the program is believed in
+ * nothing: a file that is too short, or of another kind than memory, is a failed answer. Thread: the loop thread. */
+#ifndef SGPD_QUESTIONS_H
+#define SGPD_QUESTIONS_H
+
+#include "control.h"
+#include "figures.h"
+
+#include "sgp/attach.h"
+
+struct question {
+    view_evaluated evaluated; /* or */
+    view_predicted predicted;
+    void *argument;
+    const float *features; /* rows x columns, of whoever asked */
+    uint64_t rows;
+    uint32_t columns;
+};
+
+struct questions {
+    struct waiting *first;
+    struct figures *figures; /* what is measured goes there too */
+    uint64_t number;         /* of the last that was asked, in this connection, */
+    sgp_round round;         /* of the estimate that it was asked of, */
+    bool out;                /* and it is not answered yet */
+};
+
+/* At the end of the line. Returns 0 or -ENOMEM. */
+int questions_add(struct questions *questions, const struct question *question);
+
+/* Whether one is to be asked. */
+bool questions_wait(const struct questions *questions);
+
+/* What to say for the first, of the estimate of `round`, and *ret_descriptor, the caller's to close; -1: none. Returns 0,
+ * or -errno where there is no memory for its rows: then it has been told so. */
+int questions_ask(struct questions *questions, sgp_round round, struct sgp_attach_frame *ret_frame,
+    int *ret_descriptor);
+
+/* An answer, with what came beside it, or -1. One that is late is ignored. Returns 0, or SGP_E_PROTOCOL where nothing
+ * like it was asked. */
+int questions_take(
+    struct questions *questions, const struct sgp_attach_frame *frame, int descriptor);
+
+/* Nobody will answer: all are told so. The next program is asked from 1 again. */
+void questions_fail(struct questions *questions, int code, const char *why);
+
+#endif
