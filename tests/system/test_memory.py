@@ -2,11 +2,15 @@
 """What a daemon's vectors take: its peak of memory beside the written sum (docs/PERFORMANCE.md, `sgpd --check`).
 
 A vector is as long as the model, 16 MiB here and 100 MB in a long run. The rows are a few kilobytes."""
+import array
+import os
 import re
 import signal
 import subprocess
+import threading
 
 import fleet
+import raw_program
 from fleet import FleetTest
 
 FEATURES = 6
@@ -16,6 +20,11 @@ BASE = 30 << 20 # what is not a vector: libraries, the stack of OpenBLAS, links
 OPTIONS = {"train.epochs": None, "train.rounds": "1G", "train.batch": "8", "data.holdout": None,
            "model.layers": "dense %d relu, dense %d relu, dense 2" % (WIDTH, WIDTH),
            "optimizer.kind": "nesterov", "train.checkpoint_seconds": "0"}
+
+
+ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
+            "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None,
+            "train.checkpoint_seconds": "0"}
 
 
 def peak(node):
@@ -46,6 +55,37 @@ class Memory(FleetTest):
             self.assertLessEqual(most, 7 * VECTOR + BASE, node.name)
             self.assertGreater(most, 3 * VECTOR, "x, gradient and velocity at least")
         self.assertLessEqual(max(peaks), self.written_sum(f.nodes[0]) + BASE)
+
+    def turns(self, n, phases=None):
+        """Daemons whose programs have taken a dozen turns; the most that one had."""
+        own = {i: {"control.attach": "n%d.attach" % i} for i in range(n)}
+        f = self.fleet(n, phases=phases, options=ATTACHED, own=own)
+        f.start()
+        ones = array.array("f", [1]) * (VECTOR // 4)
+        programs = [raw_program.Program(os.path.join(f.directory, "n%d.attach" % i), ones) for i in range(n)]
+
+        def act(program):
+            program.take(600)
+            for _ in range(12):
+                program.done()
+                program.take(600)
+        threads = [threading.Thread(target=act, args=(program,)) for program in programs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        most = max(peak(node) for node in f.nodes)
+        print("# peak of %d with programs of %d parameters: %.1f vectors" % (n, VECTOR // 4, (most - BASE) / VECTOR))
+        for program in programs:
+            program.close()
+        return f, most
+
+    def test_a_program_needs_two_beside_x(self):
+        """The estimate that it was given, and the memory that both see: as many as a step of ours."""
+        _, most = self.turns(1, [[]])
+        self.assertLessEqual(most, 3 * VECTOR + BASE // 2)  # no links here
+        f, most = self.turns(4)
+        self.assertLessEqual(most, self.written_sum(f.nodes[0]) + BASE)  # which has these two beside x and links
 
     def test_one_more_for_a_neighbour_that_is_not_reached(self):
         f = self.start()
