@@ -7,6 +7,14 @@
 #include <math.h>
 #include <string.h>
 
+/* An end that was said before the first step is one, too. */
+static sgp_round recorded_rounds(const struct sgp_node *node)
+{
+    if (node->config.open)
+        return 0;
+    return node->config.rounds > 0 ? node->config.rounds : SGP_ROUND_NONE;
+}
+
 void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
 {
     sgp_assert(record->link_capacity >= node->layout.link_count);
@@ -16,7 +24,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     record->gave = node->gave;
     record->weight = node->mass.weight + sgp_core_held(node);
     record->surplus = node->mass.surplus;
-    record->rounds = node->config.open ? 0 : node->config.rounds;
+    record->rounds = recorded_rounds(node);
     record->stop = node->fleet.stop;
     record->mixes = node->ending.mixes;
     record->covered = node->mass.covered;
@@ -97,7 +105,7 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
         !(record->weight >= 0 && record->weight <= WEIGHT_MAX) ||
-        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < 0 ||
+        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < SGP_ROUND_NONE ||
         record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
         record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
         !(record->unknown >= 0 && isfinite(record->unknown)) || record->turns < 0 ||
@@ -164,9 +172,9 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->turns.count = record->turns;
     node->exact.epoch = node->exact.heard =
         (struct sgp_epoch){.number = record->epoch.number, .start = record->epoch.start};
-    if (node->config.open && record->rounds > 0) { /* it had come to its end */
+    if (node->config.open && record->rounds != 0) { /* it had come to its end */
         node->config.open = false;
-        node->config.rounds = record->rounds;
+        node->config.rounds = record->rounds > 0 ? record->rounds : 0;
     }
     node->fleet.ends = sgp_core_own_end(node);
     node->past.another_file = record->epoch.topology != node->config.topology->digest;
@@ -174,8 +182,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->gave = record->gave;
     node->mass.weight = record->weight;
     node->mass.surplus = record->surplus;
-    if (record->rounds == node->config.rounds ||
-        node->config.open) { /* else its user wants another end */
+    if (record->rounds == recorded_rounds(node)) { /* else its user wants another end */
         node->fleet.stop = record->stop;
         node->ending.mixes = record->mixes;
     }

@@ -430,6 +430,15 @@ class Faults(Programs):
         self.each(programs, lambda i, p: p.finish())
         self.agreed(f, programs)
 
+    def test_an_end_before_the_first_step_is_one_after_a_restart(self):
+        f, programs = self.two()
+        self.each(programs, lambda i, p: p.take())
+        self.each(programs, lambda i, p: p.finish())
+        self.assertEqual([p.z for p in programs], [[1.0, 2.0]] * 2)
+        self.assertEqual(f.nodes[1].end(), 0)
+        f.nodes[1].start()
+        f.wait_state("finished", [1])
+
     def test_a_finished_node_is_finished_after_a_restart(self):
         f, programs = self.two()
         self.each(programs, lambda i, p: p.take())
