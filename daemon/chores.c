@@ -114,12 +114,13 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
 
 /* How good the estimate of a round is: for status and history, and perhaps it is good enough. */
 static void take_figures(struct daemon *daemon, int code, const struct sgp_evaluation *evaluation,
-    sgp_round round, double weight)
+    sgp_round round, double weight, bool row)
 {
     figures_tested(&daemon->figures, code, evaluation);
-    if (code != 0)
+    if (code != 0 && row)
         notes_error(daemon, "evaluation: %s", sgp_strerror(code));
-    add_row(daemon, round, weight);
+    if (row)
+        add_row(daemon, round, weight);
     double goal = daemon->config->stop_at_accuracy; /* NaN: none; compares false */
     if (code == 0 && evaluation->samples > 0 && evaluation->accuracy >= goal)
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_ENOUGH});
@@ -130,7 +131,17 @@ static void done_measure(struct job *job, bool cancelled)
     struct task task = *(struct task *)job;
     task_give((struct task *)job);
     if (!cancelled)
-        take_figures(task.daemon, task.code, &task.evaluation, task.round, task.weight);
+        take_figures(task.daemon, task.code, &task.evaluation, task.round, task.weight, true);
+}
+
+/* A program may report as often as it likes, and the history keeps room for other rows: of one round one a second. */
+static bool is_news(const struct daemon *daemon, sgp_round round)
+{
+    const struct history *history = &daemon->history;
+    const struct view_history_row *last =
+        history->count > 0 ? history_row(history, history->count - 1) : NULL;
+    double seconds = (double)(events_now() - daemon->started) / (double)SGP_SECOND;
+    return last == NULL || last->round != round || seconds - last->seconds >= 1;
 }
 
 void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluation)
@@ -138,7 +149,8 @@ void chores_reported(struct daemon *daemon, const struct sgp_evaluation *evaluat
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
     int code = isinf(evaluation->loss) ? SGP_E_DIVERGED : 0;
-    take_figures(daemon, code, evaluation, status.round, status.weight_estimate);
+    bool row = is_news(daemon, status.round);
+    take_figures(daemon, code, evaluation, status.round, status.weight_estimate, row);
 }
 
 void chores_measure(struct daemon *daemon, sgp_round round, double weight)

@@ -26,8 +26,10 @@ struct program {
 
     /* who is there */
     bool present;
-    bool dead; /* gone, while a job of its own was under way */
+    bool dead; /* gone, while a job of its own is under way */
     struct guest guest;
+    struct guest next; /* came meanwhile: `waits` */
+    bool waits;
     uv_poll_t *poll;
     char name[64];
 
@@ -112,12 +114,20 @@ static void welcome(struct program *program, bool resumed)
 
 /* ---- its memory, by jobs ---- */
 
+static void on_entered(void *context, struct guest *guest);
+
+/* The last thing that is done of it: who came meanwhile takes its place. */
 static void bury(struct program *program)
 {
     if (!program->dead || program->job)
         return;
     shared_close(&program->guest.shared);
     program->dead = program->present = false;
+    if (!program->waits)
+        return;
+    program->waits = false;
+    struct guest next = program->next;
+    on_entered(program, &next);
 }
 
 static bool push(struct program *program, struct job_kind *kind, void (*run)(struct job *),
@@ -216,9 +226,12 @@ static void done_show(struct job *job, bool cancelled)
     struct program *program = task.argument;
     struct sgp_attach_frame frame;
     int descriptor = -1;
-    bool asks = !program->dead && !cancelled && questions_wait(&program->questions);
-    bury(program);
-    if (asks && questions_ask(&program->questions, task.round, &frame, &descriptor) == 0)
+    if (program->dead || cancelled) {
+        bury(program);
+        return;
+    }
+    if (questions_wait(&program->questions) &&
+        questions_ask(&program->questions, task.round, &frame, &descriptor) == 0)
         say_with(program, &frame, descriptor);
     if (descriptor >= 0)
         (void)close(descriptor);
@@ -286,10 +299,13 @@ static void done_take_back(struct job *job, bool cancelled)
     program->daemon->figures.failed = task.code != 0;
     if (task.code == 0 && !cancelled)
         count_step(program);
-    else if (!cancelled && !program->dead)
+    if (program->dead || cancelled) {
+        bury(program);
+        return;
+    }
+    if (task.code != 0)
         refuse_step(program, task.rows);
-    bury(program);
-    if (cancelled || program->steps == 0)
+    if (program->steps == 0)
         return;
     program->steps--;
     if (task.code != 0 || program->steps == 0)
@@ -300,15 +316,18 @@ static void done_take_back(struct job *job, bool cancelled)
 
 /* ---- the end ---- */
 
-static void done_last(struct job *job, bool cancelled)
+/* For a program that has said FINISH: the fleet has finished, or this node leaves it. */
+static bool is_end(const struct sgp_node_status *status)
 {
-    struct task task = end_job(job);
-    struct program *program = task.argument;
-    if (program->dead || cancelled) {
-        bury(program);
-        return;
-    }
-    bool finished = program->finishing && state_of(program) == SGP_NODE_FINISHED;
+    return status->state == SGP_NODE_FINISHED ||
+           (status->state == SGP_NODE_DRAINING && status->leaving);
+}
+
+static void say_end(struct program *program)
+{
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    bool finished = program->finishing && is_end(&status);
     struct sgp_attach_frame frame = {.type = finished ? SGP_ATTACH_FINISHED : SGP_ATTACH_STOP,
         .flags = flags_since(program),
         .distance = NAN};
@@ -321,17 +340,31 @@ static void done_last(struct job *job, bool cancelled)
     say(program, &frame);
 }
 
+static void done_last(struct job *job, bool cancelled)
+{
+    struct task task = end_job(job);
+    struct program *program = task.argument;
+    if (program->dead || cancelled)
+        bury(program);
+    else
+        say_end(program);
+}
+
 /* Training is over, or the whole: the memory is the program's for good, with the estimate in it. */
 static void tell_end(struct program *program)
 {
-    enum sgp_node_state state = state_of(program);
-    bool idle = is_idle(program) && program->steps == 0;
-    bool lasts = state == SGP_NODE_FINISHED &&
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    bool lasts = status.state != SGP_NODE_FINISHED ||
                  events_now() - program->daemon->finished_since >= STATE_LASTS_NS;
-    bool finished = program->finishing && !program->answered && lasts;
-    bool over = !program->finishing && !program->stopped && is_over(state);
-    if (idle && (finished || over))
+    bool finished = program->finishing && !program->answered && is_end(&status) && lasts;
+    bool over = !program->finishing && !program->stopped && is_over(status.state);
+    if (!is_idle(program) || program->steps > 0 || !(finished || over))
+        return;
+    if (status.weight_estimate > 0)
         (void)push(program, NULL, run_show, done_last);
+    else if (status.state == SGP_NODE_DRAINING) /* it has given all away, and gets none */
+        say_end(program);
 }
 
 /* ---- coming and going ---- */
@@ -442,6 +475,11 @@ static void on_entered(void *context, struct guest *guest)
 {
     struct program *program = context;
     struct sgp_error error = {0};
+    if (program->dead && !program->waits) {
+        program->next = *guest;
+        program->waits = true;
+        return;
+    }
     int code = check_guest(program, guest, &error);
     if (code == 0) {
         take_in(program, guest, true);
@@ -609,9 +647,7 @@ static int ask(struct daemon *daemon, uint32_t offer, const char *what,
     const struct question *question, struct sgp_error *error)
 {
     struct program *program = daemon->program;
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    if (daemon->ending || !(status.weight_estimate > 0))
+    if (daemon->ending)
         return SGP_E_STATE;
     if (!program->present || program->dead)
         return sgp_fail(
@@ -687,6 +723,8 @@ void program_close(struct daemon *daemon)
     if (program == NULL)
         return;
     lose(program, "the daemon ends");
+    if (program->waits)
+        door_refuse(&program->next, SGP_E_STATE, "the daemon ends");
     door_close(program->door);
     daemon->program = NULL;
     uv_close((uv_handle_t *)&program->patience, on_closed);

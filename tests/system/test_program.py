@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that train through real daemons: turns, beginnings, ends, and programs that lie or die. See raw_program.py."""
+import array
 import json
 import os
 import signal
@@ -321,6 +322,19 @@ class Questions(Programs):
         self.assertEqual(self.error(end)[0], 503)
 
 
+    def test_a_flood_of_reports_leaves_the_history_to_others(self):
+        f, node, p = self.one()
+        for number in range(1, 1001):
+            p.send(raw_program.REPORT, test_loss=float(number))
+        f.wait("the last of them", lambda: node.status()["test_loss"] == 1000)
+        rows = node.json("/v1/history")
+        self.assertLess(len(rows), 100)  # one, and one a second
+        self.assertEqual(rows[0]["test_loss"], 1)
+        p.step(lambda z: z)
+        p.send(raw_program.REPORT, test_loss=0.5)  # of another round
+        f.wait("its row", lambda: node.json("/v1/history")[-1]["test_loss"] == 0.5)
+
+
 class Faults(Programs):
     def two(self, options=None):
         f = self.daemons(2, [[(0, 1), (1, 0)]], options)
@@ -429,6 +443,39 @@ class Faults(Programs):
         self.go_on(programs)
         self.each(programs, lambda i, p: p.finish())
         self.agreed(f, programs)
+
+    def test_who_comes_while_the_last_step_of_the_dead_is_taken_is_let_in(self):
+        """The step is large, so that the job outlives its program."""
+        f = self.daemons(1, [[]])
+        values = array.array("f", [1]) * (1 << 20)
+        p = self.attach(f, 0, values)
+        for _ in range(20):
+            self.assertEqual(p.take()["type"], raw_program.TURN)
+            p.done()
+            p.socket.close()
+            p = self.attach(f, 0, values)
+            self.assertIsNone(p.refused)
+        self.assertEqual(p.take()["type"], raw_program.TURN)
+        self.assert_alive(f)
+
+    def test_a_program_hears_that_its_node_leaves(self):
+        """Amid its steps, and when it waits for the fleet."""
+        for finishing, kind in ((False, raw_program.STOP), (True, raw_program.FINISHED)):
+            with self.subTest(finishing):
+                f, programs = self.two()
+                self.each(programs, lambda i, p: p.take())
+                self.go_on(programs)
+                self.keep_stepping(programs[0])
+                if finishing:
+                    programs[1].send(raw_program.FINISH)
+                answers = []
+                leaver = threading.Thread(target=lambda: answers.append(f.nodes[1].get("/v1/leave", "POST")))
+                leaver.start()
+                got = programs[1].turn
+                while got is not None and got["type"] != kind:
+                    got = programs[1].take() if finishing else programs[1].step(lambda z: z)
+                leaver.join()
+                self.assertEqual((answers[0][0], got and got["type"]), (200, kind))
 
     def test_an_end_before_the_first_step_is_one_after_a_restart(self):
         f, programs = self.two()
