@@ -24,6 +24,18 @@ class LinearTest(unittest.TestCase):
         self.addCleanup(daemon.close)
         return daemon
 
+    def until(self, condition, what):
+        end = time.monotonic() + common.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"waited in vain for {what}")
+            time.sleep(0.01)
+
+    @staticmethod
+    def has_memory(program):
+        """Whether it has made what it shares; then it connects."""
+        with open(f"/proc/{program.pid}/maps", encoding="utf-8") as file:
+            return "memfd:sgp" in file.read()
+
     def run_linear(self, path):
         return subprocess.run([LINEAR, path], text=True, capture_output=True, timeout=common.PATIENCE, check=False)
 
@@ -59,7 +71,7 @@ class LinearTest(unittest.TestCase):
             path = os.path.join(folder, "attach.sock")
             program = subprocess.Popen([LINEAR, path], text=True, stdout=subprocess.PIPE)
             self.addCleanup(program.kill)
-            time.sleep(0.2)  # whichever is first, it trains
+            self.until(lambda: self.has_memory(program), "it to look for its daemon")
             self.daemon(path=path)
             self.assertIn("round 200", program.communicate(timeout=common.PATIENCE)[0])
 
@@ -86,10 +98,7 @@ class LinearTest(unittest.TestCase):
         daemon.ready.clear()
         program = subprocess.Popen([LINEAR, daemon.path], text=True, stderr=subprocess.PIPE)
         self.addCleanup(program.kill)
-        end = time.monotonic() + common.PATIENCE
-        while not daemon.of(HELLO):
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        self.until(lambda: daemon.of(HELLO), "its HELLO")
         program.send_signal(signal.SIGTERM)
         program.communicate(timeout=common.PATIENCE)
         self.assertEqual(program.returncode, -signal.SIGTERM)

@@ -15,7 +15,8 @@ FIELDS = ("magic version type flags code turn round rounds parameters rows loss 
 HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH, EVALUATE, EVALUATED, PREDICT, \
     PREDICTED = range(1, 16)
 RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES, EVALUATES, PREDICTS = (1 << bit for bit in range(8))
-SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+F_SEAL_SHRINK, F_SEAL_GROW = fcntl.F_SEAL_SHRINK, fcntl.F_SEAL_GROW
+SEALS = F_SEAL_SHRINK | F_SEAL_GROW
 PATIENCE = 60.0
 NAN = float("nan")
 
@@ -52,14 +53,15 @@ def memory(head, values, seals=SEALS):
 
 
 class Program:
-    """Attached to the socket at `path` with these values, unless it is refused: then `.refused` says why."""
+    """Attached to the socket at `path` with these values, unless it is refused: then `.refused` says why. The memory has
+    so many values `more` than its header says."""
 
     def __init__(self, path, values, tensors=None, values_from=None, rounds=-1, tags=None, seals=SEALS, patience=PATIENCE,
-                 flags=0):
+                 flags=0, more=0):
         head, count = header(tensors or [("w", [len(values)])], values_from, tags)
         assert count == len(values)
         self.offset, self.count = len(head), count
-        self.descriptor = memory(head, values, seals)
+        self.descriptor = memory(head, array.array("f", values) + array.array("f", [0] * more), seals)
         self.map = mmap.mmap(self.descriptor, 0)
         self.socket = self.connect(path, patience)
         self.send(HELLO, descriptors=[self.descriptor], flags=flags, parameters=count, rounds=rounds, text=b"raw")

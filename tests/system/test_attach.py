@@ -3,6 +3,7 @@
 side. test_program.py has what the daemon owes to any program. LINEAR is the second argument."""
 import csv
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -301,14 +302,94 @@ class Faults(AttachTest):
         import numpy
         return {"a": numpy.zeros(3, numpy.float32)}
 
+    def told(self, text, event):
+        """Set the event once the package warns of that."""
+        handler = logging.Handler()
+        handler.emit = lambda record: text in record.getMessage() and event.set()
+        logging.getLogger("sgp").addHandler(handler)
+        self.addCleanup(logging.getLogger("sgp").removeHandler, handler)
+
+    PROGRAM = """if True:
+        import os, sys, numpy, sgp
+        model, steps = {"a": numpy.zeros(3, numpy.float32)}, 0
+        with sgp.attach(model, name=sys.argv[1], timeout=60) as node:
+            while node.round < int(sys.argv[2]):
+                model["a"] += 1
+                node.mix()
+                print(node.round, flush=True)
+                steps += 1
+                if steps == 10:
+                    exec(sys.argv[3])
+        print("end", *map(round, model["a"]), flush=True)
+    """
+
+    def read_until(self, program, line):
+        for said in program.stdout:
+            if said == line:
+                return
+        self.fail("the program ended: " + program.stderr.read())
+
+    def test_a_program_that_ends_without_an_end(self):
+        """However it goes, its node pauses, and the next program goes on."""
+        f = self.daemons(1, [[]])
+        for number, (way, code) in enumerate({"os._exit(0)": 0, "sys.exit()": 0, "raise ValueError(7)": 1,
+                                              "os.abort()": -signal.SIGABRT}.items(), 1):
+            program = self.start(self.PROGRAM, self.path(f, 0), "100", way)
+            self.assertEqual(program.wait(fleet.PATIENCE), code)
+            f.wait_state("paused")
+            self.assertGreaterEqual(f.nodes[0].status()["round"], 10 * number)
+        program = self.start(self.PROGRAM, self.path(f, 0), "100", "")
+        end = program.communicate(timeout=fleet.PATIENCE)[0].splitlines()[-1].split()
+        self.assertIn(int(end[1]), range(90, 101))  # no step of them is lost but the ones that were under way
+        f.wait_state("finished")
+
+    def test_ctrl_c_while_it_waits_for_the_others(self):
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+        program = self.start(self.PROGRAM, self.path(f, 0), "20", "")
+        f.wait_log(0, "event=attached")
+        f.wait_state("joining", [0])
+        program.send_signal(signal.SIGINT)
+        self.assertIn("KeyboardInterrupt", program.communicate(timeout=fleet.PATIENCE)[1])
+        f.wait_log(0, "event=detached")
+        programs = [self.start(self.PROGRAM, self.path(f, i), "20", "") for i in range(2)]
+        for program in programs:
+            self.assertIn("end ", program.communicate(timeout=fleet.PATIENCE)[0])
+        f.quiet()
+
+    def stand_still(self, stopped_of, seconds):
+        """One of the processes of node 1 stands still for so long; then both train to their end."""
+        f = self.daemons(2, [[(0, 1), (1, 0)]])
+        programs = [self.start(self.PROGRAM, self.path(f, i), "400", "") for i in range(2)]
+        self.read_until(programs[1], "20\n")
+        stopped = stopped_of(f, programs)
+        stopped.send_signal(signal.SIGSTOP)
+        self.addCleanup(stopped.send_signal, signal.SIGCONT)
+        time.sleep(seconds)  # what is tested is that much time
+        self.assertIsNotNone(f.nodes[0].status())
+        stopped.send_signal(signal.SIGCONT)
+        for program in programs:
+            self.assertIn("end ", program.communicate(timeout=fleet.PATIENCE)[0])
+        f.wait_state("finished")  # again, where the other had gone on alone
+        self.assertAlmostEqual(sum(status["weight"] for status in f.quiet()), 2, delta=1e-9)
+        models = [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes]
+        for a, b in zip(*models):
+            self.assertAlmostEqual(a, b, delta=1e-3 * abs(a))
+
+    def test_a_program_that_stands_still(self):
+        self.stand_still(lambda f, programs: programs[1], 30 if fleet.LONG else 0.5)
+
+    def test_a_daemon_that_stands_still(self):
+        self.stand_still(lambda f, programs: f.nodes[1].process, 30 if fleet.LONG else 0.5)
+
     def test_a_daemon_that_is_killed_is_waited_for(self):
         """The program goes on from the checkpoint, once a daemon is there again."""
         f = self.daemons(2, [[(0, 1), (1, 0)]])
-        gone, ended = threading.Event(), threading.Event()
+        gone, ended, looks = threading.Event(), threading.Event(), threading.Event()
+        self.told("waiting for its return", looks)
 
         def restart():
             gone.wait(fleet.PATIENCE)
-            time.sleep(0.3)  # the program finds nobody meanwhile
+            looks.wait(fleet.PATIENCE)  # the program finds nobody meanwhile
             f.nodes[1].start()
             ended.wait(fleet.PATIENCE)  # a daemon ends with the thread that started it
         starter = threading.Thread(target=restart, daemon=True)

@@ -514,7 +514,10 @@ class Strangers(Programs):
 
     def test_memory_that_is_none_is_refused_in_one_line(self):
         f = self.daemons(1, [[]])
-        self.refused(f, "no memfd of fixed size", seals=0)
+        for seals in (0, raw_program.F_SEAL_SHRINK, raw_program.F_SEAL_GROW):
+            self.refused(f, "no memfd of fixed size", seals=seals)
+        for more in (1, 1 << 16):  # it has grown since its header was written
+            self.refused(f, "the program's memory", more=more)
         self.refused(f, "values_from", values_from=3)
         self.refused(f, "not finite", values=(1.0, float("inf")))
         self.refused(f, "tensor 'a b'", tensors=[("a b", [2])])
