@@ -3,35 +3,21 @@
 
 Everything lies in a temporary directory. It ends when all programs have, with what they said last, and recomputes how
 far apart the daemons' models are."""
-import argparse
-import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-from demo_fleet import ROOT, Failure, Node, disagreement_of, write_topology
+from demo_nodes import ROOT, Failure, disagreement_of, parser_of, perform, start_nodes
 
 CONFIGURATION = """\
-[node]
-name = {name}
-state_directory = {directory}/{name}
-[topology]
-file = {directory}/fleet.dot
 [train]
 start = all
 seed = 1
 when_done = serve
 [model]
 kind = attached
-[network]
-listen = {address}
-[control]
-socket = {directory}/{name}/control.sock
 """
 EXAMPLES = os.path.join(ROOT, "examples")
 LINE_SECONDS = 5.0
@@ -42,16 +28,10 @@ def names():
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        prog="scripts/demo --example", description="Train a program of examples/ through several sgpd on this machine.",
-        epilog="Other options go to the program: examples/NAME/train.py --help.")
+    parser = parser_of("scripts/demo --example", "Train a program of examples/ through several sgpd on this machine.",
+                       "the example's own", epilog="Other options go to the program: examples/NAME/train.py --help.")
     parser.add_argument("name", choices=names())
-    parser.add_argument("--topology", metavar="FAMILY|FILE", help="as of scripts/demo (the example's own)")
-    parser.add_argument("--nodes", type=int, default=4, metavar="N", help="of a family (4)")
-    parser.add_argument("--isolated", action="store_true", help="no edges: each node trains alone on its rows")
     parser.add_argument("--alone", action="store_true", help="no daemon: one program trains alone on all rows")
-    parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     arguments, arguments.more = parser.parse_known_args()
     arguments.topology = arguments.topology or os.path.join(EXAMPLES, arguments.name, "fleet.dot")
     return arguments
@@ -94,25 +74,20 @@ def watch(nodes, programs):
             told = time.monotonic()
             for node in nodes:
                 node.refresh()
-            print("  ".join(f"{node.name} round {node.status.get('round', 0)} loss {node.status.get('loss') or 0:.3f}"
+            print("  ".join(f"{node.name} round {node.status.get('round') or 0} loss {node.status.get('loss') or 0:.3f}"
                             for node in nodes), flush=True)
 
 
-def run(arguments, directory, nodes, programs):
-    """Start everything and wait; returns the summary. `nodes` and `programs` are filled here, for the caller to stop."""
-    if arguments.alone:
-        programs.append(Program(arguments, os.path.join(directory, "alone.out"), {"SGP_SOCKET": ""}))
-    else:
-        for name, address in write_topology(directory, arguments):
-            nodes.append(Node(directory, name, address))
-    for node in nodes:
-        with open(node.configuration, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(name=node.name, directory=directory, address=node.address))
-        node.start()
+def run(arguments, directory, started):
+    """Start everything and wait; returns the summary."""
+    nodes = [] if arguments.alone else start_nodes(arguments, directory, CONFIGURATION, started)
     start = time.monotonic()
-    for node in nodes:
-        environment = {"SGP_SOCKET": os.path.join(node.directory, "attach.sock"), "SGP_NODES": str(len(nodes))}
-        programs.append(Program(arguments, os.path.join(directory, node.name + ".out"), environment))
+    sockets = {node.name: os.path.join(node.directory, "attach.sock") for node in nodes} or {"alone": ""}
+    programs = []
+    for name, socket in sockets.items():
+        environment = {"SGP_SOCKET": socket, "SGP_NODES": str(len(sockets))}
+        programs.append(Program(arguments, os.path.join(directory, name + ".out"), environment))
+        started.append(programs[-1])
     watch(nodes, programs)
     said = [program.last_line() for program in programs]
     summary = {"example": arguments.name, "seconds": round(time.monotonic() - start, 1),
@@ -124,34 +99,9 @@ def run(arguments, directory, nodes, programs):
         summary["nodes"], summary["rounds"] = len(nodes), max(node.status["round"] for node in nodes)
         summary["total_weight"] = sum(node.status["weight"] for node in nodes)
         summary["disagreement"] = disagreement_of(nodes, directory)
-        print(f"{len(nodes)} nodes, {summary['rounds']} rounds, {summary['seconds']:.0f} s; disagreement of the exported "
-              f"models {summary['disagreement']:.1e}, total weight {summary['total_weight']:.12f}")
+        print(f"{len(nodes)} nodes, {summary['rounds']} rounds, {summary['seconds']:.0f} s; disagreement of the "
+              f"exported models {summary['disagreement']:.1e}, total weight {summary['total_weight']:.12f}")
     return summary
 
 
-def main():
-    arguments = parse_arguments()
-    directory = tempfile.mkdtemp(prefix="sgpd-example-")
-    nodes, programs = [], []
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        summary = run(arguments, directory, nodes, programs)
-    except Failure as failure:
-        print(f"scripts/demo: {failure}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nscripts/demo: interrupted", file=sys.stderr)
-        return 130
-    finally:
-        for each in programs + nodes:
-            each.stop()
-        if arguments.keep:
-            print(f"Kept: {directory}")
-        else:
-            shutil.rmtree(directory)
-    if arguments.json:
-        print(json.dumps(summary))
-    return 0
-
-
-sys.exit(main())
+sys.exit(perform(parse_arguments(), run))
