@@ -5,11 +5,16 @@ the fleet's last 100 batches had this loss in the mean, over loopback, over link
 quarter of the others' processor time. Between two exchanges each takes one step with the same batch; one round of ours
 (one-peer exponential) mixes pairs, an all-reduce everything. With a slow node ours is `algorithm = agp`, as the page of
 methods recommends.
+
+And what a program costs its daemon: the time of a turn, in which it does nothing (of 4 KiB: two jobs of microseconds, one frame each
+way); the most memory, in vectors of the parameters (x, the estimate that was given, the memory that both see, and one while the
+model is saved at the end); and how often a share's bytes pass between memory and the processor.
 """
 import collections
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -92,18 +97,32 @@ def with_a_slow_node(options):
                 [{"group": group.path} for group in groups], **{"train.algorithm": "agp"})
 
 
+def alone(floats, count):
+    """So many turns without a step, of a node without neighbours: the microseconds of one, and the most bytes of memory that
+    the daemon had."""
+    f = fleet.Fleet(1, phases=[[]], options=ATTACHED, own={0: {"control.attach": "n0.attach"}})
+    try:
+        f.start()
+        path = os.path.join(f.directory, "n0.attach")
+        f.wait("the socket", lambda: os.path.exists(path))
+        us = json.loads(turns(path, floats, count).communicate(timeout=300)[0])["us"]
+        with open(f"/proc/{f.nodes[0].process.pid}/status", encoding="utf-8") as file:
+            return us, int(re.search(r"VmHWM:\s*(\d+) kB", file.read()).group(1)) << 10
+    finally:
+        f.close()
+
+
 def turn(options):
-    """The cost of a turn in which the program does nothing, of a node without neighbours, with 4 KiB of parameters."""
-    def run():
-        f = fleet.Fleet(1, phases=[[]], options=ATTACHED, own={0: {"control.attach": "n0.attach"}})
-        try:
-            f.start()
-            path = os.path.join(f.directory, "n0.attach")
-            f.wait("the socket", lambda: os.path.exists(path))
-            return json.loads(turns(path, 1024, 20000).communicate(timeout=60)[0])["us"]
-        finally:
-            f.close()
-    figures.tell("attach", "1 node, 4 KiB: a turn without a step", "us", [run() for _ in range(options.runs)])
+    figures.tell("attach", "1 node, 4 KiB: a turn without a step", "us",
+                 [alone(1024, 20000)[0] for _ in range(options.runs)])
+
+
+def vectors(options):
+    """Of the parameters: x, the estimate that the program was given, the memory that both see, and one while the model is
+    saved."""
+    floats = 25_000_000
+    figures.tell("attach", "1 node, 25 million parameters: the most memory that it has", "vectors",
+                 [alone(floats, 12)[1] / (4 * floats)])
 
 
 def memory(options):
@@ -120,10 +139,12 @@ def measure(options):
     torch_python()
     fleet.SGPD = os.path.join(options.build, "daemon/sgpd")
     figures.attempt("attach", turn, options)
+    figures.attempt("attach", vectors, options)
     figures.attempt("attach", memory, options)
     compare(options, "4 nodes, loopback", 400, [{}] * NODES)
-    figures.attempt("attach", with_a_slow_node, options)
-    figures.attempt("attach", between_hosts, options)
+    if not options.quick:
+        figures.attempt("attach", with_a_slow_node, options)
+        figures.attempt("attach", between_hosts, options)
 
 
 figures.main("attach", measure, __doc__)

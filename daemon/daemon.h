@@ -4,6 +4,7 @@
  *   daemon.c      life: open, the loop, signals, the end
  *   orders.c      what onlookers and signals order: pause, stop, leave, reload
  *   performer.c   the core's effects carried out, and what comes of them posted back
+ *   program.c     the program that trains through this daemon, by turns, and questions.c between them
  *   reload.c      another topology file, without a pause
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
  *   survive.c     the ledger and the checkpoints: what an earlier process left, and what we leave

@@ -220,6 +220,8 @@ static bool is_idle(const struct program *program)
            !program->job && !program->questions.out;
 }
 
+static void give_turn(struct program *program);
+
 static void done_show(struct job *job, bool cancelled)
 {
     struct task task = end_job(job);
@@ -230,9 +232,10 @@ static void done_show(struct job *job, bool cancelled)
         bury(program);
         return;
     }
-    if (questions_wait(&program->questions) &&
-        questions_ask(&program->questions, task.round, &frame, &descriptor) == 0)
+    if (questions_ask(&program->questions, task.round, &frame, &descriptor) == 0)
         say_with(program, &frame, descriptor);
+    else
+        give_turn(program);
     if (descriptor >= 0)
         (void)close(descriptor);
 }
