@@ -151,7 +151,10 @@ static int next_answering(
         if (asked) {
             sgp_answer(&attachment->answers, attachment->memory.values, ret_frame, rows, &answer,
                 &outputs);
-            status = send_frame(attachment->socket, &answer, outputs, error);
+            do /* a question without an answer would hold up every turn */
+                status = sgp_attach_send(attachment->socket, &answer, outputs);
+            while (status == -EINTR);
+            status = status < 0 ? fail_frame(error, status) : 0;
         }
         if (rows >= 0)
             (void)close(rows);

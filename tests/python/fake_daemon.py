@@ -18,7 +18,7 @@ NAMES = ("magic version type flags code turn round rounds parameters rows loss e
          "local_steps columns seed test_loss test_accuracy distance text").split()
 HELLO, WELCOME, REFUSED, TURN, DONE, STOP, FINISH, FINISHED, REPORT, ENOUGH, DETACH, \
     EVALUATE, EVALUATED, PREDICT, PREDICTED = range(1, 16)
-RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES = 1, 2, 4, 8, 16, 32
+RESUMED, EXCHANGED, JUMPED, SKIPPED, ASSIGNED, DISAGREES, EVALUATES, PREDICTS = (1 << bit for bit in range(8))
 SEALS = 1 | 2 | 4  # F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW
 DIVERGED = -1017
 

@@ -66,6 +66,16 @@ class LinearTest(unittest.TestCase):
         self.assertRegex(self.run_linear(daemon.path).stdout, "round 200: 1.000")
         self.assertEqual(len(daemon.of(DONE)), 200)
 
+    def test_it_answers(self):
+        daemon = self.daemon(begin=1, questions=[None, [[1, 2, 3, 4], [0, 0, 0, 0]], [[1]]])
+        self.assertIn("round 200", self.run_linear(daemon.path).stdout)
+        self.assertEqual(daemon.of(HELLO)[0]["flags"], fake_daemon.EVALUATES | fake_daemon.PREDICTS)
+        (figures, _), (_, outputs), (refused, _) = daemon.answers
+        self.assertEqual(figures["test_loss"], 0 + 9 + 4 + 25 + 0.25)  # all ones, from 1, -2, 3, -4, 0.5
+        self.assertTrue(numpy.isnan(figures["test_accuracy"]))
+        self.assertEqual(outputs.tolist(), [[11], [1]])
+        self.assertEqual((refused["code"], refused["text"]), (-1003, "the data is not valid"))
+
     def test_it_comes_before_the_daemon(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "attach.sock")
