@@ -51,7 +51,8 @@ CONTENTS = {
     "sgpd": """usr/bin/sgpd usr/bin/sgpctl usr/lib/systemd/system/sgpd@.service usr/lib/systemd/system/sgpd-metrics@.service
         usr/lib/systemd/system/sgpd.target usr/lib/systemd/system/sgpd.slice usr/lib/sysusers.d/sgpd.conf
         usr/share/man/man8/sgpd.8.gz usr/share/man/man5/sgpd.conf.5.gz usr/share/man/man1/sgpctl.1.gz
-        usr/share/man/man1/sgpctl-topology-generate.1.gz usr/share/bash-completion/completions/sgpctl.bash
+        usr/share/man/man1/sgpctl-topology-generate.1.gz
+        usr/share/bash-completion/completions/sgpctl.bash usr/share/bash-completion/completions/sgpd.bash
         usr/share/zsh/vendor-completions/_sgpctl usr/share/fish/vendor_completions.d/sgpctl.fish
         usr/share/sgpd/compare/__main__.py usr/share/sgpd/topologies/ring.dot usr/share/doc/sgpd/README.md
         usr/share/doc/sgpd/docs/PACKAGES.md usr/share/doc/sgpd/sgpd.conf.example usr/share/doc/sgpd/docs/rules/mass.md

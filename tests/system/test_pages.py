@@ -15,7 +15,7 @@ SGPCTL = sys.argv[1]
 FOLDER = os.path.dirname(SGPCTL)
 BASH = """source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-_sgpctl; printf '%s\\n' "${COMPREPLY[@]}" """
+_$1; printf '%s\\n' "${COMPREPLY[@]}" """
 # _arguments works only where a line is edited: its stand-in says what it was given.
 ZSH = """_arguments() { print -rl -- "$@" }; _describe() { print -rl -- ${(P)4} }; compadd() { print -rl -- "$@" }
 _files() { :; }
@@ -101,8 +101,8 @@ def test_the_pages_are_set_without_a_word():
         said(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page])
 
 
-def bash(*words):
-    return set(said(["bash", "--norc", "-c", BASH, "bash", os.path.join(FOLDER, "sgpctl.bash"), *words]))
+def bash(*words, folder=FOLDER):
+    return set(said(["bash", "--norc", "-c", BASH, "bash", os.path.join(folder, words[0] + ".bash"), *words]))
 
 
 def test_bash_offers_them():
@@ -160,6 +160,23 @@ def test_zsh_offers_them():
         for choice in command["choice"]:
             assert choice["word"] in specs, choice
     assert "-n[the daemon" in offered("sgpctl", "")
+
+
+def test_shells_offer_the_options_of_sgpd():
+    daemon = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../daemon")
+    with open(os.path.join(daemon, "main.c"), encoding="utf-8") as file:
+        names = {"--" + name for name in re.findall(r'^ *\{"([\w-]+)", \w+_argument,', file.read(), re.MULTILINE)}
+    assert {"--check", "--config"} < names
+    folder = os.path.join(daemon, "completion")
+    with open(os.path.join(folder, "sgpd.fish"), encoding="utf-8") as file:
+        assert {"--" + name for name in re.findall(r" -l ([\w-]+)", file.read())} == names
+    with open(os.path.join(folder, "_sgpd"), encoding="utf-8") as file:
+        assert {name.rstrip("=[") for name in re.findall(r"(?<=[{,'])--[\w-]+|(?<=\))--[\w-]+", file.read())} == names
+    need("bash")
+    assert bash("sgpd", "-", folder=folder) == names | {"-c"}
+    with tempfile.TemporaryDirectory() as where:
+        open(os.path.join(where, "n0.conf"), "w").close()
+        assert bash("sgpd", "--check", "-c", f"{where}/n", folder=folder) == {f"{where}/n0.conf"}
 
 
 def numbers(path, pattern):
