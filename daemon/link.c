@@ -321,6 +321,7 @@ void link_receive(struct link *link, float *into)
     link->received = 0;
     link->checked = 0;
     link->largest = 0;
+    link->squares = 0;
 }
 
 /* Whether the peer lets go of a payload of which the kernel has not yet got all: it cannot have it, and
@@ -414,6 +415,7 @@ static void look(struct link *link)
     if (link->fold != NULL && link->received < link->expected)
         values -= values % SGP_KERNELS_RUN;
     float *begin = link->into + first;
+    link->squares += sgp_kernels_best()->squares(begin, values);
     float most = link->fold != NULL ? fold_values(link->fold, begin, first, values)
                                     : sgp_kernels_best()->largest(begin, values);
     link->largest = most > link->largest ? most : link->largest;
@@ -428,6 +430,7 @@ void link_fold(struct link *link, struct link_fold *fold)
     if (fold == NULL)
         return;
     link->checked = 0;
+    link->squares = 0;
     look(link);
 }
 

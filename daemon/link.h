@@ -92,7 +92,8 @@ struct link {
     char remote[64]; /* numeric address and port of the peer, after link_start */
     bool closing;
     uint64_t received; /* bytes of the payload that comes */
-    float largest;     /* magnitude in the payload that comes, as far as it has come */
+    float largest;     /* magnitude in the payload that comes, as far as it has come, */
+    double squares;    /* and the sum of its squares */
 
     /* Private from here on. */
     uv_tcp_t tcp;

@@ -34,9 +34,10 @@ static void on_message(struct link *link, const struct sgp_message *message)
 
 static void on_payload(struct link *link, int code)
 {
-    const struct daemon *daemon = link->context;
+    struct daemon *daemon = link->context;
+    const struct sgp_measure came = {link->largest, link->squares, link->unit};
     if (code == 0)
-        code = sgp_payload_judge(link->largest, link->unit, daemon->own_largest);
+        code = sgp_payload_judge(&daemon->lengths, &came, daemon->prepared->parameters);
     events_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link->id, .code = code});
 }

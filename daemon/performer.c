@@ -181,8 +181,8 @@ static void verb_train(void *context, sgp_round turn, double weight, uint32_t st
     worker_push(&daemon->worker, &task->job);
 }
 
-/* x, or a range of it, becomes the snapshot. Now and then its largest magnitude is looked for, which others' shares are
- * judged by (sgp/payload.h). */
+/* x, or a range of it, becomes the snapshot. Now and then it is measured, which others' shares are judged by
+ * (sgp/payload.h). */
 static void run_publish(struct job *job)
 {
     struct task *task = (struct task *)job;
@@ -196,15 +196,17 @@ static void run_publish(struct job *job)
     else
         task->trainer->methods->copy(
             task->trainer, task->place, (float)task->factor, task->slice.first, task->slice.count);
-    if (task->looks)
-        task->largest = sgp_kernels_best()->largest(*task->place, count);
+    if (!task->looks)
+        return;
+    task->own_measure = (struct sgp_measure){sgp_kernels_best()->largest(*task->place, count),
+        sgp_kernels_best()->squares(*task->place, count), task->weight};
 }
 
 static void done_publish(struct job *job, bool cancelled)
 {
     struct task *task = (struct task *)job;
     if (task->looks)
-        task->daemon->own_largest = (double)task->largest / task->weight;
+        sgp_lengths_look(&task->daemon->lengths, &task->own_measure);
     post_done(task, SGP_EVENT_PUBLISHED, cancelled);
 }
 

@@ -25,6 +25,7 @@
 #include "sgp/buffer.h"
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
+#include "sgp/payload.h"
 
 #define STATE_LASTS_NS                                                                             \
     (2 * SGP_SECOND) /* an end that lasts so long is one: neighbours may yet mix on */
@@ -141,7 +142,7 @@ struct daemon {
     struct link_fold fold; /* of the one share that is folded, */
     uint32_t folded;       /* and its slot; SGP_SLOT_NONE: none is */
     uint64_t published;    /* rounds, since the start */
-    double own_largest;    /* magnitude in our estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
+    struct sgp_lengths lengths; /* neighbours.c too */
     bool measure_due;      /* an epoch ended: milestones.c evaluates when this round is complete */
 
     /* program.c */

@@ -36,8 +36,8 @@ struct task {
 
     int code;
     enum sgp_publish purpose; /* publish, */
-    bool looks;               /* publish: for the largest magnitude, too */
-    float largest;
+    bool looks;               /* publish: the snapshot is measured, too */
+    struct sgp_measure own_measure;
     struct sgp_training training;
     struct sgp_evaluation evaluation;
     struct sgp_sketch sketch;

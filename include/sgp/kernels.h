@@ -31,6 +31,8 @@ struct sgp_kernels {
     void (*estimate)(float *estimate, const float *x, double weight, size_t count);
     /* The largest magnitude, 0 of no values; infinite if any value is a NaN or an infinity. */
     float (*largest)(const float *values, size_t count);
+    /* The sum of the squares, infinite or a NaN if any of them is no float32; summed as below. */
+    double (*squares)(const float *values, size_t count);
     /* *ret_difference = sum (a[i]*a_scale - b[i]*b_scale)^2 and *ret_norm = sum (b[i]*b_scale)^2. Values
      * and squares are float32. SGP_KERNELS_RUN values at a time are summed in float32, in SGP_KERNELS_LANES
      * lanes, value i in lane i modulo that, which are then added pairwise; the sums of these runs are added

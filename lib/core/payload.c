@@ -7,10 +7,46 @@
 
 #include <math.h>
 
-int sgp_payload_judge(float largest, double unit, double own)
+static double length_of(const struct sgp_measure *measure)
 {
-    if (!isfinite(largest))
+    return sqrt(measure->squares) / measure->unit;
+}
+
+void sgp_lengths_look(struct sgp_lengths *lengths, const struct sgp_measure *own)
+{
+    lengths->own_largest = (double)own->largest / own->unit;
+    lengths->own = length_of(own);
+}
+
+static bool is_learnt(const struct sgp_lengths *lengths)
+{
+    return lengths->learnt >= SGP_LENGTHS_LEARNT;
+}
+
+static void learn(struct sgp_lengths *lengths, double length)
+{
+    double least = lengths->longest * SGP_LENGTH_FALLS, most = lengths->longest * SGP_LENGTH_GROWS;
+    if (!is_learnt(lengths)) {
+        lengths->learnt++;
+        lengths->longest = fmax(lengths->longest, length);
+    } else {
+        lengths->longest = fmin(fmax(length, least), most);
+    }
+}
+
+int sgp_payload_judge(
+    struct sgp_lengths *lengths, const struct sgp_measure *came, uint64_t parameters)
+{
+    if (!isfinite(came->largest))
         return SGP_E_NOT_FINITE;
-    bool fits = (double)largest / unit <= SGP_OUTSIZED * fmax(1, own);
-    return largest > 0 && !fits ? SGP_E_OUTSIZED : 0;
+    if (came->largest <= 0) /* says nothing of lengths, and does no harm */
+        return 0;
+    double ones = SGP_LENGTH_LEAST * sqrt((double)parameters), length = length_of(came);
+    double usual = fmax(ones, fmax(lengths->own, lengths->longest));
+    if (!((double)came->largest / came->unit <= SGP_OUTSIZED * fmax(1, lengths->own_largest)))
+        return SGP_E_OUTSIZED;
+    if (is_learnt(lengths) && !(length <= SGP_LENGTH_MOST * usual))
+        return SGP_E_OUTSIZED;
+    learn(lengths, fmin(length, SGP_LENGTH_MOST * usual));
+    return 0;
 }

@@ -223,8 +223,13 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     double unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
     if (share->weight <= 0) /* of an exact cycle, or an update: at most all that there is */
         unit = sgp_topology_trainers(target->file->topology);
-    return sgp_payload_judge(
-        sgp_kernels_best()->largest(received, share->slice.count), unit, target->own_largest);
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    uint64_t count = share->slice.count;
+    const struct sgp_measure came = {
+        kernels->largest(received, count), kernels->squares(received, count), unit};
+    int code = sgp_payload_judge(&target->lengths, &came, dimension);
+    sim->summary.outsized += code == SGP_E_OUTSIZED;
+    return code;
 }
 
 /* As the daemon does while it comes, whatever may be found wrong with it in the end. */

@@ -44,7 +44,7 @@ void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps,
                              .factor = pace});
 }
 
-/* As the daemon does, it looks now and then for its largest magnitude, by which others' shares are judged. */
+/* As the daemon does, it looks at itself now and then: others' shares are judged by that. */
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
     enum sgp_publish purpose, struct sgp_slice slice)
 {
@@ -201,10 +201,11 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
         host->trainer->methods->copy(
             host->trainer, &snapshot, (float)job->factor, job->slice.first, job->slice.count);
     }
-    if (job->weight > 0)
-        host->own_largest =
-            (double)sgp_kernels_best()->largest(snapshot, host->sim->options.dimension) /
-            job->weight;
+    if (job->weight > 0) {
+        const struct sgp_measure own = {sgp_kernels_best()->largest(snapshot, dimension),
+            sgp_kernels_best()->squares(snapshot, dimension), job->weight};
+        sgp_lengths_look(&host->lengths, &own);
+    }
     if (job->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
         sgp_sim_check_label(host, job->round, snapshot, false);
     *outstanding = host->sim->apart ? 0 : 1 - job->factor;

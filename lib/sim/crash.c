@@ -21,7 +21,9 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     memset(host->receives, 0, host->receive_count * sizeof *host->receives);
     host->tick_at = SGP_TIME_NEVER;
     host->question.asked = false;
+    host->published = 0;
     bool left = host->diverged || host->drained;
+    host->lengths = (struct sgp_lengths){0};
     host->dead = true;
     host->diverged = host->drained = false;
     host->life++;

@@ -41,6 +41,7 @@
 
 #include "base/queue.h"
 #include "sgp/driver.h"
+#include "sgp/payload.h"
 #include "sgp/random.h"
 #include "sgp/restart.h"
 #include "sgp/sim.h"
@@ -215,7 +216,7 @@ struct sgp_sim_host {
     struct sgp_sim_receive *receives;
     float *folded; /* `dimension` values: what x is to become */
 
-    double own_largest; /* magnitude in its estimate, SGP_LOOK_ROUNDS old at most; 0: none yet */
+    struct sgp_lengths lengths;
     double own_weight;  /* w of x, when it trained last */
     uint32_t published; /* how often */
     struct sgp_sim_job *job_first, *job_last;

@@ -50,6 +50,18 @@ static float fold(float *share, const float *x, float keep, float fraction, size
     return most;
 }
 
+static double squares(const float *values, size_t count)
+{
+    double sum = 0;
+    for (size_t first = 0; first < count; first += SGP_KERNELS_RUN) {
+        float lanes[SGP_KERNELS_LANES] = {0};
+        for (size_t i = first; i < count && i < first + SGP_KERNELS_RUN; i++)
+            lanes[i % SGP_KERNELS_LANES] += values[i] * values[i];
+        sum += (double)pairwise(lanes);
+    }
+    return sum;
+}
+
 static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
     const float *b, float b_scale, size_t count)
 {
@@ -224,6 +236,7 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .fold = fold,
     .estimate = estimate,
     .largest = largest,
+    .squares = squares,
     .distance = distance,
     .sgd = sgd,
     .momentum = momentum,

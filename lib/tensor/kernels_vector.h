@@ -100,6 +100,22 @@ static double pairwise(const floats run[SGP_KERNELS_LANES / FLOATS])
     return (double)lanes[0];
 }
 
+static double squares(const float *values, size_t count)
+{
+    double sum = 0;
+    size_t whole = count - count % SGP_KERNELS_RUN;
+    for (size_t first = 0; first < whole; first += SGP_KERNELS_RUN) {
+        floats lanes[SGP_KERNELS_LANES / FLOATS] = {0};
+        for (size_t i = first; i < first + SGP_KERNELS_RUN; i += SGP_KERNELS_LANES)
+            for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++) {
+                floats value = *(const floats *)(values + i + j * FLOATS);
+                lanes[j] += value * value;
+            }
+        sum += pairwise(lanes);
+    }
+    return sum + reference->squares(values + whole, count - whole);
+}
+
 static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
     const float *b, float b_scale, size_t count)
 {
@@ -297,6 +313,7 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .fold = fold,
     .estimate = estimate,
     .largest = largest,
+    .squares = squares,
     .distance = distance,
     .sgd = sgd,
     .momentum = momentum,

@@ -156,6 +156,9 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (campaign->misfiled != SGP_SLOT_NONE)
         return sgp_fail(error, SGP_E_STATE, "%s overlooked one of its links",
             campaign->topology->nodes[campaign->misfiled].name);
+    if (summary->outsized > 0)
+        return sgp_fail(error, SGP_E_STATE, "%llu payloads of honest nodes are out of proportion",
+            (unsigned long long)summary->outsized);
     if (summary->time > latest_end(campaign))
         return sgp_fail(error, SGP_E_STATE, "the fleet ends at %.6g s, later than %.6g s",
             (double)summary->time * 1e-9, (double)latest_end(campaign) * 1e-9);

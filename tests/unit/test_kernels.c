@@ -125,11 +125,19 @@ static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o
         else
             r->c[2 * i] = NAN;
 }
+static void call_squares(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    double sum = t->squares(r->a + o, n);
+    if (!isnan(sum))
+        memcpy(r->c, &sum, sizeof sum);
+    else
+        r->c[0] = NAN;
+}
 
 static const struct {
     const char *name;
     call *run;
-} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold},
+} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold}, {"squares", call_squares},
     {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
     {"nesterov", call_nesterov}, {"widen", call_widen}, {"bias", call_bias},
     {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums}, {"bias_tanh", call_bias_tanh},

@@ -8,6 +8,12 @@
 #include <criterion/new/assert.h>
 #include <math.h>
 
+/* Of `count` equal values. */
+static struct sgp_measure of(float value, uint64_t count, double unit)
+{
+    return (struct sgp_measure){fabsf(value), (double)value * (double)value * (double)count, unit};
+}
+
 Test(payload, values_beyond_all_proportion_to_ours_are_refused)
 {
     static const struct {
@@ -29,8 +35,74 @@ Test(payload, values_beyond_all_proportion_to_ours_are_refused)
         {INFINITY, 1, 1, SGP_E_NOT_FINITE},
         {NAN, 1, 1, SGP_E_NOT_FINITE},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_assert(eq(int, sgp_payload_judge(cases[i].largest, cases[i].unit, cases[i].own),
-                      cases[i].code),
-            "case %zu", i);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sgp_lengths lengths = {.own_largest = cases[i].own, .own = cases[i].own};
+        const struct sgp_measure came = of(cases[i].largest, 1, cases[i].unit);
+        cr_assert(eq(int, sgp_payload_judge(&lengths, &came, 1), cases[i].code), "case %zu", i);
+    }
+}
+
+/* 64 parameters. */
+static int judge(struct sgp_lengths *lengths, float value)
+{
+    const struct sgp_measure came = of(value, 64, 1);
+    return sgp_payload_judge(lengths, &came, 64);
+}
+
+static struct sgp_lengths learnt(float value)
+{
+    struct sgp_lengths lengths = {0};
+    for (uint32_t i = 0; i < SGP_LENGTHS_LEARNT; i++)
+        cr_assert(zero(int, judge(&lengths, value)));
+    return lengths;
+}
+
+Test(payload, once_lengths_are_known_one_that_is_16_times_the_longest_is_refused)
+{
+    struct sgp_lengths lengths = learnt(2);
+    cr_assert(eq(dbl, lengths.longest, 16));
+    cr_assert(eq(int, judge(&lengths, 32.001F), SGP_E_OUTSIZED));
+    cr_assert(eq(int, judge(&lengths, 1e6F), SGP_E_OUTSIZED));
+    cr_assert(eq(dbl, lengths.longest, 16)); /* what is refused teaches nothing */
+    cr_assert(zero(int, judge(&lengths, 32)));
+    struct sgp_lengths part = learnt(2);
+    const struct sgp_measure one = of(256, 1, 1); /* a part is held against the whole */
+    cr_assert(zero(int, sgp_payload_judge(&part, &one, 64)));
+    const struct sgp_measure more = of(300, 1, 1);
+    cr_assert(eq(int, sgp_payload_judge(&part, &more, 64), SGP_E_OUTSIZED));
+}
+
+Test(payload, a_model_whose_values_are_1_is_in_proportion_whatever_came_before)
+{
+    struct sgp_lengths lengths = learnt(1e-20F);
+    cr_assert(zero(int, judge(&lengths, 1)));
+    cr_assert(eq(int, judge(&lengths, 1.001F), SGP_E_OUTSIZED));
+}
+
+Test(payload, our_own_length_counts_at_once)
+{
+    struct sgp_lengths lengths = learnt(1);
+    const struct sgp_measure own = of(10, 64, 0.5);
+    sgp_lengths_look(&lengths, &own);
+    cr_assert(eq(dbl, lengths.own, 160));
+    cr_assert(zero(int, judge(&lengths, 320)));
+    cr_assert(eq(int, judge(&lengths, 320.1F), SGP_E_OUTSIZED));
+}
+
+Test(payload, the_longest_of_late_doubles_in_32_and_halves_in_256)
+{
+    struct sgp_lengths lengths = learnt(1);
+    for (int i = 0; i < 32; i++)
+        cr_assert(zero(int, judge(&lengths, 15)));
+    cr_assert(epsilon_eq(dbl, lengths.longest, 16, 1e-9));
+    for (int i = 0; i < 256; i++)
+        cr_assert(zero(int, judge(&lengths, 0.01F)));
+    cr_assert(epsilon_eq(dbl, lengths.longest, 8, 1e-9));
+}
+
+Test(payload, a_model_that_grows_from_nothing_without_pause_is_never_refused)
+{
+    struct sgp_lengths lengths = {0};
+    for (int round = 1; round < 100000; round++) /* a regression's, by steps of one size */
+        cr_assert(zero(int, judge(&lengths, 10.0F * (float)round)), "round %d", round);
 }
