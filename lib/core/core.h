@@ -136,6 +136,10 @@ bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, 
 bool sgp_core_is_up(const struct sgp_core_link *link);
 sgp_round sgp_core_furthest(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
+/* As far as two neighbours say, or the only one that counts: the greatest round, unless that is one's alone and far
+ * ahead of the second; then the second. At least `least`. */
+sgp_round sgp_core_followed(
+    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
 bool sgp_core_living(
     const struct sgp_core_link *link); /* up, not absent, past joining and not draining */
 sgp_time sgp_core_silence(const struct sgp_core_link *link); /* its bound */
@@ -340,6 +344,7 @@ void sgp_core_refuse_later(
 void sgp_core_take_up_refusals(struct sgp_node *node);
 
 /* gift.c */
+#define SGP_HALF 0.5                       /* what one who chooses gives */
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */
 const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting);

@@ -245,6 +245,30 @@ sgp_round sgp_core_furthest(
     return furthest;
 }
 
+/* A neighbour that has links both ways is one, at the greater of its rounds. */
+sgp_round sgp_core_followed(
+    const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
+{
+    sgp_round first = SGP_ROUND_NONE, second = SGP_ROUND_NONE, most = sgp_core_mixing_end(node);
+    uint32_t whose = SGP_SLOT_NONE;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        if (!counts(link))
+            continue;
+        if (link->peer != whose && round > first) {
+            second = first;
+            whose = link->peer;
+        } else if (link->peer != whose && round > second) {
+            second = round;
+        }
+        first = round > first ? round : first;
+    }
+    bool alone = second == SGP_ROUND_NONE || first <= second + sgp_core_far_ahead(node);
+    sgp_round followed = alone ? first : second;
+    return followed > least ? followed : least;
+}
+
 sgp_time sgp_core_silence(const struct sgp_core_link *link)
 {
     sgp_time longest = link->liveness.longest[0] > link->liveness.longest[1]

@@ -14,7 +14,6 @@
 
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
 #define SGP_QUIET_NS (60 * SGP_SECOND) /* a node that starves tells of it once in so long */
-#define SGP_HALF 0.5                   /* what one who chooses gives */
 
 /* ---- choosing and being asked ---- */
 

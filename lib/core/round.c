@@ -21,8 +21,8 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
         sgp_topology_is_exact(node->config.topology, next, NULL) ||
         node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
-    sgp_round furthest = sgp_core_furthest(node, next, is_present);
-    return furthest > next + sgp_core_far_ahead(node) ? furthest : next;
+    sgp_round followed = sgp_core_followed(node, next, is_present);
+    return followed > next + sgp_core_far_ahead(node) ? followed : next;
 }
 
 static void take_round(struct sgp_node *node, sgp_round next)
@@ -424,11 +424,10 @@ static bool comes_late(const struct sgp_node *node)
     sgp_round ahead = labels ? 0 : sgp_core_far_ahead(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        if (sgp_core_living(link) && (link->pulse.round > node->round + ahead ||
-                                         link->pulse.epoch.number > node->exact.epoch.number))
+        if (sgp_core_living(link) && link->pulse.epoch.number > node->exact.epoch.number)
             return true;
     }
-    return false;
+    return sgp_core_followed(node, node->round, sgp_core_living) > node->round + ahead;
 }
 
 /* Go on with the round on record, or with the fleet's if that is further. Parameters that are exact
@@ -442,13 +441,15 @@ static void resume(struct sgp_node *node)
         node->unrecorded = true;
         return;
     }
-    sgp_round furthest = sgp_core_furthest(node, node->round, sgp_core_living);
-    furthest += sgp_core_is_owner(node); /* the step is lost of which it may have added updates */
+    bool owner = sgp_core_is_owner(node);
+    sgp_round there =
+        (owner ? sgp_core_furthest : sgp_core_followed)(node, node->round, sgp_core_living);
+    there += owner; /* the step is lost of which it may have added updates */
     node->past.restored = false;
     node->unrecorded = true;
-    if (furthest == node->round)
+    if (there == node->round)
         return;
-    node->round = furthest;
+    node->round = there;
     sgp_core_put_off_end(node);
     node->gave = node->trained = false;
     sgp_core_notice(node);

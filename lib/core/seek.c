@@ -140,17 +140,16 @@ void sgp_core_stop_seeking(struct sgp_node *node)
  * unless the fleet is more than a cycle ahead. */
 bool sgp_core_seeks(struct sgp_node *node)
 {
-    bool all = true, living = false, ahead = false;
+    bool all = true, living = false;
     sgp_round kept = node->round;
     if (!sgp_core_is_owner(node))
         kept += node->config.topology->rounds_per_cycle;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool lives = sgp_core_living(link);
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
-        living = living || lives;
-        ahead = ahead || (lives && link->pulse.round > kept);
+        living = living || sgp_core_living(link);
     }
+    bool ahead = sgp_core_followed(node, kept, sgp_core_living) > kept;
     if (node->past.restored && ahead && !node->seeking.wants &&
         node->seeking.until == SGP_TIME_NEVER) {
         sgp_core_want(node);

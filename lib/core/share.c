@@ -27,13 +27,14 @@ static bool number_is_sound(const struct sgp_core_link *link, uint64_t number)
            number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
 }
 
+/* It gives a fraction of what it has, and that is no more than anybody can have. */
 static bool share_is_sound(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
     bool empty = share->fraction == 0;
     bool amount = isfinite(share->fraction) && share->fraction >= 0 && share->fraction <= 1 &&
                   isfinite(share->weight) && share->weight >= 0 &&
-                  share->weight <= sgp_core_weight_most(node) && (!empty || share->weight == 0) &&
+                  share->weight <= share->fraction * sgp_core_weight_most(node) &&
                   bequest_is_sound(node, share);
     bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
                  share->slice.first <= node->config.parameters - share->slice.count &&
@@ -80,16 +81,39 @@ struct sgp_verdict sgp_core_share(
     return sgp_fine();
 }
 
+/* The greatest fraction of its mass that a source gives over this edge, in any round of the file. One that chooses for
+ * itself gives halves; what was given by a former file, or by one who leaves, may be all. */
+static double fraction_most(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    double most = sgp_method_chooses(node->config.method) ? SGP_HALF : 0;
+    if (link->retired || share->bequest > 0)
+        return 1;
+    for (uint32_t p = 0; p < topology->phase_count; p++) {
+        uint32_t count;
+        const struct sgp_edge *edges =
+            sgp_phase_in(&topology->phases[p], node->config.self, &count);
+        for (uint32_t e = 0; e < count; e++)
+            if (edges[e].source == link->peer)
+                most = fmax(most, edges[e].fraction);
+    }
+    return most;
+}
+
 /* Every share may be sound and their sum absurd: what this node gives would be refused elsewhere, and in
  * the end its record at its next start. */
-static bool has_room(struct sgp_node *node, uint32_t peer, const struct sgp_share *share)
+static bool has_room(
+    struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
     double own = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
-    if (share->bequest > 0 && !sgp_core_has_places(node, peer))
+    double most = sgp_core_weight_most(node);
+    if (share->bequest > 0 && !sgp_core_has_places(node, link->peer))
         return false;
     if (share->bequest > 0)
-        own += sgp_core_staged_debts(node, peer);
-    return share->weight == 0 || own + share->weight <= sgp_core_weight_most(node);
+        own += sgp_core_staged_debts(node, link->peer);
+    return share->weight == 0 || (own + share->weight <= most &&
+                                     share->weight <= fraction_most(node, link, share) * most);
 }
 
 static enum sgp_reason judge(
@@ -106,7 +130,7 @@ static enum sgp_reason judge(
         return SGP_REASON_LEAVING;
     if (spoiled || over)
         return SGP_REASON_CHANGED;
-    return has_room(node, link->peer, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
+    return has_room(node, link, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
 
 static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)

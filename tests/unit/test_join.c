@@ -88,6 +88,42 @@ Test(join, nobody_waits_for_one_that_joins_far_behind)
     close_desk(&desk);
 }
 
+/* n0 with n1 and n2, which give both ways, at these rounds. */
+static sgp_round followed(sgp_round first, sgp_round second)
+{
+    struct desk desk;
+    static const struct sgp_edge all[] = {{0, 1, SGP_FRACTION_DEFAULT},
+        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 0, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {all};
+    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){4});
+    struct sgp_node_config config = config_of(topology);
+    config.rounds = 100000;
+    config.start = 1;
+    open_desk(&desk, topology, config);
+    const sgp_round rounds[] = {first, second};
+    for (uint32_t peer = 1; peer <= 2; peer++) {
+        if (rounds[peer - 1] == SGP_ROUND_NONE)
+            continue;
+        greet_out(&desk, peer, pulse_at(0, SGP_ROUND_NONE), 87 + peer, 0);
+        greet_in(&desk, peer, pulse_at(rounds[peer - 1], SGP_ROUND_NONE), 87 + peer);
+    }
+    sgp_round furthest = sgp_core_furthest(desk.node, 5, sgp_core_is_up);
+    cr_assert(eq(i64, furthest, first > second ? first : second));
+    sgp_round answer = sgp_core_followed(desk.node, 5, sgp_core_is_up);
+    close_desk(&desk);
+    return answer;
+}
+
+Test(join, nobody_is_taken_beyond_what_two_neighbours_say)
+{
+    cr_assert(eq(i64, followed(50000, 300), 300)); /* one alone, far ahead: then the second */
+    cr_assert(eq(i64, followed(300, 50000), 300));
+    cr_assert(eq(i64, followed(304, 300), 304)); /* 3 nodes and a round: that may be chance */
+    cr_assert(eq(i64, followed(305, 300), 300));
+    cr_assert(eq(i64, followed(50000, SGP_ROUND_NONE), 50000)); /* the only one's */
+    cr_assert(eq(i64, followed(50000, 0), 5));                  /* never back */
+}
+
 Test(join, one_to_whom_nobody_can_hand_a_model_goes_on_without)
 {
     struct desk desk;

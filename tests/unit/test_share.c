@@ -135,6 +135,41 @@ Test(share, shares_that_are_absurd_together_return)
     close_desk(&desk);
 }
 
+/* n1's edge carries half; so whatever it has of the 2 members and 2, it cannot give more than 2. */
+Test(share, a_share_that_weighs_more_than_its_edge_can_carry_returns)
+{
+    struct desk desk;
+    open_pair(&desk);
+    give_first(&desk);
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    struct sgp_message heavy = share_of(1, 0, 1);
+    heavy.share.fraction = 1; /* it would be 2.25 of 2.25 */
+    heavy.share.weight = 2.25;
+    say(&desk, 1, SGP_IN, heavy);
+    deliver(&desk, 1, 0);
+    const struct sgp_effect *ack = find_sent(&desk, SGP_ACK, 1);
+    cr_assert_not_null(ack);
+    cr_assert(eq(int, ack->send.message.ack.reason, SGP_REASON_RANGE));
+    cr_assert(eq(dbl, status_of(&desk).weight, 0.5));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_REFUSED));
+    close_desk(&desk);
+}
+
+/* A fraction of 1/2 that weighs 2.5 is half of 5, and nobody has more than 4. */
+Test(share, a_share_of_more_than_there_is_ends_the_connection)
+{
+    struct desk desk;
+    open_pair(&desk);
+    struct sgp_message heavy = share_of(1, 0, 1);
+    heavy.share.weight = 2.5;
+    say(&desk, 1, SGP_IN, heavy);
+    const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
+    cr_assert_not_null(end);
+    cr_assert(eq(int, end->hang_up.message.goodbye.reason, SGP_REASON_RANGE));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    close_desk(&desk);
+}
+
 Test(share, a_damaged_share_is_neither_accepted_nor_lost)
 {
     struct desk desk;
