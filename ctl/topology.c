@@ -242,6 +242,8 @@ static void print_topology(const struct sgp_topology *topology)
     if (topology->tls != SGP_TLS_OFF)
         (void)printf(
             "links are ciphered%s\n", topology->tls == SGP_TLS_OFFER ? " with whoever can" : "");
+    if (topology->stops > 1)
+        (void)printf("a word on the end counts when %u nodes have signed it\n", topology->stops);
     if (topology->slices > 1)
         (void)printf("the vector is cut into %u parts\n", topology->slices);
     for (uint32_t p = 0; p < topology->phase_count; p++) {

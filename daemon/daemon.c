@@ -83,6 +83,12 @@ static void on_settled(struct daemon *daemon)
     program_settle(daemon);
     if (daemon->ending)
         return;
+    sgp_round stop = daemon->asks_stop;
+    daemon->asks_stop = 0;
+    if (stop > 0)
+        statements_ask_stop(daemon, stop);
+    if (daemon->ending) /* an event followed */
+        return;
     if (work_is_done(daemon))
         orders_stop(daemon);
     else if (daemon->drained && daemon->saves == 0)

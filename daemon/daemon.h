@@ -11,6 +11,7 @@
  *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
  *   calls.c       connections to nodes that cannot be dialled, made by these
  *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
+ *   statements.c  signed words on the end of the fleet: kept, relayed, proven
  *   inquiry.c     questions about what a node that is gone has accepted
  *   inspect.c     what onlookers see (view.h)
  *   trust.c       whom the topology file lets in, and how its links are ciphered

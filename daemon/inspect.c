@@ -59,6 +59,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
                             ? NAN
                             : seconds_since(status.copy_since, events_now()),
         .cycles_renewed = status.cycles_renewed,
+        .statements_refused = daemon->statements_refused,
         .starving = status.starving,
         .hears_nobody = edges_hear_nobody(daemon),
         .phase = sgp_topology_phase_index(daemon->prepared->topology, status.round),

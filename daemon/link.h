@@ -84,6 +84,7 @@ struct link {
     double unit;            /* the w of the sender's estimate in the payload announced last */
     int failure;            /* code given to `failed` */
     uint64_t lineage;       /* in the caller's hello; 0: it was dialled */
+    bool signs;             /* its peer knows STATEMENT: it said so in its greeting */
 
     /* For reading by the owner. */
     uint64_t bytes_sent;

@@ -50,6 +50,8 @@ struct link_metric {
     X(round_jumps_total, "counter", "Times the node took a round far ahead.", (double)view->jumps) \
     X(cycles_renewed_total, "counter", "Times the node began an exact cycle again.",               \
         (double)view->cycles_renewed)                                                              \
+    X(statements_refused_total, "counter",                                                         \
+        "Words on the end of training refused: wrongly signed.", (double)view->statements_refused) \
     X(starving, "gauge",                                                                           \
         "1 while the node gives less than the file says because it holds too little.",             \
         (double)view->starving)                                                                    \

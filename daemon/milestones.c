@@ -6,6 +6,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "statements.h"
 #include "survive.h"
 
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
@@ -48,6 +49,13 @@ static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
     chores_measure(daemon, effect->round, effect->weight);
 }
 
+static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
+{
+    struct link *link = edges_link(daemon, &effect->note.link);
+    if (link != NULL)
+        statements_tell(daemon, link);
+}
+
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
 {
     if (effect->note.reason ==
@@ -60,4 +68,8 @@ void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
         on_round(daemon, effect);
     else if (effect->note.what == SGP_NOTE_DRAINED)
         on_drained(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_UP)
+        on_up(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_ENOUGH)
+        daemon->asks_stop = effect->note.until;
 }

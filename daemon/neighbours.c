@@ -7,6 +7,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "statements.h"
 #include "trust.h"
 
 #include "sgp/payload.h"
@@ -18,8 +19,14 @@
 
 static void on_message(struct link *link, const struct sgp_message *message)
 {
-    const struct daemon *daemon = link->context;
+    struct daemon *daemon = link->context;
     const struct sgp_topology *topology = daemon->prepared->topology;
+    if (message->type == SGP_STATEMENT) {
+        statements_take(daemon, link, &message->statement);
+        return;
+    }
+    if (message->type == SGP_HELLO || message->type == SGP_WELCOME)
+        link->signs = message->type == SGP_HELLO ? message->hello.signs : message->welcome.signs;
     if (message->type == SGP_SHARE) {
         link->share = message->share;
         link->unit = message->share.weight / message->share.fraction;
@@ -30,6 +37,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
     }
     events_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = message});
+    statements_hear(daemon, &message->pulse);
 }
 
 static void on_payload(struct link *link, int code)

@@ -16,6 +16,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "statements.h"
 #include "task.h"
 #include "trust.h"
 
@@ -180,6 +181,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     notify_ready();
     if (code == 0) {
         trust_reloaded(daemon);
+        statements_reloaded(daemon);
         calls_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }

@@ -19,6 +19,7 @@
 #include "notify.h"
 #include "prepare.h"
 #include "recorder.h"
+#include "statements.h"
 #include "view.h"
 #include "worker.h"
 
@@ -139,11 +140,15 @@ struct daemon {
         struct job_kind train, publish, absorb, take, compensate, restore, scale, outer, sketch;
         struct job_kind hand_out, take_back; /* of program.c */
     } kinds;
-    struct link_fold fold; /* of the one share that is folded, */
-    uint32_t folded;       /* and its slot; SGP_SLOT_NONE: none is */
-    uint64_t published;    /* rounds, since the start */
+    struct link_fold fold;      /* of the one share that is folded, */
+    uint32_t folded;            /* and its slot; SGP_SLOT_NONE: none is */
+    uint64_t published;         /* rounds, since the start */
     struct sgp_lengths lengths; /* neighbours.c too */
-    bool measure_due;      /* an epoch ended: milestones.c evaluates when this round is complete */
+    bool measure_due; /* an epoch ended: milestones.c evaluates when this round is complete */
+
+    /* statements.c */
+    struct statements statements;
+    uint64_t statements_refused;
 
     /* program.c */
     struct program *program; /* NULL: the model is built in */
@@ -152,6 +157,8 @@ struct daemon {
     /* milestones.c */
     sgp_time finished_since; /* the latest time */
     bool drained;            /* the core has ended */
+    sgp_round
+        asks_stop; /* daemon.c too: this node asks for it, in the step under way; 0: it does not */
 
     /* task.c */
     struct task_block *task_blocks;

@@ -55,6 +55,8 @@ struct view_status {
         copy_label; /* of a worker: the steps that its owner had closed; SGP_ROUND_NONE: it has no copy */
     double copy_seconds; /* since it took that */
     uint64_t
+        statements_refused; /* words on the end of training, wrongly signed or by a key that the file does not give */
+    uint64_t
         cycles_renewed; /* times it began an exact cycle again, since one had lost its part of it */
     bool starving;
     bool hears_nobody; /* has sources, has begun, and none of them is heard */

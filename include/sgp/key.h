@@ -29,4 +29,19 @@ SGP_API void sgp_key_release(struct sgp_key *key);
 /* "SHA256:" and the base64 of the hash of its SubjectPublicKeyInfo: what a topology file calls the node's key. */
 SGP_API const char *sgp_key_hash(const struct sgp_key *key);
 
+/* A public key and a signature as text: base64. */
+#define SGP_PUBLIC_BYTES 45u /* with the zero */
+#define SGP_SIGNATURE_BYTES 89u
+
+/* The public half. 0 or -ENOMEM. */
+SGP_API int sgp_key_public(const struct sgp_key *key, char ret_public[SGP_PUBLIC_BYTES]);
+
+/* Sign these bytes (Ed25519, RFC 8032). 0 or -ENOMEM. */
+SGP_API int sgp_key_sign(const struct sgp_key *key, const void *bytes, size_t count,
+    char ret_signature[SGP_SIGNATURE_BYTES]);
+
+/* Whether that is the signature of whoever has this public key, whose hash is then in ret_hash. Both texts may be anything. */
+SGP_API bool sgp_key_verify(const char *public_key, const char *signature, const void *bytes,
+    size_t count, char ret_hash[SGP_KEY_BYTES]);
+
 #endif

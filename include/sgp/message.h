@@ -4,6 +4,7 @@
  * One connection per directed edge, dialled by the source. On it
  *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), BEQUEATH, GOODBYE
  *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, ANSWER, GOODBYE
+ * STATEMENT goes both ways, to whom it concerns, and is not for the core: it is signed, and who may sign is not the core's to say.
  * A connection that begins with INQUIRE is for that one question: it ends with the ANSWER.
  * Every message carries the sender's pulse, so any message is a sign of life and a statement of
  * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
@@ -77,6 +78,7 @@ enum sgp_message_type {
     SGP_INQUIRE,
     SGP_ANSWER,
     SGP_CALL,
+    SGP_STATEMENT,
 };
 
 /* Why a share was given back, or why a connection ends. Travels. */
@@ -114,6 +116,7 @@ struct sgp_hello {
     struct sgp_fingerprint fingerprint;
     uint64_t target_lineage; /* as the source knows it; 0: it does not */
     uint64_t acknowledged;   /* number of the last share that this target acknowledged, or 0 */
+    bool signs;              /* the source knows STATEMENT */
 };
 
 struct sgp_welcome {
@@ -121,6 +124,7 @@ struct sgp_welcome {
     uint64_t lineage;   /* of the target */
     uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
     struct sgp_fingerprint fingerprint;
+    bool signs; /* the target knows STATEMENT */
 };
 
 /* What a beat says beyond the pulse. */
@@ -210,6 +214,21 @@ struct sgp_call {
     const char *source, *target; /* < SGP_NAME_BYTES */
 };
 
+/* A node's signed word on the end of the fleet, relayed as it is (docs/PROTOCOL.md has the text that is signed). */
+enum sgp_statement_kind {
+    SGP_STATEMENT_ENDS = 1, /* it trains until `round`, one past its last */
+    SGP_STATEMENT_STOP,     /* training shall stop at `round` */
+    SGP_STATEMENT_KINDS = SGP_STATEMENT_STOP,
+};
+
+struct sgp_statement {
+    uint32_t kind;
+    sgp_round round;
+    const char *author;    /* < SGP_NAME_BYTES */
+    const char *key;       /* its public key, < SGP_PUBLIC_BYTES */
+    const char *signature; /* < SGP_SIGNATURE_BYTES */
+};
+
 struct sgp_goodbye {
     enum sgp_reason reason;
     const char *text; /* one line for the other side's log, < SGP_GOODBYE_BYTES */
@@ -233,6 +252,7 @@ struct sgp_message {
         struct sgp_inquire inquire;
         struct sgp_answer answer;
         struct sgp_call call;
+        struct sgp_statement statement;
     };
 };
 

@@ -137,6 +137,8 @@ enum sgp_event_type {
                         there is an obstacle (sgp_node_leave_obstacle) */
     SGP_EVENT_STEPS_END, /* this node has taken its last step; the others go on, and it mixes with them. Ignored
                             unless its end is open */
+    SGP_EVENT_PROVEN, /* message: the `ends` and `stop` of its pulse are signed by as many nodes as the file asks for;
+                         only where it says SGP_TLS_REQUIRE, for there no neighbour's word proves them */
 };
 
 struct sgp_event {
@@ -212,6 +214,8 @@ enum sgp_note {
     SGP_NOTE_LATE, /* peer: an update of it came too late to be added; slot: where it was received */
     SGP_NOTE_ADDED, /* peer: an owner at its own pace adds an update of it; amount: its staleness, how many were added
                        since the copy was made from which it was computed */
+    SGP_NOTE_ENOUGH, /* this node asks the fleet to stop training at round `until`. Where that is to be signed, it does
+                        not count before PROVEN */
     SGP_NOTE_COUNT, /* one past the last */
 };
 
@@ -222,7 +226,7 @@ struct sgp_noted {
     int code;
     enum sgp_reason reason;
     double amount;               /* of weight, or a distance */
-    sgp_round until;             /* MIXES, DISAGREES */
+    sgp_round until;             /* MIXES, DISAGREES, ENOUGH */
     uint32_t slot;               /* DISPUTED: the snapshot that was let go of, or SGP_SLOT_NONE, */
     double fraction;             /* its fraction, */
     struct sgp_inquire question; /* and which share */
@@ -456,6 +460,8 @@ struct sgp_node_status {
     sgp_time waiting_since;
 };
 SGP_API void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_status);
+/* One past its own last training round; 0: it has none of its own, as a relay, or as long as that is open. */
+SGP_API sgp_round sgp_node_own_end(const struct sgp_node *node);
 /* Of these `round` alone, for one who asks link by link. */
 SGP_API sgp_round sgp_node_round(const struct sgp_node *node);
 /* Links to neighbours whose estimates differ from this node's at the end of both. Looks at all. */

@@ -107,15 +107,17 @@ struct sgp_topology {
     uint32_t node_count;
     uint32_t phase_count;
     struct sgp_topology_node *nodes;
-    struct sgp_phase *phases;   /* the prelude's first */
-    uint32_t owner;             /* index; SGP_NODE_NONE: nobody owns the vector */
-    uint32_t slices;            /* parts of the vector, 1 to SGP_SLICES_MAX */
-    uint32_t repeat;            /* passes of the prelude; 0 until one is said, which is 1 */
-    enum sgp_tls tls;           /* SGP_TLS_OFF if no digraph says it */
+    struct sgp_phase *phases; /* the prelude's first */
+    uint32_t owner;           /* index; SGP_NODE_NONE: nobody owns the vector */
+    uint32_t slices;          /* parts of the vector, 1 to SGP_SLICES_MAX */
+    uint32_t repeat;          /* passes of the prelude; 0 until one is said, which is 1 */
+    enum sgp_tls tls;         /* SGP_TLS_OFF if no digraph says it */
+    uint32_t stops; /* with SGP_TLS_REQUIRE: how many nodes must have signed a word on the end */
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     struct sgp_cycle prelude, cycle;
-    uint64_t digest; /* of everything but addresses, keys and tls; equal files, equal digests */
+    uint64_t
+        digest; /* of everything but addresses, keys, tls and stops; equal files, equal digests */
     sgp_round *phase_first; /* phase_count + 1: each phase's first round in one pass of each */
     sgp_round *phase_turns; /* phase_count + 1: the rounds that train before it, likewise */
     uint32_t *by_name;      /* node indices in order of their names */
@@ -138,6 +140,7 @@ struct sgp_edge_place {
 #define SGP_NODE_NONE UINT32_MAX
 #define SGP_SLICES_MAX 256u
 #define SGP_REPEAT_MAX (1u << 20)
+#define SGP_STOPS_MAX 16u
 
 /* Building. `create` copies the named nodes and gives a topology without phases; `add_phase` copies
  * edges and checks them; `seal` sums up rounds and digest and must be last. On failure the topology
@@ -159,6 +162,7 @@ struct sgp_phase_options {
     bool once, exchanges, outer;
     uint32_t slices, repeat, backup;
     enum sgp_tls tls; /* SGP_TLS_UNSAID, or what all others say that say it */
+    uint32_t stops;   /* 0: it says nothing; likewise */
     struct sgp_staleness staleness;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
@@ -167,7 +171,8 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
  * has an estimate, a cycle in which no round trains; an owner that trains, or beside another, or whose file has more than
  * one digraph, parts, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; more
- * backup workers than all but one, or these and a word on staleness; tls other than off where a node has no key. */
+ * backup workers than all but one, or these and a word on staleness; tls other than off where a node has no key, stops that
+ * nobody can prove. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 

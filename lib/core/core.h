@@ -128,6 +128,7 @@ sgp_round sgp_core_far_ahead(const struct sgp_node *node);  /* rounds that canno
 bool sgp_core_computes(const struct sgp_node *node);        /* a job of the round is under way */
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
 bool sgp_core_says_ended(const struct sgp_node *node);
+bool sgp_core_proves(const struct sgp_node *node); /* a word on the fleet's end is to be signed */
 /* a link */
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
@@ -389,6 +390,7 @@ enum sgp_reason sgp_core_judge_pulse(const struct sgp_node *node, const struct s
 enum sgp_reason sgp_core_judge(
     const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_proven(struct sgp_node *node, const struct sgp_pulse *pulse);
 struct sgp_verdict sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
 struct sgp_verdict sgp_core_welcome(

@@ -182,6 +182,11 @@ bool sgp_core_gives(const struct sgp_node *node)
     return !sgp_core_is_owner(node) && !(sgp_core_is_worker(node) && is_behind(node));
 }
 
+bool sgp_core_proves(const struct sgp_node *node)
+{
+    return node->config.topology->tls == SGP_TLS_REQUIRE;
+}
+
 bool sgp_core_says_ended(const struct sgp_node *node)
 {
     return node->stage == SGP_STAGE_END && node->ending.fresh && node->round >= sgp_core_last(node);

@@ -80,6 +80,20 @@ static void note_differences(
     link->greeting.other_data = apart;
 }
 
+static void raise_end(struct sgp_node *node, sgp_round ends)
+{
+    if (ends > node->fleet.ends)
+        node->fleet.ends = ends;
+}
+
+static void stop_early(struct sgp_node *node, sgp_round stop)
+{
+    if (stop == SGP_ROUND_NONE || (node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop))
+        return;
+    node->fleet.stop = stop;
+    node->unrecorded = true;
+}
+
 /* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
  * ours. */
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
@@ -94,13 +108,22 @@ void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
     /* By another file rounds count otherwise. */
     if (sgp_core_uses_epochs(node) && pulse->epoch.topology != node->config.topology->digest)
         return;
-    if (pulse->ends > node->fleet.ends)
-        node->fleet.ends = pulse->ends;
-    if (pulse->stop != SGP_ROUND_NONE &&
-        (node->fleet.stop == SGP_ROUND_NONE || pulse->stop < node->fleet.stop)) {
-        node->fleet.stop = pulse->stop;
-        node->unrecorded = true;
-    }
+    /* A relay has no end of its own, and goes where others lead. */
+    bool relay = node->config.topology->nodes[node->config.self].relay;
+    if (relay || !sgp_core_proves(node))
+        raise_end(node, pulse->ends);
+    if (!sgp_core_proves(node))
+        stop_early(node, pulse->stop);
+}
+
+void sgp_core_proven(struct sgp_node *node, const struct sgp_pulse *pulse)
+{
+    if (!sgp_core_proves(node))
+        return;
+    if (ends_are_credible(node, pulse))
+        raise_end(node, pulse->ends);
+    stop_early(node, pulse->stop);
+    node->changed = true;
 }
 
 static void greeted(struct sgp_node *node, struct sgp_core_link *link)
@@ -165,6 +188,7 @@ struct sgp_verdict sgp_core_hello(
         .lineage = node->config.lineage,
         .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
+        .signs = node->config.topology->tls != SGP_TLS_OFF,
     };
     return sgp_fine();
 }

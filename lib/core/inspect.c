@@ -143,6 +143,12 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
     *ret_status = status;
 }
 
+sgp_round sgp_node_own_end(const struct sgp_node *node)
+{
+    bool none = node->config.topology->nodes[node->config.self].relay || node->config.open;
+    return none ? 0 : sgp_core_own_end(node);
+}
+
 sgp_round sgp_node_round(const struct sgp_node *node)
 {
     return node->round;

@@ -20,7 +20,8 @@ static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type 
                     type == SGP_ASK || type == SGP_ANSWER;
     bool up = link->connection.state == SGP_LINK_UP;
     return !(incoming && link->direction != SGP_IN) && !(outgoing && link->direction != SGP_OUT) &&
-           (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE && type != SGP_CALL;
+           (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE && type != SGP_CALL &&
+           type != SGP_STATEMENT;
 }
 
 static struct sgp_verdict take(
@@ -54,6 +55,7 @@ static struct sgp_verdict take(
         return sgp_core_staged(node, link, &message->answer);
     case SGP_INQUIRE: /* these come before a connection is a link's */
     case SGP_CALL:
+    case SGP_STATEMENT: /* and this is not for a core */
         break;
     }
     return sgp_fine();

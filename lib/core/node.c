@@ -220,6 +220,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     case SGP_EVENT_STEPS_END:
         sgp_core_end_steps(node);
         break;
+    case SGP_EVENT_PROVEN:
+        sgp_core_proven(node, &event->message->pulse);
+        break;
     }
 }
 

@@ -21,8 +21,9 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
         sgp_topology_is_exact(node->config.topology, next, NULL) ||
         node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
-    sgp_round followed = sgp_core_followed(node, next, is_present);
-    return followed > next + sgp_core_far_ahead(node) ? followed : next;
+    bool mixes = node->state == SGP_NODE_SETTLING; /* its steps are done: it leaves out none */
+    sgp_round there = (mixes ? sgp_core_furthest : sgp_core_followed)(node, next, is_present);
+    return there > next + sgp_core_far_ahead(node) ? there : next;
 }
 
 static void take_round(struct sgp_node *node, sgp_round next)
@@ -206,6 +207,9 @@ void sgp_core_enough(struct sgp_node *node)
     sgp_round margin = sgp_core_far_ahead(node) * sgp_core_rounds_of_turn(node);
     sgp_round stop = sgp_core_furthest(node, node->round, is_present) + margin;
     if (node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop)
+        return;
+    sgp_core_note(node, SGP_NOTE_ENOUGH, node->config.self)->until = stop;
+    if (sgp_core_proves(node))
         return;
     node->fleet.stop = stop;
     node->unrecorded = true;

@@ -29,6 +29,7 @@ static const char *const event_words[] = {
     [SGP_EVENT_STOP] = "stop",
     [SGP_EVENT_LEAVE] = "leave",
     [SGP_EVENT_STEPS_END] = "steps_end",
+    [SGP_EVENT_PROVEN] = "proven",
 };
 
 static const char *const effect_words[] = {

@@ -36,6 +36,7 @@ const char *sgp_message_type_name(enum sgp_message_type type)
         [SGP_INQUIRE] = "inquire",
         [SGP_ANSWER] = "answer",
         [SGP_CALL] = "call",
+        [SGP_STATEMENT] = "statement",
     };
     return WORD(words, type);
 }
@@ -103,6 +104,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_RENEWED] = "renewed",
         [SGP_NOTE_LATE] = "late",
         [SGP_NOTE_ADDED] = "added",
+        [SGP_NOTE_ENOUGH] = "enough",
     };
     return WORD(words, note);
 }

@@ -356,7 +356,8 @@ static const char *fault_of_link(const struct player *player, const struct sgp_e
 
 static const char *fault_of_message(const struct sgp_event *event)
 {
-    bool wants = event->type == SGP_EVENT_MESSAGE, may = wants || event->type == SGP_EVENT_ANSWER;
+    bool wants = event->type == SGP_EVENT_MESSAGE || event->type == SGP_EVENT_PROVEN;
+    bool may = wants || event->type == SGP_EVENT_ANSWER;
     if (event->message == NULL ? wants : !may)
         return "a message is missing, or is one too many";
     if (event->type == SGP_EVENT_ANSWER && event->message != NULL &&
@@ -368,7 +369,7 @@ static const char *fault_of_message(const struct sgp_event *event)
 /* NULL, or why no performer gives the core this event now. A job that it answers is ended. */
 static const char *fault_of(struct player *player, const struct sgp_event *event)
 {
-    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_STEPS_END)
+    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_PROVEN)
         return "the event is of no known type";
     if ((event->type == SGP_EVENT_START) == player->started)
         return "a process begins with START, once";

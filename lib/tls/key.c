@@ -60,6 +60,70 @@ const char *sgp_key_hash(const struct sgp_key *key)
     return key->hash;
 }
 
+/* ---- signed words ---- */
+
+static int write_base64(const uint8_t *bytes, unsigned count, char *text, size_t capacity)
+{
+    gnutls_datum_t in = {(uint8_t *)(uintptr_t)bytes, count}, out;
+    if (gnutls_base64_encode2(&in, &out) < 0)
+        return -ENOMEM;
+    (void)snprintf(text, capacity, "%.*s", (int)out.size, out.data);
+    gnutls_free(out.data);
+    return 0;
+}
+
+/* Exactly so many bytes. */
+static bool read_base64(const char *text, uint8_t *bytes, unsigned count)
+{
+    gnutls_datum_t in = {(uint8_t *)(uintptr_t)text, (unsigned)strlen(text)}, out;
+    if (gnutls_base64_decode2(&in, &out) < 0)
+        return false;
+    bool fits = out.size == count;
+    if (fits)
+        memcpy(bytes, out.data, count);
+    gnutls_free(out.data);
+    return fits;
+}
+
+int sgp_key_public(const struct sgp_key *key, char ret_public[SGP_PUBLIC_BYTES])
+{
+    return write_base64(key->point, sizeof key->point, ret_public, SGP_PUBLIC_BYTES);
+}
+
+int sgp_key_sign(const struct sgp_key *key, const void *bytes, size_t count,
+    char ret_signature[SGP_SIGNATURE_BYTES])
+{
+    uint8_t signature[ED25519_SIGNATURE_SIZE];
+    ed25519_sha512_sign(key->point, key->page, count, bytes, signature);
+    return write_base64(signature, sizeof signature, ret_signature, SGP_SIGNATURE_BYTES);
+}
+
+/* The SubjectPublicKeyInfo of a public key. 0 or below; the caller frees *ret_info. */
+static int describe(const uint8_t *point, gnutls_pubkey_t public_key, gnutls_datum_t *ret_info)
+{
+    gnutls_datum_t data = {(uint8_t *)(uintptr_t)point, ED25519_KEY_SIZE};
+    int code = gnutls_pubkey_import_ecc_raw(public_key, GNUTLS_ECC_CURVE_ED25519, &data, NULL);
+    return code < 0 ? code : gnutls_pubkey_export2(public_key, GNUTLS_X509_FMT_DER, ret_info);
+}
+
+bool sgp_key_verify(const char *public_key, const char *signature, const void *bytes, size_t count,
+    char ret_hash[SGP_KEY_BYTES])
+{
+    uint8_t point[ED25519_KEY_SIZE], signed_with[ED25519_SIGNATURE_SIZE];
+    gnutls_pubkey_t described;
+    gnutls_datum_t info = {NULL, 0};
+    if (!read_base64(public_key, point, sizeof point) ||
+        !read_base64(signature, signed_with, sizeof signed_with) ||
+        ed25519_sha512_verify(point, count, bytes, signed_with) != 1 ||
+        gnutls_pubkey_init(&described) < 0)
+        return false;
+    bool known =
+        describe(point, described, &info) >= 0 && sgp_key_hash_of(info.data, info.size, ret_hash);
+    gnutls_free(info.data);
+    gnutls_pubkey_deinit(described);
+    return known;
+}
+
 /* ---- for GnuTLS: a key that signs and is not shown ---- */
 
 static int sign(gnutls_privkey_t private_key, gnutls_sign_algorithm_t algorithm, void *context,
@@ -94,15 +158,13 @@ static int tell(gnutls_privkey_t private_key, unsigned flags, void *context)
 /* The public half: its hash, and the credentials of all sessions. */
 static int make_credentials(struct sgp_key *key)
 {
-    gnutls_datum_t point = {key->point, sizeof key->point}, info = {NULL, 0};
+    gnutls_datum_t info = {NULL, 0};
     gnutls_pubkey_t public_key = NULL;
     gnutls_privkey_t private_key = NULL;
     gnutls_pcert_st *shown = calloc(1, sizeof *shown);
     int code = shown == NULL ? GNUTLS_E_MEMORY_ERROR : gnutls_pubkey_init(&public_key);
     if (code >= 0)
-        code = gnutls_pubkey_import_ecc_raw(public_key, GNUTLS_ECC_CURVE_ED25519, &point, NULL);
-    if (code >= 0)
-        code = gnutls_pubkey_export2(public_key, GNUTLS_X509_FMT_DER, &info);
+        code = describe(key->point, public_key, &info);
     if (code >= 0 && !sgp_key_hash_of(info.data, info.size, key->hash))
         code = GNUTLS_E_MEMORY_ERROR;
     if (code >= 0)

@@ -334,6 +334,10 @@ static int check_options(const struct sgp_topology *topology,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "tls=%s here and tls=%s in a digraph before; all links are ciphered in one way",
             sgp_tls_name(options->tls), sgp_tls_name(topology->tls));
+    if (options->stops > 0 && topology->stops > 0 && options->stops != topology->stops)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "stops=%u here and stops=%u in a digraph before; a fleet has one end", options->stops,
+            topology->stops);
     return 0;
 }
 
@@ -375,6 +379,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     topology->slices = options->slices > 0 ? options->slices : topology->slices;
     topology->repeat = options->repeat > 0 ? options->repeat : topology->repeat;
     topology->tls = options->tls != SGP_TLS_UNSAID ? options->tls : topology->tls;
+    topology->stops = options->stops > 0 ? options->stops : topology->stops;
     return 0;
 }
 
@@ -506,6 +511,7 @@ int sgp_topology_seal_where(
     topology->slices = topology->slices > 0 ? topology->slices : 1;
     topology->repeat = topology->repeat > 0 ? topology->repeat : 1;
     topology->tls = topology->tls != SGP_TLS_UNSAID ? topology->tls : SGP_TLS_OFF;
+    topology->stops = topology->stops > 0 ? topology->stops : 1;
     int code = count_rounds(topology);
     if (code)
         return sgp_fail(error, code, "no memory for %u phases", count);

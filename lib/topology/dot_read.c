@@ -496,6 +496,8 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
     if (code == 0)
         code = read_tls(r, g, phase, &options->tls);
     if (code == 0)
+        code = read_count(r, g, phase, "stops", SGP_STOPS_MAX, 0, &options->stops);
+    if (code == 0)
         code = read_staleness(r, g, phase, &options->staleness);
     options->exchanges = !trains;
     return code;

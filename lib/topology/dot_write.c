@@ -140,6 +140,8 @@ static void write_options(
         (void)fprintf(file, "  slices=%u;\n", topology->slices);
     if (phase == topology->phases && topology->tls > SGP_TLS_OFF)
         (void)fprintf(file, "  tls=%s;\n", sgp_tls_name(topology->tls));
+    if (phase == topology->phases && topology->stops > 1)
+        (void)fprintf(file, "  stops=%u;\n", topology->stops);
     if (phase->rounds != 1)
         (void)fprintf(file, "  rounds=%u;\n", phase->rounds);
     if (phase->once)

@@ -101,6 +101,15 @@ int sgp_keys_check(const struct sgp_topology *topology, struct sgp_error *error,
                 "makes one and prints it",
                 topology->nodes[i].name, sgp_tls_name(topology->tls), topology->nodes[i].name);
     }
+    *where = 0;
+    if (topology->stops > 1 && topology->tls != SGP_TLS_REQUIRE)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "stops=%u needs words that are signed; write tls=require, or leave it out",
+            topology->stops);
+    if (topology->stops > topology->node_count)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "stops=%u of %u nodes can never have signed; take at most %u", topology->stops,
+            topology->node_count, topology->node_count);
     return 0;
 }
 

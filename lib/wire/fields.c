@@ -95,6 +95,7 @@ static const struct sgp_field hello_fields[] = {
     LATER_U64("target_lineage", hello.target_lineage),
     LATER_U64("acknowledged", hello.acknowledged),
     EPOCH,
+    LATER_BOOL("signs", hello.signs),
 };
 
 static const struct sgp_field welcome_fields[] = {
@@ -103,6 +104,7 @@ static const struct sgp_field welcome_fields[] = {
     U64("accepted", welcome.accepted, 0, UINT64_MAX),
     FINGERPRINT(welcome.fingerprint),
     EPOCH,
+    LATER_BOOL("signs", welcome.signs),
 };
 
 #define SKETCH(k) LATER_FLOAT("sketch", beat.sketch.values[k])
@@ -212,6 +214,21 @@ static const struct sgp_field call_fields[] = {
     EPOCH,
 };
 
+static const struct sgp_field statement_fields[] = {
+    {
+        .name = "kind",
+        .kind = SGP_FIELD_U32,
+        PLACE(statement.kind),
+        .least = SGP_STATEMENT_ENDS,
+        .most = SGP_STATEMENT_KINDS,
+    },
+    ROUND("round", statement.round, 0),
+    TEXT("author", statement.author, source, 1),
+    TEXT("key", statement.key, target, 1),
+    TEXT("signature", statement.signature, line, 1),
+    EPOCH,
+};
+
 #define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
@@ -248,6 +265,8 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
         return LIST(answer_fields);
     case SGP_CALL:
         return LIST(call_fields);
+    case SGP_STATEMENT:
+        return LIST(statement_fields);
     default:
         return NULL;
     }

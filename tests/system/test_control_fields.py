@@ -26,7 +26,7 @@ STATUS = {
     "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "weight_unknown": NUMBER, "surplus": NUMBER,
     "parameters": int, "memory_bytes": int, "blas": str, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
-    "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "cycles_renewed": int, "starving": bool,
+    "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "cycles_renewed": int, "statements_refused": int, "starving": bool,
     "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
     "slow": list, "overdue": list, "copy": (dict, type(None)), "waiting": (dict, type(None)), "program": (dict, type(None)),
 }

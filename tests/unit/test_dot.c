@@ -473,6 +473,38 @@ Test(dot, keys_and_tls_are_read_and_written_back_and_are_no_part_of_the_digest)
     sgp_topology_destroy(t);
 }
 
+Test(dot, stops_are_read_and_written_back_and_are_no_part_of_the_digest)
+{
+    const char *nodes = "a [key=\"" KEY_A "\"]; b [key=\"" KEY_B "\"]; ";
+    char text[500];
+    (void)snprintf(text, sizeof text, "digraph p { tls=require; stops=2; %s" RING, nodes);
+    struct sgp_topology *two = parse(text);
+    (void)snprintf(text, sizeof text, "digraph p { tls=require; %s" RING, nodes);
+    struct sgp_topology *one = parse(text);
+    cr_assert(eq(u32, two->stops, 2));
+    cr_assert(eq(u32, one->stops, 1));
+    cr_assert(eq(u64, one->digest, two->digest));
+    char *written = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&written, &length);
+    cr_assert(zero(int, sgp_dot_write(file, two, NULL)));
+    cr_assert(zero(int, fclose(file)));
+    struct sgp_topology *again = parse(written);
+    cr_assert(eq(u32, again->stops, 2));
+    free(written);
+    sgp_topology_destroy(again);
+    sgp_topology_destroy(one);
+    sgp_topology_destroy(two);
+}
+
+Test(dot, stops_that_cannot_be_are_refused)
+{
+    refused("digraph p {\n stops=0; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: digraph p: stops=\"0\" is not usable; write a whole number from 1 to 16");
+    refused("digraph p {\n stops=2; " RING "digraph q { stops=1; " RING, SGP_E_TOPOLOGY,
+        "t.dot:2: digraph q: stops=1 here and stops=2 in a digraph before; a fleet has one end");
+}
+
 Test(dot, keys_that_cannot_be_are_refused)
 {
     refused("digraph p {\n a [key=\"SHA256:short\"]; " RING, SGP_E_TOPOLOGY,

@@ -66,6 +66,34 @@ Test(key, a_known_key_has_a_known_hash)
     sgp_key_release(key);
 }
 
+/* By OpenSSL: Ed25519 signs in one way only. */
+#define ABC_SIGNED                                                                                 \
+    "bLnHNkpM+FQOuFzu+VQVfFjJ6zcqlGBz+eKvN7jfce5Iy+rImDej8xio6WIG9ieI9Men4bJqR26iRcp6AUo+Aw=="
+#define RFC_PUBLIC "Gb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="
+
+Test(key, what_it_signs_is_verified_and_nothing_else)
+{
+    struct sgp_key *key = NULL;
+    char public_key[SGP_PUBLIC_BYTES], signature[SGP_SIGNATURE_BYTES], hash[SGP_KEY_BYTES];
+    write_text(rfc, 0600);
+    cr_assert(zero(int, sgp_key_read(path, NULL, &key)));
+    cr_assert(zero(int, sgp_key_public(key, public_key)));
+    cr_assert(zero(int, sgp_key_sign(key, "abc", 3, signature)));
+    cr_assert(eq(str, public_key, RFC_PUBLIC));
+    cr_assert(eq(str, signature, ABC_SIGNED));
+    cr_assert(sgp_key_verify(public_key, signature, "abc", 3, hash));
+    cr_assert(eq(str, hash, (char *)sgp_key_hash(key)));
+    cr_assert(not(sgp_key_verify(public_key, signature, "abd", 3, hash)));
+    cr_assert(not(sgp_key_verify(public_key, signature, "ab", 2, hash)));
+    cr_assert(not(sgp_key_verify("", "", "abc", 3, hash)));
+    cr_assert(not(sgp_key_verify(public_key, "YWJj", "abc", 3, hash)));
+    cr_assert(not(sgp_key_verify(signature, signature, "abc", 3, hash)));
+    cr_assert(not(sgp_key_verify("!", "*", "abc", 3, hash)));
+    signature[5] = signature[5] == 'A' ? 'B' : 'A';
+    cr_assert(not(sgp_key_verify(public_key, signature, "abc", 3, hash)));
+    sgp_key_release(key);
+}
+
 Test(key, one_that_is_made_is_its_owners_alone_and_reads_back)
 {
     struct sgp_error error = {0};

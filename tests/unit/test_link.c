@@ -280,6 +280,45 @@ Test(link, another_model_is_refused_by_name)
     }
 }
 
+static void prove(struct desk *desk, sgp_round ends, sgp_round stop)
+{
+    struct sgp_message message = {.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)};
+    message.pulse.ends = ends;
+    message.pulse.stop = stop;
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PROVEN, .message = &message});
+}
+
+Test(link, where_words_on_the_end_are_signed_a_mere_word_proves_nothing)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    topology->tls = SGP_TLS_REQUIRE;
+    open_desk(&desk, topology, config);
+    post_type(&desk, SGP_EVENT_START);
+    struct sgp_pulse other = pulse_at(7, SGP_ROUND_NONE);
+    other.ends = 300;
+    other.stop = 5;
+    greet_out(&desk, 1, other, 88, 0);
+    const struct sgp_effect *up = find_note(&desk, SGP_NOTE_UP);
+    cr_assert_not_null(up);
+    cr_assert(eq(i64, status_of(&desk).rounds, 100));
+    post_type(
+        &desk, SGP_EVENT_ENOUGH); /* its own is not enough either, but is told, to be signed */
+    const struct sgp_effect *asks = find_note(&desk, SGP_NOTE_ENOUGH);
+    cr_assert_not_null(asks);
+    cr_assert(gt(i64, asks->note.until, 0));
+    cr_assert(eq(i64, status_of(&desk).rounds, 100));
+    cr_assert(eq(i64, sgp_node_own_end(desk.node), 100));
+    prove(&desk, 300, SGP_ROUND_NONE);
+    cr_assert(eq(i64, status_of(&desk).rounds, 300));
+    prove(&desk, 0, 50);
+    cr_assert(eq(i64, status_of(&desk).rounds, 50));
+    prove(&desk, (sgp_round)1 << 40, SGP_ROUND_NONE); /* beyond all measure, and the stop stays */
+    cr_assert(eq(i64, status_of(&desk).rounds, 50));
+    close_desk(&desk);
+}
+
 Test(link, of_the_end_only_those_are_believed_who_have_greeted)
 {
     struct desk desk;

@@ -50,7 +50,7 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
 
-enum { sample_count = 19 };
+enum { sample_count = 20 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static struct sgp_message sample_greeting(int which)
@@ -65,7 +65,8 @@ static struct sgp_message sample_greeting(int which)
                 .parameters = SGP_PARAMETERS_MAX,
                 .fingerprint = print,
                 .target_lineage = UINT64_MAX,
-                .acknowledged = UINT64_MAX - 1}};
+                .acknowledged = UINT64_MAX - 1,
+                .signs = true}};
     case 1:
         return (struct sgp_message){.type = SGP_HELLO,
             .pulse = quiet,
@@ -170,6 +171,14 @@ static struct sgp_message sample(int which)
     case 18:
         return (struct sgp_message){
             .type = SGP_CALL, .pulse = quiet, .call = {.source = NAME_63, .target = "n"}};
+    case 19:
+        return (struct sgp_message){.type = SGP_STATEMENT,
+            .pulse = quiet,
+            .statement = {.kind = SGP_STATEMENT_STOP,
+                .round = SGP_ROUND_MAX,
+                .author = NAME_63,
+                .key = NAME_63,
+                .signature = goodbye_longest}};
     default:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
@@ -378,6 +387,15 @@ static const struct {
     {{.type = SGP_CALL, .pulse = QUIET, .call = {.source = "n0", .target = "n1"}},
         "9d53475002000d000d00000000000000000000000000000049c864e69e8adb5b9802c205060ac0a26e30a26e3"
         "1"},
+    {{.type = SGP_STATEMENT,
+         .pulse = QUIET,
+         .statement = {.kind = SGP_STATEMENT_STOP,
+             .round = 7,
+             .author = "n0",
+             .key = "k",
+             .signature = "s"}},
+        "9d53475002000e0010000000000000000000000000000000ab862817e850ed63"
+        "9b02c205060ac00207a26e30a16ba173"},
 };
 
 static void expect_bytes(const struct sgp_message *message, const char *hex)
@@ -639,6 +657,8 @@ Test(wire, a_greeting_of_an_older_peer_says_nothing_of_what_came_later)
             hello ? &message.hello.fingerprint : &message.welcome.fingerprint;
         own->data = 5; /* one byte each */
         if (hello)
+            message.hello.signs = false; /* which is a later field, too */
+        if (hello)
             message.hello.target_lineage = message.hello.acknowledged = 6;
         uint8_t later = hello ? 3 : 1;
         size_t count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
@@ -718,7 +738,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x000e0002, "frame type 14 is not known"},
+        {4, 0x000f0002, "frame type 15 is not known"},
         {4, 0x00000002, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030002, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},
