@@ -37,7 +37,11 @@ def read_page():
         else:
             assert not later
             known[kind] = (fixed + count, later)
-    return {kind: (fixed, later + behind) for kind, (fixed, later) in known.items()}
+    last = {getattr(peer, name): NOTHING[form]
+            for names, form in re.findall(r"^\| ([A-Z, ]+) \| \w+ \| (\w+) \| \*later\*", page, re.MULTILINE)
+            for name in names.split(", ")}
+    return {kind: (fixed, later + behind + ([last[kind]] if kind in last else []))
+            for kind, (fixed, later) in known.items()}
 
 
 FIELDS = read_page()
