@@ -27,10 +27,9 @@ def over_loopback(options):
         allowed = [one + other for one, other in zip(taken["sockets"], taken["cipher"])]
         for baseline, values in ((ALLOWED, allowed), ("plain links", taken["links"])):
             figures.tell("cipher", f"{case}, ciphered links", "ms", taken["ciphered"], baseline, values)
-        for contender in ("cipher", "ciphered", "links"):
-            words = {"cipher": "the cipher alone", "ciphered": "ciphered links", "links": "plain links"}[contender]
-            figures.tell("cipher", f"{case}: processor time of {words}", "ns a byte",
-                         [result["cpu_seconds"] / size * 1e9 for result in results[contender]])
+        spent = {key: [result["cpu_seconds"] * 1e6 for result in values] for key, values in results.items()}
+        figures.tell("cipher", f"{case}, ciphered links: processor time of a node and round", "us", spent["ciphered"], ALLOWED,
+                     [one + other for one, other in zip(spent["sockets"], spent["cipher"])])
 
 
 def between_hosts(options):

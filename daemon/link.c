@@ -157,7 +157,7 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
     link->flight = link->queue_bytes;
     if (link->payload_bytes > 0) {
         /* What is sealed lies in memory of its own until it is written. */
-        uint32_t most = link->cipher != NULL ? LINK_WINDOW_BYTES : SGP_WIRE_CHUNK_MAX;
+        uint32_t most = link->cipher != NULL ? LINK_SEALED_BYTES : SGP_WIRE_CHUNK_MAX;
         uint32_t chunk = link->payload_bytes < most ? (uint32_t)link->payload_bytes : most;
         /* Summed right before it is sent, which finds it in the cache. */
         uint32_t sum = is_summed(link) ? (uint32_t)XXH3_64bits(link->payload, chunk) : 0;

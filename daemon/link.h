@@ -29,9 +29,10 @@
 #include <uv.h>
 
 #define LINK_WINDOW_BYTES (128u * 1024u) /* of payload in one read */
-#define LINK_INPUT_BYTES 8192u  /* of frames in one read; a larger payload is no part of it */
-#define LINK_SMALL_BYTES 65536u /* a write of no more is tried at once */
-#define LINK_QUEUE_BYTES 16384u /* of messages waiting to be written */
+#define LINK_INPUT_BYTES 8192u /* of frames in one read; a larger payload is no part of it */
+#define LINK_SEALED_BYTES (256u * 1024u) /* of payload in one write of a ciphered link */
+#define LINK_SMALL_BYTES 65536u          /* a write of no more is tried at once */
+#define LINK_QUEUE_BYTES 16384u          /* of messages waiting to be written */
 #define LINK_HEARD_NS (100 * SGP_MILLISECOND)
 #define LINK_KEEPALIVE_SECONDS 30u
 
