@@ -15,7 +15,7 @@
 
 /* ---- two links ---- */
 
-#define PARAMETERS (1u << 20) /* 4 MiB: more than a socket takes, and many records */
+#define PARAMETERS (3u << 19) /* 6 MiB: more than a socket takes, and many records */
 
 static float payload[PARAMETERS], came[PARAMETERS];
 static struct sgp_key *key;
@@ -245,12 +245,12 @@ static void *carry(void *context)
     return NULL;
 }
 
-/* The key is made new each GiB, the least that is allowed: 1 GiB is 256 shares without their frames, so each time it is in the middle of one.
+/* The key is made new each GiB, the least that is allowed, which is 170 shares and two thirds: so it is in the middle of one.
  * Ten times take half a minute: SGP_LONG. */
 Test(ciphered, keys_are_made_new_in_the_middle_of_shares)
 {
     uint32_t updates = getenv("SGP_LONG") != NULL ? 10 : 0,
-             shares = updates > 0 ? 256 * updates : 8;
+             shares = updates > 0 ? 172 * updates : 8;
     int near[2], far[2];
     uv_loop_t loop;
     cr_assert(zero(int, socketpair(AF_UNIX, SOCK_STREAM, 0, near)));
