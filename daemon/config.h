@@ -120,7 +120,7 @@ struct config {
     X(STATE_DIRECTORY, "node", "state_directory", CONFIG_PATH, state_directory, "", 0, 0, NULL,    \
         "where the model and the history are written; /var/lib/sgpd/NAME if not given")            \
     X(KEY, "node", "key", CONFIG_PATH, key, "", 0, 0, NULL,                                        \
-        "file of this node's secret key, for ciphered links; empty: where it usually lies")         \
+        "file of this node's secret key, for ciphered links; empty: where it usually lies")        \
     X(TOPOLOGY, "topology", "file", CONFIG_PATH, topology, NULL, 0, 0, NULL,                       \
         "the Graphviz DOT file of who gives to whom; the same on every node")                      \
     X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0,                      \

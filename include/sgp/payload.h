@@ -31,7 +31,8 @@
 struct sgp_measure {
     float largest;  /* magnitude; not finite if one of the values is not */
     double squares; /* their sum; it may be infinite */
-    double unit;    /* the weight w of which they are the parameters: of a share its weight over its fraction, > 0 */
+    double
+        unit; /* the weight w of which they are the parameters: of a share its weight over its fraction, > 0 */
 };
 
 /* What a node knows of lengths; zeros when its process begins. */

@@ -105,11 +105,11 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
     if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
         !(record->weight >= 0 && record->weight <= WEIGHT_MAX) ||
-        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) || record->rounds < SGP_ROUND_NONE ||
-        record->rounds >= SGP_ROUND_MAX || record->stop < SGP_ROUND_NONE ||
-        record->stop >= SGP_ROUND_MAX || record->mixes < 0 || record->mixes >= SGP_ROUND_MAX ||
-        !(record->unknown >= 0 && isfinite(record->unknown)) || record->turns < 0 ||
-        record->turns > record->round || record->epoch.start < 0 ||
+        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) ||
+        record->rounds < SGP_ROUND_NONE || record->rounds >= SGP_ROUND_MAX ||
+        record->stop < SGP_ROUND_NONE || record->stop >= SGP_ROUND_MAX || record->mixes < 0 ||
+        record->mixes >= SGP_ROUND_MAX || !(record->unknown >= 0 && isfinite(record->unknown)) ||
+        record->turns < 0 || record->turns > record->round || record->epoch.start < 0 ||
         record->epoch.start >= SGP_ROUND_MAX ||
         !(record->covered >= 0 && record->covered <= record->surplus) ||
         (record->left && !record->leaving) || record->link_count > record->link_capacity ||

@@ -137,13 +137,13 @@ static void call_squares(const struct sgp_kernels *t, struct arena *r, size_t o,
 static const struct {
     const char *name;
     call *run;
-} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold}, {"squares", call_squares},
-    {"estimate", call_estimate}, {"sgd", call_sgd}, {"momentum", call_momentum},
-    {"nesterov", call_nesterov}, {"widen", call_widen}, {"bias", call_bias},
-    {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums}, {"bias_tanh", call_bias_tanh},
-    {"bias_sigmoid", call_bias_sigmoid}, {"relu_backward", call_relu_backward},
-    {"distance", call_distance}, {"narrow_product", call_narrow_product},
-    {"narrow_gradient", call_narrow_gradient}};
+} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold},
+    {"squares", call_squares}, {"estimate", call_estimate}, {"sgd", call_sgd},
+    {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"widen", call_widen},
+    {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
+    {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
+    {"relu_backward", call_relu_backward}, {"distance", call_distance},
+    {"narrow_product", call_narrow_product}, {"narrow_gradient", call_narrow_gradient}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
     uint64_t seed, bool special)
