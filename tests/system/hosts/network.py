@@ -46,7 +46,7 @@ class Addresses(FourHosts):
 class Cuts(FourHosts):
     """Each is longer than the silence that makes a neighbour absent."""
 
-    OPTIONS = {**ROOMY, "train.epochs": "100000"}
+    OPTIONS = {**ROOMY, "train.epochs": None, "train.rounds": "1G"}
 
     def start(self):
         f = self.fleet(options=self.OPTIONS)
