@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload; and evaluate, which it answers
+/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore; and evaluate, which it answers
  * with figures. */
 #include "ctl.h"
 
@@ -48,6 +48,11 @@ static enum ctl_exit checkpoint(struct ctl *ctl, int argc, char **argv)
 static enum ctl_exit reload(struct ctl *ctl, int argc, char **argv)
 {
     return post(ctl, argc, argv, "/v1/reload", true);
+}
+
+static enum ctl_exit restore(struct ctl *ctl, int argc, char **argv)
+{
+    return post(ctl, argc, argv, "/v1/restore", false);
 }
 
 static enum ctl_exit evaluate(struct ctl *ctl, int argc, char **argv)
@@ -127,3 +132,14 @@ const struct ctl_command ctl_evaluate_command = {.words = "evaluate",
             "with\n"
             "on_evaluate.\n",
     .run = evaluate};
+
+const struct ctl_command ctl_token_restore_command = {.words = "token restore",
+    .operands = "",
+    .summary = "make a token anew that was lost for good, at this node (algorithm = cyclic)",
+    .help =
+        "For a node that had the token and will not come back with its ledger. The token begins\n"
+        "again at this node, with its parameters, under a higher epoch (sgp_epoch of `status`).\n"
+        "Should the former one turn up, it is none any more, and what was added to it alone is\n"
+        "lost. Take the node whose copy is the newest (copy_label of `status`). A node that has\n"
+        "the token refuses (1). For root and the daemon's own user.\n",
+    .run = restore};

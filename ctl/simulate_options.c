@@ -61,8 +61,9 @@ const struct ctl_option ctl_simulate_table[] = {
         .summary = "the step where the file says outer=true: slowmo or nesterov",
         .words = "slowmo: nesterov:"},
     [ALGORITHM] = {"--algorithm", .value = "NAME",
-        .summary = "sgp, osgp, agp, dpsgd, adpsgd, backup or downpour, as in sgpd.conf(5) (sgp)",
-        .words = "sgp osgp agp dpsgd adpsgd backup downpour"},
+        .summary =
+            "sgp, osgp, agp, dpsgd, adpsgd, backup, downpour or cyclic, as in sgpd.conf(5) (sgp)",
+        .words = "sgp osgp agp dpsgd adpsgd backup downpour cyclic"},
     [OVERLAP] = {"--overlap", .value = "N", .summary = "osgp: rounds that a share may be late (1)"},
     [BACKUP] = {"--backup-neighbours", .value = "N",
         .summary = "go on while so many shares are awaited (0)"},
@@ -156,7 +157,7 @@ static enum ctl_exit read_algorithm(
     const struct sgp_method *method = sgp_method_find(option->value);
     if (method == NULL)
         return ctl_fail(ctl, CTL_USAGE,
-            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd, backup and downpour",
+            "--algorithm %s is none of sgp, osgp, agp, dpsgd, adpsgd, backup, downpour and cyclic",
             option->value);
     options->method = method;
     return CTL_DONE;

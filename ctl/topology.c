@@ -136,13 +136,15 @@ static json_t *topology_json(const struct sgp_topology *topology)
         for (uint32_t e = 0; e < phase->edge_count; e++)
             (void)json_array_append_new(edges, edge_json(topology, &phase->out[e]));
         (void)json_array_append_new(phases,
-            json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:s, s:f, s:I, s:I, s:o}", "name",
-                phase->name, "rounds", (json_int_t)phase->rounds, "once", (int)phase->once, "train",
-                (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
+            json_pack("{s:s, s:I, s:b, s:b, s:b, s:I, s:s, s:f, s:I, s:s, s:b, s:I, s:I, s:o}",
+                "name", phase->name, "rounds", (json_int_t)phase->rounds, "once", (int)phase->once,
+                "train", (int)!phase->exchanges, "outer", (int)phase->outer, "backup",
                 (json_int_t)phase->backup, "staleness", sgp_damping_name(phase->staleness.damping),
                 "compensation", phase->staleness.compensation, "staleness_max",
-                (json_int_t)phase->staleness.most, "edge_count", (json_int_t)phase->edge_count,
-                "edges", edges));
+                (json_int_t)phase->staleness.most, "token", sgp_token_name(phase->delay.token),
+                "delay_mean", (int)phase->delay.mean, "delay_max",
+                (json_int_t)(phase->delay.token ? sgp_topology_delay_most(topology) : 0),
+                "edge_count", (json_int_t)phase->edge_count, "edges", edges));
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:o}", "digest", digest, "slices",
         (json_int_t)topology->slices, "repeat", (json_int_t)topology->repeat, "prelude_rounds",
@@ -151,9 +153,23 @@ static json_t *topology_json(const struct sgp_topology *topology)
         sgp_tls_name(topology->tls), "nodes", nodes, "phases", phases);
 }
 
+static void print_token(const struct sgp_topology *topology, const struct sgp_phase *phase)
+{
+    bool fixed = phase->delay.token == SGP_TOKEN_FIXED;
+    (void)printf("  owning is a token, which begins at %s and goes to the next that is %s\n",
+        topology->nodes[topology->owner].name, fixed ? "there" : "ready");
+    (void)printf("  a node waits after %u update%s without a visit",
+        sgp_topology_delay_most(topology), sgp_topology_delay_most(topology) == 1 ? "" : "s");
+    (void)puts(phase->delay.mean ? ", and adds their mean" : "");
+}
+
 static void print_owned(const struct sgp_topology *topology, const struct sgp_phase *phase)
 {
     const char *owner = topology->nodes[topology->owner].name;
+    if (phase->delay.token != SGP_TOKEN_NONE) {
+        print_token(topology, phase);
+        return;
+    }
     (void)printf("  %s owns the vector; the others push their updates, and take copies\n", owner);
     if (phase->backup > 0)
         (void)printf("  a step waits for all but %u of %u workers\n", phase->backup,
@@ -323,6 +339,9 @@ enum {
     STALENESS,
     COMPENSATION,
     STALENESS_MAX,
+    FIXED,
+    DELAY_MEAN,
+    DELAY_MAX,
     PRELUDE,
     OUTER,
     ADDRESS,
@@ -347,6 +366,11 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
     [COMPENSATION] = {"--compensation", .value = "C", .summary = "owner: by how much, above 0"},
     [STALENESS_MAX] = {"--staleness-max", .value = "S",
         .summary = "owner: nobody gets a copy who is more than S updates ahead of the slowest"},
+    [FIXED] = {"--fixed", .summary = "token: in strict order, one update a visit"},
+    [DELAY_MEAN] = {"--delay-mean",
+        .summary = "token: a visit adds the mean of updates, not the sum"},
+    [DELAY_MAX] = {"--delay-max", .value = "D",
+        .summary = "token: a node waits after D updates without a visit (8)"},
     [PRELUDE] = {"--prelude", .value = "E",
         .summary = "E cycles of the second family, an all-reduce-*, come first"},
     [OUTER] = {"--outer", .summary = "nodes take the step of [outer] after each cycle"},
@@ -378,6 +402,17 @@ static enum ctl_exit take_staleness(
     return status;
 }
 
+static enum ctl_exit take_delay(
+    struct ctl *ctl, const struct ctl_given options[OPTION_COUNT], struct sgp_delay *delay)
+{
+    uint64_t most = 0;
+    enum ctl_exit status = ctl_option_u64(ctl, &options[DELAY_MAX], 1, SGP_DELAY_MAX, &most);
+    delay->token = options[FIXED].given ? SGP_TOKEN_FIXED : SGP_TOKEN_NONE;
+    delay->mean = options[DELAY_MEAN].given;
+    delay->most = (uint32_t)most;
+    return status;
+}
+
 /* What the options say. */
 static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
     int argc, char **argv, struct sgp_generate_options *what)
@@ -398,6 +433,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
         status = ctl_option_u64(ctl, &options[BACKUP], 0, SGP_NODES_MAX, &backup);
     if (status == CTL_DONE)
         status = take_staleness(ctl, options, &what->staleness);
+    if (status == CTL_DONE)
+        status = take_delay(ctl, options, &what->delay);
     if (status != CTL_DONE)
         return status;
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)

@@ -124,12 +124,12 @@ struct config {
     X(TOPOLOGY, "topology", "file", CONFIG_PATH, topology, NULL, 0, 0, NULL,                       \
         "the Graphviz DOT file of who gives to whom; the same on every node")                      \
     X(ALGORITHM, "train", "algorithm", CONFIG_CHOICE, algorithm, "sgp", 0, 0,                      \
-        "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour",                                               \
+        "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic",                                        \
         "how nodes train together: sgp, in rounds; osgp, rounds that overlap; agp, at their own "  \
         "pace; dpsgd, on symmetric topologies, publishing before the step; adpsgd, half each way " \
         "with one neighbour by lot; backup, for an owner that waits for all but some; downpour, "  \
         "for "                                                                                     \
-        "one that adds updates as they come")                                                      \
+        "one that adds updates as they come; cyclic, for owning as a token that goes round")       \
     X(OVERLAP, "train", "overlap", CONFIG_COUNT, overlap, "1", 0, 64, NULL,                        \
         "osgp: rounds that a share may be late before it is waited for")                           \
     X(BACKUP_NEIGHBOURS, "train", "backup_neighbours", CONFIG_COUNT, backup_neighbours, "0", 0,    \

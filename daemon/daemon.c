@@ -233,7 +233,7 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
         code = sgp_pool_grow(&daemon->snapshots, needs.snapshots, prepared->parameters);
     if (code == 0)
         code = sgp_pool_grow(&daemon->receives, needs.receives, prepared->parameters);
-    if (code == 0 && sgp_topology_is_worker(prepared->topology, prepared->self))
+    if (code == 0 && sgp_topology_has_copy(prepared->topology, prepared->self))
         code = sgp_vector_create(prepared->parameters, &daemon->copy);
     if (code < 0)
         return cannot(error, code, "the buffers cannot be made");

@@ -272,6 +272,16 @@ static void serve_leave(struct request *request)
     begin_or_fail(request, job, &error);
 }
 
+static void serve_restore(struct request *request)
+{
+    const struct view_actions *actions = &request->control->actions;
+    const char *obstacle = actions->token_obstacle(actions->context);
+    if (obstacle)
+        http_fail(request, MHD_HTTP_CONFLICT, "the token cannot be restored here: %s", obstacle);
+    else
+        obey(request, actions->restore_token);
+}
+
 /* A model on its way out: the head of the file, then the values where they lie. */
 struct download {
     struct control *control;
@@ -385,5 +395,6 @@ const struct endpoint endpoints[] = {
     {"POST", "/v1/reload", true, false, serve_reload},
     {"POST", "/v1/stop", true, false, serve_stop},
     {"POST", "/v1/leave", true, false, serve_leave},
+    {"POST", "/v1/restore", true, false, serve_restore},
 };
 const size_t endpoint_count = sizeof endpoints / sizeof endpoints[0];

@@ -158,6 +158,7 @@ static enum sgp_level level_of(const struct sgp_effect *effect)
     case SGP_NOTE_ROUND:
     case SGP_NOTE_LATE:
     case SGP_NOTE_ADDED:
+    case SGP_NOTE_VISITED:
         return SGP_LEVEL_DEBUG;
     case SGP_NOTE_DIVERGED:
         return SGP_LEVEL_ERROR;
@@ -335,13 +336,17 @@ static void log_left(struct daemon *daemon)
             status.weight_owed);
 }
 
-/* An owner and its workers' updates: how stale one was, and how many are in no copy that it could find. */
+/* An owner and its workers' updates: how stale one was, and how many are in no copy that it could find; and how many a
+ * token takes up. */
 static void log_updates(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    bool added = effect->note.what == SGP_NOTE_ADDED;
+    enum sgp_note what = effect->note.what;
     sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s round=%" PRId64 " %s=%.0f",
         sgp_note_name(effect->note.what), name_of(daemon, effect->note.link.peer), effect->round,
-        added ? "staleness" : "lost", effect->note.amount);
+        what == SGP_NOTE_ADDED     ? "staleness"
+        : what == SGP_NOTE_VISITED ? "updates"
+                                   : "lost",
+        effect->note.amount);
 }
 
 void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
@@ -359,7 +364,7 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
         log_settled(daemon, effect);
     else if (effect->note.what == SGP_NOTE_RENEWED)
         log_renewed(daemon, effect);
-    else if (effect->note.what == SGP_NOTE_ADDED ||
+    else if (effect->note.what == SGP_NOTE_ADDED || effect->note.what == SGP_NOTE_VISITED ||
              (effect->note.what == SGP_NOTE_ADOPTED && effect->note.amount > 0))
         log_updates(daemon, effect);
     else if (about_peer)

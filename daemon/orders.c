@@ -9,6 +9,7 @@
 #include "survive.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 /* Whoever takes steps, a program or this process, leaves off. */
 static void yield(struct daemon *daemon)
@@ -109,6 +110,23 @@ static int leave(void *context, view_left done, void *argument)
     return 0;
 }
 
+static const char *token_obstacle(void *context)
+{
+    const struct daemon *daemon = context;
+    return daemon->stopping ? "it is stopping" : sgp_node_token_obstacle(daemon->node);
+}
+
+static int restore_token(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->ending || token_obstacle(context) != NULL)
+        return SGP_E_STATE;
+    sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=token_restored round=%" PRId64,
+        sgp_node_round(daemon->node));
+    events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TOKEN});
+    return 0;
+}
+
 void orders_offer(struct view_actions *actions)
 {
     actions->pause = pause_node;
@@ -118,4 +136,6 @@ void orders_offer(struct view_actions *actions)
     actions->reload = reload;
     actions->leave_obstacle = leave_obstacle;
     actions->leave = leave;
+    actions->token_obstacle = token_obstacle;
+    actions->restore_token = restore_token;
 }

@@ -189,6 +189,10 @@ static void run_publish(struct job *job)
     uint64_t count = task->trainer->parameters;
     if (task->purpose == SGP_PUBLISH_COPY)
         memcpy(*task->place, task->daemon->copy, count * sizeof **task->place);
+    else if (task->purpose == SGP_PUBLISH_TOKEN)
+        sgp_copy_give(task->daemon->copy, task->trainer, task->place, (float)task->factor);
+    else if (task->purpose == SGP_PUBLISH_UPDATE && task->factor > 0)
+        sgp_copy_tell(task->daemon->copy, task->trainer, *task->place);
     else if (task->purpose == SGP_PUBLISH_UPDATE)
         sgp_copy_push(task->daemon->copy, task->trainer, task->place);
     else if (task->slice.count == count)
@@ -217,7 +221,8 @@ static void verb_publish(void *context, sgp_round round, uint32_t snapshot, doub
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, &daemon->kinds.publish, run_publish, done_publish);
     bool whole = slice.count == daemon->prepared->parameters && daemon->weight > 0;
-    if (purpose == SGP_PUBLISH_SHARES && whole) {
+    bool ours = purpose == SGP_PUBLISH_SHARES || purpose == SGP_PUBLISH_TOKEN;
+    if (ours && whole) {
         daemon->own_slot = snapshot;
         daemon->own_round = round;
         daemon->own_weight = daemon->weight;
@@ -384,6 +389,32 @@ static void verb_follow(void *context, uint32_t slot)
     worker_push(&daemon->worker, &task->job);
 }
 
+static void run_visit(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    sgp_copy_visit(task->daemon->copy, task->trainer, task->place, *task->own, (float)task->factor,
+        task->computes);
+}
+
+/* The token takes up what was told where that lies, here and now: the compute thread may be in the middle of a step, and has
+ * no business with either vector. */
+static void verb_visit(
+    void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+{
+    struct daemon *daemon = context;
+    struct task *task = must_take(daemon, NULL, run_visit, done_absorb);
+    task->slot = slot;
+    task->place = sgp_pool_place(&daemon->receives, slot);
+    task->own = sgp_pool_place(&daemon->snapshots, snapshot);
+    task->factor = fraction;
+    task->computes = computes;
+    sgp_copy_collect(*task->own, *task->place, (float)fraction, daemon->prepared->parameters);
+    if (daemon->own_slot == snapshot)
+        daemon->own_slot = SGP_SLOT_NONE;
+    daemon->changed = true;
+    worker_push(&daemon->worker, &task->job);
+}
+
 static void run_scale(struct job *job)
 {
     struct task *task = (struct task *)job;
@@ -473,6 +504,7 @@ const struct sgp_driver_verbs performer_verbs = {
     .restore = verb_restore,
     .adopt = verb_adopt,
     .follow = verb_follow,
+    .visit = verb_visit,
     .scale = verb_scale,
     .outer = verb_outer,
     .sketch = verb_sketch,

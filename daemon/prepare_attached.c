@@ -68,7 +68,7 @@ int prepare_attached(struct prepared *p, struct sgp_error *error)
             "by %s this node is a relay (train=false), to which no program attaches; a fleet of "
             "programs has no relays",
             config->topology);
-    if (sgp_topology_is_worker(p->topology, p->self))
+    if (sgp_topology_has_copy(p->topology, p->self))
         return config_fail(config, CONFIG_ID_KIND, error, SGP_E_CONFIG,
             "%s has an owner (owns=all), to which no program attaches; a fleet of programs has "
             "none",

@@ -50,7 +50,7 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "shared with the program", attached ? vector : 0);
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);
     add_term(p, "copy of the owner's parameters",
-        sgp_topology_is_worker(p->topology, p->self) ? vector : 0);
+        sgp_topology_has_copy(p->topology, p->self) ? vector : 0);
     add_term(p, "snapshots", p->needs.snapshots * vector);
     /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;

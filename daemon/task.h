@@ -20,6 +20,7 @@ struct task {
 
     uint32_t slot;
     uint32_t steps;
+    bool computes;      /* visit */
     atomic_bool enough; /* train: set by the loop thread, it takes no further step */
     double weight;
     double factor;
@@ -30,7 +31,8 @@ struct task {
     /* Where the vectors lie, to be looked at when the job is done: one before it may exchange them. */
     float **place;   /* of the snapshot or share */
     float **entered; /* chores: of the snapshot that is the estimate, or NULL: x is */
-    float **own;     /* absorb: of the snapshot to compare with, or NULL; compensate: of the copy */
+    float **
+        own; /* absorb: of the snapshot to compare with, or NULL; compensate: of the copy; visit: of the token */
     struct sgp_comparison comparison; /* absorb: with it, */
     bool compared;                    /* if it is */
 

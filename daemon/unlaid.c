@@ -190,6 +190,7 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
         .stop = stop,
         .checkpoint = not_yet,
         .leave_obstacle = leave_obstacle,
+        .token_obstacle = leave_obstacle,
         .reload = reload,
         .evaluate = no_evaluation,
         .estimate = no_estimate,

@@ -164,6 +164,8 @@ struct view_actions {
     int (*checkpoint)(void *context);             /* begin to write one */
     const char *(*leave_obstacle)(void *context); /* a clause, or NULL: it can leave */
     int (*leave)(void *context, view_left done, void *argument);
+    const char *(*token_obstacle)(void *context); /* the same of making a lost token anew */
+    int (*restore_token)(void *context);
     /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's, told
      * in *error in one line. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);

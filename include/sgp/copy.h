@@ -15,6 +15,21 @@ SGP_API void sgp_copy_follow(float *copy, struct sgp_trainer *trainer, float **v
 /* *snapshot = x - copy, x = copy. The memory is exchanged. */
 SGP_API void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snapshot);
 
+/* *snapshot = x - copy; nothing else changes. */
+SGP_API void sgp_copy_tell(const float *copy, struct sgp_trainer *trainer, float *snapshot);
+
+/* The node has the token: copy + part * (x - copy) is what *snapshot, copy and x become. */
+SGP_API void sgp_copy_give(float *copy, struct sgp_trainer *trainer, float **snapshot, float part);
+
+/* The token comes: update = token + fraction * update, of `count` values; with fraction 0 no update is read. Any thread. */
+SGP_API void sgp_copy_collect(float *update, const float *token, float fraction, uint64_t count);
+
+/* After that, with `collected` for what the update has become: the copy is that, and so is x; or, if it `computes`, x
+ * goes on from there with what it has moved since the update was told. *token is exchanged for another vector, whose
+ * content does not matter. */
+SGP_API void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token,
+    const float *collected, float fraction, bool computes);
+
 /* Of an owner: the update of a worker that trained from `base` becomes u - factor u u (x - base), value by value, before it
  * is added to x (Zheng et al. 2017, equation 10, of updates in the place of gradients). `trainer` is not changed. */
 SGP_API void sgp_copy_compensate(

@@ -30,6 +30,8 @@ struct sgp_driver_verbs {
     void (*absorb)(
         void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
     void (*compensate)(void *context, uint32_t slot, uint32_t snapshot, double factor);
+    /* Its first half is done before this returns. */
+    void (*visit)(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
     void (*adopt)(void *context, uint32_t slot, double factor);
     void (*follow)(void *context, uint32_t slot);

@@ -15,6 +15,7 @@ struct sgp_generate_options {
     double fraction;    /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
     uint32_t backup;    /* of `owner`: backup workers, whose updates a step does not wait for */
     struct sgp_staleness staleness; /* of `owner`, if it has no backup workers */
+    struct sgp_delay delay;         /* of `token`; its token NONE: dynamic */
     uint32_t prelude;               /* passes of `prelude_family` that come first; 0: none */
     const char *prelude_family;     /* one that averages exactly; it knows no options but group */
     bool outer;          /* an outer step at the end of each cycle, but not of the prelude's */
@@ -27,8 +28,9 @@ struct sgp_generate_options {
 #define SGP_GENERATE_SEED 4u
 #define SGP_GENERATE_GROUP 8u
 #define SGP_GENERATE_FRACTION 16u
-#define SGP_GENERATE_OWNER 64u /* backup and staleness */
-#define SGP_GENERATE_EXACT 32u /* no option: every cycle of it is exact, so it may be a prelude */
+#define SGP_GENERATE_OWNER 64u  /* backup and staleness */
+#define SGP_GENERATE_TOKEN 128u /* delay */
+#define SGP_GENERATE_EXACT 32u  /* no option: every cycle of it is exact, so it may be a prelude */
 
 struct sgp_generate_family {
     const char *name;

@@ -12,6 +12,7 @@
 enum sgp_whom {
     SGP_WHOM_OUT_NEIGHBOURS = 1, /* of the round, in the topology file */
     SGP_WHOM_ONE_BY_LOT,         /* of any round, who then answers; in training only */
+    SGP_WHOM_NEXT_READY,         /* all of it, to the next in the order of the file */
 };
 
 enum sgp_when {
@@ -30,6 +31,7 @@ enum sgp_wants { /* of the topology */
     SGP_WANTS_SYMMETRIC, /* symmetric and doubly stochastic in every phase */
     SGP_WANTS_REVERSES,  /* every edge has its reverse, in whatever phase */
     SGP_WANTS_OWNER,     /* a node owns the vector; no other method takes such a file */
+    SGP_WANTS_TOKEN,     /* owning is a token; likewise */
 };
 
 struct sgp_method {
@@ -49,7 +51,8 @@ struct sgp_method {
  *   dpsgd  decentralised parallel SGD (Lian et al., NeurIPS 2017, Algorithm 1)
  *   adpsgd asynchronous decentralised parallel SGD (Lian et al., ICML 2018), as shares
  *   backup synchronous SGD with backup workers (Chen, Pan, Monga, Bengio, Jozefowicz 2016), by an owner
- *   downpour  asynchronous SGD (Dean et al., NIPS 2012): an owner that adds each update as it comes */
+ *   downpour  asynchronous SGD (Dean et al., NIPS 2012): an owner that adds each update as it comes
+ *   cyclic    cyclic update with dynamic delay (Hu et al. 2018): owning goes from node to node */
 SGP_API const struct sgp_method *sgp_method_at(uint32_t index);
 SGP_API const struct sgp_method *sgp_method_find(const char *name); /* of a name, or NULL */
 

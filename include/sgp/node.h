@@ -139,6 +139,8 @@ enum sgp_event_type {
                             unless its end is open */
     SGP_EVENT_PROVEN, /* message: the `ends` and `stop` of its pulse are signed by as many nodes as the file asks for;
                          only where it says SGP_TLS_REQUIRE, for there no neighbour's word proves them */
+    SGP_EVENT_TOKEN, /* the token is lost for good: make it anew here (docs/rules/token.md); ignored if there is
+                        an obstacle (sgp_node_token_obstacle) */
 };
 
 struct sgp_event {
@@ -172,6 +174,10 @@ enum sgp_effect_type {
                               slot follows */
     SGP_EFFECT_INQUIRE, /* ask the peer this on a connection of its own; answer with ANSWER. One at a
                             time: another one takes the place of the one before */
+    SGP_EFFECT_VISIT, /* the token has come. At once: snapshot = receive slot + fraction * snapshot, of which nothing is
+                         read where the fraction is 0. Then a job: the copy is that snapshot, and so is x; or, if
+                         `computes`, x goes on with what it has moved since the snapshot was made. Answer with the
+                         slot; both stay as they are until then */
 };
 
 /* What a NOTE tells. */
@@ -216,7 +222,8 @@ enum sgp_note {
                        since the copy was made from which it was computed */
     SGP_NOTE_ENOUGH, /* this node asks the fleet to stop training at round `until`. Where that is to be signed, it does
                         not count before PROVEN */
-    SGP_NOTE_COUNT, /* one past the last */
+    SGP_NOTE_VISITED, /* peer: the token came from it; amount: updates that it has taken up here */
+    SGP_NOTE_COUNT,   /* one past the last */
 };
 
 /* What a NOTE tells; beside that its effect's round and weight. Fields that a note does not name are 0. */
@@ -248,8 +255,9 @@ enum sgp_publish {
         1, /* for this turn's targets, who get what is not kept. In an exact cycle each range of values
                                has a PUBLISH of its own into the same slot; at its opening all values have */
     SGP_PUBLISH_ESTIMATE, /* a copy for a neighbour that asked; all is kept */
-    SGP_PUBLISH_UPDATE,   /* of a worker: snapshot = x - copy, x = copy */
+    SGP_PUBLISH_UPDATE,   /* of a worker: snapshot = x - copy; x = copy, unless it is kept */
     SGP_PUBLISH_COPY,     /* of a worker: snapshot = copy, for an owner that asked */
+    SGP_PUBLISH_TOKEN, /* of who has it: snapshot = copy + keep * (x - copy), and so is the copy, and x */
 };
 
 /* A job's scalars travel by value; messages are part of the effect and live as long as the list. The member
@@ -327,6 +335,12 @@ struct sgp_effect {
             double factor; /* above 0 */
         } compensate;
         struct {
+            uint32_t slot;
+            uint32_t snapshot;
+            double fraction; /* 1 over the number of updates if these count for their mean */
+            bool computes;
+        } visit;
+        struct {
             uint32_t peer;
             struct sgp_inquire question;
         } inquire;
@@ -402,6 +416,8 @@ SGP_API void sgp_node_reload(
 
 /* Why this node cannot leave for good now, a clause for people; NULL if it can. Static storage. */
 SGP_API const char *sgp_node_leave_obstacle(const struct sgp_node *node);
+/* The same of making the token anew. */
+SGP_API const char *sgp_node_token_obstacle(const struct sgp_node *node);
 
 /* When to send SGP_EVENT_TICK at the latest if nothing happens before; SGP_TIME_NEVER when idle. */
 SGP_API sgp_time sgp_node_deadline(const struct sgp_node *node);

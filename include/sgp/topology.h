@@ -11,7 +11,8 @@
  * or refuses it. Within it the weight of each part at each node follows from the file alone.
  *
  * One node may own the vector: it alone holds weight, and all others are its workers, which hold copies and give it
- * updates (docs/rules/owner.md). An edge to the owner carries updates then, one from it copies; no mass is mixed.
+ * updates (docs/rules/owner.md). An edge to the owner carries updates then, one from it copies; no mass is mixed. Or
+ * owning is a token, which begins at that node and goes along the edges (docs/rules/token.md).
  *
  * A topology is immutable once built, may be shared by threads, and is freed by its owner. */
 #ifndef SGP_TOPOLOGY_H
@@ -56,7 +57,7 @@ struct sgp_topology_node {
                                         dialled; "" if the file gives none */
     bool relay;                      /* it has no data and takes no steps */
     enum sgp_starts starts;
-    bool owns; /* the vector: it holds all weight, and takes updates */
+    bool owns; /* the vector: it holds all weight, and takes updates; or a token begins with it */
     /* Who may speak as it: SHA256: and the base64, without padding, of the hash of a public key's
      * SubjectPublicKeyInfo. "" for none; the first is filled first. */
     char keys[SGP_NODE_KEYS_MAX][SGP_KEY_BYTES];
@@ -77,6 +78,20 @@ struct sgp_staleness {
         most; /* nobody gets a copy who is more updates than this ahead of the slowest; 0: whoever asks does */
 };
 
+/* Owning as a token that is handed on, in the order in which the file first names the nodes (Hu et al. 2018). */
+enum sgp_token {
+    SGP_TOKEN_NONE = 0, /* the owner stays */
+    SGP_TOKEN_DYNAMIC,  /* to the next that has taken a step since it had it */
+    SGP_TOKEN_FIXED,    /* to the next that is there, which takes one step each time */
+};
+#define SGP_DELAY_MAX 1000000u
+#define SGP_DELAY_USUAL 8u
+struct sgp_delay {
+    enum sgp_token token;
+    bool mean;     /* the updates of a visit count for their mean, not for their sum */
+    uint32_t most; /* so many steps are taken without a visit; 0: SGP_DELAY_USUAL */
+};
+
 struct sgp_phase {
     char name[SGP_NAME_BYTES];
     uint32_t rounds; /* 1 to SGP_PHASE_ROUNDS_MAX */
@@ -86,6 +101,7 @@ struct sgp_phase {
     uint32_t
         backup; /* of a file with an owner: a step goes on without the updates of so many workers */
     struct sgp_staleness staleness; /* of a file with an owner */
+    struct sgp_delay delay;         /* of a file with a token */
     uint32_t edge_count;
     struct sgp_edge *out; /* edges by (source, target) */
     uint32_t *out_first;  /* node_count + 1 offsets into `out` */
@@ -164,6 +180,7 @@ struct sgp_phase_options {
     enum sgp_tls tls; /* SGP_TLS_UNSAID, or what all others say that say it */
     uint32_t stops;   /* 0: it says nothing; likewise */
     struct sgp_staleness staleness;
+    struct sgp_delay delay;
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
@@ -171,8 +188,9 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
  * has an estimate, a cycle in which no round trains; an owner that trains, or beside another, or whose file has more than
  * one digraph, parts, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; more
- * backup workers than all but one, or these and a word on staleness; tls other than off where a node has no key, stops that
- * nobody can prove. */
+ * backup workers than all but one, or these and a word on staleness; a token beside a relay, a word on backup workers or
+ * staleness, or without an edge from each node to the next, or a word on delay without a token; tls other than off where a node has no key, stops
+ * that nobody can prove. */
 SGP_API int sgp_topology_seal(struct sgp_topology *topology, struct sgp_error *error);
 SGP_API void sgp_topology_destroy(struct sgp_topology *topology); /* NULL is fine */
 
@@ -226,8 +244,15 @@ SGP_API const char *sgp_damping_name(enum sgp_damping damping); /* "divide"; sta
 SGP_API bool sgp_damping_find(const char *name, enum sgp_damping *ret_damping);
 SGP_API bool sgp_staleness_is_said(const struct sgp_staleness *staleness); /* anything of it */
 
-/* Whether the vector has an owner, and the node is none. */
-SGP_API bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node);
+SGP_API const char *sgp_token_name(enum sgp_token token); /* "dynamic"; static storage */
+SGP_API bool sgp_token_find(const char *name, enum sgp_token *ret_token);
+/* Whether owning is a token. */
+SGP_API bool sgp_topology_has_token(const struct sgp_topology *topology);
+/* How many steps a node takes without a visit of the token. */
+SGP_API uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
+
+/* Whether the node keeps a copy of what another owns: that of a worker, or where owning is a token, of each. */
+SGP_API bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node);
 /* With what weight a node begins: 0 or 1. Where one owns the vector, it alone begins with 1. */
 SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
 /* How many nodes train. */

@@ -64,8 +64,7 @@ void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
     memmove(entry, entry + 1, (node->accounts.count - index) * sizeof *entry);
 }
 
-/* A debt that its target has not accepted: to the bit if its snapshot is there, which stays in use until the
- * RESTORE job is done with it, else by weight, at this node's own estimate. */
+/* A debt that its target has not accepted. */
 void sgp_core_take_home(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
@@ -75,15 +74,11 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
         node->mass.due -= weight;
         return;
     }
-    if (entry->slot != SGP_SLOT_NONE) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->restore.slot = entry->slot;
-        effect->restore.fraction = entry->fraction;
-        effect->restore.slice = (struct sgp_slice){.first = 0, .count = node->config.parameters};
-        entry->slot = SGP_SLOT_NONE;
-    } else {
-        sgp_core_grow(node, weight);
-    }
+    uint32_t slot = entry->slot;
+    entry->slot = SGP_SLOT_NONE;
+    sgp_core_come_home(node, slot,
+        &(struct sgp_share){
+            .fraction = entry->fraction, .weight = weight, .slice = {0, node->config.parameters}});
     sgp_core_drop_account(node, index);
     node->mass.weight += weight;
 }
@@ -568,6 +563,11 @@ void sgp_core_move_accounts(
         entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
+        if (sgp_core_has_token(node)) { /* it may have been handed on */
+            node->mass.due -= entry->account.weight;
+            sgp_core_drop_account(node, i);
+            continue;
+        }
         if (entry->slot != SGP_SLOT_NONE || sgp_core_is_exact(node)) {
             sgp_core_take_home(node, i);
             continue;

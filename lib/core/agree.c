@@ -153,7 +153,8 @@ static bool mix_on(struct sgp_node *node, double apart)
     sgp_round cycles = (sgp_round)node->config.final_cycles << ending->asked;
     sgp_round mixes = from + cycles * cycle;
     bool helps = cycles < PATIENCE_CYCLES || ending->asked == 0 || apart < ending->apart / 2;
-    if (cycles == 0 || !helps || mixes > node->fleet.ends + SGP_MIXING_CYCLES_MAX * cycle)
+    bool owned = node->config.topology->owner != SGP_NODE_NONE; /* copies do not mix */
+    if (owned || cycles == 0 || !helps || mixes > node->fleet.ends + SGP_MIXING_CYCLES_MAX * cycle)
         return false;
     ending->apart = apart;
     ending->asked += ending->asked < ASKS_MAX;
@@ -175,7 +176,9 @@ const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        if (!link->retired && sgp_core_is_waited_for(link) && !link->end.ended.ended)
+        bool ended = link->end.ended.ended &&
+                     (!sgp_core_has_token(node) || link->pulse.round == node->round);
+        if (!link->retired && sgp_core_is_waited_for(link) && !ended)
             return link;
     }
     return NULL;

@@ -37,8 +37,9 @@ static bool snapshots_are_counted(const struct sgp_node *node)
     const struct sgp_layout *layout = &node->layout;
     bool all = is_used(node, node->exact.entry) && is_used(node, node->giving.slot) &&
                (!node->handing.publishing || is_used(node, node->handing.slot)) &&
-               is_used(node, node->folding.pinned);
+               is_used(node, node->folding.pinned) && is_used(node, node->token.slot);
     uint32_t users = (uint32_t)(node->exact.entry != SGP_SLOT_NONE) +
+                     (uint32_t)(node->token.slot != SGP_SLOT_NONE) +
                      (uint32_t)(node->giving.slot != SGP_SLOT_NONE) +
                      (uint32_t)node->handing.publishing +
                      (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
@@ -181,6 +182,9 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
                is_range(node, &effect->scale.slice);
     case SGP_EFFECT_FOLLOW:
         return effect->follow.slot < receives && sgp_core_is_worker(node);
+    case SGP_EFFECT_VISIT:
+        return effect->visit.slot < receives && effect->visit.snapshot < snapshots &&
+               is_part(effect->visit.fraction);
     case SGP_EFFECT_DIAL:
     case SGP_EFFECT_SKETCH:
     case SGP_EFFECT_INQUIRE:

@@ -49,6 +49,8 @@
  *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   patience.c how long one that is heard may keep the node waiting
  *
+ *   token.c    owning as a token: what is told, who is next, a visit
+ *
  *   emit.c     effects, notes, messages, states
  *   pace.c     how fast the node is beside its neighbours
  *
@@ -176,6 +178,9 @@ bool sgp_core_uses_epochs(const struct sgp_node *node);
 /* an owner and its workers */
 bool sgp_core_is_owner(const struct sgp_node *node);
 bool sgp_core_is_worker(const struct sgp_node *node);
+bool sgp_core_has_token(const struct sgp_node *node); /* owning is one, here or elsewhere */
+bool sgp_core_shares_label(
+    const struct sgp_node *node); /* labels count the steps of all, each at its own pace */
 /* The w of z = x / w, where x is what jobs work on; a worker's is its copy and what it has moved since, at 1. 0: the node
  * has no estimate. */
 double sgp_core_weight_of_estimate(const struct sgp_node *node);
@@ -183,6 +188,7 @@ bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until anot
 bool sgp_core_is_weightless(
     const struct sgp_share *share); /* values: a part of an exact cycle, or an update */
 bool sgp_core_is_update(const struct sgp_share *share);
+bool sgp_core_is_token(const struct sgp_share *share);
 bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 
@@ -267,6 +273,19 @@ void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp
 void sgp_core_want_copy(struct sgp_node *node);             /* if it is a worker */
 sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
+/* token.c; all of them ask whether there is one */
+bool sgp_core_is_untold(
+    const struct sgp_node *node);          /* something is to be published, before all else */
+bool sgp_core_tell(struct sgp_node *node); /* publish it; false: it must wait */
+bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive);
+void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);
+bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);
+void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and somebody is ready */
+bool sgp_core_could_hand_on(const struct sgp_node *node); /* to somebody, soon */
+void sgp_core_token_returns(struct sgp_node *node, uint32_t slot);
+void sgp_core_forget_told(struct sgp_node *node);
+void sgp_core_forgo_token(struct sgp_node *node);
+
 /* epoch.c */
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
 /* What there is of the cycle cannot come to its end. */
@@ -275,7 +294,8 @@ void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);
 
 /* cycle.c */
 void sgp_core_put_off_end(struct sgp_node *node);
-void sgp_core_renew(struct sgp_node *node); /* if a higher epoch was heard of, and it may */
+void sgp_core_renew(struct sgp_node *node);        /* if a higher epoch was heard of, and it may */
+void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
 /* At the start of a cycle: who is not there for it, or NULL. */
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
 void sgp_core_enter_cycle(
@@ -305,6 +325,7 @@ double sgp_core_owed(const struct sgp_node *node); /* these, and what links owe 
 double sgp_core_weight_most(
     const struct sgp_node *node); /* what any node can have, as far as known */
 void sgp_core_grow(struct sgp_node *node, double weight);
+void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
 
 /* accounts.c */

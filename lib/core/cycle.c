@@ -16,7 +16,8 @@
 /* One that has given everything away takes a share back, so as to have an estimate. */
 static void take_one_home(struct sgp_node *node, const struct sgp_owed *owed)
 {
-    if (node->mass.weight > 0 || owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0)
+    bool none = owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0;
+    if (none || node->mass.weight > 0 || sgp_core_has_token(node))
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
     effect->restore.slot = owed->slot;
@@ -158,8 +159,63 @@ static sgp_round start_of(const struct sgp_node *node)
         node->config.topology, start); /* by a file that may not be the sender's */
 }
 
+/* ---- another token ---- */
+
+/* The token of a former epoch is none. What it was is this node's copy. */
+static void renew_token(struct sgp_node *node)
+{
+    double before = mass_here(node);
+    node->exact.epoch = node->exact.heard;
+    drop_held(node);
+    void_owed(node);
+    node->mass.due += mass_here(node) - before;
+    sgp_core_void_debts(node);
+    if (node->mass.weight > 0)
+        sgp_core_forgo_token(node);
+    node->token.renewed = true;
+    node->exact.renewed++;
+    sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self)->until = node->round;
+    node->changed = node->unrecorded = node->again = true;
+    sgp_core_touch_all(node);
+}
+
+const char *sgp_node_token_obstacle(const struct sgp_node *node)
+{
+    if (!sgp_core_has_token(node))
+        return "there is no token in its topology file";
+    if (node->mass.weight > 0 || sgp_core_held(node) > 0)
+        return "it has the token";
+    if (node->state == SGP_NODE_DRAINING || node->leaving.wanted)
+        return "it is stopping, or leaving";
+    if (node->giving.slot != SGP_SLOT_NONE)
+        return "it is busy for a moment; try again";
+    return NULL;
+}
+
+/* Who hears of two that were made at once takes that of the later node of the file: its number is the start. */
+void sgp_core_remake_token(struct sgp_node *node)
+{
+    if (sgp_node_token_obstacle(node) != NULL)
+        return;
+    node->exact.heard.number++;
+    node->exact.heard.start = (sgp_round)node->config.self;
+    renew_token(node);
+    node->mass.weight = 1;
+    node->mass.due += 1;
+    node->token.renewed = false;
+    sgp_core_forget_told(node);
+    if (node->copy.exists)
+        node->copy.label = sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;
+}
+
 void sgp_core_renew(struct sgp_node *node)
 {
+    bool token = sgp_core_has_token(node) && node->state != SGP_NODE_DRAINING;
+    if (token && sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) &&
+        node->giving.slot == SGP_SLOT_NONE)
+        renew_token(node);
+    if (sgp_core_has_token(node))
+        return;
     bool active = node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING ||
                   node->state == SGP_NODE_FINISHED;
     if (!sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) || !active ||
@@ -193,7 +249,7 @@ static bool is_amid_exact(const struct sgp_node *node)
  * count on. False: the fleet is not in an exact cycle. */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 {
-    if (!sgp_core_uses_epochs(node))
+    if (!sgp_core_uses_epochs(node) || sgp_core_has_token(node))
         return false;
     if (!is_amid_exact(node)) { /* but what was renewed meanwhile, weighs 1 again everywhere */
         if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))

@@ -42,6 +42,10 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         verbs->compensate(context, effect->compensate.slot, effect->compensate.snapshot,
             effect->compensate.factor);
         break;
+    case SGP_EFFECT_VISIT:
+        verbs->visit(context, effect->visit.slot, effect->visit.snapshot, effect->visit.fraction,
+            effect->visit.computes);
+        break;
     case SGP_EFFECT_RESTORE:
         verbs->restore(
             context, effect->restore.slot, effect->restore.fraction, effect->restore.slice);

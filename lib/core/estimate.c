@@ -106,16 +106,22 @@ static uint32_t last_unused(const struct sgp_node *node)
     return SGP_SLOT_NONE;
 }
 
+/* Where owning is a token, x may be moved already. */
+static bool has_copy(const struct sgp_node *node)
+{
+    return sgp_core_is_worker(node) || sgp_core_has_token(node);
+}
+
 /* The label of our estimate: of a copy it is that of its owner. */
 static sgp_round label(const struct sgp_node *node)
 {
-    return sgp_core_is_worker(node) ? node->copy.label : node->round;
+    return has_copy(node) ? node->copy.label : node->round;
 }
 
 /* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
 static void copy_out(struct sgp_node *node, uint32_t slot)
 {
-    bool entered = node->exact.entry != SGP_SLOT_NONE, worker = sgp_core_is_worker(node);
+    bool entered = node->exact.entry != SGP_SLOT_NONE, worker = has_copy(node);
     node->handing = (struct sgp_handing){
         .slot = slot,
         .publishing = !entered,
@@ -150,7 +156,7 @@ static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_
 static void begin(struct sgp_node *node)
 {
     struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
-    bool owner = sgp_core_is_owner(node), wanted = false;
+    bool owner = sgp_core_is_owner(node) && !sgp_core_has_token(node), wanted = false;
     for (link = next_asking(node, node->layout.links); link < end;
          link = next_asking(node, link + 1)) {
         if (!owner && link->estimate.slot != SGP_SLOT_NONE)
@@ -192,7 +198,8 @@ void sgp_core_hand_out(struct sgp_node *node)
 {
     bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
-    bool able = (stays || leaves) && !sgp_core_is_guess(node) &&
+    bool copied = node->copy.exists || !sgp_core_has_token(node);
+    bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
                 sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
     if (!node->handing.publishing)
         send(node); /* what was made, before another label is */

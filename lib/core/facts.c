@@ -52,7 +52,7 @@ sgp_round sgp_core_last(const struct sgp_node *node)
     bool mixes = topology->owner == SGP_NODE_NONE; /* else all have the owner's by then */
     sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
-    last = node->ending.mixes > last ? node->ending.mixes : last;
+    last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
     return sgp_topology_start_from(topology, last);
 }
 
@@ -86,8 +86,7 @@ bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 sgp_round sgp_core_rounds_of_turn(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
-    bool one_each = topology->owner != SGP_NODE_NONE && sgp_core_at_own_pace(node);
-    return one_each ? (sgp_round)sgp_topology_trainers(topology) : 1;
+    return sgp_core_shares_label(node) ? (sgp_round)sgp_topology_trainers(topology) : 1;
 }
 
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
@@ -135,14 +134,26 @@ bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *
 
 /* ---- an owner and its workers ---- */
 
+bool sgp_core_has_token(const struct sgp_node *node)
+{
+    return sgp_topology_has_token(node->config.topology);
+}
+
+/* Who has the weight; where that stays, by the file. */
 bool sgp_core_is_owner(const struct sgp_node *node)
 {
-    return node->config.topology->owner == node->config.self;
+    return sgp_core_has_token(node) ? node->mass.weight > 0
+                                    : node->config.topology->owner == node->config.self;
 }
 
 bool sgp_core_is_worker(const struct sgp_node *node)
 {
-    return sgp_topology_is_worker(node->config.topology, node->config.self);
+    return node->config.topology->owner != SGP_NODE_NONE && !sgp_core_is_owner(node);
+}
+
+bool sgp_core_shares_label(const struct sgp_node *node)
+{
+    return node->config.topology->owner != SGP_NODE_NONE && sgp_core_at_own_pace(node);
 }
 
 double sgp_core_weight_of_estimate(const struct sgp_node *node)
@@ -177,9 +188,16 @@ bool sgp_core_is_update(const struct sgp_share *share)
            !share->asks;
 }
 
+bool sgp_core_is_token(const struct sgp_share *share)
+{
+    return share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
+           share->bequest <= 0 && !share->asks;
+}
+
 bool sgp_core_gives(const struct sgp_node *node)
 {
-    return !sgp_core_is_owner(node) && !(sgp_core_is_worker(node) && is_behind(node));
+    return !sgp_core_has_token(node) && !sgp_core_is_owner(node) &&
+           !(sgp_core_is_worker(node) && is_behind(node));
 }
 
 bool sgp_core_proves(const struct sgp_node *node)
@@ -348,6 +366,12 @@ bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round
     return new == old || (sgp_core_has_own_buffers(node) && new != SGP_ROUND_NONE);
 }
 
+static sgp_round promise_of_token(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool may = node->mass.weight > 0 && node->copy.exists && !node->drained && !link->retired;
+    return may ? node->copy.label : SGP_ROUND_NONE;
+}
+
 /* The next round in which we give on this link. A share that is owed and not sent comes first. One
  * who chooses may choose this neighbour in its very next turn. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
@@ -356,6 +380,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
         return link->owed.share.round;
     if (sgp_core_is_heir(node, link))
         return node->leaving.round;
+    if (sgp_core_has_token(node)) /* who has it would give it to whoever is ready */
+        return promise_of_token(node, link);
     if (!sgp_core_active(node) || sgp_core_is_owner(node))
         return SGP_ROUND_NONE;
     sgp_round from = node->round + (node->gave ? 1 : 0);
@@ -457,12 +483,31 @@ static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node
     return node->copy.label > node->round || !later ? NULL : owner;
 }
 
+/* Where so many updates of this node wait for the token, it waits, too: for whoever has it. */
+static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
+{
+    bool waits = node->mass.weight <= 0 && node->state == SGP_NODE_TRAINING &&
+                 node->token.pending >= sgp_topology_delay_most(node->config.topology);
+    const struct sgp_core_link *first = NULL;
+    for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->retired)
+            continue;
+        if (sgp_core_is_up(link) && link->receiving.promise != SGP_ROUND_NONE)
+            return link;
+        first = first == NULL ? link : first;
+    }
+    return first;
+}
+
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many
  * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
 {
     if (sgp_core_is_exact(node))
         return awaited_by_file(node);
+    if (sgp_core_has_token(node))
+        return awaited_visitor(node);
     if (sgp_core_is_owner(node))
         return sgp_core_at_own_pace(node) ? awaited_by_taker(node) : awaited_by_owner(node);
     if (sgp_core_is_worker(node))

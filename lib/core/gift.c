@@ -315,6 +315,8 @@ static void publish_parts(struct sgp_node *node, uint32_t slot)
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
 bool sgp_core_give(struct sgp_node *node)
 {
+    if (sgp_core_has_token(node))
+        return !sgp_core_is_untold(node) || sgp_core_tell(node);
     enum sgp_waiting waiting;
     uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)

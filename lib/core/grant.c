@@ -50,7 +50,7 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
             link->connection.state == SGP_LINK_UP && link->receiving.slot == SGP_SLOT_NONE &&
             link->receiving.promise != SGP_ROUND_NONE && link->receiving.promise <= horizon &&
             !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
-            !sgp_core_answer_due(node, link->peer);
+            !sgp_core_answer_due(node, link->peer) && sgp_core_may_grant_token(node, link);
         if (wants && (first == NULL || is_before(link, first)))
             first = link;
     }

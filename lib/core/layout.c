@@ -55,8 +55,8 @@ static uint32_t awaited_in_two_rounds(const struct sgp_topology *topology, uint3
 /* The most effects of one step, as a sum of what can come together in it. */
 enum {
     OF_ROUND =
-        13, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE, COMPENSATE), FOLD twice, and notes (STATE, ROUND,
-               JUMP, ADDED) */
+        15, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE, COMPENSATE), FOLD twice, and notes (STATE, ROUND,
+               JUMP, ADDED, VISITED twice) */
     OF_MASS = 12,    /* what is dissolved, adopted, disputed or scaled, each with its note */
     OF_REST = 12,    /* a question, starving, agreement, the end, and what answers an event */
     OF_AN_END = 2,   /* HANG_UP and why, */
@@ -76,6 +76,11 @@ static uint32_t effects_most(uint32_t links, uint32_t receives, uint32_t slices)
 /* The vector with which a cycle was entered, that of this round, that of the one before, which may not have been
  * acknowledged, and one to spare. */
 #define SNAPSHOTS_OF_CYCLE 4u
+
+/* What is told, what was handed on and may not have been acknowledged, an estimate, and one to spare; a token that comes, one
+ * that whoever had it last does not give, and an estimate. */
+#define SNAPSHOTS_OF_TOKEN 4u
+#define RECEIVES_OF_TOKEN 3u
 
 /* In parts of the vector: the largest share that comes to a node. */
 static uint32_t largest_share(const struct sgp_topology *topology, uint32_t self)
@@ -105,6 +110,10 @@ static void needs_of(const struct sgp_topology *topology, uint32_t self,
     ret_needs->slices = topology->slices;
     ret_needs->share_parts = largest_share(topology, self);
     ret_needs->receives = (one_each ? in : awaited) + 1;
+    if (sgp_topology_has_token(topology)) { /* of which there is one */
+        ret_needs->snapshots = SNAPSHOTS_OF_TOKEN;
+        ret_needs->receives = RECEIVES_OF_TOKEN;
+    }
     ret_needs->links = out + in;
     ret_needs->effects = effects_most(ret_needs->links, ret_needs->receives, topology->slices);
 }

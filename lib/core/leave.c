@@ -38,7 +38,7 @@ const char *sgp_node_leave_obstacle(const struct sgp_node *node)
         return "training is over; stop it instead";
     if (node->state == SGP_NODE_DRAINING)
         return "it is stopping";
-    if (sgp_core_is_owner(node))
+    if (sgp_core_is_owner(node) && !sgp_core_has_token(node))
         return "it owns the vector, which nobody can inherit; stop it instead";
     if (!has_neighbour(node))
         return "the topology names nobody to whom it gives, so nobody can take its mass; stop it "
@@ -80,6 +80,8 @@ static bool has_gathered(const struct sgp_node *node)
     bool over =
         node->paused || node->stage == SGP_STAGE_END ||
         (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
+    if (sgp_core_has_token(node)) /* it hands it on first */
+        return weight <= 0 && sgp_core_owed(node) <= 0;
     return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_is_worker(node);
 }
 

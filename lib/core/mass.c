@@ -51,6 +51,24 @@ void sgp_core_grow(struct sgp_node *node, double weight)
     }
 }
 
+/* The values of a share: those of its snapshot, which stays in use until the RESTORE job is done with it, or if that is
+ * gone, by weight, at this node's own estimate. */
+void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
+{
+    if (sgp_core_has_token(node)) {
+        sgp_core_token_returns(node, slot);
+        if (!node->copy.exists)
+            sgp_core_want(node);
+    } else if (slot != SGP_SLOT_NONE) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+        effect->restore.slot = slot;
+        effect->restore.fraction = share->fraction;
+        effect->restore.slice = share->slice;
+    } else {
+        sgp_core_grow(node, share->weight);
+    }
+}
+
 /* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
 static void give_up_cycle(struct sgp_node *node, struct sgp_core_link *link)
 {
@@ -58,21 +76,15 @@ static void give_up_cycle(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_raise_epoch(node);
 }
 
-/* The share comes home. Its snapshot stays in use until the RESTORE job is done with it. */
+/* The share comes home. */
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
     const struct sgp_owed *owed = &link->owed;
     bool of_cycle = sgp_core_is_weightless(&owed->share) && !sgp_core_is_worker(node);
-    if (of_cycle) {
+    if (of_cycle)
         give_up_cycle(node, link);
-    } else if (owed->slot != SGP_SLOT_NONE) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->restore.slot = owed->slot;
-        effect->restore.fraction = owed->share.fraction;
-        effect->restore.slice = owed->share.slice;
-    } else if (owed->lost) {
-        sgp_core_grow(node, owed->share.weight);
-    }
+    else if (owed->slot != SGP_SLOT_NONE || owed->lost)
+        sgp_core_come_home(node, owed->slot, &owed->share);
     sgp_core_touch(node, link);
     node->unrecorded = true;
     node->mass.weight += owed->share.weight;

@@ -24,6 +24,8 @@ const struct sgp_method *sgp_method_at(uint32_t index)
             .publishes_first = false, SGP_WANTS_OWNER},
         {"downpour", 7, SGP_WHOM_OUT_NEIGHBOURS, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
             .publishes_first = false, SGP_WANTS_OWNER},
+        {"cyclic", 8, SGP_WHOM_NEXT_READY, SGP_WHEN_NEVER, SGP_HOW_AS_THEY_COME,
+            .publishes_first = false, SGP_WANTS_TOKEN},
     };
     return index < sizeof methods / sizeof methods[0] ? &methods[index] : NULL;
 }
@@ -56,7 +58,8 @@ bool sgp_method_may_jump(const struct sgp_method *method)
 
 bool sgp_method_may_scale_rate(const struct sgp_method *method)
 {
-    return !sgp_method_waits(method) && method->wants != SGP_WANTS_OWNER;
+    bool owned = method->wants == SGP_WANTS_OWNER || method->wants == SGP_WANTS_TOKEN;
+    return !sgp_method_waits(method) && !owned;
 }
 
 bool sgp_method_has_own_buffers(const struct sgp_method *method)
@@ -104,11 +107,24 @@ static int suit_exact(const struct sgp_method *method, const struct sgp_topology
 static int suit_owner(const struct sgp_method *method, const struct sgp_topology *topology,
     struct sgp_error *error, struct sgp_edge_place *ret_culprit)
 {
-    bool owned = topology->owner != SGP_NODE_NONE;
-    if (owned == (method->wants == SGP_WANTS_OWNER))
+    bool owned = topology->owner != SGP_NODE_NONE, token = sgp_topology_has_token(topology);
+    enum sgp_wants wanted = token ? SGP_WANTS_TOKEN : SGP_WANTS_OWNER;
+    bool wants = method->wants == SGP_WANTS_OWNER || method->wants == SGP_WANTS_TOKEN;
+    if (owned ? method->wants == wanted : !wants)
         return 0;
     if (ret_culprit != NULL)
         *ret_culprit = (struct sgp_edge_place){0, SGP_NODE_NONE, SGP_NODE_NONE};
+    if (owned && token)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says token=%s, which algorithm %s has no use for; choose cyclic, or strike "
+            "token",
+            topology->phases[0].name, sgp_token_name(topology->phases[0].delay.token),
+            method->name);
+    if (method->wants == SGP_WANTS_TOKEN)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "algorithm %s wants a token that goes round; write token=dynamic, owns=all at the node "
+            "that has it first, or choose sgp",
+            method->name);
     return owned ? sgp_fail(error, SGP_E_TOPOLOGY,
                        "node %s owns the vector, which algorithm %s has no use for; choose backup "
                        "or downpour, or strike owns=all",
@@ -147,6 +163,7 @@ int sgp_method_suit(const struct sgp_method *method, struct sgp_topology *topolo
         return code;
     switch (method->wants) {
     case SGP_WANTS_ANY:
+    case SGP_WANTS_TOKEN:
         return 0;
     case SGP_WANTS_OWNER:
         return suit_updates(method, topology, error, ret_culprit);

@@ -77,7 +77,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->fleet.stop = SGP_ROUND_NONE;
     node->mass.weight = sgp_topology_starts(config->topology, config->self);
     node->mass.members_most = config->topology->node_count;
-    node->giving.slot = SGP_SLOT_NONE;
+    node->giving.slot = node->token.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
     node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};
     node->handing = (struct sgp_handing){.slot = SGP_SLOT_NONE};
@@ -150,6 +150,8 @@ static void on_start(struct sgp_node *node)
     node->stage_since = node->now;
     node->unrecorded = !node->past.recorded;
     (void)sgp_core_leaves_now(node); /* its former process was about to */
+    if (sgp_core_has_token(node))    /* x is what it is, whoever has the weight */
+        return;
     if (!node->past.recorded && node->mass.weight <= 0)
         sgp_core_emit(node, SGP_EFFECT_SCALE)->scale.slice =
             (struct sgp_slice){0, node->config.parameters}; /* by 0 */
@@ -217,6 +219,9 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
     case SGP_EVENT_LEAVE:
         sgp_core_leave(node);
         break;
+    case SGP_EVENT_TOKEN:
+        sgp_core_remake_token(node);
+        break;
     case SGP_EVENT_STEPS_END:
         sgp_core_end_steps(node);
         break;
@@ -245,6 +250,7 @@ void sgp_node_step(
     sgp_core_advance(node);
     sgp_core_inquire(node);
     sgp_core_hand_accounts(node);
+    sgp_core_hand_on(node);
     sgp_core_send_owed(node);
     sgp_core_hand_out(node);
     sgp_core_grant(node);

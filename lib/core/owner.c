@@ -22,7 +22,7 @@ static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_
  * is to come. At its own pace none is too late but after the last step. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted)
 {
-    if (!sgp_core_is_owner(node))
+    if (!sgp_core_is_owner(node) || sgp_core_has_token(node))
         return true;
     bool own_pace = sgp_core_at_own_pace(node);
     bool present =
@@ -144,7 +144,7 @@ static uint32_t close_with_one(struct sgp_node *node)
 
 uint32_t sgp_core_close_step(struct sgp_node *node)
 {
-    if (!sgp_core_is_owner(node))
+    if (!sgp_core_is_owner(node) || sgp_core_has_token(node))
         return 0;
     return sgp_core_at_own_pace(node) ? close_with_one(node) : close_together(node);
 }
@@ -166,7 +166,8 @@ static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *
  * taken. */
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!sgp_core_is_owner(node) || !sgp_core_at_own_pace(node) || link->estimate.newer == 0)
+    bool answers = sgp_core_is_owner(node) && !sgp_core_has_token(node);
+    if (!answers || !sgp_core_at_own_pace(node) || link->estimate.newer == 0)
         return true;
     const struct sgp_core_link *in =
         sgp_core_find((struct sgp_node *)(uintptr_t)node, link->peer, SGP_IN); /* reads only */
@@ -199,7 +200,7 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_want_copy(struct sgp_node *node)
 {
-    if (!sgp_core_is_worker(node))
+    if (!sgp_core_is_worker(node) || sgp_core_has_token(node))
         return;
     sgp_core_want(node);
     node->again = true; /* to ask */
@@ -210,6 +211,7 @@ void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp
     node->copy.exists = true;
     node->copy.label = label;
     node->copy.since = node->now;
+    node->token.pending = 0;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
     effect->follow.peer = peer;
     effect->follow.slot = slot;
@@ -219,6 +221,8 @@ void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp
 sgp_round sgp_core_next_label(const struct sgp_node *node)
 {
     sgp_round latest = node->round;
+    if (sgp_core_has_token(node))
+        return node->copy.label + node->token.pending;
     if (sgp_core_is_worker(node)) /* after the last step there is no later one */
         return node->copy.label > latest ? node->copy.label : latest;
     if (sgp_core_is_owner(node)) /* a label never comes twice */

@@ -49,7 +49,7 @@ void sgp_core_want(struct sgp_node *node)
     if (node->seeking.wants)
         return;
     node->seeking = (struct sgp_seeking){.wants = true,
-        .newer = node->copy.exists ? node->round + 1 : 0,
+        .newer = node->copy.exists && !sgp_core_has_token(node) ? node->round + 1 : 0,
         .asked = SGP_SLOT_NONE,
         .slot = SGP_SLOT_NONE,
         .until = SGP_TIME_NEVER};
@@ -73,8 +73,27 @@ static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *
     return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
 }
 
+/* Of two tokens that meet the one of the later label stays. */
+static void be_visited(struct sgp_node *node, struct sgp_receive *receive)
+{
+    bool second = node->mass.weight > 0, later = receive->share.round > node->copy.label;
+    if (second)
+        node->mass.due -= receive->share.weight;
+    if (second && !later) {
+        receive->state = SGP_RECEIVE_FREE;
+        return;
+    }
+    sgp_core_visit(node, receive);
+    receive->state = SGP_RECEIVE_ABSORBING;
+    node->mass.weight = receive->share.weight;
+}
+
 static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool folded)
 {
+    if (sgp_core_has_token(node)) {
+        be_visited(node, receive);
+        return;
+    }
     receive->state = SGP_RECEIVE_ABSORBING;
     node->mass.weight += receive->share.weight;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
@@ -90,6 +109,8 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
  * of a higher epoch, until that is in force. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
 {
+    if (sgp_core_has_token(node))
+        return sgp_core_may_be_visited(node, receive);
     if (sgp_core_is_owner(node))
         return receive->counts;
     const struct sgp_epoch *epoch = &node->exact.epoch;
@@ -118,7 +139,7 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
 {
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
-            node->layout.receives[i].peer == peer)
+            node->layout.receives[i].peer == peer && !sgp_core_has_token(node))
             absorb_or_drop(node, &node->layout.receives[i]);
 }
 

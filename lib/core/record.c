@@ -181,6 +181,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->trained = record->trained;
     node->gave = record->gave;
     node->mass.weight = record->weight;
+    node->token.of_record = sgp_core_has_token(node) && record->weight > 0;
     node->mass.surplus = record->surplus;
     if (record->rounds == recorded_rounds(node)) { /* else its user wants another end */
         node->fleet.stop = record->stop;

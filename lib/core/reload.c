@@ -109,7 +109,10 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
     if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
-    if (link->owed.exists && !sgp_core_keep_pledged(node, link))
+    bool may_be_elsewhere = sgp_core_has_token(node) && (link->owed.told || link->owed.lost);
+    if (link->owed.exists && may_be_elsewhere)
+        sgp_core_accepted_by_peer(node, link);
+    else if (link->owed.exists && !sgp_core_keep_pledged(node, link))
         sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
     if (link->direction == SGP_IN)
         sgp_core_absorb_from(node, link->peer);

@@ -55,6 +55,13 @@ static uint32_t count_heard(struct sgp_node *node)
     return heard;
 }
 
+/* The token begins with this node, unless a fleet comes back that has it, or had. */
+static bool mints(const struct sgp_node *node)
+{
+    return sgp_core_has_token(node) && sgp_core_is_owner(node) && !node->past.recorded &&
+           node->exact.epoch.number == 0;
+}
+
 /* A neighbour that joins too, but with a past far beyond this node's first round: a fleet comes back to
  * which this node is new. Its model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
@@ -63,7 +70,7 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
         const struct sgp_core_link *link = &node->layout.links[i];
         if (link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
             link->pulse.state == SGP_NODE_JOINING &&
-            link->pulse.round > node->round + sgp_core_far_ahead(node))
+            link->pulse.round > node->round + (mints(node) ? 0 : sgp_core_far_ahead(node)))
             return link;
     }
     return NULL;
@@ -113,7 +120,8 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
          i++) /* one that returns goes where the fleet is */
         if (node->past.restored && sgp_core_living(&node->layout.links[i]))
             return true;
-    return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start;
+    return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start &&
+           !mints(node);
 }
 
 /* ---- the end ---- */
@@ -162,7 +170,7 @@ static void end(struct sgp_node *node)
         if (sgp_core_agrees(node))
             sgp_core_become(node, SGP_NODE_FINISHED);
     }
-    if (node->round >= sgp_core_last(node))
+    if (node->round >= sgp_core_last(node) && !sgp_core_is_untold(node))
         return;
     sgp_core_become(
         node, SGP_NODE_SETTLING); /* somebody trains, or mixes, for longer than we knew */
@@ -175,7 +183,8 @@ static void drain(struct sgp_node *node)
 {
     if (node->drained || sgp_core_computes(node))
         return;
-    if (!settled(node) && node->now < node->drain_until)
+    bool waits = !settled(node) || sgp_core_could_hand_on(node);
+    if (waits && node->now < node->drain_until)
         return;
     sgp_core_depart(node, node->leaving.left ? SGP_REASON_LEFT : SGP_REASON_LEAVING);
 }
@@ -244,7 +253,7 @@ void sgp_core_pause(struct sgp_node *node, bool paused)
 static sgp_round turn_of_round(struct sgp_node *node)
 {
     sgp_round due = sgp_core_turn(node, node->round), next = node->copy.turn;
-    bool counts = sgp_core_is_worker(node) && sgp_core_at_own_pace(node);
+    bool counts = sgp_core_shares_label(node);
     sgp_round apart = next > due ? next - due : due - next;
     bool follows = counts && next > 0; /* a process's first is where all are */
     sgp_round turn = follows && apart <= sgp_core_far_ahead(node) ? next : due;
@@ -281,8 +290,7 @@ static bool steps_are_done(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->round >= node->fleet.stop &&
                  node->round >= sgp_core_train_end(node);
-    bool shared =
-        sgp_core_is_worker(node) && sgp_core_at_own_pace(node); /* all's steps are one count */
+    bool shared = sgp_core_shares_label(node); /* all's steps are one count */
     return node->round >= (shared ? node->fleet.ends : sgp_core_own_end(node)) || early;
 }
 
@@ -330,12 +338,17 @@ static void begin(struct sgp_node *node)
     if (sgp_core_leaves_now(node))
         return;
     sgp_core_dissolve(node);
-    if (node->round >= sgp_core_last(node)) {
+    bool untold = sgp_core_is_untold(node);
+    if (node->round >= sgp_core_last(node) && !untold) {
         come_to_end(node);
         return;
     }
     if (steps_are_done(node))
         sgp_core_become(node, SGP_NODE_SETTLING);
+    if (untold) {
+        sgp_core_enter(node, SGP_STAGE_CREDIT);
+        return;
+    }
     if (sgp_core_not_begun(node) != NULL || sgp_core_cannot_begin(node) != NULL ||
         lacks_estimate(node))
         return;
@@ -383,6 +396,7 @@ void sgp_core_trained(struct sgp_node *node, int code)
     bool gave = node->config.method->publishes_first;
     sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
+    node->token.pending += code == 0 && sgp_core_has_token(node);
     node->unrecorded = true;
     if (code != SGP_E_DIVERGED) /* taken, or taken back: the round goes on without */
         return;
@@ -466,6 +480,11 @@ static void join(struct sgp_node *node)
     uint32_t missing;
     if (comes_late(node)) /* also one without a past goes where the fleet is, with its model */
         node->past.restored = true;
+    if (node->past.restored && mints(node))
+        sgp_core_forgo_token(node);
+    bool lacks = sgp_core_has_token(node) && sgp_core_is_worker(node) && !node->copy.exists;
+    if (lacks && !node->seeking.wants)
+        sgp_core_want(node);
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
     if (sgp_core_is_worker(node)) {
@@ -514,7 +533,8 @@ void sgp_core_advance(struct sgp_node *node)
     for (;;) {
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
-        if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node))
+        if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
+            !sgp_core_is_untold(node))
             come_to_end(node); /* of an early stop this late nobody would grant */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
             if (node->giving.slot != SGP_SLOT_NONE)

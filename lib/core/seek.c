@@ -142,7 +142,9 @@ bool sgp_core_seeks(struct sgp_node *node)
 {
     bool all = true, living = false;
     sgp_round kept = node->round;
-    if (!sgp_core_is_owner(node))
+    if (sgp_core_has_token(node)) /* nobody's is newer than what the token is */
+        kept = SGP_ROUND_MAX;
+    else if (!sgp_core_is_owner(node))
         kept += node->config.topology->rounds_per_cycle;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];

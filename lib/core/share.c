@@ -47,6 +47,8 @@ static bool share_is_sound(
 static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
+    if (sgp_core_has_token(node))
+        return !sgp_core_is_token(share);
     if (sgp_core_is_owner(node))
         return !sgp_core_is_update(share);
     const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;

@@ -276,6 +276,16 @@ struct sgp_copy {
     sgp_round turn; /* one past that which it took last */
 };
 
+/* Where owning is a token. */
+struct sgp_token_state {
+    uint32_t
+        slot; /* snapshot: the token while it is here, else what is told of this node's updates; NONE: neither */
+    uint32_t told;    /* updates in that, while the token is away; */
+    uint32_t pending; /* and all that this node has made and the token has not taken up */
+    bool of_record;   /* it is here by the record of a former process */
+    bool renewed;     /* an epoch began, and the token has not been here since */
+};
+
 /* The estimate that this node looks for while it is joining. */
 struct sgp_seeking {
     bool wants;
@@ -409,7 +419,8 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy copy; /* owner.c; round.c: the turn */
+    struct sgp_copy copy;         /* owner.c, token.c; round.c: the turn */
+    struct sgp_token_state token; /* token.c; round.c: pending; cycle.c: a new epoch */
 
     /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */

@@ -30,6 +30,7 @@ static const char *const event_words[] = {
     [SGP_EVENT_LEAVE] = "leave",
     [SGP_EVENT_STEPS_END] = "steps_end",
     [SGP_EVENT_PROVEN] = "proven",
+    [SGP_EVENT_TOKEN] = "token",
 };
 
 static const char *const effect_words[] = {
@@ -49,6 +50,7 @@ static const char *const effect_words[] = {
     [SGP_EFFECT_SKETCH] = "sketch",
     [SGP_EFFECT_FOLLOW] = "follow",
     [SGP_EFFECT_COMPENSATE] = "compensate",
+    [SGP_EFFECT_VISIT] = "visit",
     [SGP_EFFECT_INQUIRE] = "inquire",
 };
 

@@ -105,6 +105,7 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_LATE] = "late",
         [SGP_NOTE_ADDED] = "added",
         [SGP_NOTE_ENOUGH] = "enough",
+        [SGP_NOTE_VISITED] = "visited",
     };
     return WORD(words, note);
 }

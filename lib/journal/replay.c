@@ -160,6 +160,14 @@ static void compensate(void *context, uint32_t slot, uint32_t snapshot, double f
     (void)factor;
 }
 
+static void visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+{
+    (void)snapshot;
+    (void)fraction;
+    (void)computes;
+    expect(context, SGP_EVENT_ABSORBED, slot);
+}
+
 static void restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
 {
     (void)fraction;
@@ -220,6 +228,7 @@ static const struct sgp_driver_verbs verbs = {
     .publish = publish,
     .absorb = absorb,
     .compensate = compensate,
+    .visit = visit,
     .restore = restore,
     .adopt = adopt,
     .follow = follow,
@@ -369,7 +378,7 @@ static const char *fault_of_message(const struct sgp_event *event)
 /* NULL, or why no performer gives the core this event now. A job that it answers is ended. */
 static const char *fault_of(struct player *player, const struct sgp_event *event)
 {
-    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_PROVEN)
+    if (event->type < SGP_EVENT_START || event->type > SGP_EVENT_TOKEN)
         return "the event is of no known type";
     if ((event->type == SGP_EVENT_START) == player->started)
         return "a process begins with START, once";

@@ -36,6 +36,8 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     int status = complete ? sgp_vector_create(dimension, &host->lent) : -ENOMEM;
     if (status == 0 && sim->topology->owner != SGP_NODE_NONE)
         status = sgp_sim_create_step(host);
+    if (status == 0 && sgp_topology_has_token(sim->topology))
+        status = sgp_sim_create_mover(host);
     return status;
 }
 
@@ -89,6 +91,7 @@ void sgp_sim_free_buffers(struct sgp_sim_host *host)
 {
     sgp_vector_destroy(host->lent);
     sgp_sim_free_step(host);
+    sgp_sim_free_mover(host);
     free(host->snapshots);
     free(host->digests);
     free(host->outstanding);

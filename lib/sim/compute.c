@@ -62,7 +62,7 @@ void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double k
     job.of_cycle = purpose == SGP_PUBLISH_SHARES && slice.first == 0 &&
                    sgp_topology_opens(host->file->topology, round);
     note_cycle(host, round, &job);
-    if (purpose == SGP_PUBLISH_UPDATE)
+    if (purpose == SGP_PUBLISH_UPDATE && !sgp_sim_has_token(host))
         sgp_sim_update_given(host);
     else if (purpose == SGP_PUBLISH_ESTIMATE)
         sgp_sim_copy_made(host, snapshot);
@@ -104,6 +104,25 @@ void sgp_sim_compensate(void *context, uint32_t slot, uint32_t snapshot, double 
     sgp_sim_append(
         host, (struct sgp_sim_job){
                   .work = SGP_SIM_COMPENSATE, .slot = slot, .base = snapshot, .factor = factor});
+}
+
+void sgp_sim_visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+{
+    struct sgp_sim_host *host = context;
+    uint64_t dimension = host->sim->options.dimension;
+    sgp_assert(slot < host->receive_count && snapshot < host->snapshot_count);
+    const float *token = host->received + slot * dimension;
+    float *collected = host->snapshots + snapshot * dimension;
+    sgp_sim_check_visit(host, token);
+    sgp_copy_collect(collected, token, (float)fraction, dimension);
+    host->digests[snapshot] = XXH3_64bits(collected, dimension * sizeof *collected);
+    sgp_sim_check_visited(host, collected);
+    host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
+    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_VISIT,
+                             .slot = slot,
+                             .base = snapshot,
+                             .factor = fraction,
+                             .computes = computes});
 }
 
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
@@ -190,6 +209,13 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
         sgp_sim_enter_cycle(host, job, host->sim->before);
     if (job->purpose == SGP_PUBLISH_COPY) {
         memcpy(snapshot, host->copy, bytes);
+    } else if (job->purpose == SGP_PUBLISH_TOKEN) {
+        sgp_copy_give(host->copy, host->trainer, &host->lent, (float)job->factor);
+        memcpy(snapshot, host->copy, bytes);
+        sgp_sim_check_token(host, snapshot);
+    } else if (sgp_sim_has_token(host)) {
+        sgp_copy_tell(host->copy, host->trainer, snapshot);
+        sgp_sim_count_told(host);
     } else if (job->purpose == SGP_PUBLISH_UPDATE) {
         sgp_sim_update_leaves(host);
         sgp_copy_push(host->copy, host->trainer, &host->lent);
@@ -248,10 +274,15 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         event->type = SGP_EVENT_TRAINED;
         event->code = train(host, job);
         sgp_sim_check_job(host, NULL, 0, slice);
+        if (sgp_sim_has_token(host) && event->code == 0)
+            sgp_sim_count_moved(host);
     } else if (job->work == SGP_SIM_PUBLISH) {
         event->type = SGP_EVENT_PUBLISHED;
         publish(host, job, snapshot);
-        sgp_sim_check_job(host, snapshot + job->slice.first, job->factor - 1, job->slice);
+        bool token = job->purpose == SGP_PUBLISH_TOKEN; /* x may become a mean: of its own */
+        sgp_sim_check_job(host, token ? NULL : snapshot + job->slice.first,
+            job->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host) ? 0 : job->factor - 1,
+            job->slice);
     } else if (job->work == SGP_SIM_ABSORB) {
         event->type = SGP_EVENT_ABSORBED;
         const float *share = host->received + job->slot * dimension;
@@ -272,17 +303,30 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
         sgp_copy_compensate(
             update, host->trainer, host->snapshots + job->base * dimension, (float)job->factor);
         sgp_sim_count_compensated(host, update);
+    } else if (job->work == SGP_SIM_VISIT) {
+        event->type = SGP_EVENT_ABSORBED;
+        memcpy(sim->lent, host->received + job->slot * dimension, dimension * sizeof *sim->lent);
+        sgp_copy_visit(host->copy, host->trainer, &sim->lent,
+            host->snapshots + job->base * dimension, (float)job->factor, job->computes);
+        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+        sgp_sim_check_stands(host);
+        sgp_sim_check_job(host, NULL, 0, slice);
     } else if (job->work == SGP_SIM_ADOPT) {
         event->type = SGP_EVENT_ABSORBED;
         const float *values = host->received + job->slot * dimension;
         host->trainer->methods->adopt(host->trainer, values, job->factor);
+        if (sgp_sim_has_token(host))
+            sgp_sim_forget_moved(host);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
     } else if (job->work == SGP_SIM_FOLLOW) {
         event->type = SGP_EVENT_ABSORBED;
         memcpy(sim->lent, host->received + job->slot * dimension, dimension * sizeof *sim->lent);
         sgp_copy_follow(host->copy, host->trainer, &sim->lent);
-        sgp_sim_check_label(host, job->round, host->copy, true);
+        if (sgp_sim_has_token(host))
+            sgp_sim_forget_moved(host);
+        else
+            sgp_sim_check_label(host, job->round, host->copy, true);
         host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
         sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
     } else if (job->work == SGP_SIM_SCALE) {

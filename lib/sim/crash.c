@@ -126,6 +126,10 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
         sgp_sim_check_restore(sim, host, rebirth.covered);
     sgp_sim_check_begin(sim, host);
     sgp_sim_begin_step(host);
+    if (sgp_sim_has_token(host)) {
+        sgp_sim_forget_moved(host);
+        sim->remade = sim->remade || rebirth.forgets || rebirth.restores || rebirth.rejoins;
+    }
     host->step.forgot = host->step.forgot || rebirth.forgets || rebirth.restores;
     struct sgp_event event = {.type = SGP_EVENT_START};
     sgp_sim_post(sim, host, &event);

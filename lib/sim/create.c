@@ -79,6 +79,7 @@ static int create_hosts(struct sgp_sim *sim)
     for (uint32_t i = 0; i < sim->options.crash_count; i++)
         sim->apart = sim->apart ||
                      (sim->options.crashes[i].saved > 0 && sim->topology->owner != SGP_NODE_NONE);
+    sim->apart = sim->apart || sgp_topology_has_token(sim->topology);
     if (status < 0)
         return status;
     for (uint32_t i = 0; i < sim->options.straggler_count; i++) {
@@ -169,6 +170,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_queue_finish(&sim->queue);
     sgp_vector_destroy(sim->lent);
     free(sim->frame);
+    free(sim->token);
     free(sim->links);
     free(sim->effects.items);
     free(sim->hosts);

@@ -41,7 +41,7 @@ double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
 bool sgp_sim_is_owner(const struct sgp_sim_host *host)
 {
     const struct sgp_topology *topology = host->file->topology;
-    return topology->owner == host->file->nodes[host->index];
+    return topology->owner == host->file->nodes[host->index] && !sgp_topology_has_token(topology);
 }
 
 void sgp_sim_node_config(

@@ -111,7 +111,8 @@ bool sgp_sim_done(const struct sgp_sim *sim)
 int sgp_sim_command(struct sgp_sim *sim, sgp_time time, uint32_t node, enum sgp_event_type type)
 {
     sgp_assert(time >= sim->now && node < sim->host_count && type >= SGP_EVENT_ENOUGH &&
-               type <= SGP_EVENT_STEPS_END);
+               type <= SGP_EVENT_TOKEN);
+    sim->remade = sim->remade || type == SGP_EVENT_TOKEN;
     sgp_sim_push(sim, time, SGP_SIM_COMMAND, (uint32_t)type, node);
     return sim->error.code;
 }

@@ -48,6 +48,7 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_RENEWED:
         sim->summary.cycles_renewed++;
         sgp_sim_renewed(host);
+        host->mover.synced = false;
         break;
     case SGP_NOTE_DISPUTED:
         sgp_sim_check_dispute(host, effect);
@@ -75,6 +76,7 @@ const struct sgp_driver_verbs sgp_sim_verbs = {
     .publish = sgp_sim_publish,
     .absorb = sgp_sim_absorb,
     .compensate = sgp_sim_compensate,
+    .visit = sgp_sim_visit,
     .restore = sgp_sim_restore,
     .adopt = sgp_sim_adopt,
     .follow = sgp_sim_follow,

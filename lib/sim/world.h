@@ -79,6 +79,7 @@ enum sgp_sim_work {
     SGP_SIM_ADOPT,
     SGP_SIM_FOLLOW,
     SGP_SIM_COMPENSATE,
+    SGP_SIM_VISIT,
     SGP_SIM_SCALE,
     SGP_SIM_OUTER,
     SGP_SIM_SKETCH,
@@ -96,7 +97,8 @@ struct sgp_sim_job {
     double factor;
     struct sgp_slice slice;
     bool folded;
-    uint32_t base;   /* COMPENSATE: snapshot */
+    uint32_t base;   /* COMPENSATE, VISIT: snapshot */
+    bool computes;   /* VISIT */
     uint32_t worker; /* ABSORB of an owner at its own pace: as in struct sgp_sim_step */
     bool checks, compensated;
     enum sgp_publish purpose;
@@ -193,6 +195,14 @@ struct sgp_sim_stand {
     uint8_t life;   /* in this one */
 };
 
+/* Where owning is a token: what a host has moved by itself, added up apart from core and trainer. token.c */
+struct sgp_sim_mover {
+    double *moved;              /* that the token has not taken up: */
+    double *told;               /* what it has told, */
+    uint32_t steps, told_steps; /* TRAIN jobs in these */
+    bool synced;                /* it has had the token in this life, and knows what it is */
+};
+
 struct sgp_sim_host {
     struct sgp_sim *sim;
     uint32_t index;
@@ -247,6 +257,7 @@ struct sgp_sim_host {
     uint64_t *versions; /* of an owner, by snapshot: updates that it had added when that was made */
     struct sgp_sim_step step;   /* of an owner */
     struct sgp_sim_stand stand; /* of a worker */
+    struct sgp_sim_mover mover;
 };
 
 /* One end of a directed edge of any file. */
@@ -383,6 +394,10 @@ struct sgp_sim {
         mixed; /* and some have others: weight is made and lost where one takes the other's place */
     struct sgp_sim_cycle *cycles;
     uint32_t cycle_count;
+    double *token;                /* `dimension` values: what it is; NULL where there is none */
+    struct sgp_epoch token_epoch; /* of that */
+    bool
+        remade; /* it may have been, or a ledger is older than what it says: its weight is not kept */
 
     struct sgp_sim_tally *tallies; /* of rounds row_next, row_next + 1, ... */
     uint32_t tally_count, tally_capacity;
@@ -408,6 +423,21 @@ void sgp_sim_push(
 void sgp_sim_add(struct sgp_sim_sum *sum, double value);
 double sgp_sim_total(const struct sgp_sim_sum *sum);
 double sgp_sim_weight(const struct sgp_sim *sim); /* of all, with what is in flight */
+
+/* token.c */
+bool sgp_sim_has_token(const struct sgp_sim_host *host);
+int sgp_sim_create_mover(struct sgp_sim_host *host);
+void sgp_sim_free_mover(struct sgp_sim_host *host);
+void sgp_sim_forget_moved(
+    struct sgp_sim_host *host); /* it begins anew, or with another's estimate */
+void sgp_sim_count_moved(
+    struct sgp_sim_host *host); /* between `before` and `after` of the simulation */
+void sgp_sim_count_told(struct sgp_sim_host *host);
+void sgp_sim_check_token(struct sgp_sim_host *host, const float *token);   /* which is published */
+void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token);   /* which has come, */
+void sgp_sim_check_visited(struct sgp_sim_host *host, const float *token); /* and goes */
+void sgp_sim_check_stands(struct sgp_sim_host *host); /* x is the copy, and what it has moved */
+void sgp_sim_check_one_token(struct sgp_sim *sim);
 
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
@@ -643,6 +673,7 @@ void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct s
 void sgp_sim_adopt(void *context, uint32_t slot, double factor);
 void sgp_sim_follow(void *context, uint32_t slot);
 void sgp_sim_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor);
+void sgp_sim_visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes);
 void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
 void sgp_sim_outer(void *context, double weight);
 void sgp_sim_sketch(void *context, double weight);

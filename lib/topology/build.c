@@ -352,6 +352,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
         .outer = options->outer,
         .backup = options->backup,
         .staleness = options->staleness,
+        .delay = options->delay,
         .edge_count = edge_count};
     int code = check_name("phase", options->name, error);
     if (!code) {
@@ -470,6 +471,9 @@ static uint64_t digest_program(const struct sgp_topology *topology, uint64_t dig
             digest_u64(&digest, (uint64_t)phase->backup << 32 | topology->owner);
         if (sgp_staleness_is_said(&phase->staleness))
             digest_staleness(&digest, &phase->staleness);
+        if (phase->delay.token != SGP_TOKEN_NONE)
+            digest_u64(&digest, (uint64_t)sgp_topology_delay_most(topology) << 8 |
+                                    (uint64_t)phase->delay.mean << 4 | phase->delay.token);
     }
     return digest;
 }

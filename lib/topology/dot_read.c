@@ -475,6 +475,18 @@ static int read_staleness(
     return read_count(r, g, phase, "staleness_max", SGP_NODES_MAX, 0, &ret_staleness->most);
 }
 
+static int read_delay(struct reader *r, uint32_t g, const char *phase, struct sgp_delay *ret_delay)
+{
+    Agraph_t *graph = r->graphs[g];
+    const char *token = attribute(graph, AGRAPH, graph, "token");
+    if (*token && !sgp_token_find(token, &ret_delay->token))
+        return fail_at(r, sgp_scan_line(&r->text, g, "token", NULL, 1), SGP_E_TOPOLOGY,
+            "digraph %s: token=\"%.40s\" is not to be had; write none, dynamic or fixed", phase,
+            token);
+    int code = read_truth(r, g, phase, AGRAPH, graph, "delay_mean", false, &ret_delay->mean);
+    return code ? code : read_count(r, g, phase, "delay_max", SGP_DELAY_MAX, 0, &ret_delay->most);
+}
+
 static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *options)
 {
     Agraph_t *graph = r->graphs[g];
@@ -499,6 +511,8 @@ static int read_options(struct reader *r, uint32_t g, struct sgp_phase_options *
         code = read_count(r, g, phase, "stops", SGP_STOPS_MAX, 0, &options->stops);
     if (code == 0)
         code = read_staleness(r, g, phase, &options->staleness);
+    if (code == 0)
+        code = read_delay(r, g, phase, &options->delay);
     options->exchanges = !trains;
     return code;
 }

@@ -158,6 +158,12 @@ static void write_options(
         write_number(file, "compensation", phase->staleness.compensation);
     if (phase->staleness.most > 0)
         (void)fprintf(file, "  staleness_max=%u;\n", phase->staleness.most);
+    if (phase->delay.token != SGP_TOKEN_NONE)
+        (void)fprintf(file, "  token=%s;\n", sgp_token_name(phase->delay.token));
+    if (phase->delay.mean)
+        (void)fputs("  delay_mean=true;\n", file);
+    if (phase->delay.most > 0)
+        (void)fprintf(file, "  delay_max=%u;\n", phase->delay.most);
     if (phase->outer)
         (void)fputs("  outer=true;\n", file);
 }

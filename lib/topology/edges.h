@@ -35,6 +35,8 @@ int sgp_generate_base(struct sgp_topology *topology, const struct sgp_generate_o
 /* Those with an owner. */
 int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
+int sgp_generate_token(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    struct sgp_error *error);
 
 /* The all-reduce families, and elastic averaging. */
 int sgp_generate_reduce_ring(struct sgp_topology *topology,

@@ -244,6 +244,8 @@ const struct sgp_generate_family sgp_generate_families[] = {
         SGP_GENERATE_EXACT | SGP_GENERATE_GROUP, sgp_generate_reduce_groups},
     {"owner", "n0 owns the vector, the others are its workers; --backup, or --staleness ...",
         SGP_GENERATE_OWNER, sgp_generate_owner},
+    {"token", "owning is a token that goes from node to node; --fixed, --delay-mean, --delay-max",
+        SGP_GENERATE_TOKEN, sgp_generate_token},
     {NULL, NULL, 0, NULL},
 };
 
@@ -289,6 +291,14 @@ static int check_options(const struct sgp_generate_options *options,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --%s; leave it out, or take owner", family->name,
             options->backup ? "backup" : "staleness");
+    const struct sgp_delay *delay = &options->delay;
+    bool handed = delay->token != SGP_TOKEN_NONE || delay->mean || delay->most > 0;
+    if (handed && !(family->options & SGP_GENERATE_TOKEN))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "the family %s knows no --%s; leave it out, or take token", family->name,
+            delay->mean       ? "delay-mean"
+            : delay->most > 0 ? "delay-max"
+                              : "fixed");
     if (options->peers >= SGP_NODES_MAX)
         return sgp_fail(
             error, SGP_E_LIMIT, "%u peers are too many; take fewer than the nodes", options->peers);
@@ -319,6 +329,7 @@ static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_
     first.fraction = 0;
     first.backup = 0;
     first.staleness = (struct sgp_staleness){.most = 0};
+    first.delay = (struct sgp_delay){.most = 0};
     if (options->prelude > SGP_REPEAT_MAX)
         return sgp_fail(error, SGP_E_LIMIT, "a prelude of %u passes is too long; take at most %u",
             options->prelude, SGP_REPEAT_MAX);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files with an owner: one digraph, a star around it, and nothing that is about mixing mass.
- * The rule: docs/rules/owner.md */
+/* Files with an owner: one digraph, a star around it, or where owning is a token edges from each node to the next; and
+ * nothing that is about mixing mass.
+ * The rules: docs/rules/owner.md, docs/rules/token.md */
 #include "topology/owner.h"
 
 static int find_owner(struct sgp_topology *topology, struct sgp_error *error)
@@ -20,7 +21,13 @@ static int find_owner(struct sgp_topology *topology, struct sgp_error *error)
 static int check_nodes(const struct sgp_topology *topology, struct sgp_error *error)
 {
     const struct sgp_topology_node *owner = &topology->nodes[topology->owner];
-    if (!owner->relay)
+    bool token = sgp_topology_has_token(topology);
+    if (token && owner->relay)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "node %s does not train, but where owning is a token every node does; drop its "
+            "train=false",
+            owner->name);
+    if (!token && !owner->relay)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "node %s owns the vector, and trains; write train=false beside owns=all", owner->name);
     for (uint32_t i = 0; i < topology->node_count; i++) {
@@ -37,6 +44,26 @@ static int check_nodes(const struct sgp_topology *topology, struct sgp_error *er
     return 0;
 }
 
+/* In the order of the file, so that the token comes to all. */
+static int check_ring(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < topology->node_count && topology->node_count > 1; i++) {
+        uint32_t next = (i + 1) % topology->node_count, count;
+        const struct sgp_edge *edges = sgp_phase_out(phase, i, &count);
+        bool there = false;
+        for (uint32_t e = 0; e < count; e++)
+            there = there || edges[e].target == next;
+        if (!there)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "node %s has no edge to %s, the next in the order of the file, to which it hands "
+                "the token; write %s -> %s",
+                topology->nodes[i].name, topology->nodes[next].name, topology->nodes[i].name,
+                topology->nodes[next].name);
+    }
+    return 0;
+}
+
 static int check_edges(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
 {
@@ -45,7 +72,8 @@ static int check_edges(
         const struct sgp_edge *edge = &phase->out[e];
         const char *source = topology->nodes[edge->source].name;
         const char *target = topology->nodes[edge->target].name;
-        if (edge->source != topology->owner && edge->target != topology->owner)
+        bool touches = edge->source == topology->owner || edge->target == topology->owner;
+        if (!touches && !sgp_topology_has_token(topology))
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "edge %s -> %s does not touch the owner %s, so nothing would go over it; leave it "
                 "out",
@@ -56,6 +84,8 @@ static int check_edges(
                 "out",
                 source, target);
     }
+    if (sgp_topology_has_token(topology))
+        return check_ring(topology, phase, error);
     for (uint32_t i = 0; i < topology->node_count; i++) {
         uint32_t out, in;
         (void)sgp_phase_out(phase, i, &out);
@@ -85,6 +115,33 @@ static int check_staleness(const struct sgp_phase *phase, struct sgp_error *erro
               "learning rate"
             : "digraph %s says compensation, and does not compensate; write staleness=compensate",
         phase->name);
+}
+
+static int check_delay(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+{
+    const struct sgp_delay *delay = &phase->delay;
+    bool said = delay->mean || delay->most > 0;
+    if (delay->token == SGP_TOKEN_NONE && said)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says %s, which is for a token; write token=dynamic, or leave it out",
+            phase->name, delay->mean ? "delay_mean" : "delay_max");
+    if (delay->token == SGP_TOKEN_FIXED && said)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says %s, but with token=fixed each takes one step between two visits; "
+            "leave it out, or write token=dynamic",
+            phase->name, delay->mean ? "delay_mean" : "delay_max");
+    if (delay->token != SGP_TOKEN_NONE &&
+        (phase->backup > 0 || sgp_staleness_is_said(&phase->staleness)))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says %s, for an owner that stays, and token, for one that does not; leave "
+            "one of them out",
+            phase->name, phase->backup > 0 ? "backup" : "staleness");
+    if (delay->token != SGP_TOKEN_NONE && topology->owner == SGP_NODE_NONE)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says token=%s, but nobody has it to begin with; write owns=all at a node",
+            phase->name, sgp_token_name(delay->token));
+    return 0;
 }
 
 static int check_phase(
@@ -131,6 +188,11 @@ int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint
         if (topology->owner == SGP_NODE_NONE)
             code = check_unowned(&topology->phases[p], error);
     }
+    for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
+        *ret_phase = p;
+        code = check_delay(topology, &topology->phases[p], error);
+    }
+    *ret_phase = 0;
     if (code || topology->owner == SGP_NODE_NONE)
         return code;
     code = check_nodes(topology, error);

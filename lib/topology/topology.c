@@ -51,9 +51,42 @@ bool sgp_staleness_is_said(const struct sgp_staleness *staleness)
            staleness->compensation != 0;
 }
 
-bool sgp_topology_is_worker(const struct sgp_topology *topology, uint32_t node)
+static const char *const tokens[] = {
+    [SGP_TOKEN_NONE] = "none", [SGP_TOKEN_DYNAMIC] = "dynamic", [SGP_TOKEN_FIXED] = "fixed"};
+
+const char *sgp_token_name(enum sgp_token token)
 {
-    return topology->owner != SGP_NODE_NONE && topology->owner != node;
+    return tokens[token];
+}
+
+bool sgp_token_find(const char *name, enum sgp_token *ret_token)
+{
+    for (unsigned i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        if (strcmp(tokens[i], name) != 0)
+            continue;
+        *ret_token = (enum sgp_token)i;
+        return true;
+    }
+    return false;
+}
+
+bool sgp_topology_has_token(const struct sgp_topology *topology)
+{
+    return topology->phase_count > 0 && topology->phases[0].delay.token != SGP_TOKEN_NONE;
+}
+
+uint32_t sgp_topology_delay_most(const struct sgp_topology *topology)
+{
+    const struct sgp_delay *delay = &topology->phases[0].delay;
+    if (delay->token == SGP_TOKEN_FIXED)
+        return 1;
+    return delay->most > 0 ? delay->most : SGP_DELAY_USUAL;
+}
+
+bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node)
+{
+    bool owned = topology->owner != SGP_NODE_NONE;
+    return owned && (sgp_topology_has_token(topology) || topology->owner != node);
 }
 
 uint32_t sgp_topology_trainers(const struct sgp_topology *topology)

@@ -19,6 +19,46 @@ void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snaps
     sgp_kernels_best()->absorb(*snapshot, copy, -1, trainer->parameters);
 }
 
+void sgp_copy_tell(const float *copy, struct sgp_trainer *trainer, float *snapshot)
+{
+    struct sgp_trainer_state now;
+    trainer->methods->state(trainer, &now);
+    for (uint64_t i = 0; i < trainer->parameters; i++)
+        snapshot[i] = now.x[i] - copy[i];
+}
+
+void sgp_copy_give(float *copy, struct sgp_trainer *trainer, float **snapshot, float part)
+{
+    struct sgp_trainer_state now;
+    trainer->methods->state(trainer, &now);
+    for (uint64_t i = 0; i < trainer->parameters; i++)
+        copy[i] = part < 1 ? copy[i] + part * (now.x[i] - copy[i]) : now.x[i];
+    memcpy(*snapshot, copy, trainer->parameters * sizeof *copy);
+    trainer->methods->exchange(trainer, snapshot);
+    memcpy(*snapshot, copy, trainer->parameters * sizeof *copy);
+}
+
+void sgp_copy_collect(float *update, const float *token, float fraction, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        update[i] = fraction > 0 ? token[i] + fraction * update[i] : token[i];
+}
+
+/* The update as it was told is (collected - token) / fraction; what x has moved since is beside it. */
+void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token, const float *collected,
+    float fraction, bool computes)
+{
+    struct sgp_trainer_state now;
+    trainer->methods->state(trainer, &now);
+    float *x = *token, scale = fraction > 0 ? 1 / fraction : 1;
+    for (uint64_t i = 0; i < trainer->parameters; i++) {
+        float told = scale * (collected[i] - x[i]);
+        x[i] = computes ? collected[i] + ((now.x[i] - copy[i]) - told) : collected[i];
+    }
+    memcpy(copy, collected, trainer->parameters * sizeof *copy);
+    trainer->methods->exchange(trainer, token);
+}
+
 void sgp_copy_compensate(
     float *update, struct sgp_trainer *trainer, const float *base, float factor)
 {

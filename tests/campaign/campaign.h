@@ -42,7 +42,7 @@ struct campaign {
     struct sgp_sim_half_open half_opens[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_crash crashes[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_clock clocks[CAMPAIGN_FAULTS_MAX];
-    struct campaign_command commands[2 * CAMPAIGN_FAULTS_MAX];
+    struct campaign_command commands[3 * CAMPAIGN_FAULTS_MAX];
     uint32_t command_count;
     uint32_t restores;            /* crashes after which an earlier record is put back */
     bool recovers;                /* trains for CAMPAIGN_RECOVERY_NS after the last fault */

@@ -90,10 +90,25 @@ static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_erro
     return sgp_generate(&options, error, &campaign->topology);
 }
 
+static int draw_token(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+{
+    struct sgp_generate_options options = {.family = "token", .nodes = nodes};
+    bool fixed = chance(campaign, 0.25);
+    options.delay.token = fixed ? SGP_TOKEN_FIXED : SGP_TOKEN_DYNAMIC;
+    if (!fixed) {
+        options.delay.mean = chance(campaign, 0.3);
+        options.delay.most = chance(campaign, 0.5) ? 0 : 1 + below(campaign, 12);
+    }
+    campaign->family = options.family;
+    return sgp_generate(&options, error, &campaign->topology);
+}
+
 static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
 {
     if (campaign->options.method->wants == SGP_WANTS_OWNER)
         return draw_owner(campaign, nodes, error);
+    if (campaign->options.method->wants == SGP_WANTS_TOKEN)
+        return draw_token(campaign, nodes, error);
     uint32_t families =
         0; /* those of gossip come first; exact cycles have faults of their own (test_sim_cycle.c) */
     while (!(sgp_generate_families[families].options & SGP_GENERATE_EXACT))
@@ -426,6 +441,29 @@ static void draw_backups(struct campaign *campaign)
     }
 }
 
+/* ---- a token ---- */
+
+static bool may_be_lost(const struct campaign *campaign)
+{
+    bool lost = !campaign->whole;
+    for (uint32_t i = 0; i < campaign->options.crash_count; i++)
+        lost = lost || campaign->crashes[i].forgets || campaign->crashes[i].saved > 0;
+    return lost;
+}
+
+/* With whoever is gone, or with a ledger, the token may be: then it is made anew at one node after another, since some
+ * may be gone, too. In one fleet in ten somebody does so amid everything, lost or not. */
+static void draw_remaking(struct campaign *campaign)
+{
+    uint32_t nodes = campaign->topology->node_count;
+    uint32_t first = any_node(campaign);
+    if (chance(campaign, 0.1))
+        command(campaign, moment(campaign), any_node(campaign), SGP_EVENT_TOKEN);
+    for (uint32_t i = 0; i < 8 && may_be_lost(campaign); i++)
+        command(campaign, campaign->window + (12 + 8 * (sgp_time)i) * SGP_SECOND,
+            (first + i) % nodes, SGP_EVENT_TOKEN);
+}
+
 /* ---- what is kept ---- */
 
 /* The target of one that dies has stood still, and itself it has been paused, since a while before: what it gave
@@ -492,6 +530,8 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_patience(campaign);
     draw_backups(campaign);
     draw_rest(campaign);
+    if (campaign->options.method->wants == SGP_WANTS_TOKEN)
+        draw_remaking(campaign);
     return 0;
 }
 

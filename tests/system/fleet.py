@@ -322,7 +322,7 @@ class Fleet:
         self.temporary.cleanup()
 
 
-WITH_OWNER = ("backup", "downpour")  # algorithms that want a node which owns the vector: test_owner.py
+WITH_OWNER = ("backup", "downpour", "cyclic")  # algorithms that want a node which owns the vector: test_owner.py, test_token.py
 
 
 def algorithms():

@@ -248,7 +248,7 @@ class Configuration(BadInput):
 
     def test_bad_choice(self):
         self.configure("epochs = 3", "epochs = 3\nalgorithm = magic", ":8: [train] algorithm: \"magic\" "
-                       "does not exist; choose one of sgp|osgp|agp|dpsgd|adpsgd|backup|downpour")
+                       "does not exist; choose one of sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic")
 
     def test_steps_by_rate_where_all_make_rounds_at_one_rate(self):
         self.configure("epochs = 3", "epochs = 3\nstep_by_rate = yes",

@@ -47,7 +47,8 @@ HISTORY = {
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/model",
          "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/pause",
-         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/leave"]
+         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/leave",
+         "POST /v1/restore"]
 
 
 def read_safetensors(content):

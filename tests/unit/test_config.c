@@ -234,7 +234,7 @@ Test(config, bad_words)
 {
     expect_refusal("[train]\nalgorithm = allreduce\n",
         "n.conf:12: [train] algorithm: \"allreduce\" does not exist; choose one of "
-        "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour");
+        "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic");
     expect_refusal("[network]\ncompression = fp16\n",
         "n.conf:12: [network] compression: \"fp16\" does not exist; there is only none");
     expect_refusal("[train]\nwhen_done = leave\n",

@@ -8,15 +8,15 @@
 Test(method, the_table_is_found_by_index_and_by_name)
 {
     static const char *const names[] = {
-        "sgp", "osgp", "agp", "dpsgd", "adpsgd", "backup", "downpour"};
-    for (uint32_t i = 0; i < 7; i++) {
+        "sgp", "osgp", "agp", "dpsgd", "adpsgd", "backup", "downpour", "cyclic"};
+    for (uint32_t i = 0; i < 8; i++) {
         const struct sgp_method *method = sgp_method_at(i);
         cr_assert(method != NULL);
         cr_assert(eq(str, (char *)method->name, (char *)names[i]));
         cr_assert(eq(u32, method->number, i + 1), "it travels: it must never change");
         cr_assert(sgp_method_find(names[i]) == method);
     }
-    cr_assert(sgp_method_at(7) == NULL);
+    cr_assert(sgp_method_at(8) == NULL);
     cr_assert(sgp_method_at(UINT32_MAX) == NULL);
     cr_assert(sgp_method_find("") == NULL);
     cr_assert(sgp_method_find("sg") == NULL);
@@ -37,6 +37,7 @@ Test(method, what_follows_from_each)
         {"adpsgd", false, false, false, true, true, true, false, 0.5},
         {"backup", true, false, true, false, false, false, true, 1},
         {"downpour", false, false, false, false, true, false, false, 1},
+        {"cyclic", false, false, false, false, true, false, false, 1},
     };
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct sgp_method *method = sgp_method_find(rows[i].name);

@@ -38,7 +38,7 @@ Test(owner_file, an_owner_alone_begins_with_weight)
     for (uint32_t i = 0; i < 4; i++) {
         bool owner = i == topology->owner;
         cr_assert(eq(dbl, sgp_topology_starts(topology, i), owner ? 1.0 : 0.0));
-        cr_assert(eq(int, sgp_topology_is_worker(topology, i), !owner));
+        cr_assert(eq(int, sgp_topology_has_copy(topology, i), !owner));
     }
     cr_assert(not(sgp_topology_has_exact(topology)));
     sgp_topology_destroy(topology);

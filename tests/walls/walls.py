@@ -90,6 +90,7 @@ FLOORS = {
         "roster words method payload",
         "facts layout",
         "emit pace",
+        "token",
         "receive agree outdated patience",
         "epoch owner",
         "mass",

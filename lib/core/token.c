@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owning as a token: weight 1, which goes from node to node as a share of all of it.
+ *
+ * Every node trains from its copy of what the token was when it was here last. After a round's steps it tells what it has
+ * moved by: a snapshot that waits for the token. When that comes, it takes the snapshot up where it lies, whatever the
+ * compute thread does meanwhile, and goes on at once. Whoever has it tells the token itself after its steps. A credit says that a
+ * node is ready: it has told something since the last visit; or after the last step, its copy is not the newest.
+ * The label of the token counts the updates in it. A node's round is the label of its copy, and its own updates since.
+ * The rule: docs/rules/token.md */
+#include "core/core.h"
+
+static const struct sgp_delay *delay_of(const struct sgp_node *node)
+{
+    return &node->config.topology->phases[0].delay;
+}
+
+static bool is_here(const struct sgp_node *node)
+{
+    return node->mass.weight > 0;
+}
+
+/* What so many updates of a visit count for. */
+static double part_of(const struct sgp_node *node, uint32_t count)
+{
+    return delay_of(node)->mean && count > 0 ? 1.0 / count : 1;
+}
+
+/* ---- telling ---- */
+
+bool sgp_core_is_untold(const struct sgp_node *node)
+{
+    if (!sgp_core_has_token(node))
+        return false;
+    bool nothing = node->token.slot == SGP_SLOT_NONE;
+    return is_here(node) ? nothing || node->token.pending > 0
+                         : node->token.pending > (nothing ? 0 : node->token.told);
+}
+
+static uint32_t unused(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.snapshot_count; i++)
+        if (node->layout.snapshot_users[i] == 0)
+            return i;
+    return SGP_SLOT_NONE;
+}
+
+void sgp_core_forget_told(struct sgp_node *node)
+{
+    if (node->token.slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[node->token.slot]--;
+    node->token.slot = SGP_SLOT_NONE;
+    node->token.told = 0;
+}
+
+/* What was told before is a part of what is told now. */
+static void publish(struct sgp_node *node, uint32_t slot)
+{
+    bool here = is_here(node);
+    uint32_t count = node->token.pending;
+    node->token.slot = node->giving.slot = slot;
+    node->giving.jobs = 1;
+    node->layout.snapshot_users[slot] += 2; /* until it is made, and as long as it is told */
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
+    effect->publish.slot = slot;
+    effect->publish.keep = here ? part_of(node, count) : 1;
+    effect->publish.purpose = here ? SGP_PUBLISH_TOKEN : SGP_PUBLISH_UPDATE;
+    effect->publish.slice = (struct sgp_slice){0, node->config.parameters};
+    if (!here) {
+        node->token.told = count;
+        return;
+    }
+    node->copy.label = node->copy.exists ? node->copy.label + count : node->round;
+    node->copy.exists = true;
+    node->copy.since = node->now;
+    node->token.pending = 0;
+}
+
+bool sgp_core_tell(struct sgp_node *node)
+{
+    sgp_core_forget_told(node);
+    uint32_t slot = unused(node);
+    if (slot == SGP_SLOT_NONE)
+        return false;
+    publish(node, slot);
+    node->round = node->copy.label + node->token.pending;
+    sgp_core_touch_all(node); /* another label is promised, or a credit is due */
+    node->unrecorded = true;
+    return true;
+}
+
+/* ---- a visit ---- */
+
+/* Not while something is being told. */
+bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive)
+{
+    bool current = receive->epoch.number == node->exact.epoch.number &&
+                   receive->epoch.start == node->exact.epoch.start;
+    return current && node->giving.slot == SGP_SLOT_NONE &&
+           (node->token.slot != SGP_SLOT_NONE || unused(node) != SGP_SLOT_NONE);
+}
+
+/* The token, with what is told here. Its label never falls. */
+void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive)
+{
+    if (is_here(node)) /* another one: this one is dropped, or else that one */
+        sgp_core_forget_told(node);
+    uint32_t count = node->token.told;
+    if (node->token.slot == SGP_SLOT_NONE)
+        node->layout.snapshot_users[node->token.slot = unused(node)]++;
+    node->token.pending -= count;
+    receive->base = node->token.slot;
+    node->layout.snapshot_users[receive->base]++;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_VISIT);
+    effect->visit.slot = (uint32_t)(receive - node->layout.receives);
+    effect->visit.snapshot = receive->base;
+    effect->visit.fraction = count > 0 ? part_of(node, count) : 0;
+    effect->visit.computes = node->stage == SGP_STAGE_TRAIN || node->token.pending > 0;
+    sgp_core_note(node, SGP_NOTE_VISITED, receive->peer)->amount = count;
+    sgp_round label = receive->share.round;
+    label = (label > node->copy.label ? label : node->copy.label) + count;
+    node->copy.label = label;
+    node->copy.since = node->now;
+    node->round = label + node->token.pending;
+    node->token.told = 0;
+    node->token.renewed = false;
+    node->unrecorded = true;
+    sgp_core_touch_all(node);
+}
+
+/* Whether the token of that source would find anything to do here. Where two have it, they meet. */
+bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (!sgp_core_has_token(node))
+        return true;
+    enum sgp_node_state state = sgp_core_state(node);
+    bool takes =
+        (state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING || state == SGP_NODE_FINISHED) &&
+        !node->leaving.wanted;
+    bool lacks = node->stage == SGP_STAGE_END &&
+                 (node->token.renewed || link->receiving.promise > node->copy.label);
+    return takes && (is_here(node) || node->token.told > 0 || lacks);
+}
+
+/* ---- handing on ---- */
+
+/* Of the neighbours in the order of the file, from this node on. */
+static struct sgp_core_link *next_of(const struct sgp_node *node, uint32_t index)
+{
+    uint32_t first = 0, count = node->layout.out_count;
+    while (first < count && node->layout.links[first].peer < node->config.self)
+        first++;
+    return &node->layout.links[(first + index) % count];
+}
+
+static struct sgp_core_link *next_ready(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        struct sgp_core_link *link = next_of(node, i);
+        bool present = !link->retired && sgp_core_is_up(link) && !link->liveness.absent;
+        bool ready = present && !link->owed.exists && link->giving.credit != SGP_ROUND_NONE;
+        if (ready)
+            return link;
+        if (present && sgp_core_is_waited_for(link) && delay_of(node)->token == SGP_TOKEN_FIXED &&
+            node->state == SGP_NODE_TRAINING)
+            return NULL;
+    }
+    return NULL;
+}
+
+void sgp_core_hand_on(struct sgp_node *node)
+{
+    bool able = sgp_core_has_token(node) && is_here(node) && node->token.slot != SGP_SLOT_NONE &&
+                node->giving.slot == SGP_SLOT_NONE && node->state != SGP_NODE_JOINING &&
+                !node->drained;
+    struct sgp_core_link *link = able ? next_ready(node) : NULL;
+    if (link == NULL)
+        return;
+    link->owed = (struct sgp_owed){
+        .exists = true,
+        .slot = node->token.slot, /* which is the link's now */
+        .share = {.number = ++link->memory.number,
+            .round = node->copy.label,
+            .fraction = 1,
+            .weight = node->mass.weight,
+            .slice = {0, node->config.parameters},
+            .payload_bytes = 4 * node->config.parameters},
+    };
+    node->token.slot = SGP_SLOT_NONE;
+    node->token.of_record = false;
+    node->mass.weight = 0;
+    link->count.sent++;
+    node->unrecorded = true;
+    sgp_core_touch_all(node);
+}
+
+bool sgp_core_could_hand_on(const struct sgp_node *node)
+{
+    bool could = false;
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        could = could || (sgp_core_is_waited_for(&node->layout.links[i]) &&
+                             node->layout.links[i].pulse.state == SGP_NODE_TRAINING);
+    return could && sgp_core_has_token(node) && is_here(node);
+}
+
+/* It was refused, or its target is gone. x is what it was, and what this node has moved since; if its snapshot is lost, x is
+ * an older copy, or a guess: others may know of later labels. */
+void sgp_core_token_returns(struct sgp_node *node, uint32_t slot)
+{
+    if (slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[slot]--;
+    sgp_core_forget_told(node);
+    if (slot != SGP_SLOT_NONE || !node->copy.exists)
+        return;
+    node->copy.label = sgp_core_furthest(node, node->round, sgp_core_living) + 1;
+    node->round = node->copy.label + node->token.pending;
+}
+
+/* Another may have it, or has. What it was here is this node's copy. */
+void sgp_core_forgo_token(struct sgp_node *node)
+{
+    node->mass.due -= node->mass.weight;
+    node->mass.weight = 0;
+    node->token.of_record = false;
+    sgp_core_forget_told(node);
+    node->unrecorded = node->again = true;
+}

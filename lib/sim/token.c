@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A token, checked: what it is, in double precision, by adding up what each host has moved in its steps and told; that
+ * what comes to a host is that, to the bit, and nothing older; and that there is one. No core is asked, and no copy. */
+#include "sim/world.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDING 0x1p-19 /* of the additions of a visit, relative to the magnitudes that went in */
+
+bool sgp_sim_has_token(const struct sgp_sim_host *host)
+{
+    return sgp_topology_has_token(host->file->topology);
+}
+
+int sgp_sim_create_mover(struct sgp_sim_host *host)
+{
+    uint64_t dimension = host->sim->options.dimension;
+    struct sgp_sim_mover *mover = &host->mover;
+    if (!host->sim->token)
+        host->sim->token = calloc(dimension, sizeof *host->sim->token);
+    mover->moved = calloc(2 * dimension, sizeof *mover->moved);
+    if (!host->sim->token || !mover->moved)
+        return -ENOMEM;
+    mover->told = mover->moved + dimension;
+    return 0;
+}
+
+void sgp_sim_free_mover(struct sgp_sim_host *host)
+{
+    free(host->mover.moved);
+}
+
+void sgp_sim_forget_moved(struct sgp_sim_host *host)
+{
+    struct sgp_sim_mover *mover = &host->mover;
+    memset(mover->moved, 0, 2 * host->sim->options.dimension * sizeof *mover->moved);
+    mover->steps = mover->told_steps = 0;
+    mover->synced = false;
+}
+
+/* ---- what a host moves, and tells ---- */
+
+void sgp_sim_count_moved(struct sgp_sim_host *host)
+{
+    struct sgp_sim *sim = host->sim;
+    for (uint64_t c = 0; c < sim->options.dimension; c++)
+        host->mover.moved[c] += (double)sim->after[c] - (double)sim->before[c];
+    host->mover.steps++;
+}
+
+void sgp_sim_count_told(struct sgp_sim_host *host)
+{
+    struct sgp_sim_mover *mover = &host->mover;
+    memcpy(mover->told, mover->moved, host->sim->options.dimension * sizeof *mover->told);
+    mover->told_steps = mover->steps;
+}
+
+static bool is_above(const struct sgp_epoch *a, const struct sgp_epoch *b)
+{
+    return a->number != b->number ? a->number > b->number : a->start > b->start;
+}
+
+/* Only that of the highest epoch is known. */
+static bool is_known(struct sgp_sim_host *host)
+{
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    if (is_above(&status.epoch, &host->sim->token_epoch)) {
+        host->sim->token_epoch = status.epoch;
+        host->mover.synced = false;
+    }
+    return !is_above(&host->sim->token_epoch, &status.epoch);
+}
+
+/* Of what is told nothing counts twice. */
+static void take_up(struct sgp_sim_host *host, const float *token)
+{
+    struct sgp_sim_mover *mover = &host->mover;
+    bool known = is_known(host);
+    for (uint64_t c = 0; c < host->sim->options.dimension; c++) {
+        if (known)
+            host->sim->token[c] = (double)token[c]; /* so that rounding does not add up */
+        mover->moved[c] -= mover->told[c];
+        mover->told[c] = 0;
+    }
+    mover->steps -= mover->told_steps;
+    mover->told_steps = 0;
+    mover->synced = true;
+}
+
+/* ---- what the token is ---- */
+
+static void check_sum(struct sgp_sim_host *host, const float *token, const char *when)
+{
+    struct sgp_sim *sim = host->sim;
+    const struct sgp_sim_mover *mover = &host->mover;
+    bool mean = host->file->topology->phases[0].delay.mean && mover->told_steps > 0;
+    double part = mean ? 1.0 / mover->told_steps : 1;
+    for (uint64_t c = 0; c < sim->options.dimension; c++) {
+        double expected = sim->token[c] + part * mover->told[c];
+        double size = fabs(sim->token[c]) + fabs(mover->told[c]) * (1 + mover->told_steps);
+        if (fabs((double)token[c] - expected) <= ROUNDING * size || !isfinite(expected))
+            continue;
+        sgp_sim_fail(sim, SGP_E_STATE,
+            "%s %s a token with %.9g in x[%llu]; with %u updates of its own it is %.9g",
+            sgp_sim_name(sim, host->index), when, (double)token[c], (unsigned long long)c,
+            mover->told_steps, expected);
+        return;
+    }
+}
+
+/* One that has not had it in this life has been given its weight alone: its values are what it has. */
+void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
+{
+    sgp_sim_count_told(host);
+    if (is_known(host) && host->mover.synced)
+        check_sum(host, token, "publishes");
+    take_up(host, token);
+}
+
+void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token)
+{
+    struct sgp_sim *sim = host->sim;
+    for (uint64_t c = 0; c < sim->options.dimension && is_known(host); c++) {
+        if ((float)sim->token[c] == token[c] || !isfinite(sim->token[c]))
+            continue;
+        sgp_sim_fail(sim, SGP_E_STATE, "to %s comes a token with %.9g in x[%llu]; it is %.9g",
+            sgp_sim_name(sim, host->index), (double)token[c], (unsigned long long)c, sim->token[c]);
+        return;
+    }
+}
+
+void sgp_sim_check_visited(struct sgp_sim_host *host, const float *token)
+{
+    if (is_known(host))
+        check_sum(host, token, "hands on");
+    take_up(host, token);
+}
+
+void sgp_sim_check_stands(struct sgp_sim_host *host)
+{
+    struct sgp_sim *sim = host->sim;
+    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
+    for (uint64_t c = 0; c < sim->options.dimension; c++) {
+        double copy = (double)host->copy[c], expected = copy + host->mover.moved[c];
+        double size = fabs(copy) + fabs(expected) + fabs((double)sim->before[c]);
+        if (fabs((double)sim->after[c] - expected) <= ROUNDING * size || !isfinite(expected))
+            continue;
+        sgp_sim_fail(sim, SGP_E_STATE,
+            "after a visit %s has %.9g in x[%llu]; with its own %u steps since it is %.9g",
+            sgp_sim_name(sim, host->index), (double)sim->after[c], (unsigned long long)c,
+            host->mover.steps, expected);
+        return;
+    }
+}
+
+/* ---- that there is one ---- */
+
+/* In the highest epoch there is one at most; one that joins may yet find out that it has none. */
+void sgp_sim_check_one_token(struct sgp_sim *sim)
+{
+    struct sgp_epoch epoch = {0};
+    double total = 0;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sim->hosts[i].node, &status);
+        bool above = is_above(&status.epoch, &epoch), same = !is_above(&epoch, &status.epoch);
+        if (above) {
+            epoch = status.epoch;
+            total = 0;
+        }
+        if ((above || same) && status.state != SGP_NODE_JOINING && !sim->hosts[i].dead)
+            total += status.weight + sgp_sim_count_in_flight(sim, &sim->hosts[i]);
+    }
+    if (!(total <= 1 + SGP_SIM_MASS_SLACK))
+        sgp_sim_fail(sim, SGP_E_STATE, "there are %.17g tokens of one epoch", total);
+}
