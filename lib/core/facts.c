@@ -483,12 +483,13 @@ static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node
     return node->copy.label > node->round || !later ? NULL : owner;
 }
 
-/* Where so many updates of this node wait for the token, it waits, too: for whoever has it. */
+/* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is
+ * not there may. */
 static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
 {
     bool waits = node->mass.weight <= 0 && node->state == SGP_NODE_TRAINING &&
                  node->token.pending >= sgp_topology_delay_most(node->config.topology);
-    const struct sgp_core_link *first = NULL;
+    const struct sgp_core_link *first = NULL, *missing = NULL;
     for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         if (link->retired)
@@ -496,8 +497,9 @@ static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
         if (sgp_core_is_up(link) && link->receiving.promise != SGP_ROUND_NONE)
             return link;
         first = first == NULL ? link : first;
+        missing = missing == NULL && !sgp_core_is_waited_for(link) ? link : missing;
     }
-    return first;
+    return missing != NULL ? missing : first;
 }
 
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many

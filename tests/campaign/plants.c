@@ -170,6 +170,48 @@ static void compensate_from_another(void *context, uint32_t slot, uint32_t snaps
         factor);
 }
 
+/* ---- of a token ---- */
+
+/* The token takes up what is told, and then again. */
+static void visit_twice(
+    void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+{
+    struct sgp_sim_host *host = context;
+    uint64_t dimension = host->sim->options.dimension;
+    float *told = host->snapshots + snapshot * dimension;
+    bool strike = fraction > 0 && strikes(20);
+    for (uint64_t c = 0; c < dimension && strike; c++)
+        told[c] *= 2;
+    real->visit(context, slot, snapshot, fraction, computes);
+}
+
+/* An older token comes, as if it were this one. */
+static void visit_by_old(
+    void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+{
+    struct sgp_sim_host *host = context;
+    size_t bytes = host->sim->options.dimension * sizeof *host->copy;
+    if (strikes(20))
+        memcpy(host->received + slot * host->sim->options.dimension, host->copy, bytes);
+    real->visit(context, slot, snapshot, fraction, computes);
+}
+
+/* Whoever has handed it on has it still, by its record. */
+static void commit_held(void *context, const struct sgp_node *node)
+{
+    struct sgp_sim_host *host = context;
+    real->commit(context, node);
+    for (uint32_t i = 0; i < host->record.link_count && host->mortal; i++) {
+        struct sgp_record_link *link = &host->record.links[i];
+        if (!link->owes)
+            continue;
+        host->record.weight = 1;
+        link->owes = link->owed_kept = false;
+        link->owed_round = 0;
+        link->owed_weight = link->owed_fraction = 0;
+    }
+}
+
 /* ---- putting them in ---- */
 
 static void put_verbs(struct sgp_sim *sim)
@@ -206,6 +248,9 @@ PUT(put_late, note, add_late)
 PUT(put_old, send, send_old)
 PUT(put_whole, absorb, add_whole)
 PUT(put_another_copy, compensate, compensate_from_another)
+PUT(put_visit, visit, visit_twice)
+PUT(put_old_token, visit, visit_by_old)
+PUT(put_held, commit, commit_held)
 
 /* The configuration says that no weight is too small. */
 static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
@@ -246,6 +291,10 @@ struct campaign_plant campaign_plants[] = {
     {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour"},
     {"stale-from-another", "and compensates from another copy", put_another_copy, false,
         "downpour"},
+    {"token-added-twice", "a token takes an update up twice", put_visit, false, "cyclic"},
+    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic"},
+    {"token-kept", "whoever has handed it on has it still after a restart", put_held, false,
+        "cyclic"},
     {NULL, NULL, NULL, false, NULL},
 };
 

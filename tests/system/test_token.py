@@ -185,7 +185,7 @@ class Token(FleetTest):
         self.holder(f, range(3))
 
     def restore(self, f, index):
-        return subprocess.run([SGPCTL, "--socket", f.nodes[index].socket, "token", "restore"], text=True,
+        return subprocess.run([SGPCTL, "-s", f.nodes[index].socket, "token", "restore"], text=True,
                               timeout=fleet.PATIENCE, check=False, capture_output=True)
 
     def test_the_file_and_the_algorithm_must_suit(self):
