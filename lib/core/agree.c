@@ -202,6 +202,10 @@ bool sgp_core_agrees(struct sgp_node *node)
         ending->asked = 0;
         return true;
     }
+    if (sgp_core_has_token(node)) { /* a label came twice: its next visit settles that */
+        node->token.renewed = node->mass.weight <= 0;
+        return finished;
+    }
     double relative, distance = sgp_core_distance(node, far, &relative);
     bool mixes = mix_on(node, relative);
     tell(node, mixes ? SGP_NOTE_MIXES : SGP_NOTE_DISAGREES, far, distance);

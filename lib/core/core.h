@@ -178,6 +178,7 @@ bool sgp_core_uses_epochs(const struct sgp_node *node);
 /* an owner and its workers */
 bool sgp_core_is_owner(const struct sgp_node *node);
 bool sgp_core_is_worker(const struct sgp_node *node);
+bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */
 bool sgp_core_has_token(const struct sgp_node *node); /* owning is one, here or elsewhere */
 bool sgp_core_shares_label(
     const struct sgp_node *node); /* labels count the steps of all, each at its own pace */
@@ -274,8 +275,6 @@ void sgp_core_want_copy(struct sgp_node *node);             /* if it is a worker
 sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* token.c; all of them ask whether there is one */
-bool sgp_core_is_untold(
-    const struct sgp_node *node);          /* something is to be published, before all else */
 bool sgp_core_tell(struct sgp_node *node); /* publish it; false: it must wait */
 bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive);
 void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);

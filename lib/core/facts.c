@@ -483,11 +483,30 @@ static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node
     return node->copy.label > node->round || !later ? NULL : owner;
 }
 
+/* Whether its update of one visit waits for the next, wherever the token is. */
+static bool takes_one_each(const struct sgp_node *node)
+{
+    return node->config.topology->phases[0].delay.token == SGP_TOKEN_FIXED;
+}
+
+bool sgp_core_is_untold(const struct sgp_node *node)
+{
+    const struct sgp_token_state *token = &node->token;
+    if (!sgp_core_has_token(node))
+        return false;
+    if (node->mass.weight <= 0)
+        return token->pending > token->told;
+    bool later = takes_one_each(node) && node->state == SGP_NODE_TRAINING;
+    return token->slot == SGP_SLOT_NONE || (token->pending > 0 && !later);
+}
+
 /* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is
- * not there may. */
+ * not there may. In strict order whoever has it waits likewise, for the next. */
 static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
 {
-    bool waits = node->mass.weight <= 0 && node->state == SGP_NODE_TRAINING &&
+    bool here = node->mass.weight > 0;
+    bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_is_untold(node) &&
+                 (!here || takes_one_each(node)) &&
                  node->token.pending >= sgp_topology_delay_most(node->config.topology);
     const struct sgp_core_link *first = NULL, *missing = NULL;
     for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {

@@ -338,13 +338,13 @@ static void begin(struct sgp_node *node)
     if (sgp_core_leaves_now(node))
         return;
     sgp_core_dissolve(node);
+    if (steps_are_done(node))
+        sgp_core_become(node, SGP_NODE_SETTLING);
     bool untold = sgp_core_is_untold(node);
     if (node->round >= sgp_core_last(node) && !untold) {
         come_to_end(node);
         return;
     }
-    if (steps_are_done(node))
-        sgp_core_become(node, SGP_NODE_SETTLING);
     if (untold) {
         sgp_core_enter(node, SGP_STAGE_CREDIT);
         return;

@@ -27,15 +27,6 @@ static double part_of(const struct sgp_node *node, uint32_t count)
 
 /* ---- telling ---- */
 
-bool sgp_core_is_untold(const struct sgp_node *node)
-{
-    if (!sgp_core_has_token(node))
-        return false;
-    bool nothing = node->token.slot == SGP_SLOT_NONE;
-    return is_here(node) ? nothing || node->token.pending > 0
-                         : node->token.pending > (nothing ? 0 : node->token.told);
-}
-
 static uint32_t unused(const struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->layout.snapshot_count; i++)
@@ -73,6 +64,8 @@ static void publish(struct sgp_node *node, uint32_t slot)
     node->copy.exists = true;
     node->copy.since = node->now;
     node->token.pending = 0;
+    if (count > 0)
+        sgp_core_note(node, SGP_NOTE_VISITED, node->config.self)->amount = count;
 }
 
 bool sgp_core_tell(struct sgp_node *node)

@@ -58,6 +58,7 @@ void sgp_sim_post(struct sgp_sim *sim, struct sgp_sim_host *host, struct sgp_eve
     bool left_before = host->diverged || host->drained;
     event->now = sgp_sim_clock(sim, host);
     sim->summary.events++;
+    sim->remade = sim->remade || event->type == SGP_EVENT_TOKEN;
     sgp_driver_post(&host->driver, event);
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);

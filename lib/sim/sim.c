@@ -112,7 +112,6 @@ int sgp_sim_command(struct sgp_sim *sim, sgp_time time, uint32_t node, enum sgp_
 {
     sgp_assert(time >= sim->now && node < sim->host_count && type >= SGP_EVENT_ENOUGH &&
                type <= SGP_EVENT_TOKEN);
-    sim->remade = sim->remade || type == SGP_EVENT_TOKEN;
     sgp_sim_push(sim, time, SGP_SIM_COMMAND, (uint32_t)type, node);
     return sim->error.code;
 }

@@ -202,13 +202,9 @@ static void commit_held(void *context, const struct sgp_node *node)
     struct sgp_sim_host *host = context;
     real->commit(context, node);
     for (uint32_t i = 0; i < host->record.link_count && host->mortal; i++) {
-        struct sgp_record_link *link = &host->record.links[i];
-        if (!link->owes)
-            continue;
-        host->record.weight = 1;
-        link->owes = link->owed_kept = false;
-        link->owed_round = 0;
-        link->owed_weight = link->owed_fraction = 0;
+        const struct sgp_record_link *link = &host->record.links[i];
+        if (link->out && link->number > 0 && !link->owes)
+            host->record.weight = 1;
     }
 }
 
