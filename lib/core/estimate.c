@@ -156,7 +156,7 @@ static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_
 static void begin(struct sgp_node *node)
 {
     struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
-    bool owner = sgp_core_is_owner(node) && !sgp_core_has_token(node), wanted = false;
+    bool owner = sgp_core_is_owner(node), wanted = false;
     for (link = next_asking(node, node->layout.links); link < end;
          link = next_asking(node, link + 1)) {
         if (!owner && link->estimate.slot != SGP_SLOT_NONE)

@@ -74,7 +74,7 @@ static sgp_round label_at(struct fleet *fleet, sgp_time time)
 }
 
 /* A step takes a second, that of n3 four; nothing else takes time. The updates that the token takes up in 120 s, which
- * begin when all have their first copies: n0 hands them out after its first step. */
+ * begin when all have their first copies: n0 hands them out between its first steps. */
 static sgp_round used_in_time(struct sgp_delay delay)
 {
     struct fleet *fleet = fleet_of(delay);
@@ -87,10 +87,10 @@ static sgp_round used_in_time(struct sgp_delay delay)
     fleet->options.latency_ns = 0;
     fleet->options.bandwidth = 0;
     fleet_open(fleet);
-    sgp_round before = label_at(fleet, 1500 * SGP_MILLISECOND);
+    sgp_round before = label_at(fleet, 2500 * SGP_MILLISECOND);
     memset(visits, 0, sizeof visits);
     memset(used, 0, sizeof used);
-    sgp_round after = label_at(fleet, 121500 * SGP_MILLISECOND);
+    sgp_round after = label_at(fleet, 122500 * SGP_MILLISECOND);
     fleet_destroy(fleet);
     return after - before;
 }
