@@ -465,6 +465,11 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
         code = analyse_reach(topology, &a);
     if (!code)
         code = a.owner ? analyse_copies(&a) : analyse_mixing(topology, &a);
+    if (sgp_topology_has_token(topology)) { /* a round is one update, and at most one visit */
+        a.shares_per_cycle = 1;
+        a.vectors_sent_mean = 1.0 / topology->node_count;
+        a.vectors_sent_most = 1;
+    }
     if (code)
         return code;
     if (!a.owner && !a.doubly_stochastic && !a.exact)

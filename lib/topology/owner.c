@@ -187,12 +187,9 @@ int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint
         *ret_phase = p;
         if (topology->owner == SGP_NODE_NONE)
             code = check_unowned(&topology->phases[p], error);
+        if (!code)
+            code = check_delay(topology, &topology->phases[p], error);
     }
-    for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
-        *ret_phase = p;
-        code = check_delay(topology, &topology->phases[p], error);
-    }
-    *ret_phase = 0;
     if (code || topology->owner == SGP_NODE_NONE)
         return code;
     code = check_nodes(topology, error);

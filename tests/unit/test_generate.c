@@ -330,7 +330,7 @@ Test(generate, every_family_serves_one_node_and_reads_back)
             free(text);
         }
     }
-    cr_assert(eq(u32, families, 19));
+    cr_assert(eq(u32, families, 20));
 }
 
 /* The shipped files are what the generator makes, with addresses, and say what they are good for. */
@@ -398,7 +398,7 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
         "torus, "
         "one-peer-exponential, exponential, bipartite-exponential, base, random, elastic, "
         "all-reduce-ring, all-reduce-direct, all-reduce-doubling, all-reduce-halving, "
-        "all-reduce-blocks, all-reduce-tree, all-reduce-groups, owner");
+        "all-reduce-blocks, all-reduce-tree, all-reduce-groups, owner, token");
     refused(&(struct sgp_generate_options){.family = "ring"}, SGP_E_TOPOLOGY,
         "0 nodes cannot be generated; take 1 to 65536");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 70000}, SGP_E_LIMIT,

@@ -169,6 +169,66 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
         "one");
 }
 
+/* ---- where owning is a token ---- */
+
+Test(owner_file, a_token_reads_back_alike_and_changes_the_digest)
+{
+    const struct sgp_delay said[] = {{.token = SGP_TOKEN_DYNAMIC}, {.token = SGP_TOKEN_FIXED},
+        {.token = SGP_TOKEN_DYNAMIC, .mean = true}, {.token = SGP_TOKEN_DYNAMIC, .most = 3}};
+    static const uint32_t most[] = {SGP_DELAY_USUAL, 1, SGP_DELAY_USUAL, 3};
+    uint64_t digests[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        struct sgp_generate_options options = {.family = "token", .nodes = 5, .delay = said[i]};
+        struct sgp_topology *made = NULL, *again = NULL;
+        struct sgp_error error = {0};
+        char *text = NULL;
+        size_t length = 0;
+        cr_assert(zero(int, sgp_generate(&options, &error, &made)), "%s", error.text);
+        FILE *file = open_memstream(&text, &length);
+        cr_assert(zero(int, sgp_dot_write(file, made, "")));
+        (void)fclose(file);
+        cr_assert(zero(int, read_text(text, &error, &again)), "%s", error.text);
+        cr_assert(eq(u64, again->digest, made->digest), "%s", text);
+        cr_assert(eq(int, (int)again->phases[0].delay.token, (int)said[i].token));
+        cr_assert(eq(u32, sgp_topology_delay_most(again), most[i]));
+        cr_assert(sgp_topology_has_token(again) && again->phases[0].delay.mean == said[i].mean);
+        for (uint32_t n = 0; n < 5; n++) {
+            cr_assert(eq(dbl, sgp_topology_starts(again, n), n == 0));
+            cr_assert(sgp_topology_has_copy(again, n));
+        }
+        digests[i] = made->digest;
+        for (uint32_t j = 0; j < i; j++)
+            cr_assert(ne(u64, digests[i], digests[j]));
+        free(text);
+        sgp_topology_destroy(made);
+        sgp_topology_destroy(again);
+    }
+}
+
+Test(owner_file, what_a_token_cannot_be_is_refused)
+{
+    refused("digraph g {\n token=round; a [owns=all]; a -> b; b -> a; }",
+        "t:2: digraph g: token=\"round\" is not to be had; write none, dynamic or fixed");
+    refused("digraph g { token=dynamic; a -> b; b -> a; }",
+        "t:1: digraph g says token=dynamic, but nobody has it to begin with; write owns=all at a "
+        "node");
+    refused("digraph g { token=dynamic; a [owns=all, train=false]; a -> b; b -> a; }",
+        "t:1: node a does not train, but where owning is a token every node does; drop its "
+        "train=false");
+    refused("digraph g { token=dynamic; a [owns=all]; b; c; a -> b; b -> a; b -> c; c -> b; }",
+        "t:1: node c has no edge to a, the next in the order of the file, to which it hands the "
+        "token; write c -> a");
+    refused("digraph g { delay_max=2; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g says delay_max, which is for a token; write token=dynamic, or leave it "
+        "out");
+    refused("digraph g { token=fixed; delay_mean=true; a [owns=all]; a -> b; b -> a; }",
+        "t:1: digraph g says delay_mean, but with token=fixed each takes one step between two "
+        "visits; leave it out, or write token=dynamic");
+    refused("digraph g { token=fixed; backup=1; a [owns=all]; a -> b; b -> a; }",
+        "t:1: digraph g says backup, for an owner that stays, and token, for one that does not; "
+        "leave one of them out");
+}
+
 Test(owner_file, backup_workers_are_for_steps_that_wait_and_staleness_for_those_that_do_not)
 {
     for (uint32_t waits = 0; waits < 2; waits++) {
@@ -190,13 +250,16 @@ Test(owner_file, only_a_method_that_has_an_owner_takes_it)
 {
     const struct sgp_method *method;
     for (uint32_t i = 0; (method = sgp_method_at(i)) != NULL; i++) {
-        for (uint32_t owned = 0; owned < 2; owned++) {
-            struct sgp_generate_options options = {
-                .family = owned ? "owner" : "bidirectional-ring", .nodes = 4};
+        static const char *const families[] = {"bidirectional-ring", "owner", "token"};
+        uint32_t wanted = method->wants == SGP_WANTS_OWNER   ? 1
+                          : method->wants == SGP_WANTS_TOKEN ? 2
+                                                             : 0;
+        for (uint32_t family = 0; family < 3; family++) {
+            struct sgp_generate_options options = {.family = families[family], .nodes = 4};
             struct sgp_topology *topology = NULL;
             struct sgp_error error = {0};
             cr_assert(zero(int, sgp_generate(&options, &error, &topology)));
-            bool suits = (method->wants == SGP_WANTS_OWNER) == (owned == 1);
+            bool suits = wanted == family;
             cr_expect(eq(int, sgp_method_suit(method, topology, &error, NULL),
                           suits ? 0 : SGP_E_TOPOLOGY),
                 "%s", method->name);

@@ -18,6 +18,9 @@ static const char ring[] = "digraph ring {\n"
                            "  n0 -> n1 -> n0;\n"
                            "}\n";
 
+static const char handed[] =
+    "digraph token { token=dynamic; n0 [address=\"10.0.0.1:7311\", owns=all];\n"
+    "  n1 [address=\"10.0.0.2:7311\"]; n0 -> n1; n1 -> n0; }\n";
 static const char owned[] =
     "digraph owner {\n"
     "  n0 [address=\"10.0.0.1:7311\", train=false, owns=all]; n1 [address=\"10.0.0.2:7311\"];\n"
@@ -340,7 +343,9 @@ Test(prepare, every_word_of_algorithm_is_the_method_of_that_name)
         struct prepared p;
         struct sgp_error error = {0};
         (void)snprintf(train, sizeof train, "epochs = 3\nalgorithm = %s", method->name);
-        write_file("fleet.dot", method->wants == SGP_WANTS_OWNER ? owned : ring);
+        write_file("fleet.dot", method->wants == SGP_WANTS_OWNER   ? owned
+                                : method->wants == SGP_WANTS_TOKEN ? handed
+                                                                   : ring);
         cr_assert(zero(int, build((struct parts){.train = train}, &config, &p, &error)), "%s",
             error.text);
         cr_assert(p.method == method, "%s is %s", method->name, p.method->name);
