@@ -121,9 +121,12 @@ void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
     take_up(host, token);
 }
 
+/* Where a ledger is older than what its node did, a visit may come again that it had, and nobody knows of. */
 void sgp_sim_check_visit(struct sgp_sim_host *host, const float *token)
 {
     struct sgp_sim *sim = host->sim;
+    for (uint64_t c = 0; c < sim->options.dimension && sim->remade && is_known(host); c++)
+        sim->token[c] = (double)token[c];
     for (uint64_t c = 0; c < sim->options.dimension && is_known(host); c++) {
         if ((float)sim->token[c] == token[c] || !isfinite(sim->token[c]))
             continue;
