@@ -203,7 +203,7 @@ bool sgp_core_agrees(struct sgp_node *node)
         return true;
     }
     if (sgp_core_has_token(node)) { /* a label came twice: its next visit settles that */
-        node->token.renewed = node->mass.weight <= 0;
+        node->token.renewed = node->mass.weight <= 0 && far->pulse.round == node->round;
         return finished;
     }
     double relative, distance = sgp_core_distance(node, far, &relative);

@@ -284,6 +284,6 @@ void sgp_core_settle(
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else if (accepted >= link->owed.share.number)
         sgp_core_accepted_by_peer(node, link);
-    else if (link->owed.lost)
+    else if (link->owed.lost || sgp_core_has_token(node)) /* which others may be ready for */
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
 }

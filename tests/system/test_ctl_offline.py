@@ -270,7 +270,7 @@ def test_every_command_has_help():
                 .split("\n\n")[0].splitlines()]
     assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
-            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay"} == set(commands), commands
+            "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay", "token restore"} == set(commands), commands
     for command in commands:
         out, err = ctl(*command.split(), "--help")
         assert out.startswith(f"usage: sgpctl {command}") and err == "", (command, out)
