@@ -199,9 +199,8 @@ bool sgp_core_could_hand_on(const struct sgp_node *node)
  * an older copy, or a guess: others may know of later labels. */
 void sgp_core_token_returns(struct sgp_node *node, uint32_t slot)
 {
-    if (slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[slot]--;
     sgp_core_forget_told(node);
+    node->token.slot = slot; /* what the link used is the token's again */
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
         return;
     node->copy.label = sgp_core_furthest(node, node->round, sgp_core_living) + 1;

@@ -116,7 +116,7 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
 void sgp_sim_check_token(struct sgp_sim_host *host, const float *token)
 {
     sgp_sim_count_told(host);
-    if (is_known(host) && host->mover.synced)
+    if (is_known(host) && host->mover.synced && !host->sim->remade)
         check_sum(host, token, "publishes");
     take_up(host, token);
 }
