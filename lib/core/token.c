@@ -186,13 +186,18 @@ void sgp_core_hand_on(struct sgp_node *node)
     sgp_core_touch_all(node);
 }
 
+/* Or it may be on its way here, to whoever is ready. */
 bool sgp_core_could_hand_on(const struct sgp_node *node)
 {
-    bool could = false;
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        could = could || (sgp_core_is_waited_for(&node->layout.links[i]) &&
-                             node->layout.links[i].pulse.state == SGP_NODE_TRAINING);
-    return could && sgp_core_has_token(node) && is_here(node);
+    bool comes = false, could = false;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool trains = sgp_core_is_waited_for(link) && link->pulse.state == SGP_NODE_TRAINING;
+        could = could || (link->direction == SGP_OUT && trains);
+        comes =
+            comes || link->receiving.filling || (trains && link->receiving.slot != SGP_SLOT_NONE);
+    }
+    return sgp_core_has_token(node) && could && (is_here(node) || comes);
 }
 
 /* It was refused, or its target is gone. x is what it was, and what this node has moved since; if its snapshot is lost, x is

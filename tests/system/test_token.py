@@ -94,7 +94,7 @@ class Token(FleetTest):
                 f.start()
                 f.wait_state("finished")
                 for status in self.expect_one_model(f):
-                    self.assertGreater(status["test_accuracy"], 0.9)
+                    self.assertGreater(status["test_accuracy"], 0.8)
                 f.close()
 
     def test_a_holder_that_is_killed_comes_back_with_it(self):
