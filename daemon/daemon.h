@@ -16,9 +16,10 @@
  *   inspect.c     what onlookers see (view.h)
  *   trust.c       whom the topology file lets in, and how its links are ciphered
  *   notes.c       lines for people: the log, STATUS=, whom we wait for
- *   edges.c       which connection belongs to which edge of the topology
  *   events.c      the one way into the core
+ *   edges.c       which connection belongs to which edge of the topology
  *   recorder.c    the event journal and the trace, on request
+ *   task.c        the fixed stock of jobs
  *   state.h       struct daemon, which all of them share
  *
  * Nothing a peer does ends the process. What does: an order to stop, the end of training with

@@ -34,6 +34,8 @@
  *   gift.c     to whom this turn's mass goes, and how much
  *   estimate.c estimates that come, and that are handed out
  *
+ *   cycle.c    exact cycles: how one begins, ends, and is renewed
+ *
  *   accounts.c what an heir answers for, and how it is handed over
  *   check.c    what must hold between two steps
  *   fold.c     a share that is added to x while it comes
@@ -41,7 +43,6 @@
  *   mass.c     what a node has and is owed, and what comes home
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
- *   cycle.c    exact cycles: how one begins, ends, and is renewed
  *   owner.c    an owner's steps, and a worker's copies
  *
  *   receive.c  receive buffers, and absorbing

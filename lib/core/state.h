@@ -88,7 +88,7 @@ struct sgp_core_link {
         bool other_data; /* both take parts of a table, and it is not one */
     } greeting;
 
-    /* outdated.c; greet.c: the target's lineage; share.c and gift.c: the numbers of shares. What both ends
+    /* outdated.c; greet.c: the target's lineage; share.c, gift.c, token.c: the numbers of shares. What both ends
      * remember. */
     struct {
         bool recorded;         /* the link was on record */
@@ -119,7 +119,7 @@ struct sgp_core_link {
                         * owed was not acknowledged in the time that it may take */
     } patience;
 
-    struct {                   /* agree.c; emit.c: told */
+    struct {                   /* agree.c; emit.c: told; link.c: a connection ends */
         struct sgp_beat ended; /* what the latest beat said */
         bool told;             /* on this connection that we are through with our rounds */
     } end;
@@ -132,7 +132,7 @@ struct sgp_core_link {
         bool sent;
     } estimate;
 
-    /* OUT: emit.c, gift.c; facts.c: the plan; share.c: the credit, answer_due */
+    /* OUT: emit.c, gift.c; facts.c: the plan; share.c: the credit, answer_due; link.c: a connection ends */
     struct {
         sgp_round plan; /* the next round with this edge, from `plan_from` on */
         sgp_round plan_from;
@@ -142,10 +142,11 @@ struct sgp_core_link {
         bool answer_due;     /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    /* OUT: gift.c gives it; round.c: published; share.c, mass.c and accounts.c settle it */
+    /* OUT: gift.c and token.c give it; share.c, mass.c and accounts.c settle it; fold.c: refused; cycle.c, epoch.c: void; link.c: a
+     * connection ends */
     struct sgp_owed owed;
 
-    struct {             /* accounts.c; share.c: declined */
+    struct {             /* accounts.c; share.c: declined; link.c: a connection ends */
         bool declined;   /* OUT: on this connection the peer would not have our bequest */
         uint32_t handed; /* OUT: accounts sent before our bequest */
         uint32_t staged; /* that came on this connection; OUT: that the peer says have come */
@@ -153,7 +154,7 @@ struct sgp_core_link {
         uint64_t told_on[2];
     } bequest;
 
-    struct { /* OUT: inquiry.c; greet.c: disputed */
+    struct { /* OUT: inquiry.c; greet.c, cycle.c: disputed */
         sgp_time
             unreachable; /* since when it has been so, while something is owed; NEVER: it is not */
         uint64_t
@@ -161,7 +162,8 @@ struct sgp_core_link {
         struct sgp_search search;
     } inquiry;
 
-    struct {               /* IN: receive.c, grant.c, share.c */
+    struct
+    { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; owner.c: latest; link.c: a connection ends */
         sgp_round promise; /* frozen while a payload is under way */
         uint32_t slot;     /* granted, or being filled; NONE if neither */
         bool filling;      /* `incoming` was announced and its payload is under way */
@@ -174,7 +176,7 @@ struct sgp_core_link {
             latest; /* of the last share that was accepted in the epoch in force; NONE: none */
     } receiving;
 
-    struct { /* of shares: gift.c, share.c, mass.c; owner.c: late */
+    struct { /* of shares: gift.c, token.c, share.c, mass.c; owner.c: late */
         uint64_t sent, received, returned;
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
@@ -241,7 +243,7 @@ struct sgp_receive { /* a receive slot */
     uint32_t base; /* it is compensated from that snapshot on; SGP_SLOT_NONE: it is not */
 };
 
-/* The share that is added to x while it comes: one at a time. fold.c; gift.c: published; emit.c: x changes */
+/* The share that is added to x while it comes: one at a time. fold.c; gift.c, round.c: published; emit.c: x changes */
 struct sgp_folding {
     uint32_t snapshot; /* x is `keep` times that one; SGP_SLOT_NONE: it is not known to be */
     double keep;
@@ -250,7 +252,7 @@ struct sgp_folding {
     bool refusals;   /* came meanwhile, of what this node gave */
 };
 
-/* Exact cycles. cycle.c; gift.c: begun, entry; round.c: stop_by */
+/* Exact cycles. cycle.c; epoch.c: epoch, heard; round.c: stop_by */
 struct sgp_exact {
     struct sgp_epoch epoch; /* in force */
     struct sgp_epoch heard; /* the highest heard of; not below that in force */
@@ -364,7 +366,7 @@ struct sgp_roster {
     struct sgp_facts facts; /* as last noticed */
 };
 
-/* The arrays of a node: layout.c. */
+/* The arrays of a node which the file of that name makes; who has to do with an entry writes it. */
 struct sgp_layout {
     uint32_t link_count, out_count;
     struct sgp_core_link *links; /* out-links by peer, then in-links by peer */
@@ -393,7 +395,7 @@ struct sgp_node {
     enum sgp_stage stage;
     sgp_time stage_since;
 
-    /* round.c; gift.c: gave; share.c: thin */
+    /* round.c; gift.c: gave; share.c: thin; cycle.c and token.c: a cycle, or the last lap, begins elsewhere */
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */
@@ -401,7 +403,7 @@ struct sgp_node {
     bool thin; /* the share that came last took more than half of the time since the round began */
     uint64_t jumps;
 
-    struct {             /* greet.c, round.c */
+    struct {             /* greet.c, round.c; cycle.c: heard */
         sgp_round ends;  /* greatest count of training rounds heard of */
         bool endless;    /* its own end is open, or was */
         sgp_round stop;  /* least early stop heard of, or NONE */
@@ -419,10 +421,11 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy copy;         /* owner.c, token.c; round.c: the turn */
-    struct sgp_token_state token; /* token.c; round.c: pending; cycle.c: a new epoch */
+    struct sgp_copy copy; /* owner.c, token.c; round.c: the turn; cycle.c: a new epoch */
+    struct sgp_token_state
+        token; /* token.c; round.c: pending; cycle.c: a new epoch; agree.c, owner.c */
 
-    /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown;
+    /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown; cycle.c and token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
     struct {
         double weight;  /* w of z = x / w, at the end of the queue of jobs */
@@ -434,7 +437,7 @@ struct sgp_node {
         double due;          /* what weight, held and owed must come to (check.c) */
     } mass;
 
-    struct { /* gift.c; round.c: published */
+    struct { /* gift.c; round.c: published; token.c: a hand-over */
         bool starving;
         sgp_time quiet_until; /* until then that is not told again */
         uint32_t count;       /* of the gifts of this turn */

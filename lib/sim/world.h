@@ -17,9 +17,11 @@
  *   unseen.c   weight that was accepted while its source still owes it
  *   send.c     what leaves a host: messages and payloads
  *   connection.c  connections, one per directed edge
+ *   buffers.c  the memory of a host
  *   checkpoint.c  parameters that are written down
  *   owner.c    an owner's steps: who came in time, and that the mean is added
  *   stale.c    an owner at its own pace: how stale an update is, and what is made of it
+ *   token.c    owning as a token: what it is worth, and that one node has it
  *   cycle.c    exact cycles: what goes in, and that its mean comes out
  *   job.c      each host's queue of jobs
  *   backup.c   records of an earlier moment
@@ -28,7 +30,6 @@
  *   link.c     both ends of every edge of any file
  *   weather.c  which faults are on now
  *   stall.c    nobody advances any more, and why
- *   buffers.c  the memory of a host
  *   host.c     what its core is made for
  *   entry.c    entries of the queue
  *   failure.c  how a run fails

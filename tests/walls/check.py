@@ -6,6 +6,7 @@ Without a build folder only the source is looked at: sanitizers and fuzzers add 
 import sys
 
 import walls
+import writers
 
 OF_SOURCE = [
     ("outside libraries stay in their rooms", walls.check_private_headers),
@@ -13,6 +14,7 @@ OF_SOURCE = [
     ("every file names its licence", walls.check_licence),
     ("every public header has a room", walls.check_public_headers_known),
     ("every public header compiles alone", walls.check_headers_alone),
+    ("what a node is made of names who writes it", writers.complaints),
 ]
 OF_BUILD = [
     ("no room is empty", walls.check_not_empty),

@@ -11,6 +11,7 @@ import tempfile
 from functools import partial
 
 import walls
+import writers
 
 
 def plant(root, path, text):
@@ -56,6 +57,10 @@ IN_SOURCE = [
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_public_headers_known, "planted.h"),
     ("include/sgp/planted.h", "uint32_t sgp_planted(void);\n", walls.check_headers_alone, "not alone"),
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_headers_alone, "not listed"),
+    ("lib/core/planted.c", "void f(struct sgp_node *node) { node->fleet.ends = 1; }\n", writers.complaints,
+     "planted.c writes node's fleet"),
+    ("lib/core/planted.c", "void f(struct sgp_core_link *link) { struct sgp_owed *owed = &link->owed; owed->sent = true; }\n",
+     writers.complaints, "planted.c writes link's owed"),
 ]
 
 CLEAN = {
