@@ -121,13 +121,16 @@ bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link 
     return relative > SGP_AGREED;
 }
 
-/* The neighbour that is furthest away, of those within reach, who could mix with this node; or NULL. */
+/* The neighbour that is furthest away, of those within reach, who could mix with this node; or NULL. Of another label a copy
+ * of a token is another by right: whoever is there has the newest. */
 static struct sgp_core_link *furthest(struct sgp_node *node)
 {
     struct sgp_core_link *worst = NULL;
     double most = SGP_AGREED;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         double relative;
+        if (sgp_core_has_token(node) && node->layout.links[i].pulse.round != node->round)
+            continue;
         (void)sgp_core_distance(node, &node->layout.links[i], &relative);
         if (!(relative > most) || node->layout.links[i].connection.state != SGP_LINK_UP)
             continue;

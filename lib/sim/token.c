@@ -101,7 +101,8 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
     double part = mean ? 1.0 / mover->told_steps : 1;
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
         double expected = sim->token[c] + part * mover->told[c];
-        double size = fabs(sim->token[c]) + fabs(mover->told[c]) * (1 + mover->told_steps);
+        double size = fabs(sim->token[c]) + fabs(mover->told[c]) * (1 + mover->told_steps) +
+                      fabs((double)host->copy[c]); /* from which the steps were taken */
         if (fabs((double)token[c] - expected) <= ROUNDING * size || !isfinite(expected))
             continue;
         sgp_sim_fail(sim, SGP_E_STATE,
