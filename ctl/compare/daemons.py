@@ -160,10 +160,13 @@ class Node:
         with open(os.path.join(self.folder, "history.csv"), encoding="utf-8") as file:
             return [[float(row[key]) if row.get(key) else None for key in COLUMNS] for row in csv.DictReader(file)]
 
-    def sent(self):
-        """Bytes, by the last row of its history."""
+    def result(self):
+        """What it has come to, by the last row of its history: that is of the model with which it finished, which its status
+        may not have been when it said so."""
         rows = self.history()
-        return rows[-1][COLUMNS.index("bytes_sent")] or 0 if rows else 0
+        last = dict(zip(COLUMNS, rows[-1] if rows else (None,) * len(COLUMNS)))
+        return {"name": self.name, "history": rows, "test_accuracy": last["test_accuracy"],
+                "test_loss": last["test_loss"], "bytes_sent": last["bytes_sent"] or 0}
 
 
 class Fleet:
@@ -238,6 +241,4 @@ class Fleet:
             node.stop()
         return {"seconds": seconds,
                 "weight": sum(node.status["weight"] for node in self.nodes),
-                "nodes": [{"name": node.name, "history": node.history(),
-                           "test_accuracy": node.status["test_accuracy"], "test_loss": node.status["test_loss"],
-                           "bytes_sent": node.sent()} for node in members]}
+                "nodes": [node.result() for node in members]}
