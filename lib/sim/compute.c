@@ -259,90 +259,136 @@ static void take_folded(struct sgp_sim_host *host)
     sim->summary.shares_folded++;
 }
 
+static float *received(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    return host->received + job->slot * host->sim->options.dimension;
+}
+
+static void done_with(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+}
+
+/* A change of its own, as training is. */
+static void check_own(struct sgp_sim_host *host, struct sgp_slice slice)
+{
+    sgp_sim_check_job(host, NULL, 0, slice);
+}
+
+static void work_publish(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    float *snapshot = host->snapshots + job->slot * host->sim->options.dimension;
+    publish(host, job, snapshot);
+    bool token = job->purpose == SGP_PUBLISH_TOKEN; /* x may become a mean: of its own */
+    sgp_sim_check_job(host, token ? NULL : snapshot + job->slice.first,
+        job->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host) ? 0 : job->factor - 1,
+        job->slice);
+}
+
+static void work_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    const float *share = received(host, job);
+    if (sgp_sim_adds_each(host) && !job->compensated)
+        sgp_sim_keep_update(host, share);
+    absorb(host, job, share);
+    done_with(host, job);
+    if (sgp_sim_is_owner(host))
+        sgp_sim_update_added(host, job, share);
+    if (sgp_sim_adds_each(host))
+        sgp_sim_check_added(host, job);
+    sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
+    if (job->folded)
+        take_folded(host);
+}
+
+static void work_compensate(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    float *update = received(host, job);
+    sgp_sim_keep_update(host, update);
+    sgp_copy_compensate(update, host->trainer,
+        host->snapshots + job->base * host->sim->options.dimension, (float)job->factor);
+    sgp_sim_count_compensated(host, update);
+}
+
+static void work_visit(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_sim *sim = host->sim;
+    uint64_t dimension = sim->options.dimension;
+    memcpy(sim->lent, received(host, job), dimension * sizeof *sim->lent);
+    sgp_copy_visit(host->copy, host->trainer, &sim->lent, host->snapshots + job->base * dimension,
+        (float)job->factor, job->computes);
+    done_with(host, job);
+    sgp_sim_check_stands(host);
+}
+
+static void work_follow(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_sim *sim = host->sim;
+    memcpy(sim->lent, received(host, job), sim->options.dimension * sizeof *sim->lent);
+    sgp_copy_follow(host->copy, host->trainer, &sim->lent);
+    if (sgp_sim_has_token(host))
+        sgp_sim_forget_moved(host);
+    else
+        sgp_sim_check_label(host, job->round, host->copy, true);
+    done_with(host, job);
+}
+
+static void work_adopt(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    host->trainer->methods->adopt(host->trainer, received(host, job), job->factor);
+    if (sgp_sim_has_token(host))
+        sgp_sim_forget_moved(host);
+    done_with(host, job);
+}
+
+static void work_restore(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    struct sgp_sim *sim = host->sim;
+    const float *snapshot = host->snapshots + job->slot * sim->options.dimension + job->slice.first;
+    host->trainer->methods->restore(
+        host->trainer, snapshot, (float)job->factor, job->slice.first, job->slice.count);
+    host->outstanding[job->slot] -= sim->apart ? 0 : (double)(float)job->factor;
+    sgp_sim_check_job(host, snapshot, (double)(float)job->factor, job->slice);
+}
+
 /* Do the job, fill in the event that tells the core, and check what has become of x. */
 static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struct sgp_event *event)
 {
     struct sgp_sim *sim = host->sim;
-    uint64_t dimension = sim->options.dimension;
-    struct sgp_slice slice = {0, dimension};
-    bool gives = job->work == SGP_SIM_PUBLISH || job->work == SGP_SIM_RESTORE;
-    float *snapshot =
-        gives ? host->snapshots + job->slot * dimension : NULL; /* else of `received` */
+    struct sgp_slice all = {0, sim->options.dimension};
     event->slot = job->slot;
     host->trainer->methods->estimate(host->trainer, 1.0, sim->before);
     if (job->work == SGP_SIM_TRAIN) {
         event->type = SGP_EVENT_TRAINED;
         event->code = train(host, job);
-        sgp_sim_check_job(host, NULL, 0, slice);
+        check_own(host, all);
         if (sgp_sim_has_token(host) && event->code == 0)
             sgp_sim_count_moved(host);
     } else if (job->work == SGP_SIM_PUBLISH) {
         event->type = SGP_EVENT_PUBLISHED;
-        publish(host, job, snapshot);
-        bool token = job->purpose == SGP_PUBLISH_TOKEN; /* x may become a mean: of its own */
-        sgp_sim_check_job(host, token ? NULL : snapshot + job->slice.first,
-            job->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host) ? 0 : job->factor - 1,
-            job->slice);
+        work_publish(host, job);
     } else if (job->work == SGP_SIM_ABSORB) {
         event->type = SGP_EVENT_ABSORBED;
-        const float *share = host->received + job->slot * dimension;
-        if (sgp_sim_adds_each(host) && !job->compensated)
-            sgp_sim_keep_update(host, share);
-        absorb(host, job, share);
-        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
-        if (sgp_sim_is_owner(host))
-            sgp_sim_update_added(host, job, share);
-        if (sgp_sim_adds_each(host))
-            sgp_sim_check_added(host, job);
-        sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
-        if (job->folded)
-            take_folded(host);
+        work_absorb(host, job);
     } else if (job->work == SGP_SIM_COMPENSATE) {
-        float *update = host->received + job->slot * dimension;
-        sgp_sim_keep_update(host, update);
-        sgp_copy_compensate(
-            update, host->trainer, host->snapshots + job->base * dimension, (float)job->factor);
-        sgp_sim_count_compensated(host, update);
-    } else if (job->work == SGP_SIM_VISIT) {
+        work_compensate(host, job);
+    } else if (job->work == SGP_SIM_VISIT || job->work == SGP_SIM_ADOPT ||
+               job->work == SGP_SIM_FOLLOW) {
         event->type = SGP_EVENT_ABSORBED;
-        memcpy(sim->lent, host->received + job->slot * dimension, dimension * sizeof *sim->lent);
-        sgp_copy_visit(host->copy, host->trainer, &sim->lent,
-            host->snapshots + job->base * dimension, (float)job->factor, job->computes);
-        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
-        sgp_sim_check_stands(host);
-        sgp_sim_check_job(host, NULL, 0, slice);
-    } else if (job->work == SGP_SIM_ADOPT) {
-        event->type = SGP_EVENT_ABSORBED;
-        const float *values = host->received + job->slot * dimension;
-        host->trainer->methods->adopt(host->trainer, values, job->factor);
-        if (sgp_sim_has_token(host))
-            sgp_sim_forget_moved(host);
-        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
-        sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
-    } else if (job->work == SGP_SIM_FOLLOW) {
-        event->type = SGP_EVENT_ABSORBED;
-        memcpy(sim->lent, host->received + job->slot * dimension, dimension * sizeof *sim->lent);
-        sgp_copy_follow(host->copy, host->trainer, &sim->lent);
-        if (sgp_sim_has_token(host))
-            sgp_sim_forget_moved(host);
-        else
-            sgp_sim_check_label(host, job->round, host->copy, true);
-        host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
-        sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
+        (job->work == SGP_SIM_VISIT      ? work_visit
+            : job->work == SGP_SIM_ADOPT ? work_adopt
+                                         : work_follow)(host, job);
+        check_own(host, all);
     } else if (job->work == SGP_SIM_SCALE) {
         host->trainer->methods->scale(
             host->trainer, job->factor, job->slice.first, job->slice.count);
-        sgp_sim_check_job(host, NULL, 0, job->slice);
+        check_own(host, job->slice);
     } else if (job->work == SGP_SIM_OUTER) {
         host->trainer->methods->outer(host->trainer, job->weight);
-        sgp_sim_check_job(host, NULL, 0, slice); /* a change of its own, as training is */
+        check_own(host, all);
     } else {
         event->type = SGP_EVENT_RESTORED;
-        host->trainer->methods->restore(host->trainer, snapshot + job->slice.first,
-            (float)job->factor, job->slice.first, job->slice.count);
-        host->outstanding[job->slot] -= sim->apart ? 0 : (double)(float)job->factor;
-        sgp_sim_check_job(
-            host, snapshot + job->slice.first, (double)(float)job->factor, job->slice);
+        work_restore(host, job);
     }
 }
 
