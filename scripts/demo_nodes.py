@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,8 @@ import numpy
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "ctl", "compare"))
-from daemons import UnixConnection  # noqa: E402
+from daemons import UnixConnection, free_ports  # noqa: E402
+from plan import Failure  # noqa: E402
 
 SGPD = os.path.join(ROOT, "build/daemon/sgpd")
 SGPCTL = os.path.join(ROOT, "build/ctl/sgpctl")
@@ -34,10 +34,6 @@ listen = {address}
 [control]
 socket = {directory}/{name}/control.sock
 """
-
-
-class Failure(Exception):
-    """What went wrong, in one line for a person."""
 
 
 class Node:
@@ -106,23 +102,6 @@ def parser_of(program, description, topology, **more):
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     return parser
-
-
-def free_ports(count):
-    """The first of `count` successive free TCP ports on loopback."""
-    for first in range(17311, 60000, count + 1):
-        holders = []
-        try:
-            for port in range(first, first + count):
-                holders.append(socket.socket())
-                holders[-1].bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            continue
-        finally:
-            for holder in holders:
-                holder.close()
-    raise Failure("no free ports on 127.0.0.1")
 
 
 def sgpctl(*arguments):
