@@ -29,7 +29,7 @@ struct bench {
     size_t values;
     float *x, *snapshot, *share;
     XXH3_state_t *hash;
-    double seconds, difference, norm;
+    double seconds, difference, norm, squares;
     float largest;
 };
 
@@ -66,12 +66,14 @@ static void receive_window(struct bench *bench, size_t first)
         have += (size_t)bytes;
     }
     float most;
+    double squares;
     if (bench->folds) {
         compare(bench, bench->snapshot + first, values, WINDOW_VALUES);
-        most = kernels->fold(values, bench->snapshot + first, 0.5f, 0.5f, WINDOW_VALUES);
+        most = kernels->fold(&squares, values, bench->snapshot + first, 0.5f, 0.5f, WINDOW_VALUES);
     } else {
-        most = kernels->largest(values, WINDOW_VALUES);
+        most = kernels->measure(&squares, values, WINDOW_VALUES);
     }
+    bench->squares += squares;
     bench->largest = most > bench->largest ? most : bench->largest;
 }
 
@@ -130,8 +132,9 @@ int main(int argc, char **argv)
         receive(&bench, window);
     if (!isfinite(bench.largest))
         return 1;
-    (void)printf("{\"seconds\": %.6g, \"largest\": %.6g, \"difference\": %.6g}\n",
-        bench.seconds / (double)times, (double)bench.largest, bench.difference);
+    (void)printf(
+        "{\"seconds\": %.6g, \"largest\": %.6g, \"squares\": %.6g, \"difference\": %.6g}\n",
+        bench.seconds / (double)times, (double)bench.largest, bench.squares, bench.difference);
     sgp_vector_destroy(bench.x);
     sgp_vector_destroy(bench.snapshot);
     sgp_vector_destroy(bench.share);

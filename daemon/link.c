@@ -391,8 +391,9 @@ static void finish_payload(struct link *link, int code)
     link->events->payload(link, code);
 }
 
-/* Look at so many values, fold them, and return the largest magnitude that came. */
-static float fold_values(struct link_fold *fold, float *values, uint64_t first, uint64_t count)
+/* Compare a sample of so many values, fold them all, and measure what came. */
+static float fold_values(
+    double *ret_squares, struct link_fold *fold, float *values, uint64_t first, uint64_t count)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();
     for (uint64_t at = 0, run; fold->stride > 0 && at < count; at += run) {
@@ -405,7 +406,8 @@ static float fold_values(struct link_fold *fold, float *values, uint64_t first, 
         fold->difference += difference;
         fold->norm += norm;
     }
-    return kernels->fold(values, fold->source + first, fold->keep, fold->fraction, count);
+    return kernels->fold(
+        ret_squares, values, fold->source + first, fold->keep, fold->fraction, count);
 }
 
 /* At every whole value that has come; at whole runs, if they are folded. */
@@ -415,9 +417,10 @@ static void look(struct link *link)
     if (link->fold != NULL && link->received < link->expected)
         values -= values % SGP_KERNELS_RUN;
     float *begin = link->into + first;
-    link->squares += sgp_kernels_best()->squares(begin, values);
-    float most = link->fold != NULL ? fold_values(link->fold, begin, first, values)
-                                    : sgp_kernels_best()->largest(begin, values);
+    double squares;
+    float most = link->fold != NULL ? fold_values(&squares, link->fold, begin, first, values)
+                                    : sgp_kernels_best()->measure(&squares, begin, values);
+    link->squares += squares;
     link->largest = most > link->largest ? most : link->largest;
     link->checked += values * sizeof(float);
 }

@@ -202,8 +202,9 @@ static void run_publish(struct job *job)
             task->trainer, task->place, (float)task->factor, task->slice.first, task->slice.count);
     if (!task->looks)
         return;
-    task->own_measure = (struct sgp_measure){sgp_kernels_best()->largest(*task->place, count),
-        sgp_kernels_best()->squares(*task->place, count), task->weight};
+    struct sgp_measure *own = &task->own_measure;
+    own->largest = sgp_kernels_best()->measure(&own->squares, *task->place, count);
+    own->unit = task->weight;
 }
 
 static void done_publish(struct job *job, bool cancelled)

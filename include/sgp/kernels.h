@@ -24,15 +24,17 @@ struct sgp_kernels {
     /* x[i] += fraction * share[i], the product rounded first */
     void (*absorb)(float *x, const float *share, float fraction, size_t count);
     /* share[i] = keep * x[i] + fraction * share[i], the products rounded first: scale, then absorb, in one pass.
-     * Returns `largest` of the share as it was. */
-    float (*fold)(float *share, const float *x, float keep, float fraction, size_t count);
+     * Measures the share as it was, as `measure` does. */
+    float (*fold)(double *ret_squares, float *share, const float *x, float keep, float fraction,
+        size_t count);
     /* estimate[i] = x[i] / weight, divided in float64 and rounded once: the nearest float32; both may be the
      * same vector */
     void (*estimate)(float *estimate, const float *x, double weight, size_t count);
     /* The largest magnitude, 0 of no values; infinite if any value is a NaN or an infinity. */
     float (*largest)(const float *values, size_t count);
-    /* The sum of the squares, infinite or a NaN if any of them is no float32; summed as below. */
-    double (*squares)(const float *values, size_t count);
+    /* As `largest`, and *ret_squares = the sum of the squares, infinite or a NaN if any of them is no float32;
+     * summed as below. */
+    float (*measure)(double *ret_squares, const float *values, size_t count);
     /* *ret_difference = sum (a[i]*a_scale - b[i]*b_scale)^2 and *ret_norm = sum (b[i]*b_scale)^2. Values
      * and squares are float32. SGP_KERNELS_RUN values at a time are summed in float32, in SGP_KERNELS_LANES
      * lanes, value i in lane i modulo that, which are then added pairwise; the sums of these runs are added

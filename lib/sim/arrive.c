@@ -225,8 +225,8 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         unit = sgp_topology_trainers(target->file->topology);
     const struct sgp_kernels *kernels = sgp_kernels_best();
     uint64_t count = share->slice.count;
-    const struct sgp_measure came = {
-        kernels->largest(received, count), kernels->squares(received, count), unit};
+    struct sgp_measure came = {.unit = unit};
+    came.largest = kernels->measure(&came.squares, received, count);
     int code = sgp_payload_judge(&target->lengths, &came, dimension);
     sim->summary.outsized += code == SGP_E_OUTSIZED;
     return code;
@@ -241,8 +241,10 @@ static void fold(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t slot)
         return;
     sgp_assert(fold->snapshot < host->snapshot_count);
     memcpy(host->folded, host->received + slot * dimension, dimension * sizeof *host->folded);
-    (void)sgp_kernels_best()->fold(host->folded, host->snapshots + fold->snapshot * dimension,
-        (float)fold->keep, (float)fold->fraction, dimension);
+    double squares; /* measured when it has come */
+    (void)sgp_kernels_best()->fold(&squares, host->folded,
+        host->snapshots + fold->snapshot * dimension, (float)fold->keep, (float)fold->fraction,
+        dimension);
 }
 
 /* How much of a payload has come, at the pace at which it will have come whole. */

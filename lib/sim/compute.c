@@ -228,8 +228,8 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
             host->trainer, &snapshot, (float)job->factor, job->slice.first, job->slice.count);
     }
     if (job->weight > 0) {
-        const struct sgp_measure own = {sgp_kernels_best()->largest(snapshot, dimension),
-            sgp_kernels_best()->squares(snapshot, dimension), job->weight};
+        struct sgp_measure own = {.unit = job->weight};
+        own.largest = sgp_kernels_best()->measure(&own.squares, snapshot, dimension);
         sgp_lengths_look(&host->lengths, &own);
     }
     if (job->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))

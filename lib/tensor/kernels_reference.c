@@ -42,15 +42,7 @@ static float pairwise(float lanes[SGP_KERNELS_LANES])
     return lanes[0];
 }
 
-static float fold(float *share, const float *x, float keep, float fraction, size_t count)
-{
-    float most = largest(share, count);
-    for (size_t i = 0; i < count; i++)
-        share[i] = keep * x[i] + fraction * share[i];
-    return most;
-}
-
-static double squares(const float *values, size_t count)
+static float measure(double *ret_squares, const float *values, size_t count)
 {
     double sum = 0;
     for (size_t first = 0; first < count; first += SGP_KERNELS_RUN) {
@@ -59,7 +51,17 @@ static double squares(const float *values, size_t count)
             lanes[i % SGP_KERNELS_LANES] += values[i] * values[i];
         sum += (double)pairwise(lanes);
     }
-    return sum;
+    *ret_squares = sum;
+    return largest(values, count);
+}
+
+static float fold(
+    double *ret_squares, float *share, const float *x, float keep, float fraction, size_t count)
+{
+    float most = measure(ret_squares, share, count);
+    for (size_t i = 0; i < count; i++)
+        share[i] = keep * x[i] + fraction * share[i];
+    return most;
 }
 
 static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
@@ -236,7 +238,7 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .fold = fold,
     .estimate = estimate,
     .largest = largest,
-    .squares = squares,
+    .measure = measure,
     .distance = distance,
     .sgd = sgd,
     .momentum = momentum,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
  * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
- * processor, after defining VECTOR_BYTES, TABLE and NAME.
+ * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER where it has an instruction for that.
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
  * left after the last whole vector is given to the reference. Any thread; no state. */
@@ -11,6 +11,7 @@
 
 #define FLOATS ((size_t)VECTOR_BYTES / sizeof(float))   /* floats in a vector */
 #define DOUBLES ((size_t)VECTOR_BYTES / sizeof(double)) /* doubles in a vector */
+#define ALWAYS __attribute__((always_inline))
 #define WHOLE(count) ((count) - (count) % FLOATS)
 
 /* Under-aligned, so that a row of any length may begin anywhere. */
@@ -23,6 +24,10 @@ typedef VECTOR(
     float, VECTOR_BYTES / 2) halves; /* as many floats as there are doubles in a vector */
 
 static const struct sgp_kernels *const reference = &sgp_kernels_table_reference;
+
+#ifndef LARGER /* of integers, lane by lane */
+#define LARGER(a, b) (((a) & ((a) > (b))) | ((b) & ~((a) > (b))))
+#endif
 
 static void scale(float *y, const float *x, float factor, size_t count)
 {
@@ -59,34 +64,11 @@ static float largest(const float *values, size_t count)
     for (size_t i = 0; i < whole; i += CHAINS * FLOATS)
         for (size_t j = 0; j < CHAINS; j++) {
             integers magnitude = *(const integers *)(values + i + j * FLOATS) & 0x7fffffff;
-            integers above = magnitude > most[j];
-            most[j] = (magnitude & above) | (most[j] & ~above);
+            most[j] = LARGER(most[j], magnitude);
         }
     float lanes[CHAINS * FLOATS + 1];
     memcpy(lanes, most, sizeof most);
     lanes[CHAINS * FLOATS] = reference->largest(values + whole, count - whole);
-    return reference->largest(lanes, CHAINS * FLOATS + 1);
-}
-
-/* The largest magnitudes are compared as above. */
-static float fold(float *share, const float *x, float keep, float fraction, size_t count)
-{
-    enum { CHAINS = 2 };
-    size_t whole = count - count % (CHAINS * FLOATS);
-    integers most[CHAINS] = {{0}};
-    for (size_t i = 0; i < whole; i += CHAINS * FLOATS)
-        for (size_t j = 0; j < CHAINS; j++) {
-            float *place = share + i + j * FLOATS;
-            floats values = *(const floats *)place;
-            integers magnitude = (integers)values & 0x7fffffff;
-            integers above = magnitude > most[j];
-            most[j] = (magnitude & above) | (most[j] & ~above);
-            *(floats *)place = *(const floats *)(x + i + j * FLOATS) * keep + values * fraction;
-        }
-    float lanes[CHAINS * FLOATS + 1];
-    memcpy(lanes, most, sizeof most);
-    lanes[CHAINS * FLOATS] =
-        reference->fold(share + whole, x + whole, keep, fraction, count - whole);
     return reference->largest(lanes, CHAINS * FLOATS + 1);
 }
 
@@ -100,20 +82,107 @@ static double pairwise(const floats run[SGP_KERNELS_LANES / FLOATS])
     return (double)lanes[0];
 }
 
-static double squares(const float *values, size_t count)
+/* What `measure` and `fold` see of the values that they pass: the largest of all, and a run's squares. */
+struct seen {
+    integers most[SGP_KERNELS_LANES / FLOATS];
+    floats squares[SGP_KERNELS_LANES / FLOATS];
+};
+
+static inline ALWAYS void see(struct seen *seen, size_t lane, floats values)
+{
+    seen->most[lane] = LARGER(seen->most[lane], (integers)values & 0x7fffffff);
+    seen->squares[lane] += values * values;
+}
+
+static float largest_seen(const struct seen *seen)
+{
+    float lanes[SGP_KERNELS_LANES];
+    memcpy(lanes, seen->most, sizeof lanes);
+    return reference->largest(lanes, SGP_KERNELS_LANES);
+}
+
+static size_t run_of(size_t count)
+{
+    return count < SGP_KERNELS_RUN ? count : SGP_KERNELS_RUN;
+}
+
+static inline ALWAYS void measure_lanes(struct seen *seen, const float *values)
+{
+    for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++)
+        see(seen, j, *(const floats *)(values + j * FLOATS));
+}
+
+/* What is left after the last whole lanes is followed by zeros, which change nothing. The copy stays in registers. */
+static void measure_run(struct seen *all, const float *values, size_t count)
+{
+    struct seen seen = *all;
+    size_t i = 0;
+    for (; i + SGP_KERNELS_LANES <= count; i += SGP_KERNELS_LANES)
+        measure_lanes(&seen, values + i);
+    if (i < count) {
+        float rest[SGP_KERNELS_LANES] = {0};
+        memcpy(rest, values + i, (count - i) * sizeof *rest);
+        measure_lanes(&seen, rest);
+    }
+    *all = seen;
+}
+
+static float measure(double *ret_squares, const float *values, size_t count)
 {
     double sum = 0;
-    size_t whole = count - count % SGP_KERNELS_RUN;
-    for (size_t first = 0; first < whole; first += SGP_KERNELS_RUN) {
-        floats lanes[SGP_KERNELS_LANES / FLOATS] = {0};
-        for (size_t i = first; i < first + SGP_KERNELS_RUN; i += SGP_KERNELS_LANES)
-            for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++) {
-                floats value = *(const floats *)(values + i + j * FLOATS);
-                lanes[j] += value * value;
-            }
-        sum += pairwise(lanes);
+    struct seen seen = {0};
+    for (size_t run; count > 0; values += run, count -= run) {
+        run = run_of(count);
+        measure_run(&seen, values, run);
+        sum += pairwise(seen.squares);
+        memset(seen.squares, 0, sizeof seen.squares);
     }
-    return sum + reference->squares(values + whole, count - whole);
+    *ret_squares = sum;
+    return largest_seen(&seen);
+}
+
+static inline ALWAYS void fold_lanes(
+    struct seen *seen, float *share, const float *x, float keep, float fraction)
+{
+    for (size_t j = 0; j < SGP_KERNELS_LANES / FLOATS; j++) {
+        floats *place = (floats *)(share + j * FLOATS);
+        floats values = *place;
+        see(seen, j, values);
+        *place = *(const floats *)(x + j * FLOATS) * keep + values * fraction;
+    }
+}
+
+/* As measure_run. */
+static void fold_run(
+    struct seen *all, float *share, const float *x, float keep, float fraction, size_t count)
+{
+    struct seen seen = *all;
+    size_t i = 0;
+    for (; i + SGP_KERNELS_LANES <= count; i += SGP_KERNELS_LANES)
+        fold_lanes(&seen, share + i, x + i, keep, fraction);
+    if (i < count) {
+        float rest[SGP_KERNELS_LANES] = {0}, own[SGP_KERNELS_LANES] = {0};
+        memcpy(rest, share + i, (count - i) * sizeof *rest);
+        memcpy(own, x + i, (count - i) * sizeof *own);
+        fold_lanes(&seen, rest, own, keep, fraction);
+        memcpy(share + i, rest, (count - i) * sizeof *rest);
+    }
+    *all = seen;
+}
+
+static float fold(
+    double *ret_squares, float *share, const float *x, float keep, float fraction, size_t count)
+{
+    double sum = 0;
+    struct seen seen = {0};
+    for (size_t run; count > 0; share += run, x += run, count -= run) {
+        run = run_of(count);
+        fold_run(&seen, share, x, keep, fraction, run);
+        sum += pairwise(seen.squares);
+        memset(seen.squares, 0, sizeof seen.squares);
+    }
+    *ret_squares = sum;
+    return largest_seen(&seen);
 }
 
 static void distance(double *ret_difference, double *ret_norm, const float *a, float a_scale,
@@ -313,7 +382,7 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .fold = fold,
     .estimate = estimate,
     .largest = largest,
-    .squares = squares,
+    .measure = measure,
     .distance = distance,
     .sgd = sgd,
     .momentum = momentum,

@@ -90,9 +90,10 @@ void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float
         block = block_after(at, count);
         if (comparison && at / BLOCK_VALUES % stride == 0)
             compare(vector->kernels, comparison, *share + at, first + at, block);
+        double squares; /* measured when it came */
         if (exchange)
             (void)vector->kernels->fold(
-                *share + at, vector->source + at, vector->keep, fraction, block);
+                &squares, *share + at, vector->source + at, vector->keep, fraction, block);
         else
             vector->kernels->absorb(x + first + at, *share + at, fraction, block);
     }

@@ -301,7 +301,8 @@ Test(connection, folding_is_the_same_however_it_is_cut)
     }
     double difference, norm;
     kernels->distance(&difference, &norm, payload, 0.5f, source, 2, LARGE);
-    (void)kernels->fold(sum, source, 0.3f, 0.7f, LARGE);
+    double squares;
+    (void)kernels->fold(&squares, sum, source, 0.3f, 0.7f, LARGE);
     size_t count = put_frames(bytes, sizeof bytes, LARGE);
     for (size_t piece = 333; piece <= 2 * count; piece += 1 + piece / 2) {
         uv_loop_t loop;

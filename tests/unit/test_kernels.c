@@ -50,6 +50,15 @@ typedef void call(const struct sgp_kernels *twin, struct arena *arena, size_t of
 #define ROWS(size) (1 + (size) % 7)
 #define OUTPUTS(size) (1 + (size) % 8)
 
+/* All 64 bits, unless it is a NaN. */
+static void put_double(float place[2], double value)
+{
+    if (isnan(value))
+        place[0] = NAN;
+    else
+        memcpy(place, &value, sizeof value);
+}
+
 static void call_scale(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     t->scale(r->a + o, r->b + 1, 0.3f, n);
@@ -60,8 +69,9 @@ static void call_absorb(const struct sgp_kernels *t, struct arena *r, size_t o, 
 }
 static void call_fold(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    float most = t->fold(r->a + o, r->b + 1, 0.3f, 0.7f, n);
-    r->c[0] = most;
+    double sum;
+    r->c[0] = t->fold(&sum, r->a + o, r->b + 1, 0.3f, 0.7f, n);
+    put_double(r->c + 1, sum);
 }
 static void call_estimate(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
@@ -119,26 +129,21 @@ static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o
 {
     double sums[2];
     t->distance(&sums[0], &sums[1], r->a + o, 1.0f / 0.7f, r->b + 1, 1.0f / 1.3f, n);
-    for (size_t i = 0; i < 2; i++) /* all 64 bits, unless it is a NaN */
-        if (!isnan(sums[i]))
-            memcpy(r->c + 2 * i, &sums[i], sizeof sums[i]);
-        else
-            r->c[2 * i] = NAN;
+    put_double(r->c, sums[0]);
+    put_double(r->c + 2, sums[1]);
 }
-static void call_squares(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+static void call_measure(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
-    double sum = t->squares(r->a + o, n);
-    if (!isnan(sum))
-        memcpy(r->c, &sum, sizeof sum);
-    else
-        r->c[0] = NAN;
+    double sum;
+    r->c[0] = t->measure(&sum, r->a + o, n);
+    put_double(r->c + 1, sum);
 }
 
 static const struct {
     const char *name;
     call *run;
 } calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold},
-    {"squares", call_squares}, {"estimate", call_estimate}, {"sgd", call_sgd},
+    {"measure", call_measure}, {"estimate", call_estimate}, {"sgd", call_sgd},
     {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"widen", call_widen},
     {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
     {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
@@ -174,6 +179,45 @@ Test(kernels, twins_give_the_bits_of_the_reference)
 }
 
 /* Of the first `size` values of the finite specials, repeated. */
+/* What sums over runs of SGP_KERNELS_RUN values, over more than one. */
+static void compare_sums(
+    const struct sgp_kernels *twin, const float *a, const float *b, size_t count)
+{
+    const struct sgp_kernels *table[] = {sgp_kernels_reference(), twin};
+    static float folded[2][4096];
+    float most[2][2];
+    double sums[2][4];
+    for (size_t t = 0; t < 2; t++) {
+        memcpy(folded[t], a, count * sizeof *a);
+        most[t][0] = table[t]->measure(&sums[t][0], a, count);
+        most[t][1] = table[t]->fold(&sums[t][1], folded[t], b, 0.3f, 0.7f, count);
+        table[t]->distance(&sums[t][2], &sums[t][3], a, 0.7f, b, 1.3f, count);
+    }
+    cr_assert(eq(int, memcmp(most[0], most[1], sizeof most[0]), 0), "%s, %zu", twin->name, count);
+    cr_assert(eq(int, memcmp(sums[0], sums[1], sizeof sums[0]), 0), "%s, %zu", twin->name, count);
+    cr_assert(
+        eq(int, memcmp(folded[0], folded[1], count * sizeof *a), 0), "%s, %zu", twin->name, count);
+    cr_assert(eq(dbl, sums[1][0], sums[1][1]));
+    cr_assert(eq(flt, most[1][0], most[1][1]));
+}
+
+Test(kernels, sums_of_several_runs_are_those_of_the_reference)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    const size_t sizes[] = {1023, 1024, 1025, 1039, 1040, 2047, 2048, 2049, 3000, 4096};
+    static float a[4096], b[4096];
+    struct sgp_random random;
+    sgp_random_init(&random, 7, 7);
+    for (size_t i = 0; i < 4096; i++) {
+        a[i] = (float)sgp_random_normal(&random);
+        b[i] = (float)sgp_random_normal(&random);
+    }
+    for (size_t t = 1; t < count; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            compare_sums(twins[t], a, b, sizes[i]);
+}
+
 static float largest_special(size_t size)
 {
     float most = 0;
@@ -230,8 +274,10 @@ Test(kernels, fold_is_scale_then_absorb)
         share[i] = (float)sgp_random_normal(&random);
         once[i] = share[i];
     }
-    float most = best->fold(once, x, 0.3f, 0.7f, 1000);
-    cr_assert(eq(flt, most, best->largest(share, 1000)));
+    double came, squares;
+    float most = best->fold(&came, once, x, 0.3f, 0.7f, 1000);
+    cr_assert(eq(flt, most, best->measure(&squares, share, 1000)));
+    cr_assert(eq(dbl, came, squares));
     best->scale(x, x, 0.3f, 1000);
     best->absorb(x, share, 0.7f, 1000);
     cr_assert(eq(int, memcmp(once, x, sizeof x), 0));
