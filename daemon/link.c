@@ -299,11 +299,13 @@ static uv_buf_t wanted(struct link *link)
     return uv_buf_init((char *)link->into + link->received, window);
 }
 
-/* Or the buffer for many. */
+/* Or the buffer for many. Where payloads are large the next is likely to be so, and one whose first bytes were read with
+ * the frames before them costs a link a tenth more of the processor (measured at 1 MiB). */
 static uv_buf_t place_of(struct link *link)
 {
     uv_buf_t place = wanted(link);
-    return place.len < LINK_INPUT_BYTES ? uv_buf_init((char *)input, LINK_INPUT_BYTES) : place;
+    bool many = place.len < LINK_INPUT_BYTES && link->expected < LINK_INPUT_BYTES;
+    return many ? uv_buf_init((char *)input, LINK_INPUT_BYTES) : place;
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)

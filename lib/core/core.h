@@ -164,6 +164,7 @@ bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
 bool sgp_core_is_kept(
     struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
+sgp_time sgp_core_passes_on_at(const struct sgp_node *node); /* NEVER: it does not */
 void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
 
 bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it was */
@@ -226,6 +227,7 @@ void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
 
 /* pace.c */
 void sgp_core_pace_begin(struct sgp_node *node);
+void sgp_core_pace_end(struct sgp_node *node);
 void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */

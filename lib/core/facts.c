@@ -521,6 +521,12 @@ static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
     return missing != NULL ? missing : first;
 }
 
+static bool is_due(const struct sgp_core_link *link, sgp_round due)
+{
+    return sgp_core_is_waited_for(link) && link->receiving.promise != SGP_ROUND_NONE &&
+           link->receiving.promise <= due;
+}
+
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many
  * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
@@ -539,14 +545,37 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
     uint32_t spare = training ? node->config.backup_neighbours : 0;
     sgp_round due = node->round - sgp_core_overlap(node);
     for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1))
+        if (is_due(&node->layout.links[i], due) && spare-- == 0)
+            return &node->layout.links[i];
+    return NULL;
+}
+
+/* Whether this round waits for one that has not come so far: that trains still, or waits for such a one. */
+static bool awaits_one_behind(const struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
          i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool awaited = sgp_core_is_waited_for(link) && link->receiving.promise != SGP_ROUND_NONE &&
-                       link->receiving.promise <= due;
-        if (awaited && spare-- == 0)
-            return link;
+        if (is_due(link, node->round) && link->pulse.round < node->round)
+            return true;
     }
-    return NULL;
+    return false;
+}
+
+/* At its own pace who has done its steps waits for others who train still. What they give meanwhile is passed on, as in the
+ * rounds before: at the node's pace, along the edges of one round after the other, while the label stays. Else those who
+ * are behind would give, be given nothing, and train alone. One that chooses is given back as much as it gives. */
+sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    bool waits = node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING &&
+                 !node->paused && !node->leaving.wanted;
+    bool gossips = sgp_core_at_own_pace(node) && !sgp_method_chooses(node->config.method) &&
+                   topology->owner == SGP_NODE_NONE && !sgp_topology_has_exact(topology);
+    if (!waits || !gossips || !awaits_one_behind(node))
+        return SGP_TIME_NEVER;
+    return node->stage_since + (node->pace.each > 0 ? node->pace.each : SGP_SECOND);
 }
 
 /* ---- whom a change concerns ---- */

@@ -32,7 +32,8 @@ void sgp_core_forget_answers(struct sgp_node *node)
 
 static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32_t *ret_count)
 {
-    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
+    const struct sgp_phase *phase =
+        sgp_topology_phase(node->config.topology, node->round + node->passes);
     const struct sgp_edge *edges = sgp_phase_out(phase, node->config.self, ret_count);
     *ret_count = sgp_core_gives(node) ? *ret_count : 0;
     return edges;
@@ -48,7 +49,7 @@ static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *li
 static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool own_pace = sgp_core_at_own_pace(node) && node->state == SGP_NODE_TRAINING;
-    return own_pace || sgp_core_is_late(link) ||
+    return own_pace || node->passes > 0 || sgp_core_is_late(link) ||
            (sgp_round)link->giving.left_out < sgp_core_overlap(node);
 }
 

@@ -279,7 +279,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     if (asks && !node->seeking.filling && node->seeking.asked_until > node->now &&
         node->seeking.asked_until < least)
         least = node->seeking.asked_until;
-    sgp_time due = sgp_core_due(node);
+    sgp_time due = sgp_core_due(node), passes_on = sgp_core_passes_on_at(node);
+    due = passes_on < due ? passes_on : due;
     if (node->exact.stop_by < due && node->exact.stop_by > node->now)
         due = node->exact.stop_by;
     due = inquiry < due ? inquiry : due;

@@ -33,6 +33,7 @@ static void take_round(struct sgp_node *node, sgp_round next)
     sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->gave = node->trained = node->fed = false;
+    node->passes = 0;
     node->unrecorded = true;
     sgp_core_notice(node);
     if (chosen == next)
@@ -331,6 +332,13 @@ const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node)
     return NULL;
 }
 
+static void settle(struct sgp_node *node)
+{
+    if (node->state == SGP_NODE_TRAINING)
+        sgp_core_pace_end(node);
+    sgp_core_become(node, SGP_NODE_SETTLING);
+}
+
 static void begin(struct sgp_node *node)
 {
     if (sgp_core_is_exact(node))
@@ -339,7 +347,7 @@ static void begin(struct sgp_node *node)
         return;
     sgp_core_dissolve(node);
     if (steps_are_done(node))
-        sgp_core_become(node, SGP_NODE_SETTLING);
+        settle(node);
     bool untold = sgp_core_is_untold(node);
     if (node->round >= sgp_core_last(node) && !untold) {
         come_to_end(node);
@@ -506,6 +514,13 @@ static void join(struct sgp_node *node)
         sgp_core_enter(node, node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN);
 }
 
+/* It gives once more in this round. */
+static void pass_on(struct sgp_node *node)
+{
+    node->passes++;
+    sgp_core_enter(node, SGP_STAGE_CREDIT);
+}
+
 /* Go as far as can be gone: at most one completed round a step, so that effects stay bounded. */
 void sgp_core_advance(struct sgp_node *node)
 {
@@ -544,6 +559,10 @@ void sgp_core_advance(struct sgp_node *node)
         }
         if (node->stage == SGP_STAGE_END)
             end(node);
+        if (sgp_core_passes_on_at(node) <= node->now) {
+            pass_on(node);
+            continue;
+        }
         if (node->stage != SGP_STAGE_GATHER || sgp_core_awaited(node) != NULL)
             return;
         if (completed) {

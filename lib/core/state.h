@@ -399,7 +399,8 @@ struct sgp_node {
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */
-    bool fed;           /* a share with mass has come since the round before ended */
+    sgp_round passes; /* times that it gave in this round, beyond the first (sgp_core_passes_on) */
+    bool fed;         /* a share with mass has come since the round before ended */
     bool thin; /* the share that came last took more than half of the time since the round began */
     uint64_t jumps;
 
@@ -413,6 +414,8 @@ struct sgp_node {
     struct {             /* pace.c */
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
+        sgp_time
+            each; /* a round of its own on the mean, when its steps were done; 0: it took too few */
     } pace;
 
     struct

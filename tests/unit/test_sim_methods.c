@@ -172,6 +172,48 @@ Test(methods, a_backup_neighbour_need_not_be_waited_for)
     fleet_destroy(fleet);
 }
 
+/* The mean weight of the slow one at the ends of its rounds `from` to `until`. */
+static double mean_weight_of_the_slow_one(struct fleet *fleet, sgp_round from, sgp_round until)
+{
+    struct sgp_node_status status = {0};
+    double sum = 0;
+    uint32_t count = 0;
+    for (sgp_time now = 0; status.round < until; now += 5 * SGP_MILLISECOND) {
+        sgp_round before = status.round;
+        cr_assert(lt(i64, now, 60 * SGP_SECOND), "it stands at round %d", (int)before);
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, now, &fleet->error)), "%s", fleet->error.text);
+        sgp_node_status(sgp_sim_node(fleet->sim, 3), &status);
+        if (status.round == before || status.round < from)
+            continue;
+        sum += status.weight;
+        count++;
+    }
+    return sum / count;
+}
+
+/* Ten times slower, it has nine tenths of its steps to take when the others have taken theirs. Would these keep what it
+ * gives, it trained alone, with what weight part_to_give leaves it. */
+Test(methods, who_has_done_its_steps_goes_on_giving_to_those_who_train)
+{
+    static const char *const generators[] = {"one-peer-exponential", "complete", "ring"};
+    static const struct sgp_sim_straggler straggler = {3, 10};
+    for (size_t g = 0; g < sizeof generators / sizeof *generators; g++) {
+        struct fleet *fleet = fleet_generate(generators[g], 8, 0);
+        fleet->options.method = sgp_method_find("agp");
+        fleet->options.final_cycles = 8; /* the ring is so long */
+        fleet->options.rounds = 200;
+        fleet->options.stragglers = &straggler;
+        fleet->options.straggler_count = 1;
+        fleet_open(fleet);
+        double beside = mean_weight_of_the_slow_one(fleet, 5, 19);
+        double after = mean_weight_of_the_slow_one(fleet, 40, 199);
+        cr_assert(gt(dbl, after, 0.8 * beside), "%s: %g of %g", generators[g], after, beside);
+        cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)));
+        cr_assert(lt(dbl, fleet_summary(fleet).mass_error, 1e-11));
+        fleet_destroy(fleet);
+    }
+}
+
 /* ---- what they agree on ---- */
 
 Test(methods, every_method_agrees_in_the_end_and_keeps_all_mass)
