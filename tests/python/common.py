@@ -20,5 +20,11 @@ def start(code, *arguments, **options):
                             stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": PACKAGE}, **options)
 
 
+def state_of(pid):
+    """The kernel's letter for the state of a process: S, it waits."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
 def main():
     tap.run_cases(sys.argv[1:])

@@ -462,7 +462,8 @@ class AttachTest(unittest.TestCase):
                                "sgp.attach({'a': numpy.zeros(4, numpy.float32)}, name=sys.argv[1])", daemon.path)
         self.addCleanup(program.kill)
         self.until(lambda: daemon.of(HELLO), "HELLO")
-        time.sleep(0.1)  # it waits for the first turn; before that an interrupt ends it as well
+        # it waits for the first turn; before that an interrupt ends it as well
+        self.until(lambda: common.state_of(program.pid) == "S", "the program to wait")
         program.send_signal(signal.SIGINT)
         self.assertIn("KeyboardInterrupt", program.communicate(timeout=common.PATIENCE)[1])
 
