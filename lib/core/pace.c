@@ -15,15 +15,10 @@ static double rate(sgp_round rounds, sgp_time since, sgp_time now)
     return known ? (double)rounds * (double)SGP_SECOND / (double)(now - since) : 0;
 }
 
-/* The time of a round on the mean, of at least as many; else 0. */
-static sgp_time each(sgp_round rounds, sgp_time since, sgp_time now)
-{
-    return rounds >= PACE_ROUNDS && now > since ? (now - since) / rounds : 0;
-}
-
 void sgp_core_pace_end(struct sgp_node *node)
 {
-    node->pace.each = each(node->round - node->pace.round, node->pace.since, node->now);
+    sgp_round rounds = node->round - node->pace.round;
+    node->pace.each = rounds > 0 ? (node->now - node->pace.since) / rounds : 0;
 }
 
 void sgp_core_pace_begin(struct sgp_node *node)

@@ -415,7 +415,7 @@ struct sgp_node {
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
         sgp_time
-            each; /* a round of its own on the mean, when its steps were done; 0: it took too few */
+            each; /* a round of its own on the mean, when its steps were done; 0: it took none */
     } pace;
 
     struct

@@ -22,6 +22,7 @@ struct story {
     const char *name;
     const char *rule; /* the first line of its file */
     const char *family;
+    const char *method; /* NULL: sgp */
     uint32_t nodes;
     sgp_round rounds;
     uint32_t final_cycles;
@@ -34,7 +35,8 @@ struct story {
     struct sgp_sim_half_open half_open;
     struct sgp_sim_straggler straggler;
     uint32_t backup;                /* workers, of an owner; */
-    struct sgp_staleness staleness; /* else it is at its own pace */
+    struct sgp_staleness staleness; /* of one at its own pace; */
+    struct sgp_delay delay;         /* of a token */
     double pause, resume, stop;     /* of n1 */
 };
 
@@ -127,6 +129,7 @@ static const struct story stories[] = {
         .rule = "Owner: n0 closes a step with the first of two updates; that of n2, four times "
                 "slower, comes late, and n2 goes on with the newest copy.",
         .family = "owner",
+        .method = "backup",
         .nodes = 3,
         .rounds = 6,
         .backup = 1,
@@ -136,11 +139,42 @@ static const struct story stories[] = {
         .rule = "An owner at its own pace: n0 adds each update as it comes, from the copy that its "
                 "worker had, and answers; n1 waits when it is two ahead of n2, four times slower.",
         .family = "owner",
+        .method = "downpour",
         .nodes = 3,
         .rounds = 3,
         .staleness = {.damping = SGP_DAMPING_COMPENSATE, .compensation = 0.5, .most = 1},
         .straggler = {.node = 2, .factor = 4},
         .to = 0.2},
+    {.name = "token",
+        .rule = "A token: it visits whoever has told an update since, and adds it; n2, four times "
+                "slower, is visited less. After the last step all have the copy of one label.",
+        .family = "token",
+        .method = "cyclic",
+        .nodes = 3,
+        .rounds = 3,
+        .straggler = {.node = 2, .factor = 4},
+        .to = 1},
+    {.name = "cycle",
+        .rule = "An exact cycle: who has half of the mean exchanges it for the other half; n1 is "
+                "stopped amid it, and waited for however long.",
+        .family = "all-reduce-doubling",
+        .nodes = 4,
+        .rounds = 4,
+        .absence = {.node = 1, .from = SECONDS(0.0205), .to = SECONDS(0.5)},
+        .from = 0.013,
+        .to = 0.512},
+    {.name = "passing",
+        .rule =
+            "At their own pace: n0 and n1 have done their steps, and go on giving while n2, four "
+            "times slower, trains.",
+        .family = "ring",
+        .method = "agp",
+        .nodes = 3,
+        .rounds = 6,
+        .final_cycles = 3,
+        .straggler = {.node = 2, .factor = 4},
+        .from = 0.05,
+        .to = 0.15},
     {.name = "end",
         .rule = "The end: steps are done, everybody goes on mixing for the final cycles, then all "
                 "have finished on one round.",
@@ -237,9 +271,8 @@ static void draw_options(
     const struct story *story, const struct sgp_sink *sink, struct sgp_sim_options *options)
 {
     sgp_sim_options_init(options);
-    if (strcmp(story->family, "owner") == 0)
-        options->method =
-            sgp_method_find(sgp_staleness_is_said(&story->staleness) ? "downpour" : "backup");
+    if (story->method != NULL)
+        options->method = sgp_method_find(story->method);
     options->rounds = story->rounds;
     options->final_cycles = story->final_cycles;
     options->dimension = 1;
@@ -266,7 +299,8 @@ static void run(const struct story *story, struct telling *telling)
     struct sgp_generate_options family = {.family = story->family,
         .nodes = story->nodes,
         .backup = story->backup,
-        .staleness = story->staleness};
+        .staleness = story->staleness,
+        .delay = story->delay};
     struct sgp_topology *topology = NULL;
     struct sgp_sim_options options;
     struct sgp_sim *sim = NULL;
