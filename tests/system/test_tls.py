@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ciphered links between daemons: what they carry and show, and how they are turned on in a fleet that trains."""
-import socket
-import threading
-
+import between
 import fleet
 import peer
 import tls
@@ -24,50 +22,20 @@ class Fleets(TlsTest):
             self.assertNotIn("event=refused", node.log())
 
 
-class Between:
-    """Somebody on the line from a source to a target, who keeps what each side said, and may change it: `change(bytes)` of what
-    the source says."""
+class Listener(between.Between):
+    """Keeps what each side said, and may change it: `change(bytes)` of what the source says."""
 
     def __init__(self, target_port, change=None):
-        self.target_port = target_port
         self.change = change or (lambda data: data)
         self.said = []  # a connection: what the source said, what the target said
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
+        super().__init__(target_port)
 
-    def serve(self):
-        while True:
-            try:
-                source, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                target = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
-            except OSError:
-                source.close()
-                continue
-            target.settimeout(None)
-            said = (bytearray(), bytearray())
-            self.said.append(said)
-            for i, (one, other) in enumerate(((source, target), (target, source))):
-                threading.Thread(target=self.carry, args=(one, other, said[i], i == 0), daemon=True).start()
-
-    def carry(self, one, other, kept, changes):
-        try:
-            while data := one.recv(65536):
-                kept += data
-                other.sendall(self.change(data) if changes else data)
-        except OSError:
-            pass
-        for sock in (one, other):
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def close(self):
-        self.listener.close()
+    def carry(self, one, other, which, kept):
+        if which == 0:
+            self.said.append(kept)
+        while data := one.recv(65536):
+            kept[which].extend(data)
+            other.sendall(self.change(data) if which == 0 else data)
 
 
 class Line(TlsTest):
@@ -76,22 +44,22 @@ class Line(TlsTest):
     def overheard(self, mode, options):
         ports = fleet.free_ports(1)  # n1's is not known before the fleet is
         f = self.tls_fleet(2, tls=mode, options=options, dial={(0, 1): ports[0]})
-        between = Between(f.ports[1])
-        self.addCleanup(between.close)
-        f.dial[(0, 1)] = between.port
+        listener = Listener(f.ports[1])
+        self.addCleanup(listener.close)
+        f.dial[(0, 1)] = listener.port
         f.write_topology(0)
         f.start()
-        return f, between
+        return f, listener
 
     def test_a_plain_line_is_an_open_book_and_a_ciphered_one_is_closed(self):
         """The same run three times, which repeats to the bit: what a plain line shows twice is all known, and none of it is on a
         ciphered one: names, frames, parameters."""
         shown = []
         for mode in ("off", "off", "require"):
-            f, between = self.overheard(mode, {"train.epochs": None, "train.rounds": "40"})
+            f, listener = self.overheard(mode, {"train.epochs": None, "train.rounds": "40"})
             f.wait_state("finished")
             f.close()
-            shown.append(b"".join(bytes(kept) for said in between.said for kept in said))
+            shown.append(b"".join(bytes(kept) for said in listener.said for kept in said))
         book, again, closed = map(self.pieces, shown)
         hello = b"\xa2n0\xa2n1"  # of whom to whom, as HELLO says it
         self.assertEqual([data.count(hello) > 0 for data in shown], [True, True, False])
@@ -117,9 +85,9 @@ class Line(TlsTest):
 
         f = self.tls_fleet(2, options={**FOREVER, "model.layers": "dense 200 relu, dense 2"},
                            dial={(0, 1): fleet.free_ports(1)[0]})
-        between = Between(f.ports[1], change)
-        self.addCleanup(between.close)
-        f.dial[(0, 1)] = between.port
+        listener = Listener(f.ports[1], change)
+        self.addCleanup(listener.close)
+        f.dial[(0, 1)] = listener.port
         f.write_topology(0)
         f.start()
         f.wait("three connections to be broken", lambda: len(changed) == 3)

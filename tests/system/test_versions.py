@@ -5,10 +5,9 @@ another protocol is refused until it is none, and a node finds out what another 
 Other versions are played: on the line of a daemon somebody says what another one would have said."""
 import os
 import re
-import socket
 import struct
-import threading
 
+import between
 import fleet
 import peer
 
@@ -61,30 +60,12 @@ def later(kind, fields):
     return fields + rest[len(fields) - fixed:] + [1, True, 2.5, "of a later version"]
 
 
-class Line:
-    """Between a source and a target: what each `says` is (what it makes of the fields of a message, its version)."""
+class Line(between.Between):
+    """What each `says` is (what it makes of the fields of a message, its version)."""
 
     def __init__(self, target_port, *says):
-        self.target_port, self.says = target_port, says
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                source, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                target = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
-            except OSError:
-                source.close()
-                continue
-            for i, (one, other) in enumerate(((source, target), (target, source))):
-                one.settimeout(None)
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self.carry, args=(one, other, i), daemon=True).start()
+        self.says = says
+        super().__init__(target_port)
 
     @staticmethod
     def read(sock, count):
@@ -96,26 +77,15 @@ class Line:
             data += part
         return data
 
-    def carry(self, one, other, which):
-        try:
-            while True:
-                header = self.read(one, 32)
-                kind, body_bytes, payload_bytes = struct.unpack_from("<HII", header, 6)
-                body, payload = self.read(one, body_bytes), self.read(one, payload_bytes)
-                make, version = self.says[which]
-                if kind != peer.CHUNK:
-                    body = peer.pack(make(kind, peer.unpack(body)))
-                other.sendall(peer.frame(kind, body, payload, version))
-        except OSError:
-            pass
-        for sock in (one, other):
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def close(self):
-        self.listener.close()
+    def carry(self, one, other, which, kept):
+        while True:
+            header = self.read(one, 32)
+            kind, body_bytes, payload_bytes = struct.unpack_from("<HII", header, 6)
+            body, payload = self.read(one, body_bytes), self.read(one, payload_bytes)
+            make, version = self.says[which]
+            if kind != peer.CHUNK:
+                body = peer.pack(make(kind, peer.unpack(body)))
+            other.sendall(peer.frame(kind, body, payload, version))
 
 
 class Versions(fleet.FleetTest):

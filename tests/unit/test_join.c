@@ -255,16 +255,22 @@ Test(join, the_only_source_is_waited_for_until_it_has_gone)
     close_desk(&desk);
 }
 
-/* n1 gives to n0 and n0 to n2, which has not reloaded: n0 would gather n1's mass. */
-Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
+/* n1 gives to n0 and n0 to n2. */
+static void open_line(struct desk *desk)
 {
-    struct desk desk;
     static const struct sgp_edge line[] = {
         {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
     const struct sgp_edge *edges[] = {line};
     struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
-    open_desk(&desk, topology, config_of(topology));
-    post_type(&desk, SGP_EVENT_START);
+    open_desk(desk, topology, config_of(topology));
+    post_type(desk, SGP_EVENT_START);
+}
+
+/* n2 has not reloaded: n0 would gather n1's mass. */
+Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
+{
+    struct desk desk;
+    open_line(&desk);
     greet_in(&desk, 1, pulse_at(50, 50), 88);
     cr_assert_null(find_sent(&desk, SGP_ASK, 1));
     for (int second = 0; second < 120; second++) {
@@ -288,12 +294,7 @@ Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
 Test(join, a_newcomer_does_not_wait_for_one_that_is_dead)
 {
     struct desk desk;
-    static const struct sgp_edge line[] = {
-        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
-    const struct sgp_edge *edges[] = {line};
-    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
-    open_desk(&desk, topology, config_of(topology));
-    post_type(&desk, SGP_EVENT_START);
+    open_line(&desk);
     greet_in(&desk, 1, pulse_at(50, 50), 88);
     desk.now += SGP_SILENCE_MAX_NS;
     say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
@@ -306,12 +307,7 @@ Test(join, a_newcomer_does_not_wait_for_one_that_is_dead)
 Test(join, a_newcomer_asks_one_that_drains_if_there_is_nobody_else)
 {
     struct desk desk;
-    static const struct sgp_edge line[] = {
-        {0, 2, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}, {2, 1, SGP_FRACTION_DEFAULT}};
-    const struct sgp_edge *edges[] = {line};
-    struct sgp_topology *topology = topology_of(3, 1, edges, (const uint32_t[]){3});
-    open_desk(&desk, topology, config_of(topology));
-    post_type(&desk, SGP_EVENT_START);
+    open_line(&desk);
     struct sgp_pulse leaving = pulse_at(50, SGP_ROUND_NONE);
     leaving.state = SGP_NODE_DRAINING;
     greet_in(&desk, 1, leaving, 88);

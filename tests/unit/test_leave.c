@@ -147,11 +147,7 @@ Test(leave, what_makes_no_sense_is_refused_with_the_reason)
 Test(leave, a_share_owed_to_one_that_has_left_comes_home)
 {
     struct desk desk;
-    open_three(&desk);
-    grant(&desk, 1, 0);
-    grant(&desk, 2, 0);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    owe_both(&desk);
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_DRAINING;
@@ -209,11 +205,7 @@ static void left_says(struct desk *desk, uint32_t peer)
 Test(leave, a_farewell_before_the_greeting_settles_nothing)
 {
     struct desk desk;
-    open_three(&desk);
-    grant(&desk, 1, 0);
-    grant(&desk, 2, 0);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    owe_both(&desk);
     post(&desk,
         (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
     come_up(&desk, 1, SGP_OUT);
@@ -480,11 +472,7 @@ static void beat_until(struct desk *desk, enum sgp_waiting waiting, uint32_t pee
 Test(leave, one_that_never_acknowledges_does_not_hold_it)
 {
     struct desk desk;
-    open_three(&desk);
-    grant(&desk, 1, 0);
-    grant(&desk, 2, 0);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    owe_both(&desk);
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     post_type(&desk, SGP_EVENT_PAUSE);
     post_type(&desk, SGP_EVENT_LEAVE);
@@ -507,11 +495,7 @@ Test(leave, one_that_never_acknowledges_does_not_hold_it)
 Test(leave, one_that_never_acknowledges_is_no_heir)
 {
     struct desk desk;
-    open_three(&desk);
-    grant(&desk, 1, 0);
-    grant(&desk, 2, 0);
-    post_type(&desk, SGP_EVENT_TRAINED);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    owe_both(&desk);
     post_type(&desk, SGP_EVENT_PAUSE);
     post_type(&desk, SGP_EVENT_LEAVE);
     beat_until(&desk, SGP_WAITING_HEIR, 1);

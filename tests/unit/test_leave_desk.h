@@ -23,6 +23,16 @@ static __attribute__((unused)) void open_three(struct desk *desk)
     cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
 }
 
+/* ... has given to both, and is owed two acknowledgements. */
+static __attribute__((unused)) void owe_both(struct desk *desk)
+{
+    open_three(desk);
+    grant(desk, 1, 0);
+    grant(desk, 2, 0);
+    post_type(desk, SGP_EVENT_TRAINED);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+}
+
 /* ... has ended round 0 and is on its way out; n1 is the heir that it promises its mass to. */
 static __attribute__((unused)) void leave_in_round_one(struct desk *desk)
 {
