@@ -4,24 +4,6 @@
 
 /* ---- the heir ---- */
 
-/* n0 gives to n1 and n2, hears of both, and trains. */
-static void open_three(struct desk *desk)
-{
-    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
-    const struct sgp_edge *edges[] = {both};
-    const uint32_t counts[] = {4};
-    struct sgp_topology *topology = topology_of(4, 1, edges, counts);
-    struct sgp_node_config config = config_of(topology);
-    config.weight_least = 1;
-    open_desk(desk, topology, config);
-    post_type(desk, SGP_EVENT_START);
-    for (uint32_t i = 1; i < 3; i++) {
-        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
-        greet_in(desk, i, pulse_at(0, 0), 80 + i);
-    }
-    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
-}
-
 static void tell_as(struct desk *desk, uint32_t leaver, struct sgp_bequeath item)
 {
     say(desk, leaver, SGP_IN,
@@ -85,7 +67,7 @@ Test(accounts, they_are_in_force_with_the_bequest_and_not_before)
 {
     struct desk desk;
     uint64_t number;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     tell_both(&desk);
     cr_assert(not(knows(&desk, &number)));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
@@ -101,7 +83,7 @@ Test(accounts, those_of_a_broken_connection_are_forgotten)
 {
     struct desk desk;
     uint64_t number;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     tell_both(&desk);
     post(&desk,
         (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
@@ -122,7 +104,7 @@ Test(accounts, they_survive_the_process)
         .account_capacity = SGP_ACCOUNTS_MAX,
         .accounts = accounts};
     uint64_t number;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     tell_both(&desk);
     bequeath(&desk);
     sgp_node_record(desk.node, &record);
@@ -171,7 +153,7 @@ static bool knows_of(const struct desk *desk, const char *source, uint64_t linea
 Test(accounts, an_heir_without_room_says_so)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     cr_assert(eq(u32, fill_as(&desk, 1, "n3", 1000), SGP_ACCOUNTS_MAX - 64), "64 are kept free");
     cr_assert(eq(u32, fill_as(&desk, 1, "n3", 1), 0));
     close_desk(&desk);
@@ -181,7 +163,7 @@ Test(accounts, an_heir_without_room_says_so)
 Test(accounts, what_is_staged_takes_the_place_of_none_in_force)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     (void)fill_as(&desk, 1, "gone", 1);
     bequeath(&desk);
     cr_assert(knows_of(&desk, "gone", 1));
@@ -193,7 +175,7 @@ Test(accounts, what_is_staged_takes_the_place_of_none_in_force)
 Test(accounts, one_who_stages_without_end_leaves_room_for_another)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     (void)fill_as(&desk, 2, "n3", 1000);
     cr_assert(ge(u32, fill_as(&desk, 1, "n3", 1000), 100));
     bequeath(&desk);
@@ -205,7 +187,7 @@ Test(accounts, one_who_stages_without_end_leaves_room_for_another)
 Test(accounts, two_bequests_that_have_no_room_together_are_not_both_accepted)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     cr_assert(eq(u32, fill_as(&desk, 1, "n3", 400), 400));
     cr_assert(eq(u32, fill_as(&desk, 2, "n3", 300), 300));
     bequeath_as(&desk, 1);
@@ -220,7 +202,7 @@ Test(accounts, two_bequests_that_have_no_room_together_are_not_both_accepted)
 Test(accounts, an_heir_that_is_full_takes_a_bequest_in_the_place_of_old_ones)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     cr_assert(eq(u32, fill_as(&desk, 1, "gone", 448), 448));
     bequeath_as(&desk, 1);
     cr_assert(eq(u32, fill_as(&desk, 2, "n3", 100), 64));
@@ -236,7 +218,7 @@ Test(accounts, an_heir_that_is_full_takes_a_bequest_in_the_place_of_old_ones)
 Test(accounts, debts_that_are_absurd_are_refused_with_their_bequest)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     tell(&desk, (struct sgp_bequeath){.kind = SGP_BEQUEATH_DEBT,
                     .source = "n1",
                     .target = "n2",
@@ -273,7 +255,7 @@ static const struct sgp_effect *next_question(struct desk *desk)
 
 static void inherit_debt(struct desk *desk)
 {
-    open_three(desk);
+    open_beside_two(desk, 4);
     tell_both(desk);
     bequeath(desk);
     const struct sgp_effect *question = next_question(desk);
@@ -349,7 +331,7 @@ Test(accounts, a_debt_of_one_that_is_dead_stays_one)
 /* n0's share 1 to n1 was sent, and n1 is gone; its heir says what n1 had accepted. */
 static void owe_one_that_is_gone(struct desk *desk)
 {
-    open_three(desk);
+    open_beside_two(desk, 4);
     grant(desk, 1, 0);
     grant(desk, 2, 0);
     post_type(desk, SGP_EVENT_TRAINED);
@@ -415,7 +397,7 @@ Test(accounts, a_node_says_what_it_accepted_unless_more_may_come)
 {
     struct desk desk;
     struct sgp_answer told;
-    open_three(&desk);
+    open_beside_two(&desk, 4);
     say(&desk, 1, SGP_IN, share_of(5, 0, 1));
     deliver(&desk, 1, 0);
     struct sgp_inquire question = {

@@ -309,4 +309,37 @@ static __attribute__((unused)) void give_first(struct desk *desk)
     cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
 }
 
+/* A file of so many nodes, 3 at least, in which n0 exchanges with n1 and n2, and nobody else with anybody. */
+static __attribute__((unused)) struct sgp_topology *beside_two(uint32_t nodes)
+{
+    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
+    const struct sgp_edge *edges[] = {both};
+    const uint32_t counts[] = {4};
+    return topology_of(nodes, 1, edges, counts);
+}
+
+/* ... n0 of which has greeted both, and trains. */
+static __attribute__((unused)) void open_beside_two(struct desk *desk, uint32_t nodes)
+{
+    struct sgp_topology *topology = beside_two(nodes);
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    for (uint32_t i = 1; i < 3; i++) {
+        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
+        greet_in(desk, i, pulse_at(0, 0), 80 + i);
+    }
+    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
+}
+
+/* ... and its shares for round 0 made, number 1 of each. */
+static __attribute__((unused)) void give_to_two(struct desk *desk)
+{
+    grant(desk, 1, 0);
+    grant(desk, 2, 0);
+    post_type(desk, SGP_EVENT_TRAINED);
+    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+}
+
 #endif

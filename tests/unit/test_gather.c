@@ -6,7 +6,7 @@
  * they will give again in round `next`. */
 static void want_to_leave_with(struct desk *desk, double weight, sgp_round next)
 {
-    open_three(desk);
+    open_beside_two(desk, 3);
     grant(desk, 1, 0);
     grant(desk, 2, 0);
     post_type(desk, SGP_EVENT_TRAINED);
@@ -116,7 +116,7 @@ Test(gather, a_leaver_without_mass_waits_for_some_and_says_so)
 Test(gather, what_was_never_covered_is_not_bequeathed)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     struct sgp_message message = share_of(1, 0, SGP_ROUND_NONE);
     message.share.fraction = 1;
     message.share.weight = 0.25;
@@ -151,7 +151,7 @@ Test(gather, what_is_not_known_is_told_to_the_heir)
 {
     struct desk desk;
     struct sgp_record record;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     record_of(&desk, &record);
     record.unknown = 3;
     struct sgp_node_config config = config_of(desk.topology);
@@ -179,7 +179,7 @@ Test(gather, what_is_not_known_is_told_to_the_heir)
 Test(gather, an_heir_tells_what_its_leaver_did_not_know)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     say(&desk, 1, SGP_IN,
         (struct sgp_message){.type = SGP_BEQUEATH,
             .pulse = pulse_at(0, 0),

@@ -64,7 +64,7 @@ static void leave_at_once(struct desk *desk)
 Test(handover, what_is_said_of_a_debt_that_is_handed_over_settles_nothing)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     tell(&desk, 1, debt);
     inherit(&desk);
     for (int i = 0; i < 10 && find(&desk, SGP_EFFECT_INQUIRE) == NULL; i++)
@@ -86,7 +86,7 @@ Test(handover, what_is_said_of_a_debt_that_is_handed_over_settles_nothing)
 Test(handover, one_that_leaves_takes_no_accounts)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     leave_at_once(&desk);
     tell(&desk, 2, accepted_of(1));
     const struct sgp_effect *sent = find_sent(&desk, SGP_ANSWER, 2);
@@ -101,7 +101,7 @@ Test(handover, every_account_is_told_once_though_the_table_changes)
     enum { ACCOUNTS = 40 };
     struct desk desk;
     uint32_t told[ACCOUNTS + 1] = {0};
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     tell(&desk, 2, accepted_of(1000));
     for (uint64_t i = 1; i <= ACCOUNTS; i++)
         tell(&desk, 1, accepted_of(i));
@@ -157,7 +157,7 @@ static void reload(struct desk *desk, struct sgp_topology *topology)
 /* n0 leaves to n1 what it owes to n2, which is gone: 0.25. */
 static void pledge(struct desk *desk)
 {
-    open_three(desk);
+    open_beside_two(desk, 3);
     grant(desk, 1, 0);
     grant(desk, 2, 0);
     post_type(desk, SGP_EVENT_TRAINED);
@@ -233,7 +233,7 @@ Test(handover, an_heir_may_say_more_than_once_that_it_has_no_room)
 Test(handover, what_was_accepted_of_a_sources_former_process_is_handed_over)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     say(&desk, 2, SGP_IN, share_of(5, 0, 1));
     deliver(&desk, 2, 0);
     lose(&desk, 2, SGP_IN);

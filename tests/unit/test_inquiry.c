@@ -2,30 +2,11 @@
 /* Questions about what is owed to those who cannot be reached: which answer settles what. */
 #include "test_core_desk.h"
 
-static struct sgp_topology *four(void)
-{
-    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
-    const struct sgp_edge *edges[] = {both};
-    const uint32_t counts[] = {4};
-    return topology_of(4, 1, edges, counts);
-}
-
 /* n0 has given its share 1 to n1 and n2, both of which are gone before they acknowledged it; n2 first. */
 static void owe_both(struct desk *desk)
 {
-    struct sgp_topology *topology = four();
-    struct sgp_node_config config = config_of(topology);
-    config.weight_least = 1;
-    open_desk(desk, topology, config);
-    post_type(desk, SGP_EVENT_START);
-    for (uint32_t i = 1; i < 3; i++) {
-        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
-        greet_in(desk, i, pulse_at(0, 0), 80 + i);
-    }
-    grant(desk, 1, 0);
-    grant(desk, 2, 0);
-    post_type(desk, SGP_EVENT_TRAINED);
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    open_beside_two(desk, 4);
+    give_to_two(desk);
     for (uint32_t i = 2; i > 0; i--) {
         post(desk, (struct sgp_event){
                        .type = SGP_EVENT_DOWN, .link = link_to(desk, i, SGP_OUT), .code = -1});
@@ -177,7 +158,7 @@ Test(inquiry, nobody_is_asked_about_an_update)
 
 static void reload(struct desk *desk)
 {
-    struct sgp_topology *topology = four();
+    struct sgp_topology *topology = beside_two(4);
     const struct sgp_node_change change = {.topology = topology, .weight_least = 1};
     struct sgp_node_needs needs;
     struct sgp_reload *plan;

@@ -29,7 +29,7 @@ Test(leave, all_mass_goes_to_one_heir_and_then_the_node_is_gone)
 Test(leave, the_heir_alone_is_promised_a_share)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     post_type(&desk, SGP_EVENT_PAUSE);
     post_type(&desk, SGP_EVENT_LEAVE);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_PAUSED), "a job is under way");
@@ -96,7 +96,7 @@ Test(leave, an_heir_that_dies_before_it_was_sent_anything_is_replaced)
 Test(leave, without_an_heir_it_waits_and_says_for_whom)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     for (uint32_t i = 1; i < 3; i++)
         post(&desk, (struct sgp_event){
                         .type = SGP_EVENT_DOWN, .link = link_to(&desk, i, SGP_OUT), .code = -1});
@@ -135,7 +135,7 @@ Test(leave, what_makes_no_sense_is_refused_with_the_reason)
     cr_assert_not_null(strstr(sgp_node_leave_obstacle(desk.node), "nobody to whom it gives"));
     close_desk(&desk);
 
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     cr_assert_null(sgp_node_leave_obstacle(desk.node));
     post_type(&desk, SGP_EVENT_LEAVE);
     cr_assert_not_null(strstr(sgp_node_leave_obstacle(desk.node), "already"));
@@ -147,7 +147,8 @@ Test(leave, what_makes_no_sense_is_refused_with_the_reason)
 Test(leave, a_share_owed_to_one_that_has_left_comes_home)
 {
     struct desk desk;
-    owe_both(&desk);
+    open_beside_two(&desk, 3);
+    give_to_two(&desk);
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5));
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_DRAINING;
@@ -205,7 +206,8 @@ static void left_says(struct desk *desk, uint32_t peer)
 Test(leave, a_farewell_before_the_greeting_settles_nothing)
 {
     struct desk desk;
-    owe_both(&desk);
+    open_beside_two(&desk, 3);
+    give_to_two(&desk);
     post(&desk,
         (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
     come_up(&desk, 1, SGP_OUT);
@@ -294,7 +296,7 @@ Test(leave, a_bequest_that_did_not_arrive_goes_to_another)
 Test(leave, two_that_leave_do_not_wait_for_each_other)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     grant(&desk, 1, 0);
     grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
@@ -323,7 +325,7 @@ Test(leave, two_that_leave_do_not_wait_for_each_other)
 Test(leave, what_an_absent_one_is_owed_goes_to_the_heir)
 {
     struct desk desk;
-    open_three(&desk);
+    open_beside_two(&desk, 3);
     grant(&desk, 1, 0);
     grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
@@ -472,7 +474,8 @@ static void beat_until(struct desk *desk, enum sgp_waiting waiting, uint32_t pee
 Test(leave, one_that_never_acknowledges_does_not_hold_it)
 {
     struct desk desk;
-    owe_both(&desk);
+    open_beside_two(&desk, 3);
+    give_to_two(&desk);
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     post_type(&desk, SGP_EVENT_PAUSE);
     post_type(&desk, SGP_EVENT_LEAVE);
@@ -495,7 +498,8 @@ Test(leave, one_that_never_acknowledges_does_not_hold_it)
 Test(leave, one_that_never_acknowledges_is_no_heir)
 {
     struct desk desk;
-    owe_both(&desk);
+    open_beside_two(&desk, 3);
+    give_to_two(&desk);
     post_type(&desk, SGP_EVENT_PAUSE);
     post_type(&desk, SGP_EVENT_LEAVE);
     beat_until(&desk, SGP_WAITING_HEIR, 1);

@@ -5,38 +5,10 @@
 
 #include "test_core_desk.h"
 
-/* n0 gives to n1 and n2, and hears of both. */
-static __attribute__((unused)) void open_three(struct desk *desk)
-{
-    static const struct sgp_edge both[] = {{0, 1, 0.25}, {0, 2, 0.25}, {1, 0, 0.5}, {2, 0, 0.5}};
-    const struct sgp_edge *edges[] = {both};
-    const uint32_t counts[] = {4};
-    struct sgp_topology *topology = topology_of(3, 1, edges, counts);
-    struct sgp_node_config config = config_of(topology);
-    config.weight_least = 1;
-    open_desk(desk, topology, config);
-    post_type(desk, SGP_EVENT_START);
-    for (uint32_t i = 1; i < 3; i++) {
-        greet_out(desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
-        greet_in(desk, i, pulse_at(0, 0), 80 + i);
-    }
-    cr_assert_not_null(find(desk, SGP_EFFECT_TRAIN));
-}
-
-/* ... has given to both, and is owed two acknowledgements. */
-static __attribute__((unused)) void owe_both(struct desk *desk)
-{
-    open_three(desk);
-    grant(desk, 1, 0);
-    grant(desk, 2, 0);
-    post_type(desk, SGP_EVENT_TRAINED);
-    post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
-}
-
-/* ... has ended round 0 and is on its way out; n1 is the heir that it promises its mass to. */
+/* n0 has ended round 0 and is on its way out; n1 is the heir that it promises its mass to. */
 static __attribute__((unused)) void leave_in_round_one(struct desk *desk)
 {
-    open_three(desk);
+    open_beside_two(desk, 3);
     grant(desk, 1, 0);
     grant(desk, 2, 0);
     post_type(desk, SGP_EVENT_TRAINED);
