@@ -49,11 +49,13 @@
  *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   patience.c how long one that is heard may keep the node waiting
+ *   awaited.c  for whom a round waits
  *
  *   token.c    owning as a token: what is told, who is next, a visit
  *
  *   emit.c     effects, notes, messages, states
  *   pace.c     how fast the node is beside its neighbours
+ *   notice.c   which links a change of the node concerns
  *
  *   facts.c    what follows from how a node and its links stand
  *   layout.c   which links and how many buffers under a topology
@@ -163,9 +165,6 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
 bool sgp_core_is_kept(
     struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */
-const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
-sgp_time sgp_core_passes_on_at(const struct sgp_node *node); /* NEVER: it does not */
-void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
 
 bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it was */
 /* turns and exact cycles */
@@ -180,7 +179,6 @@ bool sgp_core_uses_epochs(const struct sgp_node *node);
 /* an owner and its workers */
 bool sgp_core_is_owner(const struct sgp_node *node);
 bool sgp_core_is_worker(const struct sgp_node *node);
-bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */
 bool sgp_core_has_token(const struct sgp_node *node); /* owning is one, here or elsewhere */
 bool sgp_core_shares_label(
     const struct sgp_node *node); /* labels count the steps of all, each at its own pace */
@@ -225,12 +223,19 @@ void sgp_core_layout_finish(struct sgp_layout *layout);
 void sgp_core_layout_needs(const struct sgp_layout *layout, struct sgp_node_needs *ret_needs);
 void sgp_core_swap_layout(struct sgp_node *node, struct sgp_layout *layout);
 
+/* notice.c */
+void sgp_core_notice(struct sgp_node *node); /* touch those whom a change of the facts concerns */
+
 /* pace.c */
 void sgp_core_pace_begin(struct sgp_node *node);
 void sgp_core_pace_end(struct sgp_node *node);
 void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
+
+/* awaited.c */
+const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
+sgp_time sgp_core_passes_on_at(const struct sgp_node *node); /* NEVER: it does not */
 
 /* patience.c */
 void sgp_core_payload_begins(struct sgp_node *node, struct sgp_core_link *link);
@@ -278,6 +283,9 @@ void sgp_core_want_copy(struct sgp_node *node);             /* if it is a worker
 sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* token.c; all of them ask whether there is one */
+bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */
+bool sgp_core_takes_one_each(
+    const struct sgp_node *node);          /* in strict order, one update of each visit */
 bool sgp_core_tell(struct sgp_node *node); /* publish it; false: it must wait */
 bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive);
 void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);

@@ -5,7 +5,7 @@
  * it as touched; until the end of the step everybody looks at it. Then it is enrolled (watch.c): in the sets
  * of those who must look at it in later steps too, and under the time by which something is due on it. A set may
  * hold more than it needs, never less, and who walks one still asks the link itself. What holds for all
- * links at once is compared when it can have changed (facts.c).
+ * links at once is compared when it can have changed (notice.c).
  * The rule: docs/rules/silence.md */
 #include "core/core.h"
 

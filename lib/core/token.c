@@ -25,6 +25,23 @@ static double part_of(const struct sgp_node *node, uint32_t count)
     return delay_of(node)->mean && count > 0 ? 1.0 / count : 1;
 }
 
+/* Whether its update of one visit waits for the next, wherever the token is. */
+bool sgp_core_takes_one_each(const struct sgp_node *node)
+{
+    return delay_of(node)->token == SGP_TOKEN_FIXED;
+}
+
+bool sgp_core_is_untold(const struct sgp_node *node)
+{
+    const struct sgp_token_state *token = &node->token;
+    if (!sgp_core_has_token(node))
+        return false;
+    if (node->mass.weight <= 0)
+        return token->pending > token->told;
+    bool later = sgp_core_takes_one_each(node) && node->state == SGP_NODE_TRAINING;
+    return token->slot == SGP_SLOT_NONE || (token->pending > 0 && !later);
+}
+
 /* ---- telling ---- */
 
 static uint32_t unused(const struct sgp_node *node)
@@ -153,7 +170,7 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
         bool ready = present && !link->owed.exists && link->giving.credit != SGP_ROUND_NONE;
         if (ready)
             return link;
-        if (present && sgp_core_is_waited_for(link) && delay_of(node)->token == SGP_TOKEN_FIXED &&
+        if (present && sgp_core_is_waited_for(link) && sgp_core_takes_one_each(node) &&
             node->state == SGP_NODE_TRAINING)
             return NULL;
     }

@@ -89,9 +89,9 @@ FLOORS = {
     "lib/core": {file: floor for floor, files in enumerate([
         "roster words method payload",
         "facts layout",
-        "emit pace",
+        "emit pace notice",
         "token",
-        "receive agree outdated patience",
+        "receive agree outdated patience awaited",
         "epoch owner",
         "mass",
         "accounts check fold",

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting: for whom a round waits before it is complete, and what a node that waits for those who train does meanwhile.
+ * The rule: docs/rules/round.md */
+#include "core/core.h"
+
+/* Within an exact cycle: whoever gives by the file, and has not, there or not. */
+static const struct sgp_core_link *awaited_by_file(const struct sgp_node *node)
+{
+    uint32_t count;
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, node->round);
+    const struct sgp_edge *edges = sgp_phase_in(phase, node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        const struct sgp_core_link *link = sgp_core_find(
+            (struct sgp_node *)(uintptr_t)node, edges[e].source, SGP_IN); /* reads only */
+        if (link->receiving.latest < node->round)
+            return link;
+    }
+    return NULL;
+}
+
+/* An owner waits for the updates of all but so many workers, there or not, as long as there are others who may bring
+ * one; and for one in any case. Whoever is ahead, since the owner has lost its ledger, brings none to this step. */
+static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    uint32_t came = 0;
+    bool passed = false;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool ahead = sgp_core_living(link) && link->pulse.round > node->round;
+        passed = passed || ahead;
+        bool answered = link->receiving.latest == node->round;
+        came += answered;
+        if (link->retired || answered || ahead)
+            continue;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
+    }
+    if (came + topology->phases[0].backup + 1 >= topology->node_count)
+        return NULL;
+    return came == 0 && missing == NULL && !passed ? first : missing;
+}
+
+/* An owner at its own pace waits for anybody's update, if it still takes any. */
+static const struct sgp_core_link *awaited_by_taker(const struct sgp_node *node)
+{
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    if (node->round >= sgp_core_last(node))
+        return NULL;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            return NULL;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->receiving.latest == node->round) /* it was refused */
+            return NULL;
+        first = first == NULL && !link->retired ? link : first;
+        missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
+    }
+    return missing != NULL ? missing : first;
+}
+
+/* A worker waits for the copy of the next step, unless there is none. After an early stop there may be one. */
+static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node)
+{
+    const struct sgp_core_link *owner = sgp_core_find(
+        (struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN); /* reads only */
+    bool later = node->round < sgp_core_last(node) ||
+                 (sgp_core_living(owner) && owner->pulse.round > node->round);
+    return node->copy.label > node->round || !later ? NULL : owner;
+}
+
+/* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is
+ * not there may. In strict order whoever has it waits likewise, for the next. */
+static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
+{
+    bool here = node->mass.weight > 0;
+    bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_is_untold(node) &&
+                 (!here || sgp_core_takes_one_each(node)) && !node->leaving.wanted &&
+                 node->token.pending >= sgp_topology_delay_most(node->config.topology);
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->retired)
+            continue;
+        if (sgp_core_is_up(link) && link->receiving.promise != SGP_ROUND_NONE)
+            return link;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && !sgp_core_is_waited_for(link) ? link : missing;
+    }
+    return missing != NULL ? missing : first;
+}
+
+static bool is_due(const struct sgp_core_link *link, sgp_round due)
+{
+    return sgp_core_is_waited_for(link) && link->receiving.promise != SGP_ROUND_NONE &&
+           link->receiving.promise <= due;
+}
+
+/* Whom this round still waits for: present, and promised to give in this round or before, or so many
+ * rounds before as may overlap. Once the steps are done, everybody is waited for. */
+const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
+{
+    if (sgp_core_is_exact(node))
+        return awaited_by_file(node);
+    if (sgp_core_has_token(node))
+        return awaited_visitor(node);
+    if (sgp_core_is_owner(node))
+        return sgp_core_at_own_pace(node) ? awaited_by_taker(node) : awaited_by_owner(node);
+    if (sgp_core_is_worker(node))
+        return awaited_by_worker(node);
+    bool training = node->state == SGP_NODE_TRAINING;
+    if (training && sgp_core_at_own_pace(node))
+        return NULL;
+    uint32_t spare = training ? node->config.backup_neighbours : 0;
+    sgp_round due = node->round - sgp_core_overlap(node);
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1))
+        if (is_due(&node->layout.links[i], due) && spare-- == 0)
+            return &node->layout.links[i];
+    return NULL;
+}
+
+/* Whether this round waits for one that has not come so far: that trains still, or waits for such a one. */
+static bool awaits_one_behind(const struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
+         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (is_due(link, node->round) && link->pulse.round < node->round)
+            return true;
+    }
+    return false;
+}
+
+/* At its own pace who has done its steps waits for others who train still. What they give meanwhile is passed on, as in the
+ * rounds before: at the node's pace, along the edges of one round after the other, while the label stays. Else those who
+ * are behind would give, be given nothing, and train alone. One that chooses is given back as much as it gives. */
+sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    bool waits = node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING &&
+                 !node->paused && !node->leaving.wanted;
+    bool gossips = sgp_core_at_own_pace(node) && !sgp_method_chooses(node->config.method) &&
+                   topology->owner == SGP_NODE_NONE && !sgp_topology_has_exact(topology);
+    if (!waits || !gossips || !awaits_one_behind(node))
+        return SGP_TIME_NEVER;
+    return node->stage_since + (node->pace.each > 0 ? node->pace.each : SGP_SECOND);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Noticing: which links a change of the node's own state concerns.
+ * The rule: docs/rules/silence.md */
+#include "core/core.h"
+
+static struct sgp_facts facts_of(const struct sgp_node *node)
+{
+    sgp_round from = node->round + (node->gave ? 1 : 0);
+    return (struct sgp_facts){.state = sgp_core_state(node),
+        .drained = node->drained,
+        .leaving = node->leaving.wanted,
+        .left = node->leaving.left,
+        .pledges = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL,
+        .chooses = sgp_core_chooses(node, from),
+        .heir = node->leaving.heir,
+        .bequest_round = node->leaving.round,
+        .last = sgp_core_last(node),
+        .round = node->round,
+        .from = from};
+}
+
+/* The turn of round `passed` is over: to those who were in it another one is promised now. */
+static void touch_neighbours(struct sgp_node *node, sgp_round passed)
+{
+    uint32_t count;
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, passed);
+    const struct sgp_edge *edges = sgp_phase_out(phase, node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++)
+        sgp_core_touch(node, sgp_core_find(node, edges[e].target, SGP_OUT));
+}
+
+/* Whose share is near now, and was not before. */
+static void touch_promised(struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->layout.roster.promised[i] <= node->round + 1)
+            sgp_core_touch(node, &node->layout.links[i]);
+}
+
+/* A new round concerns the neighbours that it passes, anything else all links. */
+void sgp_core_notice(struct sgp_node *node)
+{
+    struct sgp_facts facts = facts_of(node), *former = &node->layout.roster.facts;
+    bool all = facts.state != former->state || facts.drained != former->drained ||
+               facts.leaving != former->leaving || facts.left != former->left ||
+               facts.pledges != former->pledges || facts.chooses != former->chooses ||
+               facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
+               facts.last != former->last;
+    bool turned = facts.from != former->from;
+    if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
+        sgp_core_touch_all(node);
+    else if (turned)
+        touch_neighbours(node, former->from);
+    if (facts.round != former->round)
+        touch_promised(node);
+    node->layout.roster.facts = facts;
+}
