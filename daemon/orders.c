@@ -14,7 +14,6 @@
 /* Whoever takes steps, a program or this process, leaves off. */
 static void yield(struct daemon *daemon)
 {
-    program_yield(daemon);
     performer_yield(daemon);
 }
 

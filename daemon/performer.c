@@ -142,6 +142,7 @@ static void run_train(struct job *job)
 
 void performer_yield(struct daemon *daemon)
 {
+    program_yield(daemon);
     if (daemon->training != NULL)
         atomic_store(&daemon->training->enough, true);
 }
@@ -179,6 +180,11 @@ static void verb_train(void *context, sgp_round turn, double weight, uint32_t st
     task->factor = pace;
     daemon->training = task;
     worker_push(&daemon->worker, &task->job);
+}
+
+static void verb_curtail(void *context)
+{
+    performer_yield(context);
 }
 
 /* x, or a range of it, becomes the snapshot. Now and then it is measured, which others' shares are judged by
@@ -499,6 +505,7 @@ const struct sgp_driver_verbs performer_verbs = {
     .receive = verb_receive,
     .fold = verb_fold,
     .train = verb_train,
+    .curtail = verb_curtail,
     .publish = verb_publish,
     .absorb = verb_absorb,
     .compensate = verb_compensate,

@@ -292,6 +292,7 @@ static void refuse_step(struct program *program, uint64_t first)
 static void end_steps(struct program *program, int code)
 {
     program->steps = 0;
+    (void)uv_timer_stop(&program->patience); /* it was for these */
     post(program, SGP_EVENT_TRAINED, code);
 }
 

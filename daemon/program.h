@@ -29,7 +29,7 @@ void program_train(struct daemon *daemon, uint32_t steps, double pace);
 /* After each event: what the program has to be told, and whether the node has to wait for one. */
 void program_settle(struct daemon *daemon);
 
-/* x is wanted back, by an order. */
+/* x is wanted back, by an order, or because the steps come too late. */
 void program_yield(struct daemon *daemon);
 
 /* Whether an order pauses the node; a program that attaches does not end that. */

@@ -25,6 +25,7 @@ struct sgp_driver_verbs {
     void (*fold)(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
     /* Jobs: appended to one queue, done in this order. */
     void (*train)(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
+    void (*curtail)(void *context); /* no job: at once */
     void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep,
         enum sgp_publish purpose, struct sgp_slice slice);
     void (*absorb)(

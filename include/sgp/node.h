@@ -178,6 +178,8 @@ enum sgp_effect_type {
                          read where the fraction is 0. Then a job: the copy is that snapshot, and so is x; or, if
                          `computes`, x goes on with what it has moved since the snapshot was made. Answer with the
                          slot; both stay as they are until then */
+    SGP_EFFECT_CURTAIL, /* what the TRAIN under way comes to cannot count any more: no step beyond the present one need be
+                           taken. TRAINED follows as ever */
 };
 
 /* What a NOTE tells. */

@@ -185,6 +185,8 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
     case SGP_EFFECT_VISIT:
         return effect->visit.slot < receives && effect->visit.snapshot < snapshots &&
                is_part(effect->visit.fraction);
+    case SGP_EFFECT_CURTAIL:
+        return node->stage == SGP_STAGE_TRAIN;
     case SGP_EFFECT_DIAL:
     case SGP_EFFECT_SKETCH:
     case SGP_EFFECT_INQUIRE:

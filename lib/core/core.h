@@ -279,7 +279,8 @@ bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_l
 void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link); /* a copy is sent */
 void sgp_core_forget_base(struct sgp_node *node, uint32_t *base);
 void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label);
-void sgp_core_want_copy(struct sgp_node *node);             /* if it is a worker */
+void sgp_core_want_copy(struct sgp_node *node); /* if it is a worker */
+void sgp_core_curtail(struct sgp_node *node);   /* steps of a worker that come too late */
 sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* token.c; all of them ask whether there is one */

@@ -30,6 +30,9 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         verbs->train(
             context, effect->train.turn, effect->weight, effect->train.steps, effect->train.pace);
         break;
+    case SGP_EFFECT_CURTAIL:
+        verbs->curtail(context);
+        break;
     case SGP_EFFECT_PUBLISH:
         verbs->publish(context, effect->round, effect->publish.slot, effect->publish.keep,
             effect->publish.purpose, effect->publish.slice);

@@ -39,6 +39,19 @@ bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool acc
 
 /* ---- a step of all that came ---- */
 
+/* Whose update did not come hears of the next label: what it computes is in vain. */
+static void tell_late(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        struct sgp_core_link *out = &node->layout.links[i];
+        const struct sgp_core_link *in = sgp_core_find(node, out->peer, SGP_IN);
+        out->work.missed = in != NULL && in->receiving.latest != node->round &&
+                           in->pulse.state == SGP_NODE_TRAINING;
+        if (out->work.missed)
+            sgp_core_touch(node, out);
+    }
+}
+
 /* Each of so many updates counts for as much. */
 static uint32_t close_together(struct sgp_node *node)
 {
@@ -52,6 +65,7 @@ static uint32_t close_together(struct sgp_node *node)
         receive->share.fraction = 1.0 / came;
         receive->counts = true;
     }
+    tell_late(node);
     return came;
 }
 
@@ -204,6 +218,16 @@ void sgp_core_want_copy(struct sgp_node *node)
         return;
     sgp_core_want(node);
     node->again = true; /* to ask */
+}
+
+void sgp_core_curtail(struct sgp_node *node)
+{
+    bool works =
+        node->stage == SGP_STAGE_TRAIN && sgp_core_is_worker(node) && !sgp_core_has_token(node);
+    if (!works || node->copy.curtailed || sgp_core_gives(node))
+        return;
+    node->copy.curtailed = true;
+    (void)sgp_core_emit(node, SGP_EFFECT_CURTAIL);
 }
 
 void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label)

@@ -270,6 +270,7 @@ static void train_or_enter(struct sgp_node *node, enum sgp_stage otherwise)
         sgp_core_enter(node, otherwise);
         return;
     }
+    node->copy.curtailed = false;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_TRAIN);
     effect->train.turn = turn_of_round(node);
     effect->train.steps = node->config.local_steps;
@@ -528,6 +529,7 @@ void sgp_core_advance(struct sgp_node *node)
     sgp_core_renew(node);
     sgp_core_forget_answers(node);
     sgp_core_take_up_refusals(node);
+    sgp_core_curtail(node);
     sgp_core_absorb_until(node, hold ? node->round - 1 : SGP_ROUND_MAX);
     bool stops = node->exact.stop_by != SGP_TIME_NEVER && node->state != SGP_NODE_DRAINING;
     if (stops && (!node->exact.begun || node->exact.stop_by <= node->now))

@@ -181,12 +181,14 @@ struct sgp_core_link {
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
 
-    struct { /* owner.c; reload.c */
+    struct { /* owner.c; reload.c; watch.c: missed */
         uint32_t
             base; /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
         sgp_round label;     /* of that */
         uint32_t ahead;      /* IN: updates that were added of it, more than of the slowest */
         sgp_round staleness; /* IN: of the last that was added; SGP_ROUND_NONE: none was */
+        bool
+            missed; /* OUT: nothing of the peer came to the step that is closed, which it has to hear */
     } work;
 
     struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
@@ -276,6 +278,7 @@ struct sgp_copy {
     sgp_round label;
     sgp_time since; /* it was taken */
     sgp_round turn; /* one past that which it took last */
+    bool curtailed; /* the steps under way are to end, for they come too late */
 };
 
 /* Where owning is a token. */
@@ -424,7 +427,7 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy copy; /* owner.c, token.c; round.c: the turn; cycle.c: a new epoch */
+    struct sgp_copy copy; /* owner.c, token.c; round.c: the turn, curtailed; cycle.c: a new epoch */
     struct sgp_token_state
         token; /* token.c; round.c: pending; cycle.c: a new epoch; agree.c, owner.c */
 

@@ -42,8 +42,9 @@ void sgp_core_announce(struct sgp_node *node)
         bool broken = link->direction == SGP_OUT && is_urgent(own, link->pulse.state) &&
                       sgp_core_promise(node, link) != link->giving.announced;
         bool turned = sgp_core_says_ended(node) != link->end.told;
-        if (due || broken || turned || node->changed)
+        if (due || broken || turned || link->work.missed || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
+        link->work.missed = false;
     }
     node->changed = false;
 }

@@ -133,6 +133,11 @@ static void train(void *context, sgp_round turn, double weight, uint32_t steps, 
     expect(context, SGP_EVENT_TRAINED, SGP_SLOT_NONE);
 }
 
+static void curtail(void *context)
+{
+    (void)context;
+}
+
 static void publish(void *context, sgp_round round, uint32_t snapshot, double keep,
     enum sgp_publish purpose, struct sgp_slice slice)
 {
@@ -225,6 +230,7 @@ static const struct sgp_driver_verbs verbs = {
     .receive = receive,
     .fold = fold,
     .train = train,
+    .curtail = curtail,
     .publish = publish,
     .absorb = absorb,
     .compensate = compensate,

@@ -394,6 +394,8 @@ static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struc
 
 void sgp_sim_job_done(struct sgp_sim_host *host)
 {
+    if (sgp_sim_job_goes_on(host))
+        return;
     struct sgp_sim_job *job = sgp_sim_take_job(host);
     if (job->work == SGP_SIM_MEASURE) {
         if (job->of_cycle)

@@ -22,10 +22,48 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     return sgp_sim_span(time);
 }
 
+/* The end of its next step, or of a job that has none; not before now, where the machine was stopped meanwhile. */
+static void await_step(struct sgp_sim_host *host)
+{
+    const struct sgp_sim_running *running = &host->running;
+    uint32_t steps = host->job_first->steps > 0 ? host->job_first->steps : 1;
+    double part = (double)(running->taken + 1) / steps;
+    sgp_time end = running->since + sgp_sim_span((double)running->takes * part);
+    end = running->taken + 1 == steps ? running->since + running->takes : end;
+    end = end > host->sim->now ? end : host->sim->now;
+    sgp_sim_push(host->sim, end, SGP_SIM_JOB, host->life, host->index);
+}
+
 static void begin_first(struct sgp_sim_host *host)
 {
-    sgp_time time = host->sim->now + duration(host, host->job_first);
-    sgp_sim_push(host->sim, time, SGP_SIM_JOB, host->life, host->index);
+    host->running =
+        (struct sgp_sim_running){.since = host->sim->now, .takes = duration(host, host->job_first)};
+    await_step(host);
+}
+
+bool sgp_sim_job_goes_on(struct sgp_sim_host *host)
+{
+    struct sgp_sim_job *job = host->job_first;
+    host->running.taken++;
+    if (job->curtailed && host->running.taken < job->steps)
+        job->steps = host->running.taken;
+    if (host->running.taken >= job->steps)
+        return false;
+    await_step(host);
+    return true;
+}
+
+void sgp_sim_curtail(void *context)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim_job *job = host->job_first;
+    while (job != NULL && job->work != SGP_SIM_TRAIN)
+        job = job->next;
+    if (job != NULL)
+        job->curtailed = true;
+    else
+        sgp_sim_fail(host->sim, SGP_E_STATE, "%s curtails steps that it does not take",
+            sgp_sim_name(host->sim, host->index));
 }
 
 void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job)

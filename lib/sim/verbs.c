@@ -73,6 +73,7 @@ const struct sgp_driver_verbs sgp_sim_verbs = {
     .receive = sgp_sim_receive,
     .fold = sgp_sim_fold,
     .train = sgp_sim_train,
+    .curtail = sgp_sim_curtail,
     .publish = sgp_sim_publish,
     .absorb = sgp_sim_absorb,
     .compensate = sgp_sim_compensate,

@@ -98,6 +98,7 @@ struct sgp_sim_job {
     double factor;
     struct sgp_slice slice;
     bool folded;
+    bool curtailed;  /* TRAIN: the present step is the last */
     uint32_t base;   /* COMPENSATE, VISIT: snapshot */
     bool computes;   /* VISIT */
     uint32_t worker; /* ABSORB of an owner at its own pace: as in struct sgp_sim_step */
@@ -108,6 +109,12 @@ struct sgp_sim_job {
     sgp_round start;             /* and where the cycle began */
     struct sgp_moment moment;    /* of a checkpoint, */
     uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
+};
+
+/* The first job of a queue. */
+struct sgp_sim_running {
+    sgp_time since, takes;
+    uint32_t taken; /* steps */
 };
 
 enum sgp_sim_receive_state {
@@ -231,10 +238,11 @@ struct sgp_sim_host {
     double own_weight;  /* w of x, when it trained last */
     uint32_t published; /* how often */
     struct sgp_sim_job *job_first, *job_last;
-    sgp_time tick_at;    /* of the one valid TICK in the queue; NEVER if none */
-    uint32_t ticks_here; /* ticks in a row without time passing, */
-    sgp_time ticked_at;  /* the last of them then */
-    sgp_time busy_until; /* its network card */
+    struct sgp_sim_running running; /* the first */
+    sgp_time tick_at;               /* of the one valid TICK in the queue; NEVER if none */
+    uint32_t ticks_here;            /* ticks in a row without time passing, */
+    sgp_time ticked_at;             /* the last of them then */
+    sgp_time busy_until;            /* its network card */
     struct sgp_sim_question question;
 
     bool gone, diverged, drained, done;
@@ -520,6 +528,8 @@ void sgp_sim_free_backups(struct sgp_sim *sim);
 void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
 /* The first is done: the next begins. The caller frees it. */
 struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
+/* A step of the first job has ended. True: there is another. */
+bool sgp_sim_job_goes_on(struct sgp_sim_host *host);
 void sgp_sim_drop_jobs(struct sgp_sim_host *host);
 
 /* checkpoint.c */
@@ -666,6 +676,7 @@ void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears n
 
 /* compute.c */
 void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
+void sgp_sim_curtail(void *context);
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
     enum sgp_publish purpose, struct sgp_slice slice);
 void sgp_sim_absorb(

@@ -16,13 +16,15 @@ MANY = {"train.epochs": "100000"}
 class Owned(Fleet):
     """n0 owns the vector, or whoever `owner` is; the others work for it."""
 
-    def __init__(self, n, backup=0, algorithm="backup", says=(), spare=(), journals=(), **options):
+    def __init__(self, n, backup=0, algorithm="backup", says=(), spare=(), journals=(), long=(), **options):
         self.says = list(says) + (["backup=%d" % backup] if backup else [])
         self.owner = 0
         relay = dict.fromkeys(("data.train", "data.label", "data.classes", "data.holdout"))
         own = {i: {**relay, "model.inputs": "6"} for i in (0, *spare)}
         for i in journals:
             own.setdefault(i, {}).update({"log.events": "n%d.events" % i, "log.trace": "n%d.trace" % i})
+        for i in long:
+            own.setdefault(i, {})["train.local_steps"] = "1000000"
         super().__init__(n, phases=[[]], rows=options.pop("rows", 1000), own=own,
                          options={"train.algorithm": algorithm, **options})
 
@@ -113,6 +115,14 @@ class Owner(FleetTest):
         f.nodes[3].start()
         f.wait("n3 to come on", lambda: self.status(f, 3)["round"] >= self.status(f, 0)["round"] - 5)
         self.assertEqual(self.status(f, 0)["weight"], 1.0)
+
+    def test_a_worker_that_is_too_late_ends_its_round(self):
+        """A round of n2 is a million steps; it begins one after the other."""
+        f = self.owned(3, backup=1, long=(2,), **{"train.epochs": None, "train.rounds": "1G"})
+        f.start()
+        labels = set()
+        f.wait("n2 to begin many rounds", lambda: labels.add(self.status(f, 2)["round"]) or len(labels) > 200)
+        self.assertEqual(self.peers(f, 0)["n2"]["shares_received"], 0)
 
     def kill_the_owner(self, f, times):
         """Each time it comes back with the newest copy, and a label beyond all."""
