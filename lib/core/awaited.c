@@ -142,9 +142,11 @@ sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
     const struct sgp_topology *topology = node->config.topology;
     bool waits = node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING &&
                  !node->paused && !node->leaving.wanted;
+    if (!waits)
+        return SGP_TIME_NEVER;
     bool gossips = sgp_core_at_own_pace(node) && !sgp_method_chooses(node->config.method) &&
                    topology->owner == SGP_NODE_NONE && !sgp_topology_has_exact(topology);
-    if (!waits || !gossips || !awaits_one_behind(node))
+    if (!gossips || !awaits_one_behind(node))
         return SGP_TIME_NEVER;
     return node->stage_since + (node->pace.each > 0 ? node->pace.each : SGP_SECOND);
 }

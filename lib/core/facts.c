@@ -39,11 +39,22 @@ sgp_round sgp_core_overlap(const struct sgp_node *node)
     return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
+/* Whether any round of the file may be one of an exact cycle. These are asked dozens of times in a round. */
+static bool may_be_exact(const struct sgp_node *node)
+{
+    return node->config.topology->cycle.exact || node->config.topology->prelude.exact;
+}
+
+static sgp_round start_from(const struct sgp_node *node, sgp_round round)
+{
+    return may_be_exact(node) ? sgp_topology_start_from(node->config.topology, round) : round;
+}
+
 sgp_round sgp_core_train_end(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->fleet.stop < node->fleet.ends;
     sgp_round end = early ? node->fleet.stop : node->fleet.ends;
-    return sgp_topology_start_from(node->config.topology, end);
+    return start_from(node, end);
 }
 
 sgp_round sgp_core_last(const struct sgp_node *node)
@@ -53,7 +64,7 @@ sgp_round sgp_core_last(const struct sgp_node *node)
     sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
-    return sgp_topology_start_from(topology, last);
+    return start_from(node, last);
 }
 
 /* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
@@ -113,7 +124,7 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
 
 bool sgp_core_is_exact(const struct sgp_node *node)
 {
-    return sgp_topology_is_exact(node->config.topology, node->round, NULL);
+    return may_be_exact(node) && sgp_topology_is_exact(node->config.topology, node->round, NULL);
 }
 
 bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
@@ -136,7 +147,8 @@ bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *
 
 bool sgp_core_has_token(const struct sgp_node *node)
 {
-    return sgp_topology_has_token(node->config.topology);
+    return node->config.topology->owner != SGP_NODE_NONE &&
+           sgp_topology_has_token(node->config.topology);
 }
 
 /* Who has the weight; where that stays, by the file. */

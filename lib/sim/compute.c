@@ -16,6 +16,8 @@
 /* What of an exact cycle a job is, as the node stands now. */
 static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct sgp_sim_job *job)
 {
+    if (!sgp_topology_has_exact(host->file->topology))
+        return;
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);
     job->epoch = status.epoch;

@@ -23,9 +23,18 @@ static sgp_round turns_within(const struct sgp_topology *topology, sgp_round rou
     return in_prelude(topology, round) ? turns : turns - topology->prelude.turns;
 }
 
+/* Whether rounds and turns are the same: every round trains. */
+static bool trains_always(const struct sgp_topology *topology)
+{
+    return topology->prelude.turns == topology->prelude.rounds &&
+           topology->cycle.turns == topology->cycle.rounds;
+}
+
 sgp_round sgp_topology_turns(const struct sgp_topology *topology, sgp_round round)
 {
     const struct sgp_cycle *prelude = &topology->prelude, *cycle = &topology->cycle;
+    if (trains_always(topology))
+        return round;
     if (in_prelude(topology, round))
         return round / prelude->rounds * prelude->turns + turns_within(topology, round);
     sgp_round passes = (round - topology->prelude_rounds) / cycle->rounds;
@@ -52,6 +61,8 @@ sgp_round sgp_topology_after_turns(const struct sgp_topology *topology, sgp_roun
     sgp_round of_prelude = topology->repeat * prelude->turns;
     if (turns <= 0)
         return 0;
+    if (trains_always(topology))
+        return turns < SGP_ROUND_MAX ? turns : SGP_ROUND_MAX;
     if (turns <= of_prelude) {
         sgp_round passes = (turns - 1) / prelude->turns;
         return after_within(topology, 0, passes * prelude->rounds, turns - passes * prelude->turns);
@@ -88,7 +99,8 @@ bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round)
 sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round)
 {
     sgp_round start;
-    if (!sgp_topology_is_exact(topology, round, &start) || start == round)
+    if (!sgp_topology_has_exact(topology) || !sgp_topology_is_exact(topology, round, &start) ||
+        start == round)
         return round;
     return start +
            (in_prelude(topology, round) ? topology->prelude.rounds : topology->cycle.rounds);
