@@ -29,7 +29,9 @@ static void await_step(struct sgp_sim_host *host)
     uint32_t steps = host->job_first->steps > 0 ? host->job_first->steps : 1;
     double part = (double)(running->taken + 1) / steps;
     sgp_time end = running->since + sgp_sim_span((double)running->takes * part);
-    end = running->taken + 1 == steps ? running->since + running->takes : end;
+    bool last = running->taken + 1 == steps, never = running->takes >= SGP_SIM_TIME_MAX;
+    end = last || never ? running->since + running->takes
+                        : end; /* it is refused, if it is never over */
     end = end > host->sim->now ? end : host->sim->now;
     sgp_sim_push(host->sim, end, SGP_SIM_JOB, host->life, host->index);
 }
