@@ -3,6 +3,8 @@
  * The rule: docs/rules/round.md */
 #include "core/core.h"
 
+#define PASSES_LEAST_NS (10 * SGP_MILLISECOND) /* where the pace is not known */
+
 /* Within an exact cycle: whoever gives by the file, and has not, there or not. */
 static const struct sgp_core_link *awaited_by_file(const struct sgp_node *node)
 {
@@ -122,7 +124,8 @@ const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether this round waits for one that has not come so far: that trains still, or waits for such a one. */
+/* Whether this round waits for one that has not come so far: that trains still, or waits for such a one; in the last
+ * mixing, too, for a moment, which does no harm. */
 static bool awaits_one_behind(const struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
@@ -148,5 +151,8 @@ sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
                    topology->owner == SGP_NODE_NONE && !sgp_topology_has_exact(topology);
     if (!gossips || !awaits_one_behind(node))
         return SGP_TIME_NEVER;
-    return node->stage_since + (node->pace.each > 0 ? node->pace.each : SGP_SECOND);
+    sgp_time since = node->passes > 0 ? node->passed : node->stage_since, each = node->pace.each;
+    if (each == 0) /* its steps were done in a former process: as often as it is given something */
+        each = node->fed ? PASSES_LEAST_NS : SGP_SECOND;
+    return since + each;
 }

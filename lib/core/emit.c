@@ -68,7 +68,7 @@ struct sgp_message *sgp_core_send_payload(
     effect->send.message.type = type;
     effect->send.message.pulse = (struct sgp_pulse){
         .state = sgp_core_state(node),
-        .computing = sgp_core_computes(node),
+        .computing = sgp_core_computes(node) && node->passes == 0,
         .round = node->round,
         .next_round = SGP_ROUND_NONE,
         .ends = node->fleet.ends,

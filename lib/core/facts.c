@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Facts: what follows from how a node and its links stand. These questions change nothing, but that a plan
- * which was looked up is kept; at the end, whom a changed answer concerns. */
+ * which was looked up is kept. */
 #include "core/core.h"
 
 /* ---- the node ---- */
@@ -384,6 +384,14 @@ static sgp_round promise_of_token(const struct sgp_node *node, const struct sgp_
     return may ? node->copy.label : SGP_ROUND_NONE;
 }
 
+/* Whether it may give once more in its round (awaited.c), for which it needs credits to the end. Nobody awaits a round that
+ * is beyond it. */
+static bool may_pass_on(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING &&
+           sgp_core_at_own_pace(node) && node->config.topology->owner == SGP_NODE_NONE;
+}
+
 /* The next round in which we give on this link. A share that is owed and not sent comes first. One
  * who chooses may choose this neighbour in its very next turn. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
@@ -406,7 +414,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
             sgp_topology_next_round(node->config.topology, node->config.self, link->peer, from);
         link->giving.plan_from = from;
     }
-    return link->giving.plan < sgp_core_last(node) ? link->giving.plan : SGP_ROUND_NONE;
+    return link->giving.plan < sgp_core_last(node) || may_pass_on(node) ? link->giving.plan
+                                                                        : SGP_ROUND_NONE;
 }
 
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)

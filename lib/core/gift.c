@@ -326,10 +326,12 @@ bool sgp_core_give(struct sgp_node *node)
     for (uint32_t i = 0; i < node->giving.count; i++)
         fractions += node->layout.gifts[i].fraction;
     double part = part_to_give(node, fractions, coming);
+    if (node->passes > 0 && part <= 0) /* nobody waits for it */
+        node->giving.count = 0;
     for (uint32_t i = 0; i < node->giving.count; i++)
         owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
+    node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
     node->gave = true;
-    node->unrecorded = true;
     if (sgp_core_is_exact(node))
         publish_parts(node, slot);
     else if (node->giving.count > 0 && part > 0)

@@ -284,6 +284,8 @@ static void after_giving(struct sgp_node *node)
         train_or_enter(node, SGP_STAGE_GATHER);
     else
         sgp_core_enter(node, SGP_STAGE_GATHER);
+    if (node->passes > 0) /* it waits as before */
+        node->stage_since = node->waits;
     sgp_core_want_copy(node);
 }
 
@@ -342,6 +344,7 @@ static void settle(struct sgp_node *node)
 
 static void begin(struct sgp_node *node)
 {
+    node->passes = 0;
     if (sgp_core_is_exact(node))
         sgp_core_absorb_until(node, SGP_ROUND_MAX); /* what was bequeathed */
     if (sgp_core_leaves_now(node))
@@ -518,7 +521,10 @@ static void join(struct sgp_node *node)
 /* It gives once more in this round. */
 static void pass_on(struct sgp_node *node)
 {
-    node->passes++;
+    if (node->passes++ == 0)
+        node->waits = node->stage_since;
+    node->passed = node->now;
+    node->fed = false;
     sgp_core_enter(node, SGP_STAGE_CREDIT);
 }
 

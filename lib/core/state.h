@@ -402,8 +402,10 @@ struct sgp_node {
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */
-    sgp_round passes; /* times that it gave in this round, beyond the first (sgp_core_passes_on) */
-    bool fed;         /* a share with mass has come since the round before ended */
+    sgp_round passes;   /* times that it gave in it, beyond the first (sgp_core_passes_on_at) */
+    sgp_time passed;    /* when it did so last; */
+    sgp_time waits;     /* and since when it waits in this round */
+    bool fed;           /* a share with mass has come since the round before ended */
     bool thin; /* the share that came last took more than half of the time since the round began */
     uint64_t jumps;
 
@@ -417,8 +419,7 @@ struct sgp_node {
     struct {             /* pace.c */
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
-        sgp_time
-            each; /* a round of its own on the mean, when its steps were done; 0: it took none */
+        sgp_time each; /* a round of its own on the mean, when its steps were done; 0: not known */
     } pace;
 
     struct

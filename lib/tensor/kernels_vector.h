@@ -4,7 +4,7 @@
  * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER where it has an instruction for that.
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
- * left after the last whole vector is given to the reference. Any thread; no state. */
+ * left after the last whole vector is given to the reference, or, to be summed, followed by zeros. Any thread; no state. */
 #include "twins.h"
 
 #include <string.h>

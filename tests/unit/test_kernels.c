@@ -178,7 +178,6 @@ Test(kernels, twins_give_the_bits_of_the_reference)
                         compare(twins[t], k, offset, size, seed++, special);
 }
 
-/* Of the first `size` values of the finite specials, repeated. */
 /* What sums over runs of SGP_KERNELS_RUN values, over more than one. */
 static void compare_sums(
     const struct sgp_kernels *twin, const float *a, const float *b, size_t count)
@@ -218,6 +217,7 @@ Test(kernels, sums_of_several_runs_are_those_of_the_reference)
             compare_sums(twins[t], a, b, sizes[i]);
 }
 
+/* Of the first `size` values of the finite specials, repeated. */
 static float largest_special(size_t size)
 {
     float most = 0;

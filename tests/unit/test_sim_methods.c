@@ -204,6 +204,11 @@ Test(methods, who_has_done_its_steps_goes_on_giving_to_those_who_train)
         fleet->options.rounds = 200;
         fleet->options.stragglers = &straggler;
         fleet->options.straggler_count = 1;
+        struct sgp_sim_crash crash = {
+            .node = 0, .at = 3 * SGP_SECOND, .back = 3200 * SGP_MILLISECOND};
+        fleet->options.crashes =
+            &crash; /* one that has done its steps, and then knows its pace no more */
+        fleet->options.crash_count = strcmp(generators[g], "complete") == 0;
         fleet_open(fleet);
         double beside = mean_weight_of_the_slow_one(fleet, 5, 19);
         double after = mean_weight_of_the_slow_one(fleet, 40, 199);
