@@ -140,7 +140,6 @@ const struct ctl_command ctl_token_restore_command = {.words = "token restore",
         "For a node that had the token and will not come back with its ledger. The token begins\n"
         "again at this node, with its parameters, under a higher epoch (sgp_epoch of `status`).\n"
         "Should the former one turn up, it is none any more, and what was added to it alone is\n"
-        "lost. Take the node whose copy is the newest (label of copy in `status`). A node that "
-        "has\n"
-        "the token refuses (1). For root and the daemon's own user.\n",
+        "lost. Take the node whose copy is the newest (label of copy in `status`). A node that\n"
+        "has the token refuses (1). For root and the daemon's own user.\n",
     .run = restore};

@@ -11,17 +11,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* Whoever takes steps, a program or this process, leaves off. */
-static void yield(struct daemon *daemon)
-{
-    performer_yield(daemon);
-}
-
 void orders_stop(struct daemon *daemon)
 {
     daemon->stopping = true;
     notify_stopping();
-    yield(daemon);
+    performer_yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
 }
 
@@ -59,7 +53,7 @@ static int pause_or_resume(struct daemon *daemon, enum sgp_event_type type)
 
 static int pause_node(void *context)
 {
-    yield(context);
+    performer_yield(context);
     return pause_or_resume(context, SGP_EVENT_PAUSE);
 }
 
@@ -104,7 +98,7 @@ static int leave(void *context, view_left done, void *argument)
     daemon->left = done;
     daemon->left_argument = argument;
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=leave");
-    yield(daemon);
+    performer_yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_LEAVE});
     return 0;
 }

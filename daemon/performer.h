@@ -5,7 +5,8 @@
 
 #include "state.h"
 
-/* x is wanted, by an order: the round's steps end after the one that is taken now. */
+/* x is wanted by an order, or the steps come too late: they end after the one that is taken now, and a program's turn after
+ * PROGRAM_YIELD_MS at the latest. */
 void performer_yield(struct daemon *daemon);
 
 extern const struct sgp_driver_verbs performer_verbs; /* their context is the struct daemon */

@@ -23,9 +23,10 @@ struct sgp_driver_verbs {
     void (*receive)(void *context, struct sgp_link link, uint32_t slot);
     /* `how` is borrowed for the call. */
     void (*fold)(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
+    /* At once, and harmless if they are over: the steps of the TRAIN under way end with the present one. */
+    void (*curtail)(void *context);
     /* Jobs: appended to one queue, done in this order. */
     void (*train)(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
-    void (*curtail)(void *context); /* no job: at once */
     void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep,
         enum sgp_publish purpose, struct sgp_slice slice);
     void (*absorb)(

@@ -137,19 +137,12 @@ static bool awaits_one_behind(const struct sgp_node *node)
     return false;
 }
 
-/* At its own pace who has done its steps waits for others who train still. What they give meanwhile is passed on, as in the
- * rounds before: at the node's pace, along the edges of one round after the other, while the label stays. Else those who
- * are behind would give, be given nothing, and train alone. One that chooses is given back as much as it gives. */
+/* At its own pace a node that has done its steps waits for others that train still. It passes on what they give, as often as
+ * when it trained, along the edges of one round after the other; its label stays. Else those behind would give, be given
+ * nothing, and train alone. */
 sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
 {
-    const struct sgp_topology *topology = node->config.topology;
-    bool waits = node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING &&
-                 !node->paused && !node->leaving.wanted;
-    if (!waits)
-        return SGP_TIME_NEVER;
-    bool gossips = sgp_core_at_own_pace(node) && !sgp_method_chooses(node->config.method) &&
-                   topology->owner == SGP_NODE_NONE && !sgp_topology_has_exact(topology);
-    if (!gossips || !awaits_one_behind(node))
+    if (!sgp_core_may_pass_on(node) || !awaits_one_behind(node))
         return SGP_TIME_NEVER;
     sgp_time since = node->passes > 0 ? node->passed : node->stage_since, each = node->pace.each;
     if (each == 0) /* its steps were done in a former process: as often as it is given something */

@@ -241,5 +241,7 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "a link that is down has no connection, and what is sent or filled has one";
     if (!stage_fits_state(node))
         return "the stage fits the state";
+    if (node->passes > 0 && (!node->gave || node->state == SGP_NODE_TRAINING))
+        return "mass is passed on by one that has given in its round and takes no steps";
     return NULL;
 }

@@ -162,6 +162,9 @@ bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link
 bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
 bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new);
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
+/* It waits at the end, at its own pace, and may give more than once in its round meanwhile (awaited.c). Not where a neighbour
+ * is chosen by lot, for that one gives back as much. */
+bool sgp_core_may_pass_on(const struct sgp_node *node);
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
 bool sgp_core_is_kept(
     struct sgp_node *node, const struct sgp_receive *receive); /* for its answer */

@@ -141,6 +141,7 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     node->round = start;
     sgp_core_put_off_end(node);
     node->round_since = node->now;
+    node->passes = 0;
     node->gave = node->trained = false;
     node->exact.renewed++;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self);

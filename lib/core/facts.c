@@ -39,22 +39,11 @@ sgp_round sgp_core_overlap(const struct sgp_node *node)
     return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
-/* Whether any round of the file may be one of an exact cycle. These are asked dozens of times in a round. */
-static bool may_be_exact(const struct sgp_node *node)
-{
-    return node->config.topology->cycle.exact || node->config.topology->prelude.exact;
-}
-
-static sgp_round start_from(const struct sgp_node *node, sgp_round round)
-{
-    return may_be_exact(node) ? sgp_topology_start_from(node->config.topology, round) : round;
-}
-
 sgp_round sgp_core_train_end(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->fleet.stop < node->fleet.ends;
     sgp_round end = early ? node->fleet.stop : node->fleet.ends;
-    return start_from(node, end);
+    return sgp_topology_start_from(node->config.topology, end);
 }
 
 sgp_round sgp_core_last(const struct sgp_node *node)
@@ -64,7 +53,7 @@ sgp_round sgp_core_last(const struct sgp_node *node)
     sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
-    return start_from(node, last);
+    return sgp_topology_start_from(topology, last);
 }
 
 /* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for
@@ -124,7 +113,7 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
 
 bool sgp_core_is_exact(const struct sgp_node *node)
 {
-    return may_be_exact(node) && sgp_topology_is_exact(node->config.topology, node->round, NULL);
+    return sgp_topology_is_exact(node->config.topology, node->round, NULL);
 }
 
 bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
@@ -384,12 +373,13 @@ static sgp_round promise_of_token(const struct sgp_node *node, const struct sgp_
     return may ? node->copy.label : SGP_ROUND_NONE;
 }
 
-/* Whether it may give once more in its round (awaited.c), for which it needs credits to the end. Nobody awaits a round that
- * is beyond it. */
-static bool may_pass_on(const struct sgp_node *node)
+bool sgp_core_may_pass_on(const struct sgp_node *node)
 {
-    return node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING &&
-           sgp_core_at_own_pace(node) && node->config.topology->owner == SGP_NODE_NONE;
+    const struct sgp_topology *topology = node->config.topology;
+    return node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING && !node->paused &&
+           !node->leaving.wanted && sgp_core_at_own_pace(node) &&
+           !sgp_method_chooses(node->config.method) && topology->owner == SGP_NODE_NONE &&
+           !sgp_topology_has_exact(topology);
 }
 
 /* The next round in which we give on this link. A share that is owed and not sent comes first. One
@@ -414,8 +404,9 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
             sgp_topology_next_round(node->config.topology, node->config.self, link->peer, from);
         link->giving.plan_from = from;
     }
-    return link->giving.plan < sgp_core_last(node) || may_pass_on(node) ? link->giving.plan
-                                                                        : SGP_ROUND_NONE;
+    /* who passes mass on needs credits to the end; nobody awaits a round beyond it */
+    bool gives = link->giving.plan < sgp_core_last(node) || sgp_core_may_pass_on(node);
+    return gives ? link->giving.plan : SGP_ROUND_NONE;
 }
 
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)

@@ -530,6 +530,7 @@ void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
 struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
 /* A step of the first job has ended. True: there is another. */
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host);
+void sgp_sim_curtail(void *context);
 void sgp_sim_drop_jobs(struct sgp_sim_host *host);
 
 /* checkpoint.c */
@@ -676,7 +677,6 @@ void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears n
 
 /* compute.c */
 void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
-void sgp_sim_curtail(void *context);
 void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
     enum sgp_publish purpose, struct sgp_slice slice);
 void sgp_sim_absorb(

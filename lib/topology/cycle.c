@@ -99,8 +99,7 @@ bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round)
 sgp_round sgp_topology_start_from(const struct sgp_topology *topology, sgp_round round)
 {
     sgp_round start;
-    if (!sgp_topology_has_exact(topology) || !sgp_topology_is_exact(topology, round, &start) ||
-        start == round)
+    if (!sgp_topology_is_exact(topology, round, &start) || start == round)
         return round;
     return start +
            (in_prelude(topology, round) ? topology->prelude.rounds : topology->cycle.rounds);

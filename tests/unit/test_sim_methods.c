@@ -191,8 +191,8 @@ static double mean_weight_of_the_slow_one(struct fleet *fleet, sgp_round from, s
     return sum / count;
 }
 
-/* Ten times slower, it has nine tenths of its steps to take when the others have taken theirs. Would these keep what it
- * gives, it trained alone, with what weight part_to_give leaves it. */
+/* It is ten times slower, and has nine tenths of its steps to take when the others have taken theirs. If these kept what it
+ * gives, it would train alone, with the weight that part_to_give leaves it. */
 Test(methods, who_has_done_its_steps_goes_on_giving_to_those_who_train)
 {
     static const char *const generators[] = {"one-peer-exponential", "complete", "ring"};

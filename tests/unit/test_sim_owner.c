@@ -186,8 +186,8 @@ Test(owner, a_step_lasts_as_long_as_the_fourth_arrival_whatever_the_fifth_does)
     expect_nobody_waits(&(struct sgp_sim_straggler){.node = 3, .factor = 40}, NULL, 0);
     struct sgp_sim_absence stopped = {
         .node = 2, .from = 505 * SGP_MILLISECOND, .to = 1500 * SGP_MILLISECOND};
-    expect_nobody_waits(
-        NULL, &stopped, 1); /* it is back amid a step, and comes late by as much in each */
+    expect_nobody_waits(NULL, &stopped,
+        1); /* it is back amid a step; from then on it hears in time that it is late */
 }
 
 /* Pareto tails: the more backup workers, the less time takes a step (Chen et al. 2016, figure 4). */
