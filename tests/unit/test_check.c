@@ -90,6 +90,15 @@ Test(check, a_stage_that_does_not_fit_the_state_is_seen)
     close_desk(&desk);
 }
 
+Test(check, who_trains_and_passes_mass_on_is_seen)
+{
+    struct desk desk;
+    (void)open_well(&desk);
+    desk.node->passes = 1;
+    expect_flaw(&desk, "mass is passed on by one that has given in its round and takes no steps");
+    close_desk(&desk);
+}
+
 /* Once finished nobody trains again. */
 Test(check, a_state_that_cannot_follow_ends_a_test_build, .signal = SGP_CHECKED ? SIGABRT : 0)
 {

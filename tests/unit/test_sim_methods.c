@@ -219,6 +219,29 @@ Test(methods, who_has_done_its_steps_goes_on_giving_to_those_who_train)
     }
 }
 
+/* n4 waits for n3, which is twenty times slower, from 2 s on, and passes mass on a hundred times a second. n5 waits for n4:
+ * twice as long as the patience says, for n4 waits itself and does not compute. */
+Test(methods, who_passes_mass_on_waits_once_and_computes_nothing)
+{
+    static const struct sgp_sim_straggler straggler = {3, 20};
+    struct fleet *fleet = fleet_generate("ring", 8, 0);
+    fleet->options.method = sgp_method_find("agp");
+    fleet->options.final_cycles = 8;
+    fleet->options.rounds = 200;
+    fleet->options.patience_ns = 2 * SGP_SECOND;
+    fleet->options.stragglers = &straggler;
+    fleet->options.straggler_count = 1;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 5 * SGP_SECOND, &fleet->error)));
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 4), &status);
+    cr_assert(eq(int, status.waiting, SGP_WAITING_SHARE));
+    cr_assert(eq(u32, status.waiting_peer, 3));
+    cr_assert(lt(i64, status.waiting_since, 3 * SGP_SECOND));
+    cr_assert(zero(u32, fleet->notes[SGP_NOTE_OVERDUE]));
+    fleet_destroy(fleet);
+}
+
 /* ---- what they agree on ---- */
 
 Test(methods, every_method_agrees_in_the_end_and_keeps_all_mass)
