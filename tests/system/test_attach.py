@@ -375,6 +375,22 @@ class Faults(AttachTest):
         for a, b in zip(*models):
             self.assertAlmostEqual(a, b, delta=1e-3 * abs(a))
 
+    def test_an_order_s_second_ends_with_the_turn_that_it_was_for(self):
+        """A turn that begins after a short pause has all the time it wants."""
+        f = self.daemons(1, [[]])
+        model = self.model()
+        with sgp.attach(model, name=self.path(f, 0), timeout=fleet.PATIENCE) as node:
+            ordered = time.monotonic()
+            self.assertEqual(f.nodes[0].get("/v1/pause", "POST")[0], 200)
+            mixes = threading.Thread(target=node.mix, daemon=True)
+            mixes.start()
+            f.wait_state("paused")
+            self.assertEqual(f.nodes[0].get("/v1/resume", "POST")[0], 200)
+            mixes.join(fleet.PATIENCE)
+            time.sleep(max(0, ordered + 1.5 - time.monotonic()))  # what is tested is that much time
+            model["a"] += 1
+            self.assertFalse(node.mix().skipped)
+
     def test_a_program_that_stands_still(self):
         self.stand_still(lambda f, programs: programs[1], 30 if fleet.LONG else 0.5)
 
