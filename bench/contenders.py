@@ -34,7 +34,7 @@ def rounds_of(size, nodes, quick=False, rate=None):
     if rate is not None:
         count = max(int(3 * rate / 8 / size), 5)
         return count, max(count // 5, 2 * len(fleets.exponential(nodes)))
-    count = {4096: 2000, 1 << 20: 400, 16 << 20: 40, 100 << 20: 12}[size] * 2 // nodes
+    count = {4096: 4000, 1 << 20: 2000, 16 << 20: 120, 100 << 20: 16}[size] * 2 // nodes
     return max(count // (2 if quick else 1), 8), max(count // 10, 6)  # 6: every vector was used once
 
 
