@@ -96,6 +96,19 @@ static const struct sgp_core_link *way_out(const struct sgp_node *node)
     return waits ? first : NULL;
 }
 
+/* Whether this node returns to others who take part. Where all are to begin alike that is not so in their first round: shares
+ * of it would be left out for want of a connection that is only about to be made. */
+static bool has_fleet(const struct sgp_node *node)
+{
+    bool returns = false;
+    for (uint32_t i = 0; node->past.restored && i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool past_first = !node->config.one_beginning || link->pulse.round > 0;
+        returns = returns || (sgp_core_living(link) && past_first);
+    }
+    return returns;
+}
+
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
     const struct sgp_core_link *first = node->past.restored ? NULL : elder(node);
@@ -117,10 +130,8 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
             *ret_missing = node->layout.links[i].peer;
     if (*ret_missing == SGP_SLOT_NONE || next_round(node, 0) > 0)
         return true;
-    for (uint32_t i = 0; i < node->layout.link_count;
-         i++) /* one that returns goes where the fleet is */
-        if (node->past.restored && sgp_core_living(&node->layout.links[i]))
-            return true;
+    if (has_fleet(node)) /* it goes where the fleet is */
+        return true;
     return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start &&
            !mints(node);
 }

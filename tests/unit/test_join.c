@@ -255,6 +255,39 @@ Test(join, the_only_source_is_waited_for_until_it_has_gone)
     close_desk(&desk);
 }
 
+/* n1 has the first parameters already; n0 has not dialled n2 yet, whose share of round 0 it would leave out. */
+static void open_beginning(struct desk *desk)
+{
+    struct sgp_topology *topology = beside_two(3);
+    struct sgp_node_config config = config_of(topology);
+    config.seeks = config.one_beginning = true;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+    greet_out(desk, 1, pulse_at(0, SGP_ROUND_NONE), 81, 0);
+    greet_in(desk, 1, pulse_at(0, 0), 81);
+    greet_in(desk, 2, pulse_at(0, 0), 82);
+}
+
+Test(join, who_is_to_begin_as_all_do_begins_with_all_its_neighbours)
+{
+    struct desk desk;
+    open_beginning(&desk);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
+    cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
+    greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
+    close_desk(&desk);
+}
+
+Test(join, who_comes_after_all_have_begun_waits_for_none_that_is_not_there)
+{
+    struct desk desk;
+    open_beginning(&desk);
+    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
+    close_desk(&desk);
+}
+
 /* n1 gives to n0 and n0 to n2. */
 static void open_line(struct desk *desk)
 {
