@@ -413,7 +413,7 @@ class Faults(AttachTest):
         starter.start()
 
         def act(i):
-            model, skipped = self.model(), 0
+            model, skipped, jumped = self.model(), 0, 0
             with sgp.attach(model, name=self.path(f, i), timeout=fleet.PATIENCE) as node:
                 for number in range(60):
                     if i == 1 and number == 30:
@@ -426,10 +426,11 @@ class Faults(AttachTest):
                         self.assertTrue(gone.wait(fleet.PATIENCE))
                         f.wait("n1 to train again", lambda: (f.nodes[1].status() or {}).get("state") == "training")
                     model["a"] += 1
-                    skipped += node.mix().skipped
-            return skipped, model["a"][0]
+                    mixed = node.mix()
+                    skipped, jumped = skipped + mixed.skipped, jumped + mixed.jumped
+            return (skipped, jumped), model["a"][0]
         (none, first), (some, second) = self.each(2, act)
-        self.assertEqual((none, some), (0, 1))
+        self.assertEqual((none, some), ((0, 0), (1, 1)))
         self.assertAlmostEqual(first, second, delta=1e-3)
         self.assertGreater(first, 40)
         self.assertAlmostEqual(sum(status["weight"] for status in f.quiet()), 2, delta=1e-9)
