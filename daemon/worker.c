@@ -40,14 +40,17 @@ static void run(struct job *job)
     job->took = uv_hrtime() - begin;
 }
 
-/* With the mutex held, which is given up meanwhile. */
+/* With the mutex held, which is given up meanwhile. Whoever is woken wants it at once: it is free by then, here and wherever the
+ * compute thread is woken. */
 static void run_unlocked(struct worker *worker, struct job *job)
 {
     uv_mutex_unlock(&worker->mutex);
     run(job);
     uv_mutex_lock(&worker->mutex);
     append(&worker->finished, job);
+    uv_mutex_unlock(&worker->mutex);
     (void)uv_async_send(&worker->async);
+    uv_mutex_lock(&worker->mutex);
 }
 
 void worker_let_in(struct worker *worker)
@@ -61,18 +64,16 @@ void worker_let_in(struct worker *worker)
 static void compute(void *argument)
 {
     struct worker *worker = argument;
-    uv_mutex_lock(&worker->mutex);
-    for (;;) {
-        struct job *job = worker->stopping ? NULL : take_first(&worker->todo);
-        if (job != NULL) {
+    struct job *job;
+    bool stopping = false;
+    while (!stopping) {
+        uv_sem_wait(&worker->wake);
+        uv_mutex_lock(&worker->mutex);
+        while (!worker->stopping && (job = take_first(&worker->todo)) != NULL)
             run_unlocked(worker, job);
-        } else if (worker->stopping) {
-            break;
-        } else {
-            uv_cond_wait(&worker->wake, &worker->mutex);
-        }
+        stopping = worker->stopping;
+        uv_mutex_unlock(&worker->mutex);
     }
-    uv_mutex_unlock(&worker->mutex);
 }
 
 /* ---- what is short ---- */
@@ -133,9 +134,9 @@ int worker_start(struct worker *worker, uv_loop_t *loop)
     int code = uv_mutex_init(&worker->mutex);
     if (code < 0)
         return code;
-    code = uv_cond_init(&worker->wake);
+    code = uv_sem_init(&worker->wake, 0);
     if (code < 0)
-        goto no_cond;
+        goto no_wake;
     code = uv_async_init(loop, &worker->async, on_wake);
     if (code < 0)
         goto no_async;
@@ -147,8 +148,8 @@ int worker_start(struct worker *worker, uv_loop_t *loop)
     uv_close((uv_handle_t *)&worker->async, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
 no_async:
-    uv_cond_destroy(&worker->wake);
-no_cond:
+    uv_sem_destroy(&worker->wake);
+no_wake:
     uv_mutex_destroy(&worker->mutex);
     return code;
 }
@@ -172,8 +173,8 @@ void worker_push(struct worker *worker, struct job *job)
     }
     uv_mutex_lock(&worker->mutex);
     hand_over(worker, job);
-    uv_cond_signal(&worker->wake);
     uv_mutex_unlock(&worker->mutex);
+    uv_sem_post(&worker->wake);
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -187,8 +188,8 @@ static void hand_over_all(struct worker *worker)
     uv_mutex_lock(&worker->mutex);
     while ((job = take_first(&worker->ready)) != NULL)
         hand_over(worker, job);
-    uv_cond_signal(&worker->wake);
     uv_mutex_unlock(&worker->mutex);
+    uv_sem_post(&worker->wake);
 }
 
 void worker_turn(struct worker *worker)
@@ -221,8 +222,8 @@ void worker_stop(struct worker *worker)
 {
     uv_mutex_lock(&worker->mutex);
     worker->stopping = true;
-    uv_cond_signal(&worker->wake);
     uv_mutex_unlock(&worker->mutex);
+    uv_sem_post(&worker->wake);
     (void)uv_thread_join(&worker->thread);
     hand_back(worker, &worker->returned, false);
     hand_back(worker, &worker->finished, false);
@@ -233,6 +234,6 @@ void worker_stop(struct worker *worker)
     sgp_assert(worker->pending == 0);
     uv_close((uv_handle_t *)&worker->async, NULL);
     uv_close((uv_handle_t *)&worker->idle, NULL);
-    uv_cond_destroy(&worker->wake);
+    uv_sem_destroy(&worker->wake);
     uv_mutex_destroy(&worker->mutex);
 }

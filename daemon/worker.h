@@ -47,7 +47,7 @@ struct job_list {
 struct worker {
     uv_thread_t thread;
     uv_mutex_t mutex; /* guards todo, finished and stopping */
-    uv_cond_t wake;
+    uv_sem_t wake;    /* there may be something to do */
     uv_async_t async;
     uv_idle_t idle; /* while jobs are ready, so that the loop does not wait */
     struct job_list todo;
