@@ -85,8 +85,7 @@ Test(accounts, those_of_a_broken_connection_are_forgotten)
     uint64_t number;
     open_beside_two(&desk, 4);
     tell_both(&desk);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+    lose(&desk, 1, SGP_IN);
     greet_in(&desk, 1, pulse_at(0, 0), 81);
     bequeath(&desk);
     cr_assert(not(knows(&desk, &number)));
@@ -337,8 +336,7 @@ static void owe_one_that_is_gone(struct desk *desk)
     post_type(desk, SGP_EVENT_TRAINED);
     post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(desk, 2, 1, SGP_REASON_NONE);
-    post(desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(desk, 1, SGP_OUT), .code = -1});
+    lose(desk, 1, SGP_OUT);
     cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.25));
 }
 
@@ -406,8 +404,7 @@ Test(accounts, a_node_says_what_it_accepted_unless_more_may_come)
     cr_assert(told.known && told.number == 5 && told.lineage == 77);
     question.number = 6;
     cr_assert(not(sgp_node_answer(desk.node, &question, &told)), "it may be on the line");
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+    lose(&desk, 1, SGP_IN);
     cr_assert(sgp_node_answer(desk.node, &question, &told));
     cr_assert(told.known && told.number == 5);
     question.target_lineage = 76;

@@ -11,7 +11,7 @@ static void come_to_the_end(struct desk *desk, uint32_t final_cycles)
     open_pair_that_mixes(desk, final_cycles);
     struct sgp_pulse pulse = pulse_at(0, 0);
     pulse.stop = 0;
-    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(desk, 1, SGP_IN, pulse);
     post_type(desk, SGP_EVENT_TRAINED);
 }
 
@@ -83,8 +83,7 @@ Test(agree, it_mixes_twice_as_long_each_time_while_they_differ)
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.stop = 0;
     pulse.state = SGP_NODE_PAUSED; /* it takes no part in rounds, so that they are over at once */
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulses(&desk, 1, pulse);
     struct sgp_message far = {
         .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(3)}};
     say(&desk, 1, SGP_IN, far);
@@ -153,8 +152,7 @@ Test(agree, mixing_that_changes_nothing_comes_to_an_end)
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.stop = 0;
     pulse.state = SGP_NODE_PAUSED;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulses(&desk, 1, pulse);
     struct sgp_message far = {
         .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(3)}};
     say(&desk, 1, SGP_IN, far);
@@ -181,8 +179,7 @@ Test(agree, one_that_has_finished_mixes_again_with_a_half_that_comes_back)
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.stop = 0;
     pulse.state = SGP_NODE_PAUSED;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulses(&desk, 1, pulse);
     post_type(&desk, SGP_EVENT_TRAINED);
     for (int i = 0; i < 10 && status_of(&desk).round < 2; i++)
         post_type(&desk, SGP_EVENT_TICK);
@@ -209,7 +206,7 @@ Test(agree, a_share_that_comes_late_takes_back_what_was_said)
     say_end(&desk, SGP_NODE_FINISHED, 2, 0);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
     struct sgp_pulse pulse = pulse_at(0, 0);
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(&desk, 1, SGP_IN, pulse);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
     deliver(&desk, 1, 0);
     cr_assert_not_null(find(&desk, SGP_EFFECT_ABSORB));
@@ -248,8 +245,7 @@ Test(agree, no_neighbour_takes_it_beyond_all_mixing)
     open_pair(&desk);
     struct sgp_pulse pulse = pulse_at(100 + 8000, 100 + 8000);
     pulse.state = SGP_NODE_SETTLING;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulses(&desk, 1, pulse);
     grant(&desk, 1, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
     for (int i = 0; i < 10 && status_of(&desk).jumps == 0; i++)
@@ -271,20 +267,17 @@ Test(agree, one_that_had_finished_is_finished_again_without_its_neighbours)
         .mixes = 8,
         .links = links,
         .link_capacity = 2};
-    struct sgp_topology *topology = pair();
-    struct sgp_node_config config = config_of(topology);
-    config.record = &record;
     struct desk desk;
-    open_desk(&desk, topology, config);
-    post_type(&desk, SGP_EVENT_START);
+    open_from(&desk, &record);
     cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
     sketched(&desk, 2);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
     cr_assert(eq(i64, status_of(&desk).round, 8));
     close_desk(&desk);
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.record = &record;
     config.rounds = 200; /* its user wants more: that end is not this one */
-    topology = pair();
-    config.topology = topology;
     open_desk(&desk, topology, config);
     post_type(&desk, SGP_EVENT_START);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,6 +125,26 @@ static __attribute__((unused)) void post_type(struct desk *desk, enum sgp_event_
 }
 
 /* The SKETCH job is done; all estimates on the desk have the same. */
+/* ... with this record, and starts. */
+static __attribute__((unused)) void begin_again_from(
+    struct desk *desk, const struct sgp_record *record)
+{
+    struct sgp_node_config config = config_of(desk->topology);
+    config.record = record;
+    begin_again(desk, &config);
+    post_type(desk, SGP_EVENT_START);
+}
+
+/* One of a pair that begins with this record, and has started. */
+static __attribute__((unused)) void open_from(struct desk *desk, const struct sgp_record *record)
+{
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.record = record;
+    open_desk(desk, topology, config);
+    post_type(desk, SGP_EVENT_START);
+}
+
 static __attribute__((unused)) void sketch(struct desk *desk)
 {
     static const struct sgp_sketch zero = {.values = {0}};
@@ -188,6 +209,28 @@ static __attribute__((unused)) void come_up(
 {
     desk->link_of[peer][direction] = ++desk->connections;
     post(desk, (struct sgp_event){.type = SGP_EVENT_UP, .link = link_to(desk, peer, direction)});
+}
+
+static __attribute__((unused)) void lose(
+    struct desk *desk, uint32_t peer, enum sgp_direction direction)
+{
+    post(desk,
+        (struct sgp_event){
+            .type = SGP_EVENT_DOWN, .link = link_to(desk, peer, direction), .code = -ECONNRESET});
+}
+
+static __attribute__((unused)) void say_pulse(
+    struct desk *desk, uint32_t peer, enum sgp_direction direction, struct sgp_pulse pulse)
+{
+    say(desk, peer, direction, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+}
+
+/* The same on both of its links. */
+static __attribute__((unused)) void say_pulses(
+    struct desk *desk, uint32_t peer, struct sgp_pulse pulse)
+{
+    say_pulse(desk, peer, SGP_IN, pulse);
+    say_pulse(desk, peer, SGP_OUT, pulse);
 }
 
 static __attribute__((unused)) void greet_in(

@@ -63,13 +63,6 @@ static void would_not_have_it(struct desk *desk)
             .goodbye = {.reason = SGP_REASON_RANGE, .text = "range"}});
 }
 
-static void break_off(struct desk *desk, enum sgp_direction direction)
-{
-    post(desk,
-        (struct sgp_event){
-            .type = SGP_EVENT_DOWN, .link = link_to(desk, 1, direction), .code = -ECONNRESET});
-}
-
 Test(fold, x_is_what_was_kept_of_the_snapshot)
 {
     struct desk desk;
@@ -142,7 +135,7 @@ Test(fold, one_of_a_later_round_waits_for_that)
     struct desk desk;
     open_pair(&desk);
     give_first(&desk);
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(1, 1));
     say(&desk, 1, SGP_IN, share_of(1, 1, 2));
     cr_assert_not(is_folded(&desk));
     close_desk(&desk);
@@ -193,9 +186,7 @@ Test(fold, it_ends_with_its_connection_and_x_rests_for_the_next)
 {
     struct desk desk;
     begin_fold(&desk);
-    post(
-        &desk, (struct sgp_event){
-                   .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -ECONNRESET});
+    lose(&desk, 1, SGP_IN);
     cr_assert(eq(u32, users(&desk), 1), "the share that was given");
     greet_in(&desk, 1, pulse_at(0, 0), 88);
     say(&desk, 1, SGP_IN, share_of(1, 0, 1));
@@ -237,7 +228,7 @@ Test(fold, a_refusal_is_forgotten_when_its_connection_ends)
     struct desk desk;
     begin_fold(&desk);
     acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
-    break_off(&desk, SGP_OUT);
+    lose(&desk, 1, SGP_OUT);
     deliver(&desk, 1, 0);
     cr_assert_null(find(&desk, SGP_EFFECT_RESTORE));
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 1); /* it has accepted it after all */

@@ -154,10 +154,7 @@ Test(gather, what_is_not_known_is_told_to_the_heir)
     open_beside_two(&desk, 3);
     record_of(&desk, &record);
     record.unknown = 3;
-    struct sgp_node_config config = config_of(desk.topology);
-    config.record = &record;
-    begin_again(&desk, &config);
-    post_type(&desk, SGP_EVENT_START);
+    begin_again_from(&desk, &record);
     for (uint32_t i = 1; i < 3; i++) {
         greet_out(&desk, i, pulse_at(0, SGP_ROUND_NONE), 80 + i, 0);
         greet_in(&desk, i, pulse_at(0, 0), 80 + i);
@@ -207,10 +204,7 @@ Test(gather, a_leaver_that_is_killed_gathers_on)
     want_to_leave_with(&desk, 0.125, 1);
     record_of(&desk, &record);
     cr_assert(record.leaving);
-    struct sgp_node_config config = config_of(desk.topology);
-    config.record = &record;
-    begin_again(&desk, &config);
-    post_type(&desk, SGP_EVENT_START);
+    begin_again_from(&desk, &record);
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
     for (uint32_t i = 1; i < 3; i++) {
         greet_out(&desk, i, pulse_at(1, SGP_ROUND_NONE), 80 + i, 1);

@@ -212,9 +212,9 @@ Test(gift, only_those_who_train_are_asked)
     grant_all(&desk);
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_SETTLING;
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(&desk, 1, SGP_OUT, pulse);
     pulse.state = SGP_NODE_PAUSED;
-    say(&desk, 2, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(&desk, 2, SGP_OUT, pulse);
     post_type(&desk, SGP_EVENT_TRAINED);
     publish(&desk, 0.5);
     cr_assert_not_null(share_to(&desk, 3));

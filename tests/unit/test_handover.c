@@ -2,12 +2,6 @@
 /* What goes to an heir before the bequest: every account once, whatever happens meanwhile. */
 #include "test_leave_desk.h"
 
-static void lose(struct desk *desk, uint32_t peer, enum sgp_direction direction)
-{
-    post(desk, (struct sgp_event){
-                   .type = SGP_EVENT_DOWN, .link = link_to(desk, peer, direction), .code = -1});
-}
-
 static void tell(struct desk *desk, uint32_t leaver, struct sgp_bequeath item)
 {
     say(desk, leaver, SGP_IN,
@@ -326,10 +320,7 @@ Test(handover, who_may_have_the_bequest_is_on_record)
     struct sgp_record record;
     come_back_as_another(&desk);
     record_of(&desk, &record);
-    struct sgp_node_config config = config_of(desk.topology);
-    config.record = &record;
-    begin_again(&desk, &config);
-    post_type(&desk, SGP_EVENT_START);
+    begin_again_from(&desk, &record);
     greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 91, 0);
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5), "81 may have accepted it");
     cr_assert(eq(u64, asked_about(&desk), 81));

@@ -115,7 +115,7 @@ Test(idle, one_that_rests_is_not_told_of_each_round)
     cr_assert(eq(i64, told->send.message.pulse.next_round, 50));
     (void)go_on_to(&desk, 60);
     struct sgp_pulse back = pulse_in(SGP_NODE_TRAINING);
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = back});
+    say_pulse(&desk, 1, SGP_OUT, back);
     told = find_sent(&desk, SGP_BEAT, 1);
     cr_assert_not_null(told, "one that is back hears at once");
     cr_assert(eq(i64, told->send.message.pulse.next_round, 60));

@@ -8,17 +8,10 @@ static void owe_both(struct desk *desk)
     open_beside_two(desk, 4);
     give_to_two(desk);
     for (uint32_t i = 2; i > 0; i--) {
-        post(desk, (struct sgp_event){
-                       .type = SGP_EVENT_DOWN, .link = link_to(desk, i, SGP_OUT), .code = -1});
+        lose(desk, i, SGP_OUT);
         desk->now += SGP_SECOND;
     }
     cr_assert(eq(dbl, status_of(desk).weight_in_flight, 0.5));
-}
-
-static void lose(struct desk *desk, uint32_t peer)
-{
-    post(desk, (struct sgp_event){
-                   .type = SGP_EVENT_DOWN, .link = link_to(desk, peer, SGP_OUT), .code = -1});
 }
 
 /* ... until n0 asks its next question; n1 and n2 say nothing. */
@@ -71,7 +64,7 @@ Test(inquiry, an_answer_settles_the_share_that_was_asked_about)
     cr_assert(eq(str, (char *)next_question(&desk)->target, (char *)"n2"));
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
     answer(&desk, NULL);
-    lose(&desk, 2);
+    lose(&desk, 2, SGP_OUT);
     cr_assert(eq(str, (char *)next_question(&desk)->target, (char *)"n1"));
     answer(&desk, &(struct sgp_answer){.known = true, .lineage = 81, .number = 1});
     cr_assert(not(owes(&desk, 1)));
@@ -88,7 +81,7 @@ Test(inquiry, what_was_said_before_the_target_was_there_again_is_void)
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
     grant(&desk, 2, 0);
     cr_assert_not_null(find_sent(&desk, SGP_SHARE, 2));
-    lose(&desk, 2);
+    lose(&desk, 2, SGP_OUT);
     answer(&desk, &(struct sgp_answer){.known = true, .lineage = 82, .number = 0});
     cr_assert(owes(&desk, 2), "it may have accepted it since");
     close_desk(&desk);
@@ -140,7 +133,7 @@ Test(inquiry, nobody_is_asked_about_an_update)
     post_type(&desk, SGP_EVENT_TRAINED);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     cr_assert_not_null(find_sent(&desk, SGP_SHARE, 1));
-    lose(&desk, 1);
+    lose(&desk, 1, SGP_OUT);
     for (int i = 0; i < 60; i++) {
         desk.now += SGP_SECOND;
         post_type(&desk, SGP_EVENT_TICK);

@@ -11,8 +11,7 @@ Test(join, a_new_node_takes_the_model_and_the_round_of_a_fleet_under_way)
     post_type(&desk, SGP_EVENT_START);
     greet_out(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88, 0);
     desk.now += 60 * SGP_SECOND; /* whoever could hand over a model has not dialled yet: it waits */
-    say(&desk, 1, SGP_OUT,
-        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(70, SGP_ROUND_NONE)});
+    say_pulse(&desk, 1, SGP_OUT, pulse_at(70, SGP_ROUND_NONE));
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
     greet_in(&desk, 1, pulse_at(70, 70), 88);
@@ -47,7 +46,7 @@ Test(join, a_new_node_waits_for_a_fleet_that_comes_back_to_begin)
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
     cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
     cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(50, 50));
     cr_assert(eq(i64, sgp_node_deadline(desk.node), desk.now), "there is more to do at once");
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
@@ -69,8 +68,7 @@ Test(join, nobody_waits_for_one_that_joins_far_behind)
     greet_out(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88, 0);
     grant(&desk, 1, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
-    say(&desk, 1, SGP_OUT,
-        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, SGP_ROUND_NONE)});
+    say_pulse(&desk, 1, SGP_OUT, pulse_at(50, SGP_ROUND_NONE));
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     sgp_round round = status_of(&desk).round;
@@ -133,12 +131,11 @@ Test(join, one_to_whom_nobody_can_hand_a_model_goes_on_without)
     greet_in(&desk, 1, pulse_at(50, 50), 88);
     greet_out(&desk, 1, pulse_at(50, SGP_ROUND_NONE), 88, 0);
     desk.link_of[1][SGP_IN] = 1;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(50, 50));
     for (int second = 0; second < 10; second++) { /* n1 has no model to hand over: patience ends */
         desk.now += SGP_SEEK_NS / 10;
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
-        say(&desk, 1, SGP_OUT,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, SGP_ROUND_NONE)});
+        say_pulse(&desk, 1, SGP_IN, pulse_at(50, 50));
+        say_pulse(&desk, 1, SGP_OUT, pulse_at(50, SGP_ROUND_NONE));
     }
     say(&desk, 1, SGP_IN,
         (struct sgp_message){.type = SGP_ESTIMATE,
@@ -169,10 +166,10 @@ Test(join, one_who_comes_back_after_the_end_finds_it_there)
     cr_assert_not_null(
         find_sent(&desk, SGP_ASK, 1), "one that has finished has a model to hand over");
     desk.link_of[1][SGP_IN] = desk.connections;
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN)});
+    lose(&desk, 1, SGP_IN);
     for (sgp_time end = desk.now + SGP_SEEK_NS; desk.now < end;) {
         desk.now += SGP_BEAT_IDLE_NS; /* one that has finished beats to one that joins */
-        say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = ended});
+        say_pulse(&desk, 1, SGP_OUT, ended);
     }
     cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
     sketch(&desk);
@@ -198,7 +195,7 @@ static void beat(struct desk *desk, uint32_t peer, enum sgp_node_state state)
 {
     struct sgp_pulse pulse = pulse_at(50, SGP_ROUND_NONE);
     pulse.state = state;
-    say(desk, peer, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(desk, peer, SGP_IN, pulse);
 }
 
 /* Whom it asks for the first time, or anew, while both sources beat; and when. */
@@ -248,7 +245,7 @@ Test(join, the_only_source_is_waited_for_until_it_has_gone)
     }
     beat(&desk, 1, SGP_NODE_DRAINING);
     cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP), "one that leaves may still answer");
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN)});
+    lose(&desk, 1, SGP_IN);
     desk.now += SGP_SEEK_NS;
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert(ne(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
@@ -283,7 +280,7 @@ Test(join, who_comes_after_all_have_begun_waits_for_none_that_is_not_there)
 {
     struct desk desk;
     open_beginning(&desk);
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(1, 1));
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ESTIMATE));
     close_desk(&desk);
 }
@@ -313,7 +310,7 @@ Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
             (struct sgp_message){.type = SGP_GOODBYE,
                 .pulse = pulse_at(50, SGP_ROUND_NONE),
                 .goodbye = {.reason = SGP_REASON_UNKNOWN, .text = "who?"}});
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+        say_pulse(&desk, 1, SGP_IN, pulse_at(50, 50));
     }
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
@@ -330,7 +327,7 @@ Test(join, a_newcomer_does_not_wait_for_one_that_is_dead)
     open_line(&desk);
     greet_in(&desk, 1, pulse_at(50, 50), 88);
     desk.now += SGP_SILENCE_MAX_NS;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 50)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(50, 50));
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
     close_desk(&desk);
@@ -368,9 +365,8 @@ Test(join, one_that_drains_and_never_answers_is_not_waited_for_longer_than_a_tur
     post_type(&desk, SGP_EVENT_TICK);
     for (sgp_time end = desk.now + 2 * SGP_SEEK_NS; desk.now < end;) {
         desk.now += SGP_BEAT_NS;
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = leaving});
-        say(&desk, 2, SGP_OUT,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, SGP_ROUND_NONE)});
+        say_pulse(&desk, 1, SGP_IN, leaving);
+        say_pulse(&desk, 2, SGP_OUT, pulse_at(50, SGP_ROUND_NONE));
     }
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
     close_desk(&desk);

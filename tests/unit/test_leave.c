@@ -78,12 +78,10 @@ Test(leave, an_heir_that_dies_before_it_was_sent_anything_is_replaced)
 {
     struct desk desk;
     leave_in_round_one(&desk);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    lose(&desk, 1, SGP_OUT);
     cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
     hand_over_to(&desk, 2);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 2, SGP_OUT), .code = -1});
+    lose(&desk, 2, SGP_OUT);
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 1.5));
     greet_out(&desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 1);
@@ -98,8 +96,7 @@ Test(leave, without_an_heir_it_waits_and_says_for_whom)
     struct desk desk;
     open_beside_two(&desk, 3);
     for (uint32_t i = 1; i < 3; i++)
-        post(&desk, (struct sgp_event){
-                        .type = SGP_EVENT_DOWN, .link = link_to(&desk, i, SGP_OUT), .code = -1});
+        lose(&desk, i, SGP_OUT);
     post_type(&desk, SGP_EVENT_PAUSE);
     post_type(&desk, SGP_EVENT_LEAVE);
     post_type(&desk, SGP_EVENT_TRAINED);
@@ -208,8 +205,7 @@ Test(leave, a_farewell_before_the_greeting_settles_nothing)
     struct desk desk;
     open_beside_two(&desk, 3);
     give_to_two(&desk);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    lose(&desk, 1, SGP_OUT);
     come_up(&desk, 1, SGP_OUT);
     left_says(&desk, 1);
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0.5), "it may have accepted");
@@ -238,8 +234,7 @@ Test(leave, a_payload_without_end_does_not_hold_it)
 {
     struct desk desk;
     leave_in_round_one(&desk);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    lose(&desk, 1, SGP_OUT);
     hand_over_to(&desk, 2);
     say(&desk, 1, SGP_IN, share_of(2, 1, 2)); /* its buffer was granted ahead */
     acknowledge(&desk, 2, 2, SGP_REASON_NONE);
@@ -279,8 +274,7 @@ Test(leave, a_bequest_that_did_not_arrive_goes_to_another)
     struct desk desk;
     leave_in_round_one(&desk);
     hand_over_to(&desk, 1);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    lose(&desk, 1, SGP_OUT);
     struct sgp_pulse pulse = pulse_at(1, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_DRAINING;
     greet_out(&desk, 1, pulse, 81, 1);
@@ -301,8 +295,7 @@ Test(leave, two_that_leave_do_not_wait_for_each_other)
     grant(&desk, 2, 0);
     post_type(&desk, SGP_EVENT_TRAINED);
     post_type(&desk, SGP_EVENT_LEAVE);
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT), .code = -1});
+    lose(&desk, 1, SGP_OUT);
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(&desk, 2, 1, SGP_REASON_NONE);
     for (uint32_t i = 1; i < 3; i++) {
@@ -335,8 +328,7 @@ Test(leave, what_an_absent_one_is_owed_goes_to_the_heir)
     for (uint32_t i = 1; i < 3; i++) {
         say(&desk, i, SGP_IN, share_of(1, 0, 1));
         deliver(&desk, i, 0);
-        post(&desk, (struct sgp_event){
-                        .type = SGP_EVENT_DOWN, .link = link_to(&desk, 2, SGP_OUT), .code = -1});
+        lose(&desk, 2, SGP_OUT);
     }
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
     cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));

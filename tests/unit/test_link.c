@@ -161,8 +161,7 @@ Test(link, one_who_waits_aside_may_go)
         uint64_t old = desk.link_of[1][SGP_IN];
         greet_in(&desk, 1, pulse_at(0, 0), 88);
         if (i == 0)
-            post(&desk, (struct sgp_event){
-                            .type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+            lose(&desk, 1, SGP_IN);
         else
             say(&desk, 1, SGP_IN,
                 (struct sgp_message){.type = i == 1 ? SGP_BEAT : SGP_GOODBYE,
@@ -452,12 +451,12 @@ Test(link, messages_that_cannot_come_now_end_the_connection)
     greet_in(&desk, 1, pulse_at(0, 0), 88);
     struct sgp_pulse absurd = pulse_at(0, 0);
     absurd.ends = SGP_ROUND_MAX - 1;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
+    say_pulse(&desk, 1, SGP_IN, absurd);
     cr_assert(eq(
         int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_ROUNDS));
     greet_in(&desk, 1, pulse_at(0, 0), 88);
     absurd = pulse_at(-1, 0);
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = absurd});
+    say_pulse(&desk, 1, SGP_IN, absurd);
     cr_assert(
         eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.message.goodbye.reason, SGP_REASON_RANGE));
     close_desk(&desk);
@@ -502,9 +501,8 @@ Test(link, silence_is_judged_by_the_peers_own_pace)
         give_first(&desk);
         for (int n = 0; n < 80; n++) {
             desk.now += interval[i];
-            say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
-            say(&desk, 1, SGP_OUT,
-                (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+            say_pulse(&desk, 1, SGP_IN, pulse_at(0, 0));
+            say_pulse(&desk, 1, SGP_OUT, pulse_at(0, SGP_ROUND_NONE));
         }
         uint32_t beats;
         cr_assert(eq(i64, wait_until_absent(&desk, &beats), bound[i]), "case %zu", i);
@@ -519,9 +517,8 @@ Test(link, the_nodes_own_standstill_is_not_the_pace_of_its_peers)
     give_first(&desk);
     for (int n = 0; n < 80; n++) {
         desk.now += n == 70 ? 30 * SGP_SECOND : SGP_SECOND / 10;
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
-        say(&desk, 1, SGP_OUT,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+        say_pulse(&desk, 1, SGP_IN, pulse_at(0, 0));
+        say_pulse(&desk, 1, SGP_OUT, pulse_at(0, SGP_ROUND_NONE));
     }
     uint32_t beats;
     cr_assert(eq(i64, wait_until_absent(&desk, &beats), 3 * SGP_SECOND));
@@ -535,7 +532,7 @@ Test(link, one_that_beats_is_waited_for)
     give_first(&desk);
     for (int n = 0; n < 600; n++) {
         desk.now += SGP_BEAT_NS;
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+        say_pulse(&desk, 1, SGP_IN, pulse_at(0, 0));
     }
     cr_assert(eq(i64, status_of(&desk).round, 0));
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE));
@@ -552,7 +549,7 @@ Test(link, the_silence_of_one_that_rests_is_missed_and_its_link_dialled_anew)
         open_pair(&desk);
         struct sgp_pulse rests = pulse_at(0, SGP_ROUND_NONE);
         rests.state = states[k];
-        say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
+        say_pulse(&desk, 1, SGP_OUT, rests);
         desk.now += SGP_SILENCE_MIN_NS;
         post_type(&desk, SGP_EVENT_TICK);
         const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
@@ -578,7 +575,7 @@ Test(link, a_paused_or_finished_peer_is_not_waited_for)
         give_first(&desk);
         struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
         pulse.state = states[i];
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        say_pulse(&desk, 1, SGP_IN, pulse);
         cr_assert(eq(i64, status_of(&desk).round, 1));
         close_desk(&desk);
     }
@@ -597,11 +594,9 @@ Test(link, a_paused_node_says_so_and_falls_quiet)
     cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_PAUSED;
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulses(&desk, 1, pulse);
     cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER), "no timer when idle");
-    say(&desk, 1, SGP_OUT,
-        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+    say_pulse(&desk, 1, SGP_OUT, pulse_at(0, SGP_ROUND_NONE));
     post_type(&desk, SGP_EVENT_RESUME);
     cr_assert(eq(i64, find_sent(&desk, SGP_BEAT, 1)->send.message.pulse.next_round, 0));
     close_desk(&desk);
@@ -614,7 +609,7 @@ Test(link, a_paused_peer_beats_and_is_hung_up_on_when_it_does_not)
     open_pair(&desk);
     struct sgp_pulse pulse = pulse_at(0, SGP_ROUND_NONE);
     pulse.state = SGP_NODE_PAUSED;
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(&desk, 1, SGP_OUT, pulse);
     desk.now += SGP_SILENCE_MIN_NS + SGP_SECOND;
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_note(&desk, SGP_NOTE_ABSENT));
@@ -632,15 +627,14 @@ Test(link, one_that_takes_part_again_is_expected_on_the_other_line_too)
         rests.state = SGP_NODE_PAUSED;
         post_type(&desk, SGP_EVENT_PAUSE);
         post_type(&desk, SGP_EVENT_TRAINED);
-        say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
-        say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
+        say_pulses(&desk, 1, rests);
         cr_assert(eq(i64, sgp_node_deadline(desk.node), SGP_TIME_NEVER));
         desk.now += 100 * SGP_SECOND;
         bool ends = false;
         for (int i = 0; i < 8; i++) {
-            say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = goes_on});
+            say_pulse(&desk, 1, SGP_IN, goes_on);
             if (both)
-                say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = rests});
+                say_pulse(&desk, 1, SGP_OUT, rests);
             desk.now += SGP_SECOND / 2;
             post_type(&desk, SGP_EVENT_TICK);
             const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);

@@ -5,7 +5,7 @@
 
 static void say_hello(struct desk *desk, uint64_t lineage)
 {
-    post(desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(desk, 1, SGP_IN)});
+    lose(desk, 1, SGP_IN);
     greet_in(desk, 1, pulse_at(1, 1), lineage);
 }
 
@@ -64,12 +64,8 @@ Test(outdated, a_lineage_that_was_left_counts_again_after_a_restart)
         .links = links,
         .link_count = 2,
         .link_capacity = 2};
-    struct sgp_topology *topology = pair();
-    struct sgp_node_config config = config_of(topology);
-    config.record = &record;
     struct desk desk;
-    open_desk(&desk, topology, config);
-    post_type(&desk, SGP_EVENT_START);
+    open_from(&desk, &record);
     greet_in(&desk, 1, pulse_at(5, 5), 88);
     cr_assert(eq(u64, told_accepted(&desk), 7));
     say_hello(&desk, 99);
@@ -95,11 +91,7 @@ static void open_restored(struct desk *desk)
         .links = links,
         .link_count = 2,
         .link_capacity = 2};
-    struct sgp_topology *topology = pair();
-    struct sgp_node_config config = config_of(topology);
-    config.record = &record;
-    open_desk(desk, topology, config);
-    post_type(desk, SGP_EVENT_START);
+    open_from(desk, &record);
 }
 
 Test(outdated, numbers_are_taken_from_a_target_that_has_seen_more)
@@ -115,7 +107,7 @@ Test(outdated, numbers_are_taken_from_a_target_that_has_seen_more)
     cr_assert(eq(u64, peer.last_number, 12));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0), "settled by a later number");
     cr_assert(eq(dbl, status_of(&desk).unknown, 2), "of a fleet of two");
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+    lose(&desk, 1, SGP_OUT);
     greet_out(&desk, 1, pulse_at(20, SGP_ROUND_NONE), 88, 12);
     cr_assert_null(find_note(&desk, SGP_NOTE_OUTDATED), "said once");
     close_desk(&desk);
@@ -153,10 +145,7 @@ Test(outdated, what_is_unknown_adds_up_once_a_process)
         struct sgp_record record = {.links = links, .link_capacity = 2};
         sgp_node_record(desk.node, &record);
         cr_assert(sgp_record_is_sound(&record, 2));
-        struct sgp_node_config config = config_of(desk.topology);
-        config.record = &record;
-        begin_again(&desk, &config);
-        post_type(&desk, SGP_EVENT_START);
+        begin_again_from(&desk, &record);
     }
     close_desk(&desk);
 }
@@ -187,12 +176,8 @@ Test(outdated, a_source_that_is_not_on_record_has_been_acknowledged)
     links[1] = (struct sgp_record_link){.peer = 1};
     struct sgp_record record = {
         .lineage = 77, .weight = 1, .links = links, .link_count = 2, .link_capacity = 2};
-    struct sgp_topology *topology = pair();
-    struct sgp_node_config config = config_of(topology);
-    config.record = &record;
     struct desk desk;
-    open_desk(&desk, topology, config);
-    post_type(&desk, SGP_EVENT_START);
+    open_from(&desk, &record);
     greet_acknowledged(&desk, 77, 1);
     cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
     close_desk(&desk);
@@ -208,11 +193,8 @@ Test(outdated, a_source_tells_what_was_acknowledged)
     struct sgp_record record = {.links = links, .link_capacity = 2};
     sgp_node_record(desk.node, &record);
     cr_assert(eq(u64, links[0].acknowledged, 3));
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
-    struct sgp_node_config config = config_of(desk.topology);
-    config.record = &record;
-    begin_again(&desk, &config);
-    post_type(&desk, SGP_EVENT_START);
+    lose(&desk, 1, SGP_OUT);
+    begin_again_from(&desk, &record);
     come_up(&desk, 1, SGP_OUT);
     const struct sgp_effect *hello = find_sent(&desk, SGP_HELLO, 1);
     cr_assert_not_null(hello);
@@ -235,7 +217,7 @@ Test(outdated, a_target_cannot_have_accepted_what_was_not_given_on_a_link_that_g
 {
     struct desk desk;
     open_pair(&desk);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+    lose(&desk, 1, SGP_OUT);
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 5);
     const struct sgp_effect *end = find(&desk, SGP_EFFECT_HANG_UP);
     cr_assert_not_null(end);

@@ -12,15 +12,14 @@ static sgp_time end_of_payload(struct desk *desk, sgp_time heard_every, uint64_t
     uint64_t come = 0;
     for (int n = 1; n <= 200; n++) {
         desk->now += SGP_BEAT_NS;
-        say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 1)});
+        say_pulse(desk, 1, SGP_IN, pulse_at(0, 1));
         const struct sgp_effect *end = find(desk, SGP_EFFECT_HANG_UP);
         if (end != NULL) {
             cr_assert(eq(int, end->hang_up.link.direction, SGP_IN));
             cr_assert(eq(int, end->hang_up.reason, SGP_REASON_ABSENT));
             return desk->now - from;
         }
-        say(desk, 1, SGP_OUT,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+        say_pulse(desk, 1, SGP_OUT, pulse_at(0, SGP_ROUND_NONE));
         if (heard_every > 0 && (desk->now - from) % heard_every == 0)
             post(desk, (struct sgp_event){.type = SGP_EVENT_HEARD,
                            .link = link_to(desk, 1, SGP_IN),
@@ -103,9 +102,9 @@ static bool beat_for(struct desk *desk, sgp_time time, sgp_round round, bool com
     for (sgp_time end = desk->now + time; desk->now < end;) {
         cr_assert(eq(i64, status_of(desk).round, 0));
         desk->now += end - desk->now < SGP_BEAT_NS ? end - desk->now : SGP_BEAT_NS;
-        say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        say_pulse(desk, 1, SGP_IN, pulse);
         pulse.next_round = SGP_ROUND_NONE;
-        say(desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+        say_pulse(desk, 1, SGP_OUT, pulse);
         pulse.next_round = 0;
     }
     return status_of(desk).round == 1;
@@ -140,7 +139,7 @@ Test(patience, one_that_computes_for_ever_is_waited_for_as_long_as_the_patience_
     deliver(&desk, 1, 0);
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     cr_assert(source_of(&desk).overdue);
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(1, 1));
     cr_assert(not(source_of(&desk).overdue));
     close_desk(&desk);
 }
@@ -313,7 +312,7 @@ Test(patience, rounds_that_lead_to_what_was_promised_are_progress)
             struct sgp_pulse pulse = pulse_at(round, 3);
             pulse.computing = true;
             desk.now += SGP_BEAT_NS;
-            say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+            say_pulse(&desk, 1, SGP_IN, pulse);
             cr_assert(not(source_of(&desk).overdue), "in round %lld", (long long)round);
         }
     }
@@ -338,7 +337,7 @@ Test(patience, what_one_that_is_gone_does_not_acknowledge_is_not_slow)
     struct desk desk;
     open_pair(&desk);
     give_first(&desk);
-    post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+    lose(&desk, 1, SGP_OUT);
     cr_assert(not(trickles_within(&desk, 120 * SGP_SECOND)), "it is absent");
     greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
     cr_assert_null(find_note(&desk, SGP_NOTE_TRICKLES));
@@ -355,11 +354,10 @@ Test(patience, who_comes_and_goes_is_late_after_as_long_in_all)
     for (int i = 0; i < 4 && !late; i++) {
         for (int k = 0; k < 20 && !late; k++) {
             desk.now += SGP_BEAT_NS;
-            say(&desk, 1, SGP_OUT,
-                (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+            say_pulse(&desk, 1, SGP_OUT, pulse_at(0, SGP_ROUND_NONE));
             late = find_note(&desk, SGP_NOTE_TRICKLES) != NULL;
         }
-        post(&desk, (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_OUT)});
+        lose(&desk, 1, SGP_OUT);
         greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
         grant(&desk, 1, 0);
         cr_assert(late || find_sent(&desk, SGP_SHARE, 1) != NULL);

@@ -84,15 +84,34 @@ static void post(struct sgp_node *node, enum sgp_event_type type, enum sgp_direc
     sgp_node_step(node, &event, &effects);
 }
 
-/* Node 1 greets on our out-link; it has accepted up to `accepted`. */
+static struct sgp_pulse pulse_at(sgp_round round)
+{
+    return (struct sgp_pulse){.state = SGP_NODE_TRAINING,
+        .round = round,
+        .next_round = SGP_ROUND_NONE,
+        .ends = 100,
+        .stop = SGP_ROUND_NONE};
+}
+
+/* Node 1 greets on our in-link. */
+static void greet_in(struct sgp_node *node, sgp_round round)
+{
+    struct sgp_message hello = {.type = SGP_HELLO,
+        .pulse = pulse_at(round),
+        .hello = {.fingerprint.method = 1,
+            .source = NAME(1),
+            .target = NAME(0),
+            .lineage = 11,
+            .parameters = 4}};
+    post(node, SGP_EVENT_UP, SGP_IN, NULL);
+    post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
+}
+
+/* ... and on our out-link; it has accepted up to `accepted`. */
 static void greet(struct sgp_node *node, uint64_t lineage, uint64_t accepted)
 {
     struct sgp_message welcome = {.type = SGP_WELCOME,
-        .pulse = {.state = SGP_NODE_TRAINING,
-            .round = 9,
-            .next_round = SGP_ROUND_NONE,
-            .ends = 100,
-            .stop = SGP_ROUND_NONE},
+        .pulse = pulse_at(9),
         .welcome = {
             .fingerprint.method = 1, .target = NAME(1), .lineage = lineage, .accepted = accepted}};
     post(node, SGP_EVENT_UP, SGP_OUT, NULL);
@@ -238,20 +257,7 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
     cr_assert(status_of(node).seeks);
     cr_assert(eq(int, (int)status_of(node).waiting, SGP_WAITING_ESTIMATE));
 
-    struct sgp_pulse pulse = {.state = SGP_NODE_TRAINING,
-        .round = 20,
-        .next_round = SGP_ROUND_NONE,
-        .ends = 100,
-        .stop = SGP_ROUND_NONE};
-    struct sgp_message hello = {.type = SGP_HELLO,
-        .pulse = pulse,
-        .hello = {.fingerprint.method = 1,
-            .source = NAME(1),
-            .target = NAME(0),
-            .lineage = 11,
-            .parameters = 4}};
-    post(node, SGP_EVENT_UP, SGP_IN, NULL);
-    post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
+    greet_in(node, 20);
     bool asked = false;
     for (uint32_t i = 0; i < effects.count; i++)
         asked = asked || (effects.items[i].type == SGP_EFFECT_SEND &&
@@ -260,7 +266,7 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
     cr_assert(asked);
 
     struct sgp_message estimate = {.type = SGP_ESTIMATE,
-        .pulse = pulse,
+        .pulse = pulse_at(20),
         .estimate = {.round = 20, .weight = 1.5, .payload_bytes = 16}};
     post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
     cr_assert(find(SGP_EFFECT_RECEIVE) != NULL);
@@ -278,23 +284,10 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
 Test(record, an_estimate_that_nobody_asked_for_ends_the_connection)
 {
     struct sgp_node *node = restored(false);
-    struct sgp_pulse pulse = {.state = SGP_NODE_TRAINING,
-        .round = 9,
-        .next_round = SGP_ROUND_NONE,
-        .ends = 100,
-        .stop = SGP_ROUND_NONE};
-    struct sgp_message hello = {.type = SGP_HELLO,
-        .pulse = pulse,
-        .hello = {.fingerprint.method = 1,
-            .source = NAME(1),
-            .target = NAME(0),
-            .lineage = 11,
-            .parameters = 4}};
     struct sgp_message estimate = {.type = SGP_ESTIMATE,
-        .pulse = pulse,
+        .pulse = pulse_at(9),
         .estimate = {.round = 9, .weight = 1, .payload_bytes = 16}};
-    post(node, SGP_EVENT_UP, SGP_IN, NULL);
-    post(node, SGP_EVENT_MESSAGE, SGP_IN, &hello);
+    greet_in(node, 9);
     post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
     cr_assert(find(SGP_EFFECT_HANG_UP) != NULL);
     cr_assert(find(SGP_EFFECT_RECEIVE) == NULL);

@@ -92,10 +92,8 @@ static double factor_after_rounds(struct desk *desk, sgp_round *peer_round)
     for (int i = 0; i < 20; i++) {
         desk->now += 100 * SGP_MILLISECOND;
         ++*peer_round;
-        say(desk, 1, SGP_IN,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(*peer_round, *peer_round)});
-        say(desk, 1, SGP_OUT,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(*peer_round, SGP_ROUND_NONE)});
+        say_pulse(desk, 1, SGP_IN, pulse_at(*peer_round, *peer_round));
+        say_pulse(desk, 1, SGP_OUT, pulse_at(*peer_round, SGP_ROUND_NONE));
         post_type(desk, SGP_EVENT_TRAINED);
         const struct sgp_effect *train = find(desk, SGP_EFFECT_TRAIN);
         cr_assert_not_null(train);
@@ -109,7 +107,7 @@ static void pause_for(struct desk *desk, sgp_round peer_round, bool both)
     struct sgp_pulse pulse = pulse_at(peer_round, SGP_ROUND_NONE);
     pulse.state = both ? SGP_NODE_PAUSED : SGP_NODE_TRAINING;
     post_type(desk, SGP_EVENT_PAUSE);
-    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(desk, 1, SGP_IN, pulse);
     desk->now += 2 * SGP_SECOND;
     post_type(desk, SGP_EVENT_RESUME);
 }
@@ -186,8 +184,7 @@ Test(round, what_was_published_while_stopping_has_time_to_leave)
     for (int half = 0; half < 12;
          half++) { /* a job before it takes twice as long as SGP_DRAIN_NS */
         desk.now += SGP_DRAIN_NS / 6;
-        say(&desk, 1, SGP_OUT,
-            (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, SGP_ROUND_NONE)});
+        say_pulse(&desk, 1, SGP_OUT, pulse_at(0, SGP_ROUND_NONE));
     }
     post_type(&desk, SGP_EVENT_PUBLISHED);
     cr_assert_not_null(find_sent(&desk, SGP_SHARE, 1));
@@ -205,7 +202,7 @@ Test(round, stopping_does_not_wait_for_one_that_has_left)
     post_type(&desk, SGP_EVENT_STOP);
     struct sgp_pulse leaving = pulse_at(0, SGP_ROUND_NONE);
     leaving.state = SGP_NODE_DRAINING;
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = leaving});
+    say_pulse(&desk, 1, SGP_OUT, leaving);
     cr_assert_null(find_note(&desk, SGP_NOTE_DRAINED), "it is there, and may acknowledge");
     say(&desk, 1, SGP_OUT,
         (struct sgp_message){.type = SGP_GOODBYE,
@@ -244,7 +241,7 @@ static void tell_to_stop(struct desk *desk, sgp_round round, sgp_round stop)
 {
     struct sgp_pulse pulse = pulse_at(round, round);
     pulse.stop = stop;
-    say(desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse});
+    say_pulse(desk, 1, SGP_IN, pulse);
 }
 
 Test(round, a_stop_heard_of_too_late_ends_the_round_without_giving)
@@ -266,7 +263,7 @@ Test(round, one_who_is_behind_asks_for_a_stop_that_nobody_has_passed)
 {
     struct desk desk;
     open_pair(&desk);
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, -1)});
+    say_pulse(&desk, 1, SGP_OUT, pulse_at(50, -1));
     post_type(&desk, SGP_EVENT_ENOUGH);
     cr_assert(eq(i64, status_of(&desk).rounds, 53));
     close_desk(&desk);

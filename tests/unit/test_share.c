@@ -124,7 +124,7 @@ Test(share, shares_that_are_absurd_together_return)
         eq(int, find_sent(&desk, SGP_ACK, 1)->send.message.ack.reason, SGP_REASON_RANGE), "4.0625");
     cr_assert_null(find(&desk, SGP_EFFECT_HANG_UP));
     cr_assert(eq(dbl, status_of(&desk).weight, 2.5));
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(1, 1)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(1, 1));
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1), "its buffer is free again");
     second.share.number = 3;
     second.share.weight = 1;
@@ -275,7 +275,7 @@ Test(share, a_jump_leaves_the_old_credit_behind)
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     grant(&desk, 1, 1);
     post_type(&desk, SGP_EVENT_TRAINED);
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, 60)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(50, 60));
     cr_assert_not_null(find_note(&desk, SGP_NOTE_JUMP));
     cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
     grant(&desk, 1, 50);
@@ -313,7 +313,7 @@ Test(share, buffers_are_granted_in_round_order)
     cr_assert(eq(u32, status_of(&desk).waiting_peer, 1));
 
     /* n2 changes its plan: its credit is void, and a new one follows the new promise */
-    say(&desk, 2, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 4)});
+    say_pulse(&desk, 2, SGP_IN, pulse_at(0, 4));
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 2));
     say(&desk, 2, SGP_IN, share_of(1, 0, 4));
     cr_assert(eq(int, find(&desk, SGP_EFFECT_HANG_UP)->hang_up.code, SGP_E_CREDIT));
@@ -333,7 +333,7 @@ Test(share, the_last_free_buffer_is_for_a_share_that_is_due)
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 3));
     greet_in(&desk, 1, pulse_at(0, 1), 11);
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 1), "one is free, and it is for round 0");
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(0, 0));
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
     close_desk(&desk);
 }
@@ -434,11 +434,10 @@ Test(share, one_who_joins_again_gets_no_buffer_before_it_trains)
     open_pair(&desk);
     struct sgp_pulse joining = pulse_at(0, 0);
     joining.state = SGP_NODE_JOINING;
-    post(&desk,
-        (struct sgp_event){.type = SGP_EVENT_DOWN, .link = link_to(&desk, 1, SGP_IN), .code = -1});
+    lose(&desk, 1, SGP_IN);
     greet_in(&desk, 1, joining, 89);
     cr_assert_null(find_sent(&desk, SGP_CREDIT, 1));
-    say(&desk, 1, SGP_IN, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(0, 0)});
+    say_pulse(&desk, 1, SGP_IN, pulse_at(0, 0));
     cr_assert_not_null(find_sent(&desk, SGP_CREDIT, 1));
     close_desk(&desk);
 }
@@ -462,7 +461,7 @@ Test(share, a_credit_is_good_for_its_round_alone)
     post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     grant(&desk, 1, 1);
-    say(&desk, 1, SGP_OUT, (struct sgp_message){.type = SGP_BEAT, .pulse = pulse_at(50, -1)});
+    say_pulse(&desk, 1, SGP_OUT, pulse_at(50, -1));
     say(&desk, 1, SGP_IN, share_of(1, 0, 50));
     deliver(&desk, 1, 0);
     cr_assert(eq(i64, status_of(&desk).round, 50));
