@@ -86,20 +86,27 @@ static int judge_agreement(
     return 0;
 }
 
+/* One whose sources have gone for good agrees with nobody: only the bound of all mixing ends that. */
+static double mixing_rounds(const struct campaign *campaign)
+{
+    double most = (double)(SGP_MIXING_CYCLES_MAX * campaign->topology->rounds_per_cycle);
+    return campaign->whole ? (double)campaign->mixing_rounds : most;
+}
+
 /* The work that may be left when the last fault ends, one thing after another, with grace. */
 static sgp_time latest_end(const struct campaign *campaign)
 {
     const struct sgp_sim_options *options = &campaign->options;
-    double training = (double)options->rounds * (double)campaign->longest;
+    double turns = (double)options->rounds;
     if (campaign->topology->owner != SGP_NODE_NONE && !sgp_method_waits(options->method))
-        training *=
-            campaign->topology->node_count; /* the last of them may do what is left of all */
+        turns *= campaign->topology->node_count; /* the last of them may do what is left of all */
+    double training = turns * (double)campaign->longest;
     double transfer = options->bandwidth > 0
                           ? 64.0 * SGP_SIM_MESSAGE_BYTES / options->bandwidth * (double)SGP_SECOND
                           : 0;
-    double rounds = (double)campaign->mixing_rounds + (double)options->rounds;
-    double mixing = rounds * (8 * (double)options->latency_ns + transfer);
-    return 2 * campaign->window + (sgp_time)(training + mixing) + CAMPAIGN_GRACE_NS;
+    double rounds = mixing_rounds(campaign) + turns;
+    double exchange = rounds * (8 * (double)options->latency_ns + transfer);
+    return 2 * campaign->window + (sgp_time)(training + exchange) + CAMPAIGN_GRACE_NS;
 }
 
 /* In every round: what the cores keep of their links is what looking at all of them finds. */
