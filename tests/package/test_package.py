@@ -20,32 +20,11 @@ import container  # noqa: E402
 import fleet  # noqa: E402
 import sandbox  # noqa: E402
 import tap  # noqa: E402
+from container import NAMES  # noqa: E402
 
 SOURCE = sys.argv.pop(1)
 PACKAGES = ["libsgp-dev", "libsgp0", "python3-sgp", "sgpd"]
 NEXT = "99.0.0"  # a version after this one
-NAMES = ["n0", "n1", "n2"]
-TOPOLOGY = """digraph ring {
-  n0 [address="127.0.0.1:7311"]; n1 [address="127.0.0.1:7312"]; n2 [address="127.0.0.1:7313"];
-  n0 -> n1 -> n2 -> n0;
-}
-"""
-CONFIGURATION = """[node]
-name = %s
-[topology]
-file = /etc/sgpd/fleet.dot
-[train]
-rounds = 1G
-[model]
-layers = dense 2
-[data]
-train = /srv/rows.csv
-label = label
-classes = neg pos
-holdout = 0.2
-[network]
-listen = 127.0.0.1:%d
-"""
 # What is in each, among others.
 CONTENTS = {
     "sgpd": """usr/bin/sgpd usr/bin/sgpctl usr/lib/systemd/system/sgpd@.service usr/lib/systemd/system/sgpd-metrics@.service
@@ -241,10 +220,10 @@ class Host(unittest.TestCase):
     def test_2_runs_once_there_is_a_configuration(self):
         with tempfile.NamedTemporaryFile("r") as rows:
             fleet.write_rows(rows.name)
-            self.host.write("/srv/rows.csv", rows.read())
-        self.host.write("/etc/sgpd/fleet.dot", TOPOLOGY)
-        for index, name in enumerate(NAMES):
-            self.host.write(f"/etc/sgpd/{name}.conf", CONFIGURATION % (name, 7311 + index))
+            self.host.write("/srv/sgpd/rows.csv", rows.read())
+        self.host.write("/etc/sgpd/fleet.dot", container.TOPOLOGY)
+        for name in NAMES:
+            self.host.write(f"/etc/sgpd/{name}.conf", container.configuration(name))
         self.host.run("systemctl", "enable", "--now", *(f"sgpd@{name}" for name in NAMES), "sgpd-metrics@n0")
         self.rounds_on()
 

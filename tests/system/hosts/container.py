@@ -30,6 +30,34 @@ GROUP = "sgpd-test-"  # control groups, by the number of the test's process
 BOOT_SECONDS = 60
 
 
+NAMES = ["n0", "n1", "n2"]
+TOPOLOGY = """digraph ring {
+  n0 [address="127.0.0.1:7311"]; n1 [address="127.0.0.1:7312"]; n2 [address="127.0.0.1:7313"];
+  n0 -> n1 -> n2 -> n0;
+}
+"""
+
+
+def configuration(name, listen=None):
+    """Of one of them, which trains without end."""
+    return f"""[node]
+name = {name}
+[topology]
+file = /etc/sgpd/fleet.dot
+[train]
+rounds = 1G
+[model]
+layers = dense 2
+[data]
+train = /srv/sgpd/rows.csv
+label = label
+classes = neg pos
+holdout = 0.2
+[network]
+listen = {listen or "127.0.0.1:%d" % (7311 + NAMES.index(name))}
+"""
+
+
 # ---- the tree ----
 
 def release_of(root):

@@ -11,40 +11,14 @@ import tempfile
 import unittest
 
 import sandbox
-from container import Container, fleet  # its path is where tap is found
+from container import NAMES, TOPOLOGY, Container, configuration, fleet  # its path is where tap is found
 import tap
 
 BUILD = sys.argv.pop(1)
 EXPOSURE_TENTHS_MAX = 11
-NAMES = ["n0", "n1", "n2"]
-TOPOLOGY = """digraph ring {
-  n0 [address="127.0.0.1:7311"]; n1 [address="127.0.0.1:7312"]; n2 [address="127.0.0.1:7313"];
-  n0 -> n1 -> n2 -> n0;
-}
-"""
-CONFIGURATION = """[node]
-name = %s
-[topology]
-file = /etc/sgpd/fleet.dot
-[train]
-rounds = 1G
-[model]
-layers = dense 2
-[data]
-train = /srv/sgpd/rows.csv
-label = label
-classes = neg pos
-holdout = 0.2
-[network]
-listen = %s
-"""
 WATCHDOG_SECONDS = 60 if fleet.LONG else 3
 QUICK = "[Service]\nWatchdogSec=%d\n" % WATCHDOG_SECONDS
 USERS = "u reader 2001\nu stranger 2002\nm reader sgpd\n"
-
-
-def configuration(name, listen=None):
-    return CONFIGURATION % (name, listen or "127.0.0.1:%d" % (7311 + NAMES.index(name)))
 
 
 def rows():
