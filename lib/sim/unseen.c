@@ -49,11 +49,12 @@ bool sgp_sim_is_paid(struct sgp_sim *sim, const struct sgp_account *debt)
         return false;
     const struct sgp_sim_link *in = sgp_sim_link_of(&sim->hosts[target], (uint32_t)source, SGP_IN);
     uint64_t lineage = debt->target_lineage; /* what one has forgotten nobody has accepted */
+    bool here = lineage == sim->hosts[target].lineage;
     if (debt->source_lineage == sim->hosts[source].lineage)
-        return (lineage == sim->hosts[target].lineage ? in->accepted
-                   : lineage == in->before_lineage    ? in->before
-                                                      : 0) >= debt->number;
-    return debt->source_lineage == in->former_lineage && in->former >= debt->number;
+        return (here                               ? in->accepted
+                   : lineage == in->before_lineage ? in->before
+                                                   : 0) >= debt->number;
+    return here && debt->source_lineage == in->former_lineage && in->former >= debt->number;
 }
 
 static double unseen_debts(struct sgp_sim *sim, const struct sgp_sim_host *host)
