@@ -473,6 +473,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->mass.due -= node->leaving.owed;
     node->mass.surplus = node->mass.covered = node->mass.unknown =
         0; /* it went with the bequest, as did all that follows */
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        sgp_core_unstage(node, &node->layout.links[i]);
     while (node->accounts.count > 0)
         sgp_core_drop_account(node, node->accounts.count - 1);
     for (uint32_t i = 0; i < node->layout.out_count; i++) {

@@ -89,6 +89,21 @@ Test(handover, one_that_leaves_takes_no_accounts)
     close_desk(&desk);
 }
 
+/* n2 leaves too, and has told n0 of an account before: what is staged goes with the rest. */
+Test(handover, one_that_has_left_keeps_nothing_aside)
+{
+    struct desk desk;
+    open_beside_two(&desk, 3);
+    tell(&desk, 2, accepted_of(1));
+    leave_at_once(&desk);
+    grant(&desk, 1, 0);
+    (void)stage(&desk, 1);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    acknowledge(&desk, 1, bequest_to(&desk, 1)->number, SGP_REASON_NONE);
+    cr_assert(status_of(&desk).left);
+    close_desk(&desk);
+}
+
 /* What n2 staged before makes room for the last of the table when n2 is gone. */
 Test(handover, every_account_is_told_once_though_the_table_changes)
 {
