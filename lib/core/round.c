@@ -109,6 +109,12 @@ static bool has_fleet(const struct sgp_node *node)
     return returns;
 }
 
+/* Where a record says that the token is here, whoever it was given to since knows better, and is about to greet. */
+static bool may_have_passed_token(const struct sgp_node *node)
+{
+    return node->token.of_record && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+}
+
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
     const struct sgp_core_link *first = node->past.restored ? NULL : elder(node);
@@ -128,7 +134,11 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
         if (node->layout.links[i].liveness.heard == SGP_TIME_NEVER &&
             !node->layout.links[i].retired)
             *ret_missing = node->layout.links[i].peer;
-    if (*ret_missing == SGP_SLOT_NONE || next_round(node, 0) > 0)
+    if (*ret_missing == SGP_SLOT_NONE)
+        return true;
+    if (may_have_passed_token(node))
+        return false;
+    if (next_round(node, 0) > 0)
         return true;
     if (has_fleet(node)) /* it goes where the fleet is */
         return true;

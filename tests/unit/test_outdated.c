@@ -3,6 +3,8 @@
  * than what the neighbours have seen. */
 #include "test_core_desk.h"
 
+#include "sgp/generate.h"
+
 static void say_hello(struct desk *desk, uint64_t lineage)
 {
     lose(desk, 1, SGP_IN);
@@ -254,4 +256,50 @@ Test(outdated, a_number_far_beyond_what_was_accepted_is_out_of_range)
             cr_assert(eq(int, end->hang_up.reason, SGP_REASON_RANGE), "%zu", i);
         close_desk(&desk);
     }
+}
+
+/* One of three between whom a token goes, which n0 has by its record; n1 has greeted. */
+static void open_holder(struct desk *desk)
+{
+    const struct sgp_generate_options options = {
+        .family = "token", .nodes = 3, .delay = {.token = SGP_TOKEN_DYNAMIC}};
+    struct sgp_topology *topology;
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    struct sgp_record_link links[4] = {{.peer = 1, .out = true, .lineage = 81},
+        {.peer = 2, .out = true, .lineage = 82}, {.peer = 1, .lineage = 81},
+        {.peer = 2, .lineage = 82}};
+    struct sgp_record record = {
+        .lineage = 77, .weight = 1, .links = links, .link_count = 4, .link_capacity = 4};
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("cyclic");
+    config.record = &record;
+    open_desk(desk, topology, config);
+    desk->peers.method = config.method->number;
+    post_type(desk, SGP_EVENT_START);
+    greet_out(desk, 1, pulse_at(1, SGP_ROUND_NONE), 81, 0);
+    greet_in(desk, 1, pulse_at(1, SGP_ROUND_NONE), 81);
+    cr_assert(eq(dbl, status_of(desk).weight, 1));
+    cr_assert(eq(int, status_of(desk).waiting, SGP_WAITING_HELLO));
+    cr_assert(eq(u32, status_of(desk).waiting_peer, 2));
+}
+
+/* n2 was given it since that record was saved. */
+Test(outdated, a_token_by_a_record_waits_for_whoever_may_have_been_given_it)
+{
+    struct desk desk;
+    open_holder(&desk);
+    greet_out(&desk, 2, pulse_at(1, SGP_ROUND_NONE), 82, 1);
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_OUTDATED));
+    cr_assert(zero(dbl, status_of(&desk).weight));
+    close_desk(&desk);
+}
+
+Test(outdated, a_token_by_a_record_does_not_wait_long_for_one_that_is_dead)
+{
+    struct desk desk;
+    open_holder(&desk);
+    desk.now += SGP_SILENCE_MIN_NS;
+    say_pulse(&desk, 1, SGP_IN, pulse_at(1, SGP_ROUND_NONE));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_TRAINING));
+    close_desk(&desk);
 }
