@@ -437,6 +437,7 @@ enum sgp_waiting {
     SGP_WAITING_END,       /* at its end; peer has not come to its own */
     SGP_WAITING_MASS,      /* leaving: it has none to hand over */
     SGP_WAITING_BEGINNING, /* one_beginning: peer has not taken the first parameters */
+    SGP_WAITING_PACE, /* alone: a round lasts as long as those with others did, and an eighth more */
     SGP_WAITING_CYCLE, /* at the start of an exact cycle: peer is not there, or not with this file and epoch */
 };
 

@@ -234,6 +234,10 @@ void sgp_core_pace_begin(struct sgp_node *node);
 void sgp_core_pace_end(struct sgp_node *node);
 void sgp_core_pace_hear(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_pulse *pulse);
+void sgp_core_pace_round(struct sgp_node *node); /* one has ended */
+/* Alone a node keeps to the pace that all had, a little below: who comes back ahead of all others could only wait for
+ * them, and who comes back behind goes where they are. Until when it begins no round; 0: it is not alone. */
+sgp_time sgp_core_rests_until(const struct sgp_node *node);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 
 /* awaited.c */

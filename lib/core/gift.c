@@ -53,6 +53,23 @@ static bool may_leave_out(const struct sgp_node *node, const struct sgp_core_lin
            (sgp_round)link->giving.left_out < sgp_core_overlap(node);
 }
 
+/* Whether this neighbour was alone, and is so far ahead of all others that nobody goes there. It waits for them before it
+ * gives: whatever it were given meanwhile it would gather. A node that has just begun, or was paused, has not heard yet how
+ * far all are. */
+static bool has_hurried_ahead(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    sgp_round far = sgp_core_far_ahead(node), there = link->pulse.round;
+    bool knows = node->state == SGP_NODE_TRAINING && node->round > node->pace.round + far;
+    if (!knows || there <= node->round + far || sgp_core_at_own_pace(node))
+        return false;
+    return there > sgp_core_followed(node, node->round, sgp_core_living) + far;
+}
+
+static bool takes_part(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_peer_active(link) && !has_hurried_ahead(node, link);
+}
+
 /* In an exact cycle, and to an owner, for whom there is no other, everything is given, however long that takes. */
 static bool gives_in_any_case(const struct sgp_node *node)
 {
@@ -68,7 +85,7 @@ const struct sgp_core_link *sgp_core_cannot_give(
     bool all = gives_in_any_case(node);
     for (uint32_t e = 0; e < count && !sgp_core_chooses(node, node->round); e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        bool may_pass = !sgp_core_peer_active(link) || may_leave_out(node, link);
+        bool may_pass = !takes_part(node, link) || may_leave_out(node, link);
         if (is_ready(node, link) || (may_pass && !all))
             continue;
         *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
@@ -79,7 +96,7 @@ const struct sgp_core_link *sgp_core_cannot_give(
 
 static bool can_get(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return sgp_core_peer_active(link) && !link->retired && is_ready(node, link);
+    return takes_part(node, link) && !link->retired && is_ready(node, link);
 }
 
 static struct sgp_gift *add(

@@ -89,6 +89,8 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
             break;
         link = sgp_core_cannot_begin(node);
         status->waiting = link != NULL ? SGP_WAITING_CYCLE : SGP_WAITING_NOTHING;
+        if (sgp_core_rests_until(node) > node->now)
+            status->waiting = SGP_WAITING_PACE;
         if (link == NULL && node->seeking.wants && sgp_core_is_exact(node)) {
             status->waiting = SGP_WAITING_ESTIMATE;
             status->waiting_peer = node->seeking.asked;

@@ -280,7 +280,9 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
         node->seeking.asked_until < least)
         least = node->seeking.asked_until;
     sgp_time due = sgp_core_due(node), passes_on = sgp_core_passes_on_at(node);
+    sgp_time rests = sgp_core_rests_until(node);
     due = passes_on < due ? passes_on : due;
+    due = rests > node->now && rests < due ? rests : due;
     if (node->exact.stop_by < due && node->exact.stop_by > node->now)
         due = node->exact.stop_by;
     due = inquiry < due ? inquiry : due;

@@ -7,6 +7,8 @@
 
 #define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */
 #define PACE_ROUNDS 8    /* fewer say nothing yet */
+#define PACE_RECENT 16   /* rounds */
+#define LONE_SLOWER 8    /* a round alone lasts that part longer than one with others */
 
 /* Rounds a second since `since`, or 0 while there are too few. */
 static double rate(sgp_round rounds, sgp_time since, sgp_time now)
@@ -25,6 +27,42 @@ void sgp_core_pace_begin(struct sgp_node *node)
 {
     node->pace.round = node->round;
     node->pace.since = node->now;
+}
+
+/* Nobody takes part but this node, though others may come back. With one other it would be followed wherever it goes. */
+static bool is_alone(const struct sgp_node *node)
+{
+    bool expects = false;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (sgp_core_peer_active(link) || sgp_core_living(link))
+            return false;
+        expects = expects || !link->retired;
+    }
+    return expects && node->config.topology->node_count > 2;
+}
+
+void sgp_core_pace_round(struct sgp_node *node)
+{
+    sgp_time took = node->now - node->round_since, mean = node->pace.together;
+    if (took <= 0 || is_alone(node))
+        return;
+    if (node->pace.together_rounds < PACE_RECENT)
+        node->pace.together_rounds++;
+    if (node->pace.together_rounds > PACE_ROUNDS && took > 2 * mean) /* somebody was missed */
+        took = 2 * mean;
+    node->pace.together = mean + (took - mean) / node->pace.together_rounds;
+}
+
+sgp_time sgp_core_rests_until(const struct sgp_node *node)
+{
+    bool begins = node->stage == SGP_STAGE_BEGIN && node->state == SGP_NODE_TRAINING;
+    bool counts = node->config.topology->owner == SGP_NODE_NONE && !sgp_core_has_token(node) &&
+                  !sgp_core_at_own_pace(node) && !sgp_core_is_exact(node);
+    bool known = node->pace.together_rounds > PACE_ROUNDS;
+    if (!begins || !counts || !known || node->leaving.wanted || !is_alone(node))
+        return 0;
+    return node->round_since + node->pace.together + node->pace.together / LONE_SLOWER;
 }
 
 /* A pulse comes after link->pulse. What a node did before it joined, or before a pause, is not its pace. */

@@ -388,6 +388,8 @@ static void begin(struct sgp_node *node)
     node->config.one_beginning = false;
     if (sgp_core_at_own_pace(node) && !is_paced(node))
         return;
+    if (sgp_core_rests_until(node) > node->now)
+        return;
     if (node->config.method->publishes_first)
         sgp_core_enter(node, SGP_STAGE_CREDIT);
     else
@@ -415,6 +417,7 @@ static void complete(struct sgp_node *node)
     sgp_core_absorb_until(node, in_order(node) ? node->round : SGP_ROUND_MAX);
     sgp_core_close_cycle(node);
     sgp_core_note(node, SGP_NOTE_ROUND, node->config.self)->amount = added;
+    sgp_core_pace_round(node);
     if (takes_outer_step(node))
         (void)sgp_core_emit(node, SGP_EFFECT_OUTER);
     if (sgp_core_is_worker(node) && node->seeking.wants) /* there is no later step */

@@ -124,6 +124,7 @@ const char *sgp_waiting_name(enum sgp_waiting waiting)
         [SGP_WAITING_END] = "end",
         [SGP_WAITING_MASS] = "mass",
         [SGP_WAITING_BEGINNING] = "beginning",
+        [SGP_WAITING_PACE] = "pace",
         [SGP_WAITING_CYCLE] = "cycle",
     };
     return WORD(words, waiting);

@@ -360,3 +360,60 @@ Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
     }
     close_desk(&desk);
 }
+
+/* n0 gives to n1 and n2 in round k, and is given as much. */
+static void exchange(struct desk *desk, uint64_t k)
+{
+    for (uint32_t peer = 1; peer < 3; peer++)
+        grant(desk, peer, (sgp_round)k);
+    post_type(desk, SGP_EVENT_TRAINED);
+    publish(desk, 0.5);
+    for (uint32_t peer = 1; peer < 3; peer++) {
+        acknowledge(desk, peer, k + 1, SGP_REASON_NONE);
+        struct sgp_message share = share_of(k + 1, (sgp_round)k, (sgp_round)k + 1);
+        share.share.weight = 0.25;
+        say(desk, peer, SGP_IN, share);
+        deliver(desk, peer, 0);
+        const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
+        cr_assert_not_null(absorb);
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
+    }
+}
+
+/* n1 is there, n2 here, when n0's steps of round 6 are taken, and n2 alone has a credit; what n1 is given. */
+static const struct sgp_share *given_to_one_at(struct desk *desk, sgp_round there, sgp_round here)
+{
+    open_beside_two(desk, 3);
+    for (uint64_t k = 0; k < 6; k++)
+        exchange(desk, k);
+    say_pulses(desk, 1, pulse_at(there, there));
+    say_pulses(desk, 2, pulse_at(here, SGP_ROUND_NONE));
+    grant(desk, 2, 6);
+    post_type(desk, SGP_EVENT_TRAINED);
+    if (find(desk, SGP_EFFECT_PUBLISH) == NULL)
+        return NULL;
+    publish(desk, 0.75);
+    cr_assert_not_null(share_to(desk, 2));
+    return share_to(desk, 1);
+}
+
+/* n1 was alone, and hurried on. It waits for the others before it gives, and would gather what it is given. */
+Test(gift, one_that_hurried_ahead_alone_is_given_nothing_until_the_others_come_near)
+{
+    struct desk desk;
+    cr_assert_null(given_to_one_at(&desk, 40, 6));
+    cr_assert(eq(i64, status_of(&desk).round, 7), "it is not waited for");
+    close_desk(&desk);
+    cr_assert_null(
+        given_to_one_at(&desk, 10, 6)); /* 3 nodes and a round ahead: that may be chance */
+    cr_assert(eq(i64, status_of(&desk).round, 6), "its credit is waited for");
+    close_desk(&desk);
+}
+
+Test(gift, one_far_ahead_with_another_is_waited_for)
+{
+    struct desk desk;
+    cr_assert_null(given_to_one_at(&desk, 40, 38));
+    cr_assert(eq(i64, status_of(&desk).round, 6), "this node goes there itself, afterwards");
+    close_desk(&desk);
+}

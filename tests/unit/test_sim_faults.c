@@ -357,3 +357,31 @@ Test(faults, patience_ends_the_waiting_for_one_that_computes)
     cr_assert(le(i64, rounds[0], 12));
     cr_assert(ge(i64, rounds[1], 2000), "half of what three make without it"); /* 11 ms a round */
 }
+
+/* A round alone is a step, one with others a step and as long for the shares. One that came back so far ahead would wait. */
+Test(faults, one_that_was_cut_off_comes_back_behind_the_others_and_not_ahead)
+{
+    static const uint32_t one[] = {3};
+    struct sgp_sim_cut cut = {one, 1, SGP_SECOND, 61 * SGP_SECOND, SGP_SIM_BOTH_WAYS};
+    struct fleet *fleet = fleet_generate("one-peer-exponential", 4, 0);
+    fleet->options.rounds = 100000;
+    fleet->options.latency_ns = 10 * SGP_MILLISECOND;
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 60 * SGP_SECOND, &fleet->error)));
+    struct sgp_node_status alone, other;
+    sgp_node_status(sgp_sim_node(fleet->sim, 3), &alone);
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &other);
+    cr_assert(lt(i64, alone.round, other.round));
+    cr_assert(gt(i64, alone.round, other.round / 2), "it trains on");
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, 70 * SGP_SECOND, &fleet->error)));
+    cr_assert(ge(u32, fleet->notes[SGP_NOTE_JUMP], 1));
+    for (uint32_t i = 0; i < 4; i++) {
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &other);
+        cr_assert(epsilon_eq(dbl, other.weight, 1, 0.6), "nobody has gathered it");
+    }
+    sgp_node_status(sgp_sim_node(fleet->sim, 3), &alone);
+    cr_assert(le(i64, llabs(alone.round - other.round), 1));
+    fleet_destroy(fleet);
+}
