@@ -1,22 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """All-reduce as a topology file: the mean of all on every node, by each schedule, whole daemons, in turn with gloo's
-all-reduce, which is PyTorch's. No training. The time is that of a cycle: everybody enters, and holds the mean."""
+all-reduce, which is PyTorch's. No training. The time is that of a cycle: everybody enters, and holds the mean.
+Over loopback, and between hosts (as root; see bench/links.py)."""
 import os
 import subprocess
 
 import figures
+import links as network
 from contenders import SIZES, IdleFleet, gloo, program, rounds_of, torch_python
 
 SCHEDULES = ("direct", "halving", "ring", "doubling", "tree")
+RATES = {10**9: ("1 Gbit/s", (1 << 20, 16 << 20)), 10**8: ("100 Mbit/s", (1 << 20,))}
 
 
 class ScheduledFleet(IdleFleet):
     """Idle daemons on a generated file."""
 
-    def __init__(self, options, family, nodes, size):
+    def __init__(self, options, family, nodes, size, rate):
         self.family, self.sgpctl = family, os.path.join(options.build, "ctl", "sgpctl")
-        super().__init__(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick), {})
+        super().__init__(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick, rate), {})
 
     def write_topology(self, index):
         text = subprocess.run([self.sgpctl, "topology", "generate", self.family, str(self.n)],
@@ -27,29 +30,45 @@ class ScheduledFleet(IdleFleet):
             file.write(text)
 
 
-def reduce(options, schedule, nodes, size):
-    fleet = ScheduledFleet(options, "all-reduce-" + schedule, nodes, size)
+class ScheduledHosts(network.switch.Hosts, ScheduledFleet):
+    """The same, each on a host."""
+
+
+def reduce(options, schedule, nodes, size, rate):
+    kind = ScheduledFleet if rate is None else ScheduledHosts
+    fleet = kind(options, "all-reduce-" + schedule, nodes, size, rate)
     try:
         fleet.start()
         results = fleet.figures()
     finally:
         fleet.close()
-    return {"seconds": max(result["seconds"] for result in results),
-            "memory_bytes": max(result["memory_bytes"] for result in results)}
+    return {"seconds": max(result["seconds"] for result in results)}
+
+
+def compare(options, nodes, size, rate=None, where=""):
+    contenders = {schedule: lambda schedule=schedule: reduce(options, schedule, nodes, size, rate)
+                  for schedule in SCHEDULES}
+    contenders["gloo"] = lambda: gloo(options, nodes, size, "allreduce", rate)
+    taken = figures.alternate(options.runs, contenders)
+    theirs = [result["seconds"] * 1e3 for result in taken["gloo"]]
+    for schedule in SCHEDULES:
+        figures.tell("reduce", f"{nodes} nodes, {SIZES[size]}{where}, all-reduce-{schedule}", "ms",
+                     [result["seconds"] * 1e3 for result in taken[schedule]], "gloo all-reduce", theirs)
+
+
+def between_hosts(options):
+    for rate, (link, sizes) in RATES.items():
+        with network.rate(rate):
+            for size in sizes:
+                compare(options, 4, size, rate, f", links of {link}")
 
 
 def measure(options):
     torch_python()
     for nodes in (4,) if options.quick else (2, 4):
-        for size, name in list(SIZES.items())[:3]:
-            contenders = {schedule: lambda schedule=schedule: reduce(options, schedule, nodes, size)
-                          for schedule in SCHEDULES}
-            contenders["gloo"] = lambda: gloo(options, nodes, size, "allreduce")
-            taken = figures.alternate(options.runs, contenders)
-            theirs = [result["seconds"] * 1e3 for result in taken["gloo"]]
-            for schedule in SCHEDULES:
-                figures.tell("reduce", f"{nodes} nodes, {name}, all-reduce-{schedule}", "ms",
-                             [result["seconds"] * 1e3 for result in taken[schedule]], "gloo all-reduce", theirs)
+        for size in list(SIZES)[:3]:
+            compare(options, nodes, size)
+    figures.attempt("reduce", between_hosts, options)
 
 
 figures.main("reduce", measure, __doc__)

@@ -305,8 +305,37 @@ static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_M
         keeps[q] = given[q] >= 1 - SGP_FRACTION_SLACK ? 0 : keeps[q];
 }
 
-/* In an exact cycle: the parts that are given, those side by side of which as much is kept together. At its opening
- * all parts: that snapshot is the vector with which the node entered. */
+/* One past the parts beside this one of which as much is kept. */
+static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, uint32_t first)
+{
+    uint32_t end = first + 1;
+    while (end < node->config.topology->slices && (float)keeps[end] == (float)keeps[first])
+        end++;
+    return end;
+}
+
+/* At the opening of an exact cycle x becomes the snapshot: the vector with which the node entered. What is kept of a part is
+ * told afterwards, unless that is as much of all. */
+static void publish_entry(struct sgp_node *node, uint32_t slot, const double *keeps)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    struct sgp_slice all = {0, node->config.parameters};
+    bool alike = true;
+    for (uint32_t q = 1; q < topology->slices; q++)
+        alike = alike && (float)keeps[q] == (float)keeps[0];
+    copy_out(node, slot, alike ? keeps[0] : 1, all);
+    for (uint32_t q = 0, end; !alike && q < topology->slices; q = end) {
+        end = run_of_parts(node, keeps, q);
+        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
+        if (keeps[q] >= 1 || slice.count == 0)
+            continue;
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+        effect->scale.factor = (double)(float)keeps[q];
+        effect->scale.slice = slice;
+    }
+}
+
+/* In an exact cycle: the parts that are given, those side by side of which as much is kept together. */
 static void publish_parts(struct sgp_node *node, uint32_t slot)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -314,11 +343,12 @@ static void publish_parts(struct sgp_node *node, uint32_t slot)
     double keeps[SGP_SLICES_MAX];
     keep_of_parts(node, keeps);
     node->giving.jobs = 0;
-    for (uint32_t q = 0, end; q < topology->slices; q = end) {
-        for (end = q + 1; end < topology->slices && (float)keeps[end] == (float)keeps[q];)
-            end++;
+    if (opens)
+        publish_entry(node, slot, keeps);
+    for (uint32_t q = 0, end; !opens && q < topology->slices; q = end) {
+        end = run_of_parts(node, keeps, q);
         struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
-        if ((opens || keeps[q] < 1) && slice.count > 0)
+        if (keeps[q] < 1 && slice.count > 0)
             copy_out(node, slot, keeps[q], slice);
     }
     if (node->giving.jobs > 0) {

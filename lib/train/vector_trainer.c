@@ -3,7 +3,8 @@
  *
  * What is published is not copied: the vector that was x is lent to the snapshot, and x is only known to be
  * `keep` times that until something changes it. Mostly that is the next share, which is as long: then the
- * sum is written over the share, whose memory becomes x: here, or while the share comes (`take`). */
+ * sum is written over the share, whose memory becomes x: here, or while the share comes (`take`). Of a part of x the
+ * same holds by ranges: what one is known to be is written when something is added to it, in the same pass. */
 #include "vector_trainer.h"
 
 #include "sgp/buffer.h"
@@ -48,13 +49,96 @@ static uint64_t block_after(uint64_t at, uint64_t count)
     return count - at < BLOCK_VALUES ? count - at : BLOCK_VALUES;
 }
 
+/* ---- what x is known to be ---- */
+
+/* y[0..count) = x[first..first + count), which lies in the range. */
+static void write_range(const struct sgp_vector_trainer *vector,
+    const struct sgp_vector_range *range, uint64_t first, uint64_t count, float *y)
+{
+    if (range->keep > 0)
+        vector->kernels->scale(y, vector->source + first, range->keep, count);
+    else
+        memset(y, 0, count * sizeof *y);
+}
+
+static bool holds(const struct sgp_vector_range *range, uint64_t first, uint64_t count)
+{
+    return range->first <= first && first + count <= range->first + range->count;
+}
+
+/* The range that holds all of these values, or NULL. */
+static const struct sgp_vector_range *range_of(
+    const struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
+{
+    for (uint32_t i = 0; i < vector->range_count; i++)
+        if (holds(&vector->ranges[i], first, count))
+            return &vector->ranges[i];
+    return NULL;
+}
+
 float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector)
 {
-    if (vector->source)
-        vector->kernels->scale(vector->x, vector->source, vector->keep, vector->trainer.parameters);
+    for (uint32_t i = 0; i < vector->range_count; i++) {
+        const struct sgp_vector_range *range = &vector->ranges[i];
+        write_range(vector, range, range->first, range->count, vector->x + range->first);
+    }
+    vector->range_count = 0;
     vector->source = NULL;
     return vector->x;
 }
+
+/* Where that are too many, it is written. */
+static void remember(struct sgp_vector_trainer *vector, struct sgp_vector_range range)
+{
+    if (range.count == 0)
+        return;
+    if (vector->range_count < SGP_VECTOR_RANGES_MAX)
+        vector->ranges[vector->range_count++] = range;
+    else
+        write_range(vector, &range, range.first, range.count, vector->x + range.first);
+}
+
+/* x[first..first + count) is about to be written: it is in no range any more. */
+static void cut(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
+{
+    for (uint32_t i = vector->range_count; i-- > 0;) {
+        struct sgp_vector_range range = vector->ranges[i];
+        uint64_t end = range.first + range.count;
+        if (end <= first || first + count <= range.first)
+            continue;
+        vector->ranges[i] = vector->ranges[--vector->range_count];
+        if (range.first < first)
+            remember(
+                vector, (struct sgp_vector_range){range.first, first - range.first, range.keep});
+        if (first + count < end)
+            remember(
+                vector, (struct sgp_vector_range){first + count, end - first - count, range.keep});
+    }
+}
+
+/* x[first..first + count) as it is, to be read and written. */
+static float *settle(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
+{
+    for (uint32_t i = 0; i < vector->range_count; i++) {
+        const struct sgp_vector_range *range = &vector->ranges[i];
+        uint64_t low = range->first > first ? range->first : first;
+        uint64_t end = range->first + range->count;
+        end = first + count < end ? first + count : end;
+        if (low < end)
+            write_range(vector, range, low, end - low, vector->x + low);
+    }
+    cut(vector, first, count);
+    return vector->x + first;
+}
+
+/* From now on x is keep times the source there. */
+static void know(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count, float keep)
+{
+    cut(vector, first, count);
+    remember(vector, (struct sgp_vector_range){first, count, keep});
+}
+
+/* ---- the methods ---- */
 
 void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float **snapshot, float keep)
 {
@@ -63,7 +147,7 @@ void sgp_vector_trainer_publish(struct sgp_trainer *trainer, float **snapshot, f
     *snapshot = sgp_vector_trainer_x(vector);
     vector->x = spare;
     vector->source = *snapshot;
-    vector->keep = keep;
+    know(vector, 0, trainer->parameters, keep);
 }
 
 static void compare(const struct sgp_kernels *kernels, struct sgp_comparison *comparison,
@@ -76,13 +160,37 @@ static void compare(const struct sgp_kernels *kernels, struct sgp_comparison *co
     comparison->norm += norm;
 }
 
+/* x[first..first + count) += fraction * share, where x is known to be in that range, or is as it is. */
+static void add(struct sgp_vector_trainer *vector, const struct sgp_vector_range *range,
+    const float *share, float fraction, uint64_t first, uint64_t count)
+{
+    float *x = vector->x + first;
+    if (range != NULL)
+        write_range(vector, range, first, count, x);
+    vector->kernels->absorb(x, share, fraction, count);
+}
+
+/* The same, written over the share. */
+static void add_over(
+    struct sgp_vector_trainer *vector, float *share, float fraction, uint64_t first, uint64_t count)
+{
+    double squares; /* measured when it came */
+    (void)vector->kernels->fold(
+        &squares, share, vector->source + first, vector->ranges[0].keep, fraction, count);
+}
+
 void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float fraction,
     uint64_t first, uint64_t count, struct sgp_comparison *comparison)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    bool exchange = vector->source != NULL && count == trainer->parameters;
-    float *x = exchange ? NULL : sgp_vector_trainer_x(vector);
+    const struct sgp_vector_range *known = range_of(vector, first, count);
+    bool exchange = known != NULL && count == trainer->parameters;
+    struct sgp_vector_range range = known != NULL ? *known : (struct sgp_vector_range){0};
+    if (known == NULL)
+        (void)settle(vector, first, count);
+    else if (!exchange)
+        cut(vector, first, count);
     if (comparison)
         comparison->difference = comparison->norm = 0;
     uint64_t stride = sgp_kernels_stride(count);
@@ -90,12 +198,10 @@ void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float
         block = block_after(at, count);
         if (comparison && at / BLOCK_VALUES % stride == 0)
             compare(vector->kernels, comparison, *share + at, first + at, block);
-        double squares; /* measured when it came */
         if (exchange)
-            (void)vector->kernels->fold(
-                &squares, *share + at, vector->source + at, vector->keep, fraction, block);
+            add_over(vector, *share + at, fraction, at, block);
         else
-            vector->kernels->absorb(x + first + at, *share + at, fraction, block);
+            add(vector, known != NULL ? &range : NULL, *share + at, fraction, first + at, block);
     }
     if (exchange)
         sgp_vector_trainer_take(trainer, share);
@@ -106,7 +212,7 @@ void sgp_vector_trainer_take(struct sgp_trainer *trainer, float **values)
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     float *spare = vector->x;
     vector->x = *values;
-    vector->source = NULL;
+    vector->range_count = 0;
     *values = spare;
 }
 
@@ -115,13 +221,13 @@ void sgp_vector_trainer_restore(
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    vector->kernels->absorb(sgp_vector_trainer_x(vector) + first, share, fraction, count);
+    vector->kernels->absorb(settle(vector, first, count), share, fraction, count);
 }
 
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
-    vector->source = NULL;
+    vector->range_count = 0;
     for (uint64_t i = 0; i < trainer->parameters; i++)
         vector->x[i] = (float)(factor * (double)values[i]);
     sgp_outer_forget(&vector->outer);
@@ -132,10 +238,12 @@ void sgp_vector_trainer_copy(
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    float *x = sgp_vector_trainer_x(vector) + first;
+    if (*snapshot == vector->source) /* which is written to */
+        (void)sgp_vector_trainer_x(vector);
+    float *x = settle(vector, first, count);
     memcpy(*snapshot + first, x, count * sizeof *x);
     if (!(keep > 0))
-        memset(x, 0, count * sizeof *x);
+        know(vector, first, count, 0);
     else if (keep < 1)
         vector->kernels->scale(x, *snapshot + first, keep, count);
 }
@@ -143,10 +251,18 @@ void sgp_vector_trainer_copy(
 void sgp_vector_trainer_scale(
     struct sgp_trainer *trainer, double factor, uint64_t first, uint64_t count)
 {
+    struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
-    float *x = sgp_vector_trainer_x((struct sgp_vector_trainer *)trainer) + first;
+    const struct sgp_vector_range *range = range_of(vector, first, count);
+    bool unscaled = range != NULL && range->keep >= 1 && range->keep <= 1;
+    bool exact = (double)(float)factor >= factor && (double)(float)factor <= factor;
+    if (factor <= 0 || (unscaled && exact)) {
+        know(vector, first, count, factor <= 0 ? 0 : (float)factor);
+        return;
+    }
+    float *x = settle(vector, first, count);
     for (uint64_t i = 0; i < count; i++)
-        x[i] = factor <= 0 ? 0 : (float)(factor * (double)x[i]);
+        x[i] = (float)(factor * (double)x[i]);
 }
 
 void sgp_vector_trainer_outer(struct sgp_trainer *trainer, double weight)
@@ -167,12 +283,21 @@ void sgp_vector_trainer_estimate_part(const struct sgp_trainer *trainer, double 
     uint64_t first, uint64_t count, float *estimate)
 {
     const struct sgp_vector_trainer *vector = (const struct sgp_vector_trainer *)trainer;
-    const float *x = vector->x + first;
-    if (vector->source) {
-        vector->kernels->scale(estimate, vector->source + first, vector->keep, count);
-        x = estimate;
+    if (vector->range_count == 0) {
+        vector->kernels->estimate(estimate, vector->x + first, weight, count);
+        return;
     }
-    vector->kernels->estimate(estimate, x, weight, count);
+    if (range_of(vector, first, count) == NULL)
+        memcpy(estimate, vector->x + first, count * sizeof *estimate);
+    for (uint32_t i = 0; i < vector->range_count; i++) {
+        const struct sgp_vector_range *range = &vector->ranges[i];
+        uint64_t low = range->first > first ? range->first : first;
+        uint64_t end = range->first + range->count;
+        end = first + count < end ? first + count : end;
+        if (low < end)
+            write_range(vector, range, low, end - low, estimate + (low - first));
+    }
+    vector->kernels->estimate(estimate, estimate, weight, count);
 }
 
 void sgp_vector_trainer_estimate(const struct sgp_trainer *trainer, double weight, float *estimate)

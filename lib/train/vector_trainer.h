@@ -8,14 +8,21 @@
 #include "sgp/outer.h"
 #include "sgp/trainer.h"
 
+#define SGP_VECTOR_RANGES_MAX 32u
+
+struct sgp_vector_range {
+    uint64_t first, count;
+    float keep;
+};
+
 struct sgp_vector_trainer {
     struct sgp_trainer trainer; /* first, so that either pointer is the other */
     const struct sgp_kernels *kernels;
     float *
-        x; /* the biased numerator; trainer.parameters values, owned; of no meaning while there is a source */
-    const float *
-        source; /* not NULL: what x will be is keep * source, the snapshot published last; borrowed */
-    float keep;
+        x; /* the biased numerator; trainer.parameters values, owned; but of no meaning in these ranges, */
+    struct sgp_vector_range ranges[SGP_VECTOR_RANGES_MAX]; /* apart, in no order, */
+    uint32_t range_count;
+    const float *source;    /* where it is keep * source, the snapshot published last; borrowed */
     struct sgp_outer outer; /* of kind NONE until one is begun */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Publishing and absorbing by exchange of memory, beside a slow trainer that copies: the same bits after
+/* Publishing and absorbing by exchange of memory, and parts that are only known, beside a slow trainer that copies: the same bits after
  * every step, whatever the order, and every vector is somewhere. */
 #include "sgp/buffer.h"
 #include "sgp/kernels.h"
@@ -94,6 +94,43 @@ static void absorb(struct pair *pair, uint64_t first, uint64_t count)
     }
 }
 
+/* A range, mostly one of a few, so that they meet. */
+static uint64_t draw_range(struct pair *pair, uint64_t *ret_count)
+{
+    const uint64_t parts = 8, part = VALUES / parts;
+    if (sgp_random_below(&pair->random, 4) == 0) {
+        uint64_t first = sgp_random_below(&pair->random, VALUES);
+        *ret_count = sgp_random_below(&pair->random, VALUES - first + 1);
+        return first;
+    }
+    uint64_t first = part * sgp_random_below(&pair->random, parts);
+    *ret_count = part * (1 + sgp_random_below(&pair->random, 3));
+    *ret_count = *ret_count < VALUES - first ? *ret_count : VALUES - first;
+    return first;
+}
+
+static void copy(struct pair *pair)
+{
+    static const float keeps[] = {0, 0.25f, 1};
+    uint32_t slot = (uint32_t)sgp_random_below(&pair->random, SLOTS);
+    float keep = keeps[sgp_random_below(&pair->random, 3)];
+    uint64_t count, first = draw_range(pair, &count);
+    pair->trainer->methods->copy(pair->trainer, &pair->snapshots[slot], keep, first, count);
+    memcpy(pair->copies[slot] + first, pair->x + first, count * sizeof *pair->x);
+    for (uint64_t i = first; i < first + count; i++)
+        pair->x[i] = keep > 0 ? keep * pair->x[i] : 0;
+}
+
+static void scale(struct pair *pair)
+{
+    static const double factors[] = {0, 0.25, 1, 1.0 / 3};
+    double factor = factors[sgp_random_below(&pair->random, 4)];
+    uint64_t count, first = draw_range(pair, &count);
+    pair->trainer->methods->scale(pair->trainer, factor, first, count);
+    for (uint64_t i = first; i < first + count; i++)
+        pair->x[i] = factor > 0 ? (float)(factor * (double)pair->x[i]) : 0;
+}
+
 static void restore(struct pair *pair)
 {
     if (pair->last == SLOTS)
@@ -121,7 +158,8 @@ static void adopt(struct pair *pair)
 
 static void step(struct pair *pair)
 {
-    switch (sgp_random_below(&pair->random, 8)) {
+    uint64_t count, first = draw_range(pair, &count);
+    switch (sgp_random_below(&pair->random, 18)) {
     case 0:
     case 1:
         publish(pair);
@@ -139,8 +177,21 @@ static void step(struct pair *pair)
     case 6:
         train(pair);
         break;
-    default:
+    case 7:
         adopt(pair);
+        break;
+    case 8:
+    case 9:
+    case 10:
+        absorb(pair, first, count);
+        break;
+    case 11:
+    case 12:
+    case 13:
+        copy(pair);
+        break;
+    default:
+        scale(pair);
     }
 }
 
@@ -156,6 +207,22 @@ Test(vector_trainer, exchanging_is_copying)
         for (size_t s = 0; s < SLOTS && pair->last == s; s++)
             cr_assert(eq(int, memcmp(pair->snapshots[s], pair->copies[s], sizeof pair->x), 0));
     }
+    destroy(pair);
+}
+
+/* As many parts as there are, one by one: more ranges than the trainer remembers. */
+Test(vector_trainer, any_number_of_parts_may_be_known)
+{
+    struct pair *pair = create();
+    const struct sgp_trainer_methods *methods = pair->trainer->methods;
+    methods->publish(pair->trainer, &pair->snapshots[0], 1);
+    for (uint64_t first = 0; first + 20 <= VALUES; first += 20) {
+        methods->scale(pair->trainer, 0.5, first, 10);
+        for (uint64_t i = first; i < first + 10; i++)
+            pair->x[i] *= 0.5f;
+    }
+    methods->estimate(pair->trainer, 1, pair->z);
+    cr_assert(eq(int, memcmp(pair->z, pair->x, sizeof pair->x), 0));
     destroy(pair);
 }
 
