@@ -273,5 +273,59 @@ class Host(unittest.TestCase):
         self.assertEqual(self.host.run("systemctl", "list-unit-files", "--no-legend", "sgpd*", check=False).stdout, "")
 
 
+HOSTS = {"alice": "192.0.2.10", "bob": "192.0.2.11"}
+
+
+@sandbox.once
+def pair():
+    """Two bare hosts with a cable between them, and what each prints for the topology file as its key."""
+    files("here")
+    hosts, keys = {}, {}
+    for name in HOSTS:
+        hosts[name] = Bare(None, name)
+    sandbox.enter(sandbox.NETWORK)
+    sandbox.attempt("no cables", "ip", "link", "add", "alice", "type", "veth", "peer", "name", "bob")
+    for name, host_ in hosts.items():
+        host_.boot()
+        host_.plug_in(name, HOSTS[name] + "/24")
+        keys[name] = host_.run("sgpctl", "key", "generate", name).stdout
+    return hosts, keys
+
+
+class Pair(unittest.TestCase):
+    """What the README says of two machines, with a key for each."""
+
+    def status(self, name):
+        return json.loads(pair()[0][name].run("sgpctl", "-n", name, "--json", "status").stdout)
+
+    def test_two_hosts_train_to_the_end(self):
+        hosts, keys = pair()
+        lines = [re.sub(r"\[", f'[address="{address}:7311", ', keys[name].strip(), count=1)
+                 for name, address in HOSTS.items()]
+        topology = "digraph pair {\n  tls=require;\n  " + "\n  ".join(lines) + "\n  alice -> bob; bob -> alice;\n}\n"
+        for name, host_ in hosts.items():
+            with tempfile.NamedTemporaryFile("r") as rows:
+                fleet.write_rows(rows.name)
+                host_.write("/srv/sgpd/rows.csv", rows.read())
+            host_.write("/etc/sgpd/fleet.dot", topology)
+            text = container.configuration(name, "0.0.0.0:7311").replace("rounds = 1G", "rounds = 500")
+            host_.write(f"/etc/sgpd/{name}.conf", text)
+            host_.run("systemctl", "enable", "--now", f"sgpd@{name}")
+        for name, host_ in hosts.items():
+            host_.run("sgpctl", "-n", name, "wait", "--for", "finished", "--timeout", "120")
+        statuses = {name: self.status(name) for name in HOSTS}
+        for name, status in statuses.items():
+            self.assertEqual(status["state"], "finished")
+            self.assertEqual(status["disagrees"], [])
+            self.assertGreater(status["test_accuracy"], 0.9, name)
+            peers = json.loads(hosts[name].run("sgpctl", "-n", name, "--json", "peers").stdout)
+            for peer in peers:
+                self.assertTrue(peer["cipher"], peer)
+                self.assertNotEqual(peer["address"].split(":")[0], HOSTS[name])
+            hosts[name].run("sgpctl", "-n", name, "status", "--check")
+            sandbox.tell(f"{name}: {status['state']}, accuracy {status['test_accuracy']:.4f}, {peers[0]['cipher']}")
+        self.assertAlmostEqual(sum(status["weight"] for status in statuses.values()), len(HOSTS), delta=1e-9)
+
+
 if __name__ == "__main__":
     tap.run_cases(sys.argv[1:])

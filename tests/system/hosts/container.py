@@ -113,12 +113,12 @@ def remove_groups(path):
             pass
 
 
-def make_groups():
+def make_groups(name):
     made = []
     for place in own_groups():
         for left in glob.glob(f"{place}/{GROUP}*"):
             remove_groups(left)
-        path = f"{place}/{GROUP}{os.getpid()}"
+        path = f"{place}/{GROUP}{os.getpid()}-{name}"
         try:
             os.mkdir(path)
         except OSError as error:
@@ -142,22 +142,29 @@ def child_of(pid, name):
         return None
 
 
-class Container:
-    """sgpd as `meson install` puts it, under its own systemd, with nothing but loopback."""
+@sandbox.once
+def enter_room():
+    """A mount namespace of the test's own, where /mnt is in memory."""
+    enter(MOUNTS)
+    attempt("no tmpfs", "mount", "-t", "tmpfs", "-o", "mode=755", "sgpd-tests", "/mnt")
 
-    def __init__(self, build):
-        self.build = build
+
+class Container:
+    """sgpd as `meson install` puts it, under its own systemd, with nothing but loopback and what is plugged in."""
+
+    def __init__(self, build, name="host"):
+        self.build, self.name = build, name
         need("systemd-nspawn", "debootstrap", "nsenter", "setpriv", "meson")
         lower = self.lower()
-        enter(MOUNTS)
-        attempt("no tmpfs", "mount", "-t", "tmpfs", "-o", "mode=755", "sgpd-tests", "/mnt")
+        enter_room()
+        place = "/mnt/" + name
         for folder in ("upper", "work", "root"):
-            os.mkdir("/mnt/" + folder)
-        self.root = "/mnt/root"
+            os.makedirs(f"{place}/{folder}")
+        self.root = place + "/root"
         attempt("no overlayfs", "mount", "-t", "overlay", "-o",
-                f"lowerdir={lower},upperdir=/mnt/upper,workdir=/mnt/work", "sgpd-tests", self.root)
+                f"lowerdir={lower},upperdir={place}/upper,workdir={place}/work", "sgpd-tests", self.root)
         self.install()
-        self.log_path = "/mnt/console"
+        self.log_path = place + "/console"
         self.process = None
         self.leader = None
 
@@ -181,7 +188,7 @@ class Container:
             return file.read()
 
     def boot(self):
-        groups = make_groups()
+        groups = make_groups(self.name)
         atexit.register(lambda: [remove_groups(path) for path in groups])
 
         def prepare():
@@ -194,7 +201,7 @@ class Container:
             self.process = subprocess.Popen(
                 ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
                  "systemd-nspawn", "--directory", self.root, "--boot", "--register=no", "--keep-unit",
-                 "--private-network", f"--machine={GROUP}{os.getpid()}", "--console=read-only",
+                 "--private-network", f"--machine={GROUP}{os.getpid()}-{self.name}", "--console=read-only",
                  "--resolv-conf=off", "--timezone=off", "--link-journal=no"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=prepare)
         atexit.register(self.close)
@@ -214,6 +221,13 @@ class Container:
             return False
         state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
         return state in ("running", "degraded")
+
+    def plug_in(self, device, address):
+        """A device of this process's network is the container's from now on, and up."""
+        inside = ("nsenter", "-t", str(self.leader), "-n", "ip")
+        call("ip", "link", "set", device, "netns", str(self.leader))
+        call(*inside, "address", "add", address, "dev", device)
+        call(*inside, "link", "set", device, "up")
 
     def run(self, *command, user=None, group=None, check=True):
         """Run a command inside, as root or as a user (and group); the CompletedProcess, whose stdout
