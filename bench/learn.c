@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows a second of a built-in model in training: `learn LAYERS BATCH THREADS SECONDS DATA`, with LAYERS as
  * in a configuration and DATA the folder of Fashion-MNIST. Nesterov's rule with weight decay, as in the
- * demo. Prints one JSON object. */
+ * demo. Prints one JSON object, with the kernels of OpenBLAS in use. */
 #include "sgp/learner.h"
 #include "stopwatch.h"
 
@@ -11,7 +11,7 @@
 #define WARMUP_STEPS 30u
 #define STEPS_AT_ONCE 10u
 
-static int measure(struct sgp_trainer *trainer, double seconds)
+static int measure(struct sgp_trainer *trainer, double seconds, const char *kernels)
 {
     struct sgp_training training;
     uint64_t rows = 0;
@@ -23,21 +23,20 @@ static int measure(struct sgp_trainer *trainer, double seconds)
             return 1;
         rows += training.samples;
     } while (stopwatch_since(start, 1).seconds < seconds);
-    (void)printf("{\"rows\": %.6g, \"loss\": %.6g}\n", 1.0 / stopwatch_since(start, rows).seconds,
-        training.loss);
+    (void)printf("{\"rows\": %.6g, \"loss\": %.6g, \"kernels\": \"%s\"}\n",
+        1.0 / stopwatch_since(start, rows).seconds, training.loss, kernels);
     return 0;
 }
 
 /* As the daemon does; where the kernels do not fit, the program begins again. */
-static int fit(
-    char **arguments, const struct sgp_learner_settings *settings, struct sgp_error *error)
+static int fit(char **arguments, const struct sgp_learner_settings *settings,
+    struct sgp_error *error, struct sgp_blas *ret_blas)
 {
-    struct sgp_blas blas;
     struct sgp_blas_layer layers[SGP_LAYERS_MAX];
     uint32_t products = sgp_model_products(&settings->model, settings->batch, layers);
     const struct sgp_blas_wish wish = {
         .arguments = arguments, .layers = products > 0 ? layers : NULL, .count = products};
-    return sgp_blas_fit(&wish, error, &blas);
+    return sgp_blas_fit(&wish, error, ret_blas);
 }
 
 int main(int count, char **arguments)
@@ -53,6 +52,7 @@ int main(int count, char **arguments)
     struct sgp_error error = {0};
     struct sgp_dataset *data = NULL;
     struct sgp_learner *learner = NULL;
+    struct sgp_blas blas = {.fit = false};
     struct sgp_learner_settings settings = {
         .optimizer = {.kind = SGP_OPTIMIZER_NESTEROV, .momentum = 0.9, .weight_decay = 1e-4},
         .schedule = {.kind = SGP_SCHEDULE_CONSTANT, .learning_rate = 0.01},
@@ -65,12 +65,14 @@ int main(int count, char **arguments)
             &settings.model, arguments[1], SGP_LOSS_CROSS_ENTROPY, data->features, &error);
     settings.train = data;
     if (code == 0)
-        code = fit(arguments, &settings, &error);
+        code = fit(arguments, &settings, &error, &blas);
     if (code == 0)
         code = sgp_learner_create(&settings, &error, &learner);
     if (code < 0)
         (void)fprintf(stderr, "learn: %s\n", error.text);
-    int status = code < 0 ? 1 : measure(sgp_learner_trainer(learner), strtod(arguments[4], NULL));
+    int status =
+        code < 0 ? 1
+                 : measure(sgp_learner_trainer(learner), strtod(arguments[4], NULL), blas.kernels);
     sgp_learner_destroy(learner);
     sgp_dataset_destroy(data);
     return status;

@@ -3,28 +3,54 @@
 """Rows a second of the built-in models in training, on one thread and on all cores, in turn with PyTorch
 training the same model by the same rule, and with the matrix products of a step alone. On several threads PyTorch
 is taken as fast as its faster run, on so many or on one: its two pools (OpenMP's, told to wait passively, and
-OpenBLAS's) get in each other's way.
+OpenBLAS's) get in each other's way. The last rows are of a processor that OpenBLAS takes for a Prescott, as it does with one that is newer
+than itself: the kernels that the daemon chooses then, beside those, and beside PyTorch with the chosen ones. Whatever
+OPENBLAS_CORETYPE says where this is run is put aside.
 """
 import os
 
 import figures
 from contenders import MODELS, program, torch_python
 
+UNSET = ("env", "-u", "OPENBLAS_CORETYPE", "-u", "OPENBLAS_L2_SIZE")  # as on a machine where nobody has chosen
+UNKNOWN = "MLP 784-512-512-10"
+
+
+def ours(options, model, batch, threads, seconds, *chosen):
+    return figures.run(*UNSET, *chosen, program(options, "learn"), MODELS[model][0], batch, threads, seconds, figures.DATA)
+
+
+def pytorch(model, batch, threads, seconds, *chosen):
+    return figures.run(*UNSET, *chosen, "/usr/bin/python3", os.path.join(figures.ROOT, "bench/torch_learn.py"),
+                       MODELS[model][1], batch, threads, seconds, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE")
+
 
 def contenders(options, model, batch, threads, seconds):
-    layers, widths = MODELS[model]
-    torch = os.path.join(figures.ROOT, "bench/torch_learn.py")
-
-    def pytorch(many):
-        return figures.run("/usr/bin/python3", torch, widths, batch, many, seconds, OMP_NUM_THREADS=str(many),
-                           OMP_WAIT_POLICY="PASSIVE")
-
     found = {
-        "ours": lambda: figures.run(program(options, "learn"), layers, batch, threads, seconds, figures.DATA),
-        "products": lambda: figures.run(program(options, "machine"), "model", widths, batch, threads, seconds)}
+        "ours": lambda: ours(options, model, batch, threads, seconds),
+        "products": lambda: figures.run(*UNSET, program(options, "machine"), "model", MODELS[model][1], batch, threads,
+                                        seconds)}
     if os.path.exists(figures.TORCH):
-        found["torch"] = lambda: max((pytorch(many) for many in {1, threads}), key=lambda result: result["rows"])
+        found["torch"] = lambda: max((pytorch(model, batch, many, seconds) for many in {1, threads}),
+                                     key=lambda result: result["rows"])
     return found
+
+
+def measure_unknown(options, seconds):
+    """With the kernels that OpenBLAS has for a processor that it does not know, and with those that are chosen instead."""
+    model, batch = UNKNOWN, 128
+    chosen = "OPENBLAS_CORETYPE=" + ours(options, model, batch, 1, seconds)["kernels"]
+    found = {
+        "ours": lambda: ours(options, model, batch, 1, seconds, chosen),
+        "Prescott's kernels": lambda: ours(options, model, batch, 1, seconds, "OPENBLAS_CORETYPE=Prescott")}
+    if os.path.exists(figures.TORCH):
+        found["PyTorch, the same kernels"] = lambda: pytorch(model, batch, 1, seconds, chosen)
+        found["PyTorch, Prescott's kernels"] = lambda: pytorch(model, batch, 1, seconds, "OPENBLAS_CORETYPE=Prescott")
+    results = figures.alternate(options.runs, found)
+    rows = {key: [result["rows"] for result in values] for key, values in results.items()}
+    for baseline in list(found)[1:]:
+        figures.tell("train", f"{model}, batch {batch}, 1 thread, kernels chosen", "rows/s", rows["ours"], baseline,
+                     rows[baseline])
 
 
 def measure(options):
@@ -43,6 +69,7 @@ def measure(options):
                 figures.tell("train", case, "rows/s", rows["ours"], "products alone", rows["products"])
                 if "torch" in rows:
                     figures.tell("train", case, "rows/s", rows["ours"], "PyTorch", rows["torch"])
+    measure_unknown(options, seconds)
 
 
 figures.main("train", measure, __doc__)
