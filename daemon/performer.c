@@ -435,10 +435,14 @@ static void run_outer(struct job *job)
     task->trainer->methods->outer(task->trainer, task->weight);
 }
 
+/* Mostly it is but remembered, at the opening of a cycle. So much at most is not too long for the loop thread if it is not. */
+#define SCALED_VALUES_MAX 65536u
+
 static void verb_scale(void *context, double factor, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
-    struct task *task = must_take(daemon, &daemon->kinds.scale, run_scale, done_silently);
+    struct job_kind *kind = slice.count <= SCALED_VALUES_MAX ? &daemon->kinds.scale : NULL;
+    struct task *task = must_take(daemon, kind, run_scale, done_silently);
     task->factor = factor;
     task->slice = slice;
     daemon->changed = true;

@@ -55,7 +55,7 @@ struct sgp_trainer_methods {
     /* *snapshot is x as it is, then x *= keep (what is not given away). The memory is exchanged, not copied:
      * *snapshot, a vector of `parameters` floats (sgp/buffer.h) whose content does not matter, becomes the
      * trainer's, and the one put in its place the caller's, who writes to it no more before it is handed to
-     * publish again; until x changes next, it is where the trainer reads x. */
+     * publish or copy again; until all of x has changed, it is where the trainer reads the rest. */
     void (*publish)(struct sgp_trainer *trainer, float **snapshot, float keep);
     /* Of a range: (*snapshot)[first + i] = x[first + i], then x[first + i] *= keep, for i < count. Copied; the rest
      * of both stays as it is. Jobs that follow may write other ranges of the same snapshot. */

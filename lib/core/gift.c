@@ -62,6 +62,8 @@ static bool has_hurried_ahead(const struct sgp_node *node, const struct sgp_core
     bool knows = node->state == SGP_NODE_TRAINING && node->round > node->pace.round + far;
     if (!knows || there <= node->round + far || sgp_core_at_own_pace(node))
         return false;
+    sgp_round most = sgp_core_mixing_end(node); /* nobody is followed beyond */
+    there = there < most ? there : most;
     return there > sgp_core_followed(node, node->round, sgp_core_living) + far;
 }
 

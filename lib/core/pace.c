@@ -29,27 +29,35 @@ void sgp_core_pace_begin(struct sgp_node *node)
     node->pace.since = node->now;
 }
 
-/* Nobody takes part but this node, though others may come back. With one other it would be followed wherever it goes. */
+/* Whether the neighbour may still take part: it has not left for good, and is not through. */
+static bool may_come_back(const struct sgp_core_link *link)
+{
+    bool left =
+        link->connection.state == SGP_LINK_DOWN && link->connection.last_reason == SGP_REASON_LEFT;
+    return !link->retired && !left && link->pulse.state != SGP_NODE_FINISHED;
+}
+
+/* Nobody takes part but this node, though others may. With one other it would be followed wherever it goes. */
 static bool is_alone(const struct sgp_node *node)
 {
     bool expects = false;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
-        if (sgp_core_peer_active(link) || sgp_core_living(link))
+        if (sgp_core_peer_active(&node->layout.links[i]))
             return false;
-        expects = expects || !link->retired;
+        expects = expects || may_come_back(&node->layout.links[i]);
     }
     return expects && node->config.topology->node_count > 2;
 }
 
+/* The first rounds after a start or a pause say nothing yet. */
 void sgp_core_pace_round(struct sgp_node *node)
 {
     sgp_time took = node->now - node->round_since, mean = node->pace.together;
-    if (took <= 0 || is_alone(node))
+    if (took <= 0 || node->round - node->pace.round < PACE_ROUNDS || is_alone(node))
         return;
     if (node->pace.together_rounds < PACE_RECENT)
         node->pace.together_rounds++;
-    if (node->pace.together_rounds > PACE_ROUNDS && took > 2 * mean) /* somebody was missed */
+    if (node->pace.together_rounds > 1 && took > 2 * mean) /* somebody was missed */
         took = 2 * mean;
     node->pace.together = mean + (took - mean) / node->pace.together_rounds;
 }
@@ -57,12 +65,12 @@ void sgp_core_pace_round(struct sgp_node *node)
 sgp_time sgp_core_rests_until(const struct sgp_node *node)
 {
     bool begins = node->stage == SGP_STAGE_BEGIN && node->state == SGP_NODE_TRAINING;
-    bool counts = node->config.topology->owner == SGP_NODE_NONE && !sgp_core_has_token(node) &&
-                  !sgp_core_at_own_pace(node) && !sgp_core_is_exact(node);
-    bool known = node->pace.together_rounds > PACE_ROUNDS;
+    bool counts = node->config.topology->owner == SGP_NODE_NONE && !sgp_core_at_own_pace(node) &&
+                  !sgp_core_is_exact(node);
+    bool known = node->pace.together_rounds >= PACE_ROUNDS;
     if (!begins || !counts || !known || node->leaving.wanted || !is_alone(node))
         return 0;
-    return node->round_since + node->pace.together + node->pace.together / LONE_SLOWER;
+    return node->pace.begun + node->pace.together + node->pace.together / LONE_SLOWER;
 }
 
 /* A pulse comes after link->pulse. What a node did before it joined, or before a pause, is not its pace. */

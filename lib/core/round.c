@@ -390,6 +390,7 @@ static void begin(struct sgp_node *node)
         return;
     if (sgp_core_rests_until(node) > node->now)
         return;
+    node->pace.begun = node->now;
     if (node->config.method->publishes_first)
         sgp_core_enter(node, SGP_STAGE_CREDIT);
     else
@@ -495,6 +496,7 @@ static void resume(struct sgp_node *node)
         node->unrecorded = true;
         return;
     }
+    node->round_since = node->now;
     bool owner = sgp_core_is_owner(node);
     sgp_round there =
         (owner ? sgp_core_furthest : sgp_core_followed)(node, node->round, sgp_core_living);

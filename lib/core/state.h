@@ -419,7 +419,8 @@ struct sgp_node {
     struct {             /* pace.c */
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
-        sgp_time each; /* a round of its own on the mean, when its steps were done; 0: not known */
+        sgp_time each;  /* a round of its own on the mean, when its steps were done; 0: not known */
+        sgp_time begun; /* when the steps of its round began */
         sgp_time together; /* a round with others, on the mean of so many of late */
         sgp_round together_rounds;
     } pace;

@@ -76,14 +76,20 @@ static const struct sgp_vector_range *range_of(
     return NULL;
 }
 
+/* x is what it is. */
+static void forget(struct sgp_vector_trainer *vector)
+{
+    vector->range_count = 0;
+    vector->source = NULL;
+}
+
 float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector)
 {
     for (uint32_t i = 0; i < vector->range_count; i++) {
         const struct sgp_vector_range *range = &vector->ranges[i];
         write_range(vector, range, range->first, range->count, vector->x + range->first);
     }
-    vector->range_count = 0;
-    vector->source = NULL;
+    forget(vector);
     return vector->x;
 }
 
@@ -185,7 +191,7 @@ void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
     const struct sgp_vector_range *known = range_of(vector, first, count);
-    bool exchange = known != NULL && count == trainer->parameters;
+    bool exchange = known != NULL && vector->source != NULL && count == trainer->parameters;
     struct sgp_vector_range range = known != NULL ? *known : (struct sgp_vector_range){0};
     if (known == NULL)
         (void)settle(vector, first, count);
@@ -212,7 +218,7 @@ void sgp_vector_trainer_take(struct sgp_trainer *trainer, float **values)
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
     float *spare = vector->x;
     vector->x = *values;
-    vector->range_count = 0;
+    forget(vector);
     *values = spare;
 }
 
@@ -227,7 +233,7 @@ void sgp_vector_trainer_restore(
 void sgp_vector_trainer_adopt(struct sgp_trainer *trainer, const float *values, double factor)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
-    vector->range_count = 0;
+    forget(vector);
     for (uint64_t i = 0; i < trainer->parameters; i++)
         vector->x[i] = (float)(factor * (double)values[i]);
     sgp_outer_forget(&vector->outer);
@@ -256,6 +262,8 @@ void sgp_vector_trainer_scale(
     const struct sgp_vector_range *range = range_of(vector, first, count);
     bool unscaled = range != NULL && range->keep >= 1 && range->keep <= 1;
     bool exact = (double)(float)factor >= factor && (double)(float)factor <= factor;
+    if (factor <= 0 && count == trainer->parameters)
+        forget(vector);
     if (factor <= 0 || (unscaled && exact)) {
         know(vector, first, count, factor <= 0 ? 0 : (float)factor);
         return;

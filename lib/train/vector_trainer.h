@@ -35,7 +35,7 @@ void sgp_vector_trainer_finish(struct sgp_vector_trainer *vector);
 int sgp_vector_trainer_begin_outer(
     struct sgp_vector_trainer *vector, const struct sgp_outer_settings *settings);
 
-/* x, to be read and written until the next call of publish or absorb. */
+/* x, to be read and written until the next call of publish, copy, scale or absorb. */
 float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector);
 
 /* The methods, see struct sgp_trainer_methods. */

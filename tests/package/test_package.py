@@ -321,7 +321,7 @@ class Pair(unittest.TestCase):
             peers = json.loads(hosts[name].run("sgpctl", "-n", name, "--json", "peers").stdout)
             for peer in peers:
                 self.assertTrue(peer["cipher"], peer)
-                self.assertNotEqual(peer["address"].split(":")[0], HOSTS[name])
+                self.assertEqual(peer["address"].split(":")[0], HOSTS[peer["name"]])
             hosts[name].run("sgpctl", "-n", name, "status", "--check")
             sandbox.tell(f"{name}: {status['state']}, accuracy {status['test_accuracy']:.4f}, {peers[0]['cipher']}")
         self.assertAlmostEqual(sum(status["weight"] for status in statuses.values()), len(HOSTS), delta=1e-9)

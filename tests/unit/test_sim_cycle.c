@@ -274,6 +274,27 @@ Test(cycle, a_star_with_a_relay_is_elastic_averaging)
     fleet_destroy(fleet);
 }
 
+/* Weight that nobody began with comes and goes through a relay: zeros are all it has before the first share. */
+Test(cycle, a_relay_of_gossip_begins_with_nothing)
+{
+    static const struct sgp_topology_node names[] = {
+        {.name = "hub", .relay = true}, {.name = "a"}, {.name = "b"}, {.name = "c"}};
+    static const struct sgp_edge both[] = {
+        {0, 1, 0.2}, {0, 2, 0.2}, {0, 3, 0.2}, {1, 0, 0.2}, {2, 0, 0.2}, {3, 0, 0.2}};
+    struct fleet *fleet = fleet_that_trains("ring", 4);
+    sgp_topology_destroy(fleet->topology);
+    cr_assert(zero(int, sgp_topology_create(names, 4, NULL, &fleet->topology)));
+    cr_assert(zero(int, sgp_topology_add_phase(fleet->topology, "star", 1, false, both, 6, NULL)));
+    cr_assert(
+        zero(int, sgp_topology_seal(fleet->topology, &fleet->error)), "%s", fleet->error.text);
+    fleet->options.final_cycles = 200;
+    fleet_run(fleet);
+    cr_assert(eq(u32, fleet_summary(fleet).finished, 4));
+    cr_assert(epsilon_eq(dbl, fleet_summary(fleet).weight, 3, 1e-12));
+    cr_assert(lt(dbl, fleet_summary(fleet).disagreement, 1e-3));
+    fleet_destroy(fleet);
+}
+
 /* Sites that only reach one machine: it has no data, sums up, and ends each cycle with nothing. */
 Test(cycle, a_relay_in_the_middle_of_an_exact_cycle_ends_with_nothing)
 {

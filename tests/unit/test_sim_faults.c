@@ -358,30 +358,86 @@ Test(faults, patience_ends_the_waiting_for_one_that_computes)
     cr_assert(ge(i64, rounds[1], 2000), "half of what three make without it"); /* 11 ms a round */
 }
 
-/* A round alone is a step, one with others a step and as long for the shares. One that came back so far ahead would wait. */
-Test(faults, one_that_was_cut_off_comes_back_behind_the_others_and_not_ahead)
+/* n3 of four, which is cut off from `from` to 61 s; a step takes so long, and a message as long as another. */
+static struct fleet *one_cut_off(sgp_time from, sgp_time step, sgp_time latency)
 {
     static const uint32_t one[] = {3};
-    struct sgp_sim_cut cut = {one, 1, SGP_SECOND, 61 * SGP_SECOND, SGP_SIM_BOTH_WAYS};
+    static struct sgp_sim_cut cut;
+    cut = (struct sgp_sim_cut){one, 1, from, 61 * SGP_SECOND, SGP_SIM_BOTH_WAYS};
     struct fleet *fleet = fleet_generate("one-peer-exponential", 4, 0);
     fleet->options.rounds = 100000;
-    fleet->options.latency_ns = 10 * SGP_MILLISECOND;
+    fleet->options.compute_ns = step;
+    fleet->options.latency_ns = latency;
     fleet->options.cuts = &cut;
     fleet->options.cut_count = 1;
-    fleet_open(fleet);
-    cr_assert(zero(int, sgp_sim_run(fleet->sim, 60 * SGP_SECOND, &fleet->error)));
-    struct sgp_node_status alone, other;
-    sgp_node_status(sgp_sim_node(fleet->sim, 3), &alone);
-    sgp_node_status(sgp_sim_node(fleet->sim, 0), &other);
-    cr_assert(lt(i64, alone.round, other.round));
-    cr_assert(gt(i64, alone.round, other.round / 2), "it trains on");
-    cr_assert(zero(int, sgp_sim_run(fleet->sim, 70 * SGP_SECOND, &fleet->error)));
-    cr_assert(ge(u32, fleet->notes[SGP_NOTE_JUMP], 1));
-    for (uint32_t i = 0; i < 4; i++) {
-        sgp_node_status(sgp_sim_node(fleet->sim, i), &other);
-        cr_assert(epsilon_eq(dbl, other.weight, 1, 0.6), "nobody has gathered it");
+    return fleet;
+}
+
+static struct sgp_node_status status_at(struct fleet *fleet, sgp_time until, uint32_t node)
+{
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, until, &fleet->error)), "%s", fleet->error.text);
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, node), &status);
+    return status;
+}
+
+/* A round alone is a step, one with others a step and the time of the shares. One that came back ahead would wait. */
+Test(faults, one_that_was_cut_off_comes_back_a_little_behind_the_others)
+{
+    static const sgp_time steps[] = {10 * SGP_MILLISECOND, 100 * SGP_MILLISECOND};
+    for (int run = 0; run < 2; run++) {
+        struct fleet *fleet = one_cut_off(11 * SGP_SECOND, steps[run], 10 * SGP_MILLISECOND);
+        fleet_open(fleet);
+        sgp_round before = status_at(fleet, 30 * SGP_SECOND, 3).round;
+        sgp_round others_before = status_at(fleet, 30 * SGP_SECOND, 0).round;
+        sgp_round alone = status_at(fleet, 60 * SGP_SECOND, 3).round - before;
+        sgp_round others = status_at(fleet, 60 * SGP_SECOND, 0).round - others_before;
+        cr_assert(lt(i64, alone, others));
+        cr_assert(gt(dbl, (double)alone, 0.7 * (double)others), "it trains on");
+        bool rests = false;
+        for (sgp_time ms = 1; ms < 200; ms++)
+            rests |= status_at(fleet, 60 * SGP_SECOND + ms * SGP_MILLISECOND, 3).waiting ==
+                     SGP_WAITING_PACE;
+        cr_assert(rests, "and says for what it waits");
+        for (uint32_t i = 0; i < 4; i++)
+            cr_assert(epsilon_eq(dbl, status_at(fleet, 70 * SGP_SECOND, i).weight, 1, 0.6),
+                "nobody has gathered it");
+        cr_assert(ge(u32, fleet->notes[SGP_NOTE_JUMP], 1));
+        sgp_round apart =
+            status_at(fleet, 70 * SGP_SECOND, 3).round - status_at(fleet, 70 * SGP_SECOND, 0).round;
+        cr_assert(le(i64, llabs(apart), 1));
+        fleet_destroy(fleet);
     }
-    sgp_node_status(sgp_sim_node(fleet->sim, 3), &alone);
-    cr_assert(le(i64, llabs(alone.round - other.round), 1));
+}
+
+/* It was started again a thousand rounds into the run: how long that took says nothing of a round. */
+Test(faults, the_pace_of_one_that_was_started_again_is_that_of_its_rounds)
+{
+    static const struct sgp_sim_crash crash = {
+        .node = 3, .at = 20 * SGP_SECOND, .back = 21 * SGP_SECOND};
+    struct fleet *fleet = one_cut_off(23 * SGP_SECOND, 100 * SGP_MILLISECOND, 10 * SGP_MILLISECOND);
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet_open(fleet);
+    sgp_round before = status_at(fleet, 40 * SGP_SECOND, 3).round;
+    sgp_round alone = status_at(fleet, 60 * SGP_SECOND, 3).round - before;
+    cr_assert(gt(i64, alone, 140), "of at most 200"); /* with others it would be 160 or so */
+    fleet_destroy(fleet);
+}
+
+/* What is ordered of one that rests is done at once. */
+Test(faults, one_that_keeps_to_the_pace_alone_can_be_stopped_and_paused)
+{
+    struct fleet *fleet = one_cut_off(11 * SGP_SECOND, 100 * SGP_MILLISECOND, 90 * SGP_MILLISECOND);
+    fleet_open(fleet);
+    sgp_time now = 40 * SGP_SECOND;
+    for (int i = 0; i < 100 && status_at(fleet, now, 3).waiting != SGP_WAITING_PACE; i++)
+        now += 10 * SGP_MILLISECOND;
+    cr_assert(eq(int, status_at(fleet, now, 3).waiting, SGP_WAITING_PACE));
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, now + 1, 3, SGP_EVENT_PAUSE)));
+    cr_assert(eq(int, status_at(fleet, now + 2, 3).state, SGP_NODE_PAUSED));
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, now + 3, 3, SGP_EVENT_RESUME)));
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, now + 4, 3, SGP_EVENT_STOP)));
+    cr_assert(eq(int, status_at(fleet, now + 5, 3).state, SGP_NODE_DRAINING));
     fleet_destroy(fleet);
 }

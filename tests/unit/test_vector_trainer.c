@@ -98,6 +98,10 @@ static void absorb(struct pair *pair, uint64_t first, uint64_t count)
 static uint64_t draw_range(struct pair *pair, uint64_t *ret_count)
 {
     const uint64_t parts = 8, part = VALUES / parts;
+    if (sgp_random_below(&pair->random, 8) == 0) {
+        *ret_count = VALUES;
+        return 0;
+    }
     if (sgp_random_below(&pair->random, 4) == 0) {
         uint64_t first = sgp_random_below(&pair->random, VALUES);
         *ret_count = sgp_random_below(&pair->random, VALUES - first + 1);
@@ -207,6 +211,21 @@ Test(vector_trainer, exchanging_is_copying)
         for (size_t s = 0; s < SLOTS && pair->last == s; s++)
             cr_assert(eq(int, memcmp(pair->snapshots[s], pair->copies[s], sizeof pair->x), 0));
     }
+    destroy(pair);
+}
+
+/* As a relay begins that has nothing: nothing was published that it could be told from. */
+Test(vector_trainer, zeros_take_a_whole_share)
+{
+    struct pair *pair = create();
+    const struct sgp_trainer_methods *methods = pair->trainer->methods;
+    methods->scale(pair->trainer, 0, 0, VALUES);
+    for (size_t i = 0; i < VALUES; i++)
+        pair->share[i] = (float)i;
+    methods->absorb(pair->trainer, &pair->share, 0.5f, 0, VALUES, NULL);
+    methods->estimate(pair->trainer, 1, pair->z);
+    for (size_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, pair->z[i], 0.5f * (float)i));
     destroy(pair);
 }
 

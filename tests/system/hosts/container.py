@@ -117,7 +117,8 @@ def make_groups(name):
     made = []
     for place in own_groups():
         for left in glob.glob(f"{place}/{GROUP}*"):
-            remove_groups(left)
+            if not left.startswith(f"{place}/{GROUP}{os.getpid()}-"):
+                remove_groups(left)
         path = f"{place}/{GROUP}{os.getpid()}-{name}"
         try:
             os.mkdir(path)
