@@ -416,7 +416,7 @@ struct sgp_node {
         sgp_round heard; /* no round heard of is beyond this one */
     } fleet;
 
-    struct {             /* pace.c */
+    struct {             /* pace.c; round.c: begun */
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
         sgp_time each;  /* a round of its own on the mean, when its steps were done; 0: not known */
