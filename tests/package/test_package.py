@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packages of Debian: how they are built, what is in them, and what becomes of a bare host that installs,
-upgrades, downgrades, removes and purges them. test_package.py SOURCE [TEST...]"""
+upgrades, downgrades, removes and purges them; and two that train. test_package.py SOURCE [TEST...]"""
 import atexit
 import functools
 import glob
