@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Every way of averaging where the network is thin and one machine is slow: the variants of a plan of `sgpctl compare`
-(bench/compare/averaging.ini), each by daemons on four hosts whose links have 100 Mbit/s, one with 10% of a core, the
+(bench/compare/averaging.ini), each by daemons on four hosts whose links have 100 Mbit/s, or --rate, one with 10% of a core, the
 others with 40% each.
 
 A fifth node, such as a relay, shares the first one's host and time. Prints the table of `sgpctl compare`, and each
@@ -60,6 +60,7 @@ def main():
     parser.add_argument("build", nargs="?", default=os.path.join(figures.ROOT, "build"), help="the build folder")
     parser.add_argument("--plan", default=os.path.join(figures.ROOT, "bench/compare/averaging.ini"))
     parser.add_argument("--epochs", help="of each variant, in the place of the plan's")
+    parser.add_argument("--rate", type=int, default=RATE, metavar="BITS", help=f"of a link, a second ({RATE})")
     parser.add_argument("--only", nargs="+", metavar="VARIANT", help="these variants")
     arguments = parser.parse_args()
     tools = types.SimpleNamespace(sgpctl=os.path.join(arguments.build, "ctl/sgpctl"),
@@ -69,7 +70,7 @@ def main():
         plan.variants = [variant for variant in plan.variants if variant.name in (arguments.only or [variant.name])]
         for variant in plan.variants if arguments.epochs else ():
             variant.says["train.epochs"] = arguments.epochs
-        with quota.groups(SHARES) as Fleet.groups, links.rate(RATE):
+        with quota.groups(SHARES) as Fleet.groups, links.rate(arguments.rate):
             measure(plan, tools)
     except figures.Skip as reason:
         print(f"bench/averaging: skipped: {reason}", file=sys.stderr)
