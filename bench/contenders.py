@@ -19,6 +19,8 @@ from links import fleets
 PATIENCE = 240.0
 ROWS = 4
 SIZES = {4096: "4 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB", 100 << 20: "100 MiB"}
+# Links to measure over, by bits a second: what they are called, and sizes.
+RATES = {10**9: ("1 Gbit/s", (1 << 20, 16 << 20)), 10**8: ("100 Mbit/s", (1 << 20,))}
 # Rows of the weights, bias included, by the outputs of a single layer: exactly so many bytes.
 SHAPES = {4096: (32, 32), 1 << 20: (512, 512), 16 << 20: (2048, 2048), 100 << 20: (5120, 5120)}
 MODELS = {  # name: (layers as in a configuration, widths)

@@ -12,11 +12,10 @@ TCP's payload: 1448 of every 1514 bytes that the token bucket counts.
 """
 import figures
 import links as network
-from contenders import SIZES, daemons, gloo, links, torch_python
+from contenders import RATES, SIZES, daemons, gloo, links, torch_python
 
 PAIRS = [("links alone", "ring"), ("whole daemons", "ring"), ("whole daemons", "allreduce")]
 BASELINES = {"ring": "gloo isend/irecv", "allreduce": "gloo all-reduce"}
-RATES = {10**9: ("1 Gbit/s", (1 << 20, 16 << 20)), 10**8: ("100 Mbit/s", (1 << 20,))}
 
 
 def compare(options, nodes, size, rate=None):

@@ -8,10 +8,9 @@ import subprocess
 
 import figures
 import links as network
-from contenders import SIZES, IdleFleet, gloo, program, rounds_of, torch_python
+from contenders import RATES, SIZES, IdleFleet, gloo, program, rounds_of, torch_python
 
 SCHEDULES = ("direct", "halving", "ring", "doubling", "tree")
-RATES = {10**9: ("1 Gbit/s", (1 << 20, 16 << 20)), 10**8: ("100 Mbit/s", (1 << 20,))}
 
 
 class ScheduledFleet(IdleFleet):

@@ -76,7 +76,7 @@ static const struct sgp_vector_range *range_of(
     return NULL;
 }
 
-/* x is what it is. */
+/* x is what is written there. */
 static void forget(struct sgp_vector_trainer *vector)
 {
     vector->range_count = 0;
@@ -93,7 +93,7 @@ float *sgp_vector_trainer_x(struct sgp_vector_trainer *vector)
     return vector->x;
 }
 
-/* Where that are too many, it is written. */
+/* Where there are too many ranges, this one is written. */
 static void remember(struct sgp_vector_trainer *vector, struct sgp_vector_range range)
 {
     if (range.count == 0)
@@ -122,8 +122,9 @@ static void cut(struct sgp_vector_trainer *vector, uint64_t first, uint64_t coun
     }
 }
 
-/* x[first..first + count) as it is, to be read and written. */
-static float *settle(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
+/* Of y[0..count) = x[first..first + count): what of that is known. */
+static void write_known(
+    const struct sgp_vector_trainer *vector, uint64_t first, uint64_t count, float *y)
 {
     for (uint32_t i = 0; i < vector->range_count; i++) {
         const struct sgp_vector_range *range = &vector->ranges[i];
@@ -131,8 +132,14 @@ static float *settle(struct sgp_vector_trainer *vector, uint64_t first, uint64_t
         uint64_t end = range->first + range->count;
         end = first + count < end ? first + count : end;
         if (low < end)
-            write_range(vector, range, low, end - low, vector->x + low);
+            write_range(vector, range, low, end - low, y + (low - first));
     }
+}
+
+/* x[first..first + count) as it is, to be read and written. */
+static float *settle(struct sgp_vector_trainer *vector, uint64_t first, uint64_t count)
+{
+    write_known(vector, first, count, vector->x + first);
     cut(vector, first, count);
     return vector->x + first;
 }
@@ -297,14 +304,7 @@ void sgp_vector_trainer_estimate_part(const struct sgp_trainer *trainer, double 
     }
     if (range_of(vector, first, count) == NULL)
         memcpy(estimate, vector->x + first, count * sizeof *estimate);
-    for (uint32_t i = 0; i < vector->range_count; i++) {
-        const struct sgp_vector_range *range = &vector->ranges[i];
-        uint64_t low = range->first > first ? range->first : first;
-        uint64_t end = range->first + range->count;
-        end = first + count < end ? first + count : end;
-        if (low < end)
-            write_range(vector, range, low, end - low, estimate + (low - first));
-    }
+    write_known(vector, first, count, estimate);
     vector->kernels->estimate(estimate, estimate, weight, count);
 }
 

@@ -8,9 +8,10 @@
 #include "sgp/outer.h"
 #include "sgp/trainer.h"
 
-#define SGP_VECTOR_RANGES_MAX 32u
+#define SGP_VECTOR_RANGES_MAX 32u /* beyond, x is written */
 
-struct sgp_vector_range {
+struct
+    sgp_vector_range { /* x[i] is keep * source[i], and 0 where keep is 0, for `count` values from the first */
     uint64_t first, count;
     float keep;
 };

@@ -405,7 +405,7 @@ Test(gift, one_that_hurried_ahead_alone_is_given_nothing_until_the_others_come_n
     cr_assert(eq(i64, status_of(&desk).round, 7), "it is not waited for");
     close_desk(&desk);
     cr_assert_null(
-        given_to_one_at(&desk, 10, 6)); /* 3 nodes and a round ahead: that may be chance */
+        given_to_one_at(&desk, 10, 6)); /* 4 ahead, by 3 nodes and a round: that may be chance */
     cr_assert(eq(i64, status_of(&desk).round, 6), "its credit is waited for");
     close_desk(&desk);
 }
