@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pace: how many rounds a minute this node makes beside its in-neighbours. Where nobody waits, a fast
  * node steps more often than a slow one, and the fixed point leans to its rows; steps that are divided
- * by the node's rate pull all alike (Assran and Rabbat, IEEE TAC 2020).
- * The rule: docs/rules/gift.md */
+ * by the node's rate pull all alike (Assran and Rabbat, IEEE TAC 2020). Where nodes wait for one another, one that is alone
+ * keeps to the pace that all had.
+ * The rules: docs/rules/gift.md, docs/rules/round.md */
 #include "core/core.h"
 
 #define PACE_LEAST 0.125 /* of the learning rate, and its inverse: nobody is that much slower */
