@@ -10,8 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#define ALONE 1.125 /* times what a round with others takes: one of who is alone */
-
 /* Whether a node should be there when the fleet is done. */
 static bool stays(const struct campaign *campaign, uint32_t node, sgp_time end)
 {
@@ -102,12 +100,12 @@ static sgp_time latest_end(const struct campaign *campaign)
     double turns = (double)options->rounds;
     if (campaign->topology->owner != SGP_NODE_NONE && !sgp_method_waits(options->method))
         turns *= campaign->topology->node_count; /* the last of them may do what is left of all */
-    double training = ALONE * turns * (double)campaign->longest;
+    double training = turns * (double)campaign->longest;
     double transfer = options->bandwidth > 0
                           ? 64.0 * SGP_SIM_MESSAGE_BYTES / options->bandwidth * (double)SGP_SECOND
                           : 0;
     double rounds = mixing_rounds(campaign) + turns;
-    double exchange = ALONE * rounds * (8 * (double)options->latency_ns + transfer);
+    double exchange = rounds * (8 * (double)options->latency_ns + transfer);
     return 2 * campaign->window + (sgp_time)(training + exchange) + CAMPAIGN_GRACE_NS;
 }
 
