@@ -381,11 +381,10 @@ class Stop(Service):
         self.assertEqual(self.run_("cat", "/var/lib/sgpd/n0/history.csv", user="reader").returncode, 1)
 
     def test_systemd_had_no_complaint_about_the_unit(self):
-        """Nothing in the journal of settings that it does not know or directories that do not fit."""
+        """No warning in the journal, such as of a setting that it does not know. Plain news is none: the
+        end of an earlier test's mount may be told during this one."""
         self.train()
-        usual = ("Starting ", "Started ", "Created slice ")
-        self.assertEqual([line for line in self.journal("_PID=1").splitlines()
-                          if not line.startswith(usual)], [])
+        self.assertEqual(self.journal("-p", "notice", "-t", "systemd"), "")
 
 
 if __name__ == "__main__":
