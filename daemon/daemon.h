@@ -17,6 +17,7 @@
  *   trust.c       whom the topology file lets in, and how its links are ciphered
  *   notes.c       lines for people: the log, STATUS=, whom we wait for
  *   events.c      the one way into the core
+ *   spin.c        short waits without sleep
  *   edges.c       which connection belongs to which edge of the topology
  *   recorder.c    the event journal and the trace, on request
  *   task.c        the fixed stock of jobs

@@ -34,6 +34,7 @@ static void step(struct daemon *daemon, struct sgp_event event)
     if (daemon->drained)
         return;
     event.now = events_now();
+    spin_end(&daemon->spin, (uint64_t)event.now);
     recorder_event(&daemon->recorder, &event);
     sgp_driver_post(&daemon->driver, &event);
 }
@@ -75,6 +76,7 @@ static void on_turn(uv_prepare_t *turn)
     } while (!daemon->ending &&
              (daemon->unsent != NULL || (worker->ready.first != NULL &&
                                             !uv_is_active((const uv_handle_t *)&worker->idle))));
+    spin_wait(&daemon->spin, uv_hrtime(), worker->away == 0);
 }
 
 void events_open(struct daemon *daemon)
@@ -84,10 +86,12 @@ void events_open(struct daemon *daemon)
     daemon->tick.data = daemon;
     daemon->turn.data = daemon;
     (void)uv_prepare_start(&daemon->turn, on_turn);
+    spin_open(&daemon->spin, &daemon->loop);
 }
 
 void events_close(struct daemon *daemon)
 {
     uv_close((uv_handle_t *)&daemon->tick, NULL);
     uv_close((uv_handle_t *)&daemon->turn, NULL);
+    spin_close(&daemon->spin);
 }

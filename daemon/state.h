@@ -19,6 +19,7 @@
 #include "notify.h"
 #include "prepare.h"
 #include "recorder.h"
+#include "spin.h"
 #include "statements.h"
 #include "view.h"
 #include "worker.h"
@@ -100,6 +101,7 @@ struct daemon {
     /* events.c */
     uv_timer_t tick;                        /* the core's deadline */
     uv_prepare_t turn;                      /* before the loop waits */
+    struct spin spin;                       /* while it waits */
     void (*settled)(struct daemon *daemon); /* after each event: is it time to end? */
 
     /* edges.c */
