@@ -412,12 +412,19 @@ static float fold_values(
         ret_squares, values, fold->source + first, fold->keep, fold->fraction, count);
 }
 
-/* At every whole value that has come; at whole runs, if they are folded. */
-static void look(struct link *link)
+/* Folding that began late catches up by so many bytes for each that comes: the loop is not held up, and of a payload of which
+ * no more than three quarters had come nothing is left for its end. */
+#define CATCH_UP 4u
+
+/* At every whole value that has come; at whole runs, if they are folded. `bytes` have come since the last look. */
+static void look(struct link *link, uint64_t bytes)
 {
     uint64_t first = link->checked / sizeof(float), values = link->received / sizeof(float) - first;
-    if (link->fold != NULL && link->received < link->expected)
+    if (link->fold != NULL && link->received < link->expected) {
+        uint64_t limit = (1 + CATCH_UP) * bytes / sizeof(float) + SGP_KERNELS_RUN;
+        values = values < limit ? values : limit;
         values -= values % SGP_KERNELS_RUN;
+    }
     float *begin = link->into + first;
     double squares;
     float most = link->fold != NULL ? fold_values(&squares, link->fold, begin, first, values)
@@ -436,7 +443,6 @@ void link_fold(struct link *link, struct link_fold *fold)
         return;
     link->checked = 0;
     link->squares = 0;
-    look(link);
 }
 
 /* `bytes` more have been read to their final place: sum them and look at them. */
@@ -447,7 +453,7 @@ static void take_payload(struct link *link, size_t bytes)
         (void)XXH3_64bits_update(link->hash, base + link->received, bytes);
     link->received += bytes;
     link->chunk -= (uint32_t)bytes;
-    look(link);
+    look(link, bytes);
     bool sound = true;
     if (link->chunk == 0) {
         link->phase = LINK_HEADER;

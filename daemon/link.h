@@ -155,7 +155,7 @@ void link_flush(struct link *link);
 /* Where the payload announced last belongs. */
 void link_receive(struct link *link, float *into);
 
-/* From now on, and what has come of it already, that is folded. `fold` is the owner's, and used until the payload is
+/* From now on that is folded, and by and by what has come of it already. `fold` is the owner's, and used until the payload is
  * complete or the link is closed. NULL: from now on it is not. */
 void link_fold(struct link *link, struct link_fold *fold);
 

@@ -79,9 +79,11 @@ static void verb_receive(void *context, struct sgp_link id, uint32_t slot)
     link_receive(link, *sgp_pool_place(&daemon->receives, slot));
 }
 
-/* So much at most is folded at once, when x comes to rest while a share is on its way: more would hold up the
- * loop, and has left the cache. Else the share is absorbed as others are. */
-#define FOLD_LATE_BYTES (4u << 20)
+/* When x comes to rest while a share is on its way. If little of that is left to come, it is absorbed as others are. */
+static bool is_late(const struct link *link, const struct sgp_share *share)
+{
+    return link->received > share->payload_bytes / 4 * 3;
+}
 
 /* The snapshot is the one that we published in this round: our own estimate, to measure theirs against. */
 static void verb_fold(void *context, struct sgp_link id, uint32_t slot, const struct sgp_fold *how)
@@ -90,9 +92,9 @@ static void verb_fold(void *context, struct sgp_link id, uint32_t slot, const st
     struct link *link = edges_link(daemon, &id);
     if (link != NULL && how->snapshot == SGP_SLOT_NONE && daemon->folded == slot)
         link_fold(link, NULL);
-    if (link == NULL || how->snapshot == SGP_SLOT_NONE || link->received > FOLD_LATE_BYTES)
-        return;
     const struct sgp_share *share = &daemon->incoming[slot];
+    if (link == NULL || how->snapshot == SGP_SLOT_NONE || is_late(link, share))
+        return;
     bool own = daemon->own_slot == how->snapshot && daemon->own_round == share->round &&
                share->weight > 0; /* else it has no weight of its own to be measured at */
     daemon->folded = slot;
