@@ -29,9 +29,10 @@
  *   greet.c    who is at the other end, and whether it trains the same
  *   inquiry.c  who is asked about what is owed to one that cannot be reached
  *   record.c   what survives the process, and a node made from it
+ *   gift.c     to whom this turn's mass goes, and how much
  *
  *   share.c    accepting, sending, settling
- *   gift.c     to whom this turn's mass goes, and how much
+ *   publish.c  the snapshots of what is given
  *   estimate.c estimates that come, and that are handed out
  *
  *   cycle.c    exact cycles: how one begins, ends, and is renewed
@@ -390,6 +391,13 @@ const struct sgp_core_link *sgp_core_cannot_give(
     struct sgp_node *node, enum sgp_waiting *ret_waiting);
 void sgp_core_forget_answers(struct sgp_node *node);
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round);
+
+/* publish.c */
+/* One snapshot, which is not in use, for all gifts of this turn, of which `part` goes; and what they carry off this node's mass.
+ * `fractions`: theirs together. */
+void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint32_t slot);
+/* The same in an exact cycle, whose file tells what is left of each part. */
+void sgp_core_publish_parts(struct sgp_node *node, uint32_t slot);
 
 /* share.c */
 struct sgp_verdict sgp_core_share(

@@ -254,114 +254,6 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         node->layout.snapshot_users[slot]++;
 }
 
-/* A job: the snapshot of a range of x, of which a part is kept. x rests on it if it is of all values. */
-static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct sgp_slice slice)
-{
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
-    effect->publish.slot = slot;
-    effect->publish.keep = keep;
-    effect->publish.purpose = sgp_core_is_worker(node) ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_SHARES;
-    effect->publish.slice = slice;
-    node->giving.jobs++;
-    node->folding.changed = true;
-    node->folding.snapshot = slice.count == node->config.parameters ? slot : SGP_SLOT_NONE;
-    node->folding.keep = keep;
-}
-
-/* Take one snapshot for all gifts, and what they carry off this node's mass. What is kept is computed
- * from the float32 fractions that the targets will use, so that the numerators of a column add up as
- * the weights do. */
-static void publish(struct sgp_node *node, double part, double fractions, uint32_t slot)
-{
-    double given = 0, keep = 1;
-    for (uint32_t i = 0; i < node->giving.count; i++) {
-        double fraction = part * node->layout.gifts[i].fraction;
-        given += fraction * node->mass.weight;
-        keep -= (double)(float)fraction;
-    }
-    /* rounding must not leave a speck of weight without mass */
-    bool all = part * fractions >= 1 - 1e-12;
-    node->mass.weight = all ? 0 : node->mass.weight - given;
-    node->layout.snapshot_users[slot]++;
-    node->giving.slot = slot;
-    node->giving.jobs = 0;
-    copy_out(node, slot, all ? 0 : keep, (struct sgp_slice){0, node->config.parameters});
-}
-
-/* What is left of each part, by the float32 fractions that the targets use. */
-static void keep_of_parts(const struct sgp_node *node, double keeps[SGP_SLICES_MAX])
-{
-    uint32_t slices = node->config.topology->slices;
-    double given[SGP_SLICES_MAX] = {0};
-    for (uint32_t q = 0; q < slices; q++)
-        keeps[q] = 1;
-    for (uint32_t i = 0; i < node->giving.count; i++) {
-        const struct sgp_edge *edge = node->layout.gifts[i].edge;
-        uint32_t end = edge->part_count > 0 ? edge->part + (uint32_t)edge->part_count : slices;
-        for (uint32_t q = edge->part; q < end; q++) {
-            given[q] += edge->fraction;
-            keeps[q] -= (double)(float)edge->fraction;
-        }
-    }
-    for (uint32_t q = 0; q < slices; q++)
-        keeps[q] = given[q] >= 1 - SGP_FRACTION_SLACK ? 0 : keeps[q];
-}
-
-/* One past the parts beside this one of which as much is kept. */
-static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, uint32_t first)
-{
-    uint32_t end = first + 1;
-    while (end < node->config.topology->slices && (float)keeps[end] == (float)keeps[first])
-        end++;
-    return end;
-}
-
-/* At the opening of an exact cycle x becomes the snapshot: the vector with which the node entered. What is kept of a part is
- * told afterwards, unless that is as much of all. */
-static void publish_entry(struct sgp_node *node, uint32_t slot, const double *keeps)
-{
-    const struct sgp_topology *topology = node->config.topology;
-    struct sgp_slice all = {0, node->config.parameters};
-    bool alike = true;
-    for (uint32_t q = 1; q < topology->slices; q++)
-        alike = alike && (float)keeps[q] == (float)keeps[0];
-    copy_out(node, slot, alike ? keeps[0] : 1, all);
-    for (uint32_t q = 0, end; !alike && q < topology->slices; q = end) {
-        end = run_of_parts(node, keeps, q);
-        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
-        if (keeps[q] >= 1 || slice.count == 0)
-            continue;
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-        effect->scale.factor = (double)(float)keeps[q];
-        effect->scale.slice = slice;
-    }
-}
-
-/* In an exact cycle: the parts that are given, those side by side of which as much is kept together. */
-static void publish_parts(struct sgp_node *node, uint32_t slot)
-{
-    const struct sgp_topology *topology = node->config.topology;
-    bool opens = sgp_topology_opens(topology, node->round);
-    double keeps[SGP_SLICES_MAX];
-    keep_of_parts(node, keeps);
-    node->giving.jobs = 0;
-    if (opens)
-        publish_entry(node, slot, keeps);
-    for (uint32_t q = 0, end; !opens && q < topology->slices; q = end) {
-        end = run_of_parts(node, keeps, q);
-        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
-        if (keeps[q] < 1 && slice.count > 0)
-            copy_out(node, slot, keeps[q], slice);
-    }
-    if (node->giving.jobs > 0) {
-        node->layout.snapshot_users[slot]++;
-        node->giving.slot = slot;
-    }
-    bool enters = opens && !topology->nodes[node->config.self].relay;
-    if (opens)
-        sgp_core_enter_cycle(node, enters ? slot : SGP_SLOT_NONE);
-}
-
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
 bool sgp_core_give(struct sgp_node *node)
 {
@@ -382,9 +274,9 @@ bool sgp_core_give(struct sgp_node *node)
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
     node->gave = true;
     if (sgp_core_is_exact(node))
-        publish_parts(node, slot);
+        sgp_core_publish_parts(node, slot);
     else if (node->giving.count > 0 && part > 0)
-        publish(node, part, fractions, slot);
+        sgp_core_publish(node, part, fractions, slot);
     return true;
 }
 
@@ -401,6 +293,6 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
     node->giving.count = 1;
     owe(node, &node->layout.gifts[0], 1, slot);
     heir->owed.share.round = round;
-    publish(node, 1, 1, slot);
+    sgp_core_publish(node, 1, 1, slot);
     return true;
 }

@@ -245,7 +245,7 @@ struct sgp_receive { /* a receive slot */
     uint32_t base; /* it is compensated from that snapshot on; SGP_SLOT_NONE: it is not */
 };
 
-/* The share that is added to x while it comes: one at a time. fold.c; gift.c, round.c: published; emit.c: x changes */
+/* The share that is added to x while it comes: one at a time. fold.c; publish.c, round.c: published; emit.c: x changes */
 struct sgp_folding {
     uint32_t snapshot; /* x is `keep` times that one; SGP_SLOT_NONE: it is not known to be */
     double keep;
@@ -435,7 +435,7 @@ struct sgp_node {
     struct sgp_token_state
         token; /* token.c; round.c: pending; cycle.c: a new epoch; agree.c, owner.c */
 
-    /* receive.c and mass.c in, gift.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown; cycle.c and token.c: what begins anew;
+    /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown; cycle.c and token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
     struct {
         double weight;  /* w of z = x / w, at the end of the queue of jobs */
@@ -447,7 +447,7 @@ struct sgp_node {
         double due;          /* what weight, held and owed must come to (check.c) */
     } mass;
 
-    struct { /* gift.c; round.c: published; token.c: a hand-over */
+    struct { /* gift.c; publish.c, round.c: published; token.c: a hand-over */
         bool starving;
         sgp_time quiet_until; /* until then that is not told again */
         uint32_t count;       /* of the gifts of this turn */
@@ -455,7 +455,7 @@ struct sgp_node {
         uint32_t jobs;        /* and how many there are */
     } giving;
 
-    struct sgp_folding folding; /* fold.c, gift.c, emit.c */
+    struct sgp_folding folding; /* fold.c, publish.c, emit.c */
 
     struct {                              /* accounts.c */
         uint32_t count;                   /* in force and staged; the oldest first */
