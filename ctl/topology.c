@@ -334,6 +334,8 @@ enum {
     DEGREE,
     SEED,
     GROUP,
+    HUBS,
+    RELAYS,
     FRACTION,
     BACKUP,
     STALENESS,
@@ -354,6 +356,8 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
     [DEGREE] = {"--degree", .value = "D", .summary = "random: out-neighbours of a node (2)"},
     [SEED] = {"--seed", .value = "S", .summary = "random: of the draw"},
     [GROUP] = {"--group", .value = "M", .summary = "all-reduce-groups: nodes in a group"},
+    [HUBS] = {"--hubs", .value = "K", .summary = "all-reduce-hubs: how many hubs there are (1)"},
+    [RELAYS] = {"--relays", .summary = "all-reduce-hubs: the hubs have no data, and do not train"},
     [FRACTION] = {"--fraction", .value = "A",
         .summary = "elastic: what passes to and from the relay, 0 to 1 (1/N)"},
     [BACKUP] = {"--backup", .value = "B",
@@ -417,7 +421,7 @@ static enum ctl_exit take_delay(
 static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
     int argc, char **argv, struct sgp_generate_options *what)
 {
-    uint64_t nodes = 0, peers = 0, degree = 0, group = 0, prelude = 0, backup = 0;
+    uint64_t nodes = 0, peers = 0, degree = 0, group = 0, hubs = 0, prelude = 0, backup = 0;
     enum ctl_exit status = ctl_option_u64(ctl, &options[PEERS], 1, SGP_NODES_MAX, &peers);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[DEGREE], 1, SGP_NODES_MAX, &degree);
@@ -425,6 +429,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
         status = ctl_option_u64(ctl, &options[SEED], 0, UINT64_MAX, &what->seed);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[GROUP], 2, SGP_NODES_MAX, &group);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[HUBS], 1, SGP_SLICES_MAX, &hubs);
     if (status == CTL_DONE)
         status = ctl_option_real(ctl, &options[FRACTION], 0, 1, &what->fraction);
     if (status == CTL_DONE)
@@ -451,6 +457,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
     what->peers = (uint32_t)peers;
     what->degree = (uint32_t)degree;
     what->group = (uint32_t)group;
+    what->hubs = (uint32_t)hubs;
+    what->relays = options[RELAYS].given;
     what->backup = (uint32_t)backup;
     what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;

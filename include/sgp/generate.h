@@ -12,13 +12,16 @@ struct sgp_generate_options {
     uint32_t degree;    /* out-degree of `random`; 0: the default, 2 or as many as there are */
     uint64_t seed;      /* of `random`; the others leave nothing to chance and ignore it */
     uint32_t group;     /* nodes of a group of all-reduce-groups, 2 or more */
+    uint32_t hubs;      /* of all-reduce-hubs, the first nodes; 0: the default, 1 */
+    bool relays;        /* of all-reduce-hubs: these do not train */
     double fraction;    /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
     uint32_t backup;    /* of `owner`: backup workers, whose updates a step does not wait for */
     struct sgp_staleness staleness; /* of `owner`, if it has no backup workers */
     struct sgp_delay delay;         /* of `token`; its token NONE: dynamic */
     uint32_t prelude;               /* passes of `prelude_family` that come first; 0: none */
-    const char *prelude_family;     /* one that averages exactly; it knows no options but group */
-    bool outer;          /* an outer step at the end of each cycle, but not of the prelude's */
+    const char *
+        prelude_family; /* one that averages exactly; it knows no options but group, hubs and relays */
+    bool outer;         /* an outer step at the end of each cycle, but not of the prelude's */
     const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
@@ -28,6 +31,7 @@ struct sgp_generate_options {
 #define SGP_GENERATE_SEED 4u
 #define SGP_GENERATE_GROUP 8u
 #define SGP_GENERATE_FRACTION 16u
+#define SGP_GENERATE_HUBS 256u  /* hubs and relays */
 #define SGP_GENERATE_OWNER 64u  /* backup and staleness */
 #define SGP_GENERATE_TOKEN 128u /* delay */
 #define SGP_GENERATE_EXACT 32u  /* no option: every cycle of it is exact, so it may be a prelude */

@@ -53,6 +53,8 @@ int sgp_generate_reduce_tree(struct sgp_topology *topology,
     const struct sgp_generate_options *options, struct sgp_error *error);
 int sgp_generate_reduce_groups(struct sgp_topology *topology,
     const struct sgp_generate_options *options, struct sgp_error *error);
+int sgp_generate_reduce_hubs(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error);
 int sgp_generate_elastic(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
 

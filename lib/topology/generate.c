@@ -242,6 +242,8 @@ const struct sgp_generate_family sgp_generate_families[] = {
         sgp_generate_reduce_tree},
     {"all-reduce-groups", "the mean in groups of --group, among their firsts, and back",
         SGP_GENERATE_EXACT | SGP_GENERATE_GROUP, sgp_generate_reduce_groups},
+    {"all-reduce-hubs", "the mean through the first nodes, --hubs of them; each sums one part up",
+        SGP_GENERATE_EXACT | SGP_GENERATE_HUBS, sgp_generate_reduce_hubs},
     {"owner", "n0 owns the vector, the others are its workers; --backup, or --staleness ...",
         SGP_GENERATE_OWNER, sgp_generate_owner},
     {"token", "owning is a token that goes from node to node; --fixed, --delay-mean, --delay-max",
@@ -266,9 +268,21 @@ static int find_family(
         error, SGP_E_TOPOLOGY, "there is no family \"%.40s\"; families are %s", name, list);
 }
 
+/* What the families listen to; that of a prelude to a few. */
+static unsigned known_options(
+    const struct sgp_generate_options *options, const struct sgp_generate_family *family)
+{
+    const struct sgp_generate_family *first = NULL;
+    struct sgp_error error = {0};
+    if (options->prelude == 0 || find_family(options->prelude_family, &error, &first) < 0)
+        return family->options;
+    return family->options | (first->options & (SGP_GENERATE_GROUP | SGP_GENERATE_HUBS));
+}
+
 static int check_options(const struct sgp_generate_options *options,
     const struct sgp_generate_family *family, struct sgp_error *error)
 {
+    unsigned known = known_options(options, family);
     if (options->nodes < 1 || options->nodes > SGP_NODES_MAX)
         return sgp_fail(error, options->nodes ? SGP_E_LIMIT : SGP_E_TOPOLOGY,
             "%u nodes cannot be generated; take 1 to %u", options->nodes, SGP_NODES_MAX);
@@ -279,10 +293,14 @@ static int check_options(const struct sgp_generate_options *options,
     if (options->degree && !(family->options & SGP_GENERATE_DEGREE))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --degree; leave it out, or take random", family->name);
-    if (options->group && !(family->options & SGP_GENERATE_GROUP))
+    if (options->group && !(known & SGP_GENERATE_GROUP))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --group; leave it out, or take all-reduce-groups",
             family->name);
+    if ((options->hubs || options->relays) && !(known & SGP_GENERATE_HUBS))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "the family %s knows no --%s; leave it out, or take all-reduce-hubs", family->name,
+            options->hubs ? "hubs" : "relays");
     if (options->fraction > 0 && !(family->options & SGP_GENERATE_FRACTION))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --fraction; leave it out, or take elastic", family->name);

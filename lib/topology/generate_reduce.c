@@ -297,6 +297,48 @@ int sgp_generate_reduce_tree(struct sgp_topology *topology,
     return finish(&s);
 }
 
+/* ---- hubs: each sums one part up, of all that train, and hands it back ---- */
+
+/* Between a hub and whoever trains from `first` on: part h, which is all if there is but one hub. */
+static void push_hub(
+    struct schedule *s, uint32_t n, uint32_t first, uint32_t h, double fraction, bool back)
+{
+    for (uint32_t r = first; r < n; r++) {
+        uint32_t source = back ? h : r, target = back ? r : h;
+        if (r != h && s->slices > 0)
+            sgp_edges_push_parts(&s->edges, source, target, fraction, h, 1);
+        else if (r != h)
+            sgp_edges_push(&s->edges, source, target, fraction);
+    }
+}
+
+int sgp_generate_reduce_hubs(struct sgp_topology *topology,
+    const struct sgp_generate_options *options, struct sgp_error *error)
+{
+    struct schedule s;
+    uint32_t n = options->nodes, hubs = options->hubs > 0 ? options->hubs : 1;
+    uint32_t first = options->relays ? hubs : 0;
+    if (hubs > SGP_SLICES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT, "%u hubs want as many parts, and %u are the limit",
+            hubs, SGP_SLICES_MAX);
+    if (hubs > n || first >= n)
+        return sgp_fail(error, SGP_E_TOPOLOGY, "%u nodes cannot have %u hubs%s; take at most %u", n,
+            hubs, options->relays ? " that do not train, and others that do" : "",
+            n - options->relays);
+    int code = begin(&s, topology, hubs > 1 ? hubs : 0, options, error);
+    if (code)
+        return code;
+    for (uint32_t h = 0; h < first; h++)
+        topology->nodes[h].relay = true;
+    for (uint32_t h = 0; h < hubs; h++)
+        push_hub(&s, n, first, h, 1, false);
+    next(&s, "reduce", 0);
+    for (uint32_t h = 0; h < hubs; h++)
+        push_hub(&s, n, first, h, 1.0 / (n - first), true);
+    next(&s, "gather", 0);
+    return finish(&s);
+}
+
 /* ---- groups: to the first of each, directly among the firsts, and back ---- */
 
 int sgp_generate_reduce_groups(struct sgp_topology *topology,

@@ -18,6 +18,7 @@ static struct sgp_topology *family(const char *name, uint32_t nodes)
 {
     struct sgp_generate_options options = {.family = name, .nodes = nodes};
     options.group = strcmp(name, "all-reduce-groups") == 0 ? 3 : 0;
+    options.hubs = strcmp(name, "all-reduce-hubs") != 0 ? 0 : nodes < 3 ? nodes : 3;
     struct sgp_topology *topology = NULL;
     struct sgp_error error = {0};
     cr_assert(
@@ -125,7 +126,42 @@ Test(exact, every_schedule_averages_in_the_rounds_and_bytes_of_its_table)
         expect_cost("all-reduce-blocks", n, 2 * bits + (power ? 0 : 2), least);
         expect_cost("all-reduce-tree", n, 2 * (bits + !power), least);
         expect_cost("all-reduce-groups", n, n <= 3 ? 2 : 4, least);
+        expect_cost("all-reduce-hubs", n, 2, least);
     }
+}
+
+/* The mean of those that train; the hubs end with nothing. */
+Test(exact, hubs_without_data_hand_on_the_mean_of_the_others)
+{
+    for (size_t s = 0; s < SIZES; s++)
+        for (uint32_t hubs = 1, n = sizes[s]; hubs < n && hubs <= 5; hubs++) {
+            struct sgp_generate_options options = {
+                .family = "all-reduce-hubs", .nodes = n, .hubs = hubs, .relays = true};
+            struct sgp_topology *t = NULL;
+            struct sgp_error error = {0};
+            cr_assert(zero(int, sgp_generate(&options, &error, &t)), "%s", error.text);
+            struct sgp_analysis a;
+            cr_assert(zero(int, sgp_analyse(t, &a)));
+            cr_assert(eq(u32, sgp_topology_trainers(t), n - hubs));
+            cr_assert(eq(i64, a.exact_average_rounds, 2));
+            cr_assert(lt(dbl, fabs(a.vectors_sent_mean - 2.0 * (n - hubs) / n), 1e-12));
+            cr_assert(
+                lt(dbl, fabs(a.vectors_sent_most - fmax(1, (double)(n - hubs) / hubs)), 1e-12));
+            double start[64], mean = 0;
+            for (uint32_t i = 0; i < n; i++)
+                start[i] = (double)(i * i) - 7;
+            for (uint32_t i = hubs; i < n; i++)
+                mean += start[i] / (n - hubs);
+            for (uint32_t q = 0; q < t->slices; q++) {
+                double *x = mix(t, q, start);
+                for (uint32_t i = 0; i < n; i++) {
+                    cr_assert(lt(dbl, fabs(x[n + i] - (i >= hubs)), 1e-12));
+                    cr_assert(lt(dbl, fabs(x[i] - (i >= hubs ? mean : 0)), 1e-9));
+                }
+                free(x);
+            }
+            sgp_topology_destroy(t);
+        }
 }
 
 /* ---- synchronous SGD in double precision ---- */
@@ -168,7 +204,7 @@ Test(exact, every_schedule_is_synchronous_sgd_with_momentum_and_decay)
 {
     static const char *const names[] = {"all-reduce-ring", "all-reduce-direct",
         "all-reduce-doubling", "all-reduce-halving", "all-reduce-blocks", "all-reduce-tree",
-        "all-reduce-groups"};
+        "all-reduce-groups", "all-reduce-hubs"};
     static const struct rule rules[] = {{0, 0, false}, {0.9, 1e-4, false}, {0.9, 1e-4, true}};
     for (size_t f = 0; f < sizeof names / sizeof *names; f++)
         for (size_t s = 0; s < SIZES; s++)

@@ -330,7 +330,7 @@ Test(generate, every_family_serves_one_node_and_reads_back)
             free(text);
         }
     }
-    cr_assert(eq(u32, families, 20));
+    cr_assert(eq(u32, families, 21));
 }
 
 /* The shipped files are what the generator makes, with addresses, and say what they are good for. */
@@ -355,6 +355,7 @@ Test(generate, shipped_files_are_the_families)
         {.family = "all-reduce-blocks", .nodes = 6},
         {.family = "all-reduce-tree", .nodes = 6},
         {.family = "all-reduce-groups", .nodes = 8, .group = 4},
+        {.family = "all-reduce-hubs", .nodes = 6, .hubs = 2, .relays = true},
         {.family = "owner", .nodes = 6, .backup = 1},
     };
     for (size_t i = 0; i < COUNT(shipped); i++) {
@@ -375,7 +376,7 @@ Test(generate, every_shipped_file_reads_and_begins_with_a_comment)
 {
     glob_t files;
     cr_assert(zero(int, glob(SGP_SOURCE_ROOT "/topologies/*.dot", 0, NULL, &files)));
-    cr_assert(eq(sz, files.gl_pathc, 22));
+    cr_assert(eq(sz, files.gl_pathc, 23));
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct sgp_topology *topology = NULL;
         struct sgp_error error = {0};
@@ -391,6 +392,25 @@ Test(generate, every_shipped_file_reads_and_begins_with_a_comment)
     globfree(&files);
 }
 
+/* Which the family behind it does not know. */
+Test(generate, a_prelude_has_options_of_its_own)
+{
+    struct sgp_topology *t = generate(&(struct sgp_generate_options){.family = "base",
+        .nodes = 6,
+        .prelude = 3,
+        .prelude_family = "all-reduce-groups",
+        .group = 2});
+    cr_assert(eq(u32, t->phases[0].edge_count, 3), "the first of each three groups collects");
+    sgp_topology_destroy(t);
+    t = generate(&(struct sgp_generate_options){.family = "ring",
+        .nodes = 6,
+        .prelude = 3,
+        .prelude_family = "all-reduce-hubs",
+        .hubs = 2});
+    cr_assert(eq(u32, t->slices, 2));
+    sgp_topology_destroy(t);
+}
+
 Test(generate, what_cannot_be_is_refused_with_the_reason)
 {
     refused(&(struct sgp_generate_options){.family = "mesh", .nodes = 4}, SGP_E_TOPOLOGY,
@@ -398,7 +418,8 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
         "torus, "
         "one-peer-exponential, exponential, bipartite-exponential, base, random, elastic, "
         "all-reduce-ring, all-reduce-direct, all-reduce-doubling, all-reduce-halving, "
-        "all-reduce-blocks, all-reduce-tree, all-reduce-groups, owner, token");
+        "all-reduce-blocks, all-reduce-tree, all-reduce-groups, all-reduce-hubs, owner, "
+        "token");
     refused(&(struct sgp_generate_options){.family = "ring"}, SGP_E_TOPOLOGY,
         "0 nodes cannot be generated; take 1 to 65536");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 70000}, SGP_E_LIMIT,
@@ -426,6 +447,20 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .group = 3},
         SGP_E_TOPOLOGY,
         "the family ring knows no --group; leave it out, or take all-reduce-groups");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .hubs = 3}, SGP_E_TOPOLOGY,
+        "the family ring knows no --hubs; leave it out, or take all-reduce-hubs");
+    refused(&(struct sgp_generate_options){.family = "owner", .nodes = 6, .relays = true},
+        SGP_E_TOPOLOGY,
+        "the family owner knows no --relays; leave it out, or take all-reduce-hubs");
+    refused(&(struct sgp_generate_options){.family = "all-reduce-hubs", .nodes = 4, .hubs = 5},
+        SGP_E_TOPOLOGY, "4 nodes cannot have 5 hubs; take at most 4");
+    refused(
+        &(struct sgp_generate_options){
+            .family = "all-reduce-hubs", .nodes = 4, .hubs = 4, .relays = true},
+        SGP_E_TOPOLOGY,
+        "4 nodes cannot have 4 hubs that do not train, and others that do; take at most 3");
+    refused(&(struct sgp_generate_options){.family = "all-reduce-hubs", .nodes = 300, .hubs = 257},
+        SGP_E_LIMIT, "257 hubs want as many parts, and 256 are the limit");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .fraction = 0.5},
         SGP_E_TOPOLOGY, "the family ring knows no --fraction; leave it out, or take elastic");
     refused(&(struct sgp_generate_options){.family = "elastic", .nodes = 5, .fraction = 0.25},
