@@ -24,6 +24,15 @@ static bool drains(const struct sgp_core_link *link)
            link->pulse.state == SGP_NODE_DRAINING;
 }
 
+/* A relay enters an exact cycle with nothing, and what is in it amid one is no estimate. */
+static bool has_nothing(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    sgp_round round = link->pulse.round;
+    return topology->nodes[link->peer].relay && sgp_topology_starts(topology, link->peer) <= 0 &&
+           round >= 0 && round <= SGP_ROUND_MAX && sgp_topology_is_exact(topology, round, NULL);
+}
+
 static struct sgp_core_link *next_of(
     const struct sgp_node *node, bool (*serves)(const struct sgp_core_link *))
 {
@@ -31,7 +40,8 @@ static struct sgp_core_link *next_of(
     for (uint32_t i = 0; i < count; i++) {
         uint32_t turn = (node->seeking.turn + i) % count;
         struct sgp_core_link *link = &node->layout.links[node->layout.out_count + turn];
-        if (!link->estimate.refused && link->peer != node->seeking.asked && serves(link))
+        bool other = link->peer != node->seeking.asked && !has_nothing(node, link);
+        if (!link->estimate.refused && other && serves(link))
             return link;
     }
     return NULL;
@@ -149,7 +159,7 @@ bool sgp_core_seeks(struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
-        living = living || sgp_core_living(link);
+        living = living || (sgp_core_living(link) && !has_nothing(node, link));
     }
     bool ahead = sgp_core_followed(node, kept, sgp_core_living) > kept;
     if (node->past.restored && ahead && !node->seeking.wants &&

@@ -27,8 +27,9 @@ class Scheduled(Fleet):
         for i in range(len(self.present)):  # from the last, so that no name is taken for another
             place = len(self.present) - 1 - i
             name = "n%d" % self.present[place]
-            text = text.replace("  n%d;\n" % place, '  n%d [address="%s:%d"];\n' % (
-                place, self.host(place), self.ports[self.present[place]]), 1)
+            address = 'address="%s:%d"' % (self.host(place), self.ports[self.present[place]])
+            text = text.replace("  n%d;\n" % place, "  n%d [%s];\n" % (place, address), 1)
+            text = text.replace("  n%d [train" % place, "  n%d [%s, train" % (place, address), 1)
             text = text.replace("n%d " % place, name + " ").replace("n%d;" % place, name + ";")
         path = os.path.join(self.directory, "n%d.dot" % index)
         with open(path + ".new", "w") as file:
@@ -43,8 +44,8 @@ class Scheduled(Fleet):
 
 
 class Cycle(FleetTest):
-    def scheduled(self, n, family, **options):
-        f = Scheduled(n, family, rows=options.pop("rows", 1000), options=options)
+    def scheduled(self, n, family, own=None, **options):
+        f = Scheduled(n, family, rows=options.pop("rows", 1000), own=own or {}, options=options)
         self.fleets = getattr(self, "fleets", []) + [f]
         self.addCleanup(f.close)
         return f
@@ -60,7 +61,7 @@ class Cycle(FleetTest):
 
     def test_every_schedule_ends_with_one_model(self):
         for family, n in (("ring", 3), ("direct", 4), ("doubling", 3), ("halving", 4), ("blocks", 5), ("tree", 5),
-                          ("groups", 5)):
+                          ("groups", 5), ("hubs --hubs 2", 4)):
             with self.subTest(family=family):
                 f = self.scheduled(n, "all-reduce-" + family)
                 f.start()
@@ -86,7 +87,7 @@ class Cycle(FleetTest):
             pooled = self.model_after_200_steps(1, "ring", rule)
             longest = max(map(abs, pooled))
             for family, n in (("ring", 4), ("direct", 5), ("doubling", 5), ("halving", 4), ("blocks", 5), ("tree", 5),
-                              ("groups", 5)):
+                              ("groups", 5), ("hubs --hubs 2", 4)):
                 with self.subTest(family=family, rule=rule):
                     model = self.model_after_200_steps(n, "all-reduce-" + family, rule)
                     self.assertLessEqual(max(abs(a - b) for a, b in zip(model, pooled)), 1e-5 * longest)
@@ -252,6 +253,25 @@ class Cycle(FleetTest):
         self.assertGreater(min(s["test_accuracy"] for s in statuses[1:]), 0.9)
         self.assertNotIn("error", f.nodes[0].log())
         self.assertEqual([node.end() for node in f.nodes], [0] * 4)
+
+    def test_one_that_reaches_relays_alone_comes_back_from_its_death(self):
+        """They have nothing to hand out: it goes on with what it has, and all begin the cycle again."""
+        relay = {"data.train": None, "data.label": None, "data.classes": None, "data.holdout": None, "model.inputs": "6"}
+        f = self.scheduled(5, "all-reduce-hubs --hubs 2 --relays", own={0: relay, 1: relay}, **{"train.epochs": "300"})
+        f.start()
+        f.wait_round(2, 30)
+        for i in (3, 1):  # one that trains, and a hub
+            f.nodes[i].end(signal.SIGKILL)
+            f.nodes[i].start()
+            f.wait_log(2 if i == 1 else i, "event=renewed")
+            f.wait_round(4, f.nodes[4].status()["round"] + 30)
+        f.wait_state("finished")
+        statuses = f.quiet()
+        self.assertEqual([s["weight"] for s in statuses], [0.0, 0.0, 1.0, 1.0, 1.0])
+        models = [fleet.read_model(node.get("/v1/model")[1]) for node in f.nodes[2:]]
+        for values in zip(*models):
+            self.assertLessEqual(max(values) - min(values), 1e-6 * max(1, max(map(abs, values))))
+        self.assertGreater(min(s["test_accuracy"] for s in statuses[2:]), 0.9)
 
     def test_elastic_averaging_ends_with_one_model_synchronous_or_not(self):
         for algorithm in ("sgp", "agp"):
