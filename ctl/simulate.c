@@ -82,7 +82,7 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     return status;
 }
 
-/* The greatest distance of any present node's estimate from what all should agree on. */
+/* The greatest distance of any present node's estimate, if it has one, from what all should agree on. */
 static double error_of(struct simulation *simulation, const struct sgp_sim *sim, sgp_time now)
 {
     double error = 0;
@@ -92,7 +92,9 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
             const struct sgp_sim_absence *absence = &simulation->faults.absences[a];
             gone |= absence->node == i && absence->to == SGP_TIME_NEVER && absence->from <= now;
         }
-        if (gone)
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(sim, i), &status);
+        if (gone || status.weight_estimate <= 0)
             continue;
         sgp_sim_estimate(sim, i, simulation->vector);
         for (uint64_t c = 0; c < simulation->options.dimension; c++) {

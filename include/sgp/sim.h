@@ -165,7 +165,7 @@ struct sgp_sim_summary {
                                 changed by those that forgot, or were put back */
     double weight_unknown;   /* by which it may be off at most, as nodes that were put back say */
     double disagreement;     /* as in a row, of all nodes now that run: not of those that are gone,
-                                killed, drained or diverged. It and sgp_sim_estimate are exact only
+                                killed, drained or diverged, nor of relays that have nothing. It and sgp_sim_estimate are exact only
                                 while no job is queued, as at the end */
     uint64_t digest;         /* XXH3-64 over every event and the final parameters */
 };

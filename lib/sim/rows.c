@@ -154,7 +154,10 @@ double sgp_sim_rows_disagreement(const struct sgp_sim *sim)
     }
     for (uint32_t i = 0; i < sim->host_count; i++) {
         const struct sgp_sim_host *host = &sim->hosts[i];
-        if (host->gone || host->dead || host->drained || host->diverged)
+        struct sgp_node_status status;
+        sgp_node_status(host->node, &status);
+        if (host->gone || host->dead || host->drained || host->diverged ||
+            status.weight_estimate <= 0)
             continue;
         sgp_sim_estimate(sim, i, estimate);
         tally_add(&tally, dimension, 1, estimate);

@@ -83,6 +83,14 @@ def test_base_averages_five_nodes_in_five_rounds():
     assert [row["disagreement"] < 1e-5 for row in rounds] == [False] * 4 + [True]
 
 
+def test_relays_that_end_with_nothing_have_no_say_in_how_far_all_are_apart():
+    text = ctl("topology", "generate", "all-reduce-hubs", 5, "--hubs", 2, "--relays")[0]
+    out = ctl("--json", "simulate", "-", "--rounds", 5, "--learning-rate", 0.1, text=text)[0]
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert summary["finished"] == 5 and summary["total_weight"] == 3, summary
+    assert summary["disagreement"] < 1e-6 and summary["error"] is not None, summary
+
+
 def test_training_reaches_the_mean_of_the_minima():
     _, summary = simulate("ring", 5, "--rounds", 400, "--learning-rate", 0.01,
                           "--final-cycles", 100)

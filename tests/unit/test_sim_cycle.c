@@ -58,16 +58,7 @@ static void expect_all(const struct fleet *fleet, uint32_t finished, double weig
     cr_assert(eq(u32, summary.finished, finished));
     cr_assert(epsilon_eq(dbl, summary.weight, weight, 1e-11));
     cr_assert(zero(dbl, summary.weight_in_flight));
-    bool relays = sgp_topology_trainers(fleet->topology) < finished; /* which end with nothing */
-    if (!relays)
-        cr_assert(lt(dbl, summary.disagreement, 1e-4));
-    float first[FLEET_DIMENSION_MAX], other[FLEET_DIMENSION_MAX];
-    sgp_sim_estimate(fleet->sim, finished - 1, first);
-    for (uint32_t i = 0; i < finished; i++) {
-        sgp_sim_estimate(fleet->sim, i, other);
-        for (uint32_t c = 0; c < fleet->options.dimension && !fleet->topology->nodes[i].relay; c++)
-            cr_assert(epsilon_eq(flt, first[c], other[c], 1e-3F), "node %u", i);
-    }
+    cr_assert(lt(dbl, summary.disagreement, 1e-4));
 }
 
 /* ---- synchronous training ---- */
