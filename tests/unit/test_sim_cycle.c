@@ -36,10 +36,11 @@ static struct sgp_topology *make(const char *family, uint32_t nodes, uint32_t re
 }
 
 /* Quadratics with minima of their own, all of which begin at one place. */
-static struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
+static struct fleet *fleet_of(const struct schedule *schedule)
 {
     struct fleet *fleet = fleet_create();
-    fleet->topology = make(family, nodes, 0);
+    uint32_t nodes = schedule->nodes;
+    fleet->topology = make(schedule->family, nodes, schedule->hubs);
     fleet->options.dimension = FLEET_DIMENSION_MAX;
     fleet->options.rounds = 30;
     fleet->options.final_cycles = 1;
@@ -50,6 +51,11 @@ static struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
             fleet->start[i][c] = 1;
         }
     return fleet;
+}
+
+static struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
+{
+    return fleet_of(&(struct schedule){family, nodes, 0});
 }
 
 static void expect_all(const struct fleet *fleet, uint32_t finished, double weight)
@@ -381,9 +387,7 @@ static void bring(struct fleet *fleet, uint64_t seed)
 static int run_faults(const struct schedule *schedule, uint64_t seed,
     const struct sgp_driver_verbs *bug, struct fleet **ret_fleet)
 {
-    struct fleet *fleet = fleet_that_trains(schedule->family, schedule->nodes);
-    sgp_topology_destroy(fleet->topology);
-    fleet->topology = make(schedule->family, schedule->nodes, schedule->hubs);
+    struct fleet *fleet = fleet_of(schedule);
     bring(fleet, seed);
     fleet_open(fleet);
     for (uint32_t i = 0; bug && i < fleet->sim->host_count; i++)
@@ -559,7 +563,7 @@ Test(cycle, orders_take_effect_between_cycles)
 {
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint32_t at = 0; at < 5; at++) {
-            struct fleet *fleet = fleet_that_trains(schedules[s].family, schedules[s].nodes);
+            struct fleet *fleet = fleet_of(&schedules[s]);
             sgp_time begin = (30 + 3 * at) * SGP_MILLISECOND;
             fleet->options.rounds = 100;
             fleet_open(fleet);
@@ -568,7 +572,7 @@ Test(cycle, orders_take_effect_between_cycles)
             cr_assert(zero(int, sgp_sim_command(fleet->sim, 3 * SGP_SECOND, 0, SGP_EVENT_ENOUGH)));
             cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s: %s",
                 schedules[s].family, fleet->error.text);
-            expect_all(fleet, schedules[s].nodes, schedules[s].nodes);
+            expect_all(fleet, schedules[s].nodes, schedules[s].nodes - schedules[s].hubs);
             struct sgp_node_status status;
             sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
             cr_assert(
