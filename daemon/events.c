@@ -76,7 +76,12 @@ static void on_turn(uv_prepare_t *turn)
     } while (!daemon->ending &&
              (daemon->unsent != NULL || (worker->ready.first != NULL &&
                                             !uv_is_active((const uv_handle_t *)&worker->idle))));
-    spin_wait(&daemon->spin, uv_hrtime(), worker->away == 0);
+    if (daemon->ending)
+        return;
+    if (worker->ready.first != NULL) /* it goes on after a look around */
+        spin_work(&daemon->spin);
+    else
+        spin_wait(&daemon->spin, uv_hrtime(), worker->away == 0);
 }
 
 void events_open(struct daemon *daemon)

@@ -412,8 +412,8 @@ static float fold_values(
         ret_squares, values, fold->source + first, fold->keep, fold->fraction, count);
 }
 
-/* Folding that began late catches up by so many bytes for each that comes: the loop is not held up, and of a payload of which
- * no more than three quarters had come nothing is left for its end. */
+/* Folding that began late catches up by so many bytes for each that comes. So the loop is held up for as long as it takes to fold some
+ * 16 MiB, and of a payload of which no more than three quarters had come nothing is left for its end. */
 #define CATCH_UP 4u
 
 /* At every whole value that has come; at whole runs, if they are folded. `bytes` have come since the last look. */
@@ -439,8 +439,10 @@ void link_fold(struct link *link, struct link_fold *fold)
 {
     sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
     link->fold = fold;
-    if (fold == NULL)
+    if (fold == NULL) { /* what is behind is not looked at: the share is refused */
+        link->checked = link->received - link->received % sizeof(float);
         return;
+    }
     link->checked = 0;
     link->squares = 0;
 }

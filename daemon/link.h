@@ -5,7 +5,7 @@
  * In:  small frames come many at a time in one read; a payload that is larger goes straight into the memory
  *      that the owner names when the share is announced, summed and checked piece by piece while it is in the cache.
  *      libuv calls back at most 32 times per readiness with what alloc offered, so a window of 128
- *      KiB is the most that one peer gets of the loop: 4 MiB, a millisecond or two. Smaller windows cost
+ *      KiB is the most that one peer gets of the loop: 4 MiB, a millisecond or two, and as long again while a fold catches up. Smaller windows cost
  *      more: of 32 KiB, a third more processor time for a share of 16 MiB.
  * Out: one write at a time, and what is small without waiting for its end. Messages wait in a ring of fixed
  *      size, and overflowing it ends the connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever

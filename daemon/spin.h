@@ -2,11 +2,15 @@
 /* Busy polling: a wait that is expected to be short is spun through.
  *
  * To sleep and to be woken takes a thread 10 to 30 us on a virtual machine, as long as a small share takes altogether. So where
- * the latest waits were short the loop asks the kernel again and again, for SPIN_NS at most, before it sleeps. Each time it yields
- * to whoever else can run on its core. A wait of more than SPIN_NS counts as one of four times that: at most two of these in a
- * row end the spinning, and waits that are short again begin it.
+ * the latest waits were short the loop asks the kernel again and again, for SPIN_NS at most, before it sleeps. A wait of more than
+ * that counts as one of four times that: two or three of these in a row end the spinning, and waits that are short
+ * again begin it.
  *
- * Thread: the loop thread. */
+ * Each time it yields to whoever else can run on its core, for that may be the node that is waited for. One that computes instead keeps
+ * the core for a time slice, of milliseconds; from a sleeper it would have been taken at once. So whoever has lost its core sleeps
+ * through all waits for SPIN_REST_NS, and for twice as long each time that this comes again within SPIN_REST_MOST_NS.
+ *
+ * Thread: the loop thread. Times are of uv_hrtime. */
 #ifndef SGPD_SPIN_H
 #define SGPD_SPIN_H
 
@@ -15,22 +19,33 @@
 #include <uv.h>
 
 #define SPIN_NS 50000u
+#define SPIN_LOST_NS 500000u /* longer than any node needs for a small round */
+#define SPIN_REST_NS 20000000u
+#define SPIN_REST_MOST_NS 10000000000u
 
 struct spin {
     uv_idle_t idle;    /* active while it spins, so that the loop does not sleep */
-    uint64_t began;    /* the present wait, ns of uv_hrtime */
+    uint64_t began;    /* the present wait */
     uint64_t expected; /* ns: the mean of the latest waits */
+    uint64_t rest;     /* ns: the latest rest, */
+    uint64_t rests;    /* which is over then */
     bool waits;
 };
 
 void spin_open(struct spin *spin, uv_loop_t *loop);
 void spin_close(struct spin *spin);
 
-/* Nothing is left to do but wait; told again in each turn of the loop. `may` is false while the wait is for another thread of
- * this process, which needs a core more than we do. */
+/* Nothing is left to do but wait; told again in each turn of the loop, but not after spin_close. `may` is false while the wait is
+ * for another thread of this process, which needs a core more than we do. */
 void spin_wait(struct spin *spin, uint64_t now, bool may);
+
+/* There is something to do in the next turn: nothing is waited for. */
+void spin_work(struct spin *spin);
 
 /* Something has come. */
 void spin_end(struct spin *spin, uint64_t now);
+
+/* The core was given up in a spin, and had again so much later. */
+void spin_yielded(struct spin *spin, uint64_t now, uint64_t took);
 
 #endif

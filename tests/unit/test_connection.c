@@ -327,6 +327,58 @@ Test(connection, folding_is_the_same_however_it_is_cut)
     }
 }
 
+/* Three quarters have come before: each piece that comes takes some of these along, never much, and nothing is left for the end. Or
+ * it is given up on the way, and what is behind is let be. */
+Test(connection, a_fold_that_begins_late_catches_up)
+{
+    static uint8_t bytes[4 * LARGE + 4096];
+    static float sum[LARGE];
+    const size_t piece = 1000, run = sizeof(float) * SGP_KERNELS_RUN;
+    for (uint32_t i = 0; i < LARGE; i++) {
+        sum[i] = payload[i] = sinf((float)i);
+        source[i] = cosf((float)i);
+    }
+    double squares;
+    (void)sgp_kernels_reference()->fold(&squares, sum, source, 0.3f, 0.7f, LARGE);
+    size_t count = put_frames(bytes, sizeof bytes, LARGE), before = count / 4 * 3 / piece * piece;
+    for (int gives_up = 0; gives_up < 2; gives_up++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        struct link_fold how = fold_of();
+        fold = &how;
+        late = true;
+        write_all(&loop, link, peer, bytes, before, piece);
+        cr_assert(eq(u64, link->checked, link->received / 4 * 4));
+        link_fold(link, &how);
+        cr_assert(zero(u64, link->checked));
+        for (size_t at = before; at + 2 * piece < count; at += piece) {
+            uint64_t checked = link->checked;
+            write_all(&loop, link, peer, bytes + at, piece, piece);
+            cr_assert(le(u64, link->checked, checked + 5 * piece + run), "not all at once");
+            if (gives_up && at > before + 10 * piece) {
+                cr_assert(gt(u64, checked, 0));
+                link_fold(link, NULL);
+                cr_assert(le(u64, link->received - link->checked, 3));
+                break;
+            }
+            before = at + piece;
+        }
+        if (!gives_up)
+            cr_assert(lt(u64, link->received - link->checked, 2 * run), "nothing is behind");
+        size_t rest = (size_t)link->bytes_received;
+        write_all(&loop, link, peer, bytes + rest, count - rest, piece);
+        cr_assert(eq(u64, payloads, 1));
+        cr_assert(zero(int, payload_code));
+        if (!gives_up)
+            cr_assert(zero(int, memcmp(came, sum, sizeof sum)));
+        late = false;
+        fold = NULL;
+        close_all(&loop, link, peer);
+        before = count / 4 * 3 / piece * piece;
+    }
+}
+
 /* In whichever part of it: the code says so, what it was to be added to is as it was, and what follows goes on. */
 Test(connection, damage_is_found_wherever_it_is_also_in_what_is_folded)
 {

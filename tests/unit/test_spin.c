@@ -91,3 +91,59 @@ Test(spin, what_comes_while_nothing_is_waited_for_says_nothing)
     spin_end(&spin, now);
     cr_assert_eq(spin.expected, expected);
 }
+
+Test(spin, work_that_is_ready_is_no_wait)
+{
+    wait_shortly();
+    uint64_t expected = spin.expected;
+    cr_assert(spins(true));
+    spin_work(&spin);
+    cr_assert_not(uv_is_active((const uv_handle_t *)&spin.idle));
+    now += SHORT_NS;
+    spin_end(&spin, now);
+    cr_assert_eq(spin.expected, expected);
+}
+
+/* How long it sleeps through all waits, in steps of a millisecond; at most `most` of these. */
+static uint64_t rest(uint64_t most)
+{
+    uint64_t taken = 0;
+    while (taken < most && !spins(true)) {
+        spin_end(&spin, now);
+        now += 1000000 - SHORT_NS;
+        (void)spins(true);
+        now += SHORT_NS; /* a short wait, so that these go on being expected */
+        spin_end(&spin, now);
+        taken++;
+    }
+    return taken;
+}
+
+static void lose_core(uint64_t took)
+{
+    now += took;
+    spin_yielded(&spin, now, took);
+}
+
+Test(spin, who_has_lost_its_core_rests_longer_each_time)
+{
+    wait_shortly();
+    cr_assert(spins(true));
+    lose_core(SPIN_LOST_NS - 1);
+    spin_end(&spin, now);
+    wait_shortly();
+    cr_assert(spins(true), "another node of its kind had it");
+    for (uint64_t expected = 20; expected <= 320; expected *= 2) {
+        lose_core(3 * SPIN_LOST_NS);
+        cr_assert_not(uv_is_active((const uv_handle_t *)&spin.idle));
+        wait_shortly();
+        uint64_t taken = rest(10000);
+        cr_assert(taken + 1 >= expected && taken <= expected + 1, "%u ms", (unsigned)taken);
+    }
+    for (int i = 0; i < 20; i++)
+        lose_core(3 * SPIN_LOST_NS);
+    cr_assert_eq(spin.rests - now, SPIN_REST_MOST_NS);
+    now = spin.rests + SPIN_REST_MOST_NS;
+    lose_core(3 * SPIN_LOST_NS);
+    cr_assert_eq(spin.rests - now, SPIN_REST_NS, "it has had it for long");
+}
