@@ -92,11 +92,11 @@ static double error_of(struct simulation *simulation, const struct sgp_sim *sim,
             const struct sgp_sim_absence *absence = &simulation->faults.absences[a];
             gone |= absence->node == i && absence->to == SGP_TIME_NEVER && absence->from <= now;
         }
-        struct sgp_node_status status;
-        sgp_node_status(sgp_sim_node(sim, i), &status);
-        if (gone || status.weight_estimate <= 0)
+        if (gone)
             continue;
         sgp_sim_estimate(sim, i, simulation->vector);
+        if (simulation->topology->nodes[i].relay && !isfinite((double)simulation->vector[0]))
+            continue; /* it ends with nothing */
         for (uint64_t c = 0; c < simulation->options.dimension; c++) {
             double distance = fabs((double)simulation->vector[c] - simulation->mean[c]);
             if (isnan(distance))
