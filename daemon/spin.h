@@ -45,7 +45,7 @@ void spin_work(struct spin *spin);
 /* Something has come. */
 void spin_end(struct spin *spin, uint64_t now);
 
-/* The core was given up in a spin, and had again so much later. */
+/* While it spun it yielded its core for so long, until now. */
 void spin_yielded(struct spin *spin, uint64_t now, uint64_t took);
 
 #endif

@@ -10,8 +10,8 @@
 
 #define SGP_VECTOR_RANGES_MAX 32u /* beyond, x is written */
 
-struct
-    sgp_vector_range { /* x[i] is keep * source[i], and 0 where keep is 0, for `count` values from the first */
+/* x[i] is keep * source[i], and 0 where keep is 0, for `count` values from the first. */
+struct sgp_vector_range {
     uint64_t first, count;
     float keep;
 };
