@@ -118,6 +118,15 @@ static json_t *keys_json(const struct sgp_topology *topology, uint32_t node)
     return topology->nodes[node].keys[0][0] != '\0' ? json_string(text) : json_null();
 }
 
+/* That it owns, if these are not all. */
+static json_t *parts_json(const struct sgp_topology_node *node)
+{
+    if (node->own_part_count == 0)
+        return json_null();
+    return json_pack("[I, I]", (json_int_t)node->own_part,
+        (json_int_t)(node->own_part + node->own_part_count - 1));
+}
+
 /* The names are those of GET /v1/topology. */
 static json_t *topology_json(const struct sgp_topology *topology)
 {
@@ -125,11 +134,11 @@ static json_t *topology_json(const struct sgp_topology *topology)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, topology->digest);
     json_t *nodes = json_array(), *phases = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        (void)json_array_append_new(
-            nodes, json_pack("{s:s, s:s, s:o, s:b, s:b, s:f}", "name", topology->nodes[i].name,
-                       "address", topology->nodes[i].address, "key", keys_json(topology, i),
-                       "train", (int)!topology->nodes[i].relay, "owns",
-                       (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
+        (void)json_array_append_new(nodes,
+            json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:f}", "name", topology->nodes[i].name,
+                "address", topology->nodes[i].address, "key", keys_json(topology, i), "train",
+                (int)!topology->nodes[i].relay, "owns", (int)topology->nodes[i].owns, "parts",
+                parts_json(&topology->nodes[i]), "starts", sgp_topology_starts(topology, i)));
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
         json_t *edges = json_array();
@@ -163,17 +172,31 @@ static void print_token(const struct sgp_topology *topology, const struct sgp_ph
     (void)puts(phase->delay.mean ? ", and adds their mean" : "");
 }
 
+static void print_owner(const struct sgp_topology_node *node)
+{
+    uint32_t last = node->own_part + node->own_part_count - 1u;
+    if (!node->owns)
+        return;
+    if (node->own_part_count == 0)
+        (void)printf("  %s owns the vector\n", node->name);
+    else if (node->own_part_count == 1)
+        (void)printf("  %s owns part %u\n", node->name, last);
+    else
+        (void)printf("  %s owns parts %u-%u\n", node->name, node->own_part, last);
+}
+
 static void print_owned(const struct sgp_topology *topology, const struct sgp_phase *phase)
 {
-    const char *owner = topology->nodes[topology->owner].name;
     if (phase->delay.token != SGP_TOKEN_NONE) {
         print_token(topology, phase);
         return;
     }
-    (void)printf("  %s owns the vector; the others push their updates, and take copies\n", owner);
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        print_owner(&topology->nodes[i]);
+    (void)puts("  the others push their updates, and take copies");
     if (phase->backup > 0)
         (void)printf("  a step waits for all but %u of %u workers\n", phase->backup,
-            topology->node_count - 1);
+            sgp_topology_trainers(topology));
     if (phase->staleness.damping == SGP_DAMPING_DIVIDE)
         (void)puts("  a late update is divided by its staleness");
     if (phase->staleness.damping == SGP_DAMPING_COMPENSATE)
@@ -337,6 +360,7 @@ enum {
     HUBS,
     RELAYS,
     FRACTION,
+    OWNERS,
     BACKUP,
     STALENESS,
     COMPENSATION,
@@ -360,6 +384,8 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
     [RELAYS] = {"--relays", .summary = "all-reduce-hubs: the hubs have no data, and do not train"},
     [FRACTION] = {"--fraction", .value = "A",
         .summary = "elastic: what passes to and from the relay, 0 to 1 (1/N)"},
+    [OWNERS] = {"--owners", .value = "K",
+        .summary = "owner: the first K nodes own a part of the vector each (1)"},
     [BACKUP] = {"--backup", .value = "B",
         .summary = "owner: a step goes on without the updates of B workers"},
     [STALENESS] = {"--staleness", .value = "HOW",
@@ -422,6 +448,7 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
     int argc, char **argv, struct sgp_generate_options *what)
 {
     uint64_t nodes = 0, peers = 0, degree = 0, group = 0, hubs = 0, prelude = 0, backup = 0;
+    uint64_t owners = 0;
     enum ctl_exit status = ctl_option_u64(ctl, &options[PEERS], 1, SGP_NODES_MAX, &peers);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[DEGREE], 1, SGP_NODES_MAX, &degree);
@@ -437,6 +464,8 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
         status = ctl_option_u64(ctl, &options[PRELUDE], 1, SGP_REPEAT_MAX, &prelude);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[BACKUP], 0, SGP_NODES_MAX, &backup);
+    if (status == CTL_DONE)
+        status = ctl_option_u64(ctl, &options[OWNERS], 1, SGP_SLICES_MAX, &owners);
     if (status == CTL_DONE)
         status = take_staleness(ctl, options, &what->staleness);
     if (status == CTL_DONE)
@@ -459,6 +488,7 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
     what->group = (uint32_t)group;
     what->hubs = (uint32_t)hubs;
     what->relays = options[RELAYS].given;
+    what->owners = (uint32_t)owners;
     what->backup = (uint32_t)backup;
     what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;

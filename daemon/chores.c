@@ -200,7 +200,7 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     float **entered = weight > 0 ? NULL : chores_entered(daemon);
     bool relay = daemon->prepared->topology->nodes[daemon->prepared->self].relay;
     if (weight <= 0 && entered == NULL && relay)
-        return; /* a relay between two cycles has none */
+        return; /* a relay between two cycles has none, nor has one that owns a part */
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);
@@ -234,10 +234,14 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
 
 /* A task with the weight and round of now; 0, SGP_E_STATE or -EBUSY. */
 static int begin(struct daemon *daemon, void (*run)(struct job *), void (*done)(struct job *, bool),
-    struct task **ret_task)
+    struct task **ret_task, struct sgp_error *error)
 {
     struct sgp_node_status status;
     sgp_node_status(daemon->node, &status);
+    if (sgp_topology_owns_parts(daemon->prepared->topology, daemon->prepared->self))
+        return sgp_fail(error, SGP_E_STATE,
+            "%s owns a part of the vector, and has no model; ask a node that trains",
+            daemon->config->name);
     if (daemon->ending || !(status.weight_estimate > 0))
         return SGP_E_STATE;
     struct task *task = daemon->chores < TASK_CHORES_MAX ? task_take(daemon, run, done) : NULL;
@@ -276,10 +280,9 @@ static void done_evaluate(struct job *job, bool cancelled)
 
 static int evaluate(void *context, view_evaluated done, void *argument, struct sgp_error *error)
 {
-    (void)error;
     struct daemon *daemon = context;
     struct task *task;
-    int code = begin(daemon, run_evaluate, done_evaluate, &task);
+    int code = begin(daemon, run_evaluate, done_evaluate, &task, error);
     if (code < 0)
         return code;
     task->evaluated = done;
@@ -303,14 +306,14 @@ static void done_estimate(struct job *job, bool cancelled)
         task.round, task.weight);
 }
 
-static int estimate(void *context, view_estimated done, void *argument)
+static int estimate(void *context, view_estimated done, void *argument, struct sgp_error *error)
 {
     struct daemon *daemon = context;
     struct task *task;
     float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
     if (vector == NULL)
         return -ENOMEM;
-    int code = begin(daemon, run_estimate, done_estimate, &task);
+    int code = begin(daemon, run_estimate, done_estimate, &task, error);
     if (code < 0) {
         free(vector);
         return code;
@@ -345,14 +348,13 @@ static void done_predict(struct job *job, bool cancelled)
 static int predict(void *context, const float *features, uint64_t rows, uint32_t columns,
     view_predicted done, void *argument, struct sgp_error *error)
 {
-    (void)error;
     struct daemon *daemon = context;
     sgp_assert(columns == daemon->prepared->model.inputs);
     struct task *task;
     float *outputs = calloc(rows * daemon->prepared->model.outputs, sizeof *outputs);
     if (outputs == NULL)
         return -ENOMEM;
-    int code = begin(daemon, run_predict, done_predict, &task);
+    int code = begin(daemon, run_predict, done_predict, &task, error);
     if (code < 0) {
         free(outputs);
         return code;

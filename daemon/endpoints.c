@@ -376,7 +376,7 @@ static void serve_model(struct request *request)
     struct sgp_error error = {0};
     if (!job)
         return;
-    error.code = actions->estimate(actions->context, on_estimated, job);
+    error.code = actions->estimate(actions->context, on_estimated, job, &error);
     begin_or_fail(request, job, &error);
 }
 

@@ -271,7 +271,7 @@ static void log_about_self(struct daemon *daemon, const struct sgp_effect *effec
     sgp_log(&daemon->log->sink, level_of(effect),
         "event=%s state=%s round=%" PRId64 " weight=%.17g weight_in_flight=%.17g",
         sgp_note_name(effect->note.what), sgp_node_state_name(status.state), effect->round,
-        effect->weight, status.weight_in_flight);
+        effect->weight > 0 ? effect->weight : status.weight, status.weight_in_flight);
 }
 
 /* Mass that changes hands, or is taken off, for good. */

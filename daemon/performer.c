@@ -53,7 +53,7 @@ static void verb_send(
     else
         link_send_payload(link, message,
             *sgp_pool_place(&daemon->snapshots, snapshot) +
-                (share ? message->share.slice.first : 0),
+                (share ? message->share.slice.first : message->estimate.slice.first),
             share ? message->share.payload_bytes : message->estimate.payload_bytes);
 }
 
@@ -327,17 +327,19 @@ static void done_silently(struct job *job, bool cancelled)
 static void run_compensate(struct job *job)
 {
     struct task *task = (struct task *)job;
-    sgp_copy_compensate(*task->place, task->trainer, *task->own, (float)task->factor);
+    sgp_copy_compensate(*task->place, task->trainer, *task->own, (float)task->factor, task->slice);
 }
 
 /* The ABSORB that follows tells the core of both. */
-static void verb_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor)
+static void verb_compensate(
+    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, &daemon->kinds.compensate, run_compensate, done_silently);
     task->place = sgp_pool_place(&daemon->receives, slot);
     task->own = sgp_pool_place(&daemon->snapshots, snapshot);
     task->factor = factor;
+    task->slice = slice;
     worker_push(&daemon->worker, &task->job);
 }
 
@@ -368,16 +370,17 @@ static void verb_restore(void *context, uint32_t snapshot, double fraction, stru
 static void run_adopt(struct job *job)
 {
     struct task *task = (struct task *)job;
-    task->trainer->methods->adopt(task->trainer, *task->place, task->factor);
+    sgp_copy_adopt(task->trainer, *task->place, task->factor, task->slice);
 }
 
-static void verb_adopt(void *context, uint32_t slot, double factor)
+static void verb_adopt(void *context, uint32_t slot, double factor, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, NULL, run_adopt, done_absorb);
     task->slot = slot;
     task->place = sgp_pool_place(&daemon->receives, slot);
     task->factor = factor;
+    task->slice = slice;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }
@@ -385,15 +388,16 @@ static void verb_adopt(void *context, uint32_t slot, double factor)
 static void run_follow(struct job *job)
 {
     struct task *task = (struct task *)job;
-    sgp_copy_follow(task->daemon->copy, task->trainer, task->place);
+    sgp_copy_follow(task->daemon->copy, task->trainer, task->place, task->slice);
 }
 
-static void verb_follow(void *context, uint32_t slot)
+static void verb_follow(void *context, uint32_t slot, struct sgp_slice slice)
 {
     struct daemon *daemon = context;
     struct task *task = must_take(daemon, NULL, run_follow, done_absorb);
     task->slot = slot;
     task->place = sgp_pool_place(&daemon->receives, slot);
+    task->slice = slice;
     daemon->changed = true;
     worker_push(&daemon->worker, &task->job);
 }

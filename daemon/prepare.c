@@ -505,6 +505,9 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
     code = sgp_learner_check(&p->settings, &why, &p->workspace_bytes);
     if (code < 0)
         return fail_learner(p, code, &why, error);
+    code = sgp_topology_check_owners(p->topology, p->parameters, &why);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %.430s", config->topology, why.text);
     p->fingerprint = (struct sgp_fingerprint){.shape = sgp_model_shape_digest(&p->model),
         .loss = sgp_model_loss_digest(&p->model),
         .topology = p->topology->digest}; /* that is all a relay can say */

@@ -52,10 +52,10 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "copy of the owner's parameters",
         sgp_topology_has_copy(p->topology, p->self) ? vector : 0);
     add_term(p, "snapshots", p->needs.snapshots * vector);
-    /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole. */
+    /* Of each no more is touched than the largest share; an estimate, if one is asked for, is whole, but for an owner's. */
     uint64_t share = (vector * p->needs.share_parts + p->needs.slices - 1) / p->needs.slices;
-    add_term(p, "receive buffers",
-        p->needs.receives * share + (p->needs.share_parts < p->needs.slices ? vector : 0));
+    bool whole = p->needs.share_parts < p->needs.slices && p->topology->owner == SGP_NODE_NONE;
+    add_term(p, "receive buffers", p->needs.receives * share + (whole ? vector : 0));
     add_term(p, "rows in the network", p->workspace_bytes);
     add_term(p, "training rows", rows_bytes(p->data.train));
     add_term(p, "test rows", rows_bytes(p->data.test));

@@ -107,8 +107,21 @@ static int check_part(
     const struct daemon *daemon, const struct reload *reload, struct sgp_error *error)
 {
     const struct prepared *now = daemon->prepared;
+    const struct sgp_topology *next = reload->place.topology;
+    struct sgp_slice had = sgp_topology_owned(now->topology, now->self, now->parameters);
+    struct sgp_slice has = sgp_topology_owned(next, reload->place.self, now->parameters);
+    struct sgp_error why = {0};
+    int code = sgp_topology_check_owners(next, now->parameters, &why);
+    if (code < 0)
+        return sgp_fail(error, code, "%s: %.430s", daemon->config->topology, why.text);
     bool relay = now->topology->nodes[now->self].relay;
-    if (reload->place.topology->nodes[reload->place.self].relay == relay)
+    bool owns = has.count > 0 && !sgp_topology_has_token(next) &&
+                (has.first != had.first || has.count != had.count);
+    if (next->nodes[reload->place.self].relay == relay && owns)
+        return sgp_fail(error, SGP_E_STATE,
+            "%s: by the new file this node owns other values; stop it, and start it again for that",
+            daemon->config->topology);
+    if (next->nodes[reload->place.self].relay == relay)
         return 0;
     return sgp_fail(error, SGP_E_STATE,
         "%s: this node %s, and by the new file it %s; stop it and start it again for that",
@@ -122,10 +135,9 @@ static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_e
         return code;
     const struct sgp_node_change change = change_of(reload);
     code = check_part(daemon, reload, error);
-    if (code == 0)
-        code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
-    if (code == SGP_E_STATE)
+    if (code < 0)
         return code;
+    code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);
     if (code < 0)
         return sgp_fail(error, code, "%s: %s", daemon->config->topology, sgp_strerror(code));
     return take_memory(daemon, reload, error);

@@ -189,6 +189,14 @@ static json_t *render_keys(const struct sgp_topology *topology, uint32_t node)
     return topology->nodes[node].keys[0][0] ? json_string(text) : json_null();
 }
 
+/* That it owns, if these are not all. */
+static json_t *render_parts(const struct sgp_topology_node *node)
+{
+    if (node->own_part_count == 0)
+        return json_null();
+    return json_pack("[i, i]", node->own_part, node->own_part + node->own_part_count - 1);
+}
+
 json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology)
 {
     uint64_t edge_count = 0;
@@ -197,11 +205,11 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     bool whole = edge_count <= RENDER_EDGES_MAX;
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
-        json_array_append_new(
-            nodes, json_pack("{s:s, s:s, s:o, s:b, s:b, s:f}", "name", topology->nodes[i].name,
-                       "address", topology->nodes[i].address, "key", render_keys(topology, i),
-                       "train", (int)!topology->nodes[i].relay, "owns",
-                       (int)topology->nodes[i].owns, "starts", sgp_topology_starts(topology, i)));
+        json_array_append_new(nodes,
+            json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:f}", "name", topology->nodes[i].name,
+                "address", topology->nodes[i].address, "key", render_keys(topology, i), "train",
+                (int)!topology->nodes[i].relay, "owns", (int)topology->nodes[i].owns, "parts",
+                render_parts(&topology->nodes[i]), "starts", sgp_topology_starts(topology, i)));
     json_t *phases = json_array();
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];

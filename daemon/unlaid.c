@@ -99,8 +99,9 @@ static int no_evaluation(
     return no_program(error);
 }
 
-static int no_estimate(void *context, view_estimated done, void *argument)
+static int no_estimate(void *context, view_estimated done, void *argument, struct sgp_error *error)
 {
+    (void)error;
     (void)done;
     (void)argument;
     return not_yet(context);

@@ -170,7 +170,7 @@ struct view_actions {
      * in *error in one line. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
-    int (*estimate)(void *context, view_estimated done, void *argument);
+    int (*estimate)(void *context, view_estimated done, void *argument, struct sgp_error *error);
     /* features: rows x columns, as the model takes them; stay valid until `done`. outputs: rows x
      * units of the last layer, probabilities for cross-entropy; or what a program makes of them. */
     int (*predict)(void *context, const float *features, uint64_t rows, uint32_t columns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's copy of its owner's parameters (docs/rules/owner.md), beside whatever trainer it has: x of the trainer is
+/* A worker's copy of its owners' parameters (docs/rules/owner.md), beside whatever trainer it has: x of the trainer is
  * the copy and what the worker has moved since, at weight 1. And what an owner makes of an update that is stale.
  *
  * Vectors are of sgp/buffer.h, `trainer->parameters` values. Thread: that of the trainer. */
@@ -8,9 +8,14 @@
 
 #include "sgp/trainer.h"
 
-/* The copy is *values, and so is x, whatever it was; the optimiser keeps its momentum. *values is exchanged for another
- * vector, whose content does not matter. */
-SGP_API void sgp_copy_follow(float *copy, struct sgp_trainer *trainer, float **values);
+/* The slice of the copy is *values, from its first on, and so is that of x, whatever it was; the optimiser keeps its
+ * momentum. If the slice is all of x, *values is exchanged for another vector, whose content does not matter. */
+SGP_API void sgp_copy_follow(
+    float *copy, struct sgp_trainer *trainer, float **values, struct sgp_slice slice);
+
+/* Of an owner: the slice of x is factor * values; if it is all of x, as `adopt` of the trainer. */
+SGP_API void sgp_copy_adopt(
+    struct sgp_trainer *trainer, const float *values, double factor, struct sgp_slice slice);
 
 /* *snapshot = x - copy, x = copy. The memory is exchanged. */
 SGP_API void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snapshot);
@@ -30,9 +35,10 @@ SGP_API void sgp_copy_collect(float *update, const float *token, float fraction,
 SGP_API void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token,
     const float *collected, float fraction, bool computes);
 
-/* Of an owner: the update of a worker that trained from `base` becomes u - factor u u (x - base), value by value, before it
- * is added to x (Zheng et al. 2017, equation 10, of updates in the place of gradients). `trainer` is not changed. */
-SGP_API void sgp_copy_compensate(
-    float *update, struct sgp_trainer *trainer, const float *base, float factor);
+/* Of an owner: the update of the slice, slice.count values, of a worker that trained from `base`, becomes
+ * u - factor u u (x - base), value by value, before it is added to x (Zheng et al. 2017, equation 10, of updates in the place
+ * of gradients). `base` is of all values. `trainer` is not changed. */
+SGP_API void sgp_copy_compensate(float *update, struct sgp_trainer *trainer, const float *base,
+    float factor, struct sgp_slice slice);
 
 #endif

@@ -31,12 +31,13 @@ struct sgp_driver_verbs {
         enum sgp_publish purpose, struct sgp_slice slice);
     void (*absorb)(
         void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
-    void (*compensate)(void *context, uint32_t slot, uint32_t snapshot, double factor);
+    void (*compensate)(
+        void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice);
     /* Its first half is done before this returns. */
     void (*visit)(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes);
     void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
-    void (*adopt)(void *context, uint32_t slot, double factor);
-    void (*follow)(void *context, uint32_t slot);
+    void (*adopt)(void *context, uint32_t slot, double factor, struct sgp_slice slice);
+    void (*follow)(void *context, uint32_t slot, struct sgp_slice slice);
     void (*scale)(void *context, double factor, struct sgp_slice slice);
     void (*outer)(void *context, double weight);
     void (*sketch)(void *context, double weight);

@@ -170,13 +170,15 @@ struct sgp_ask {
     sgp_round newer; /* only one of this label (sgp_estimate.round) or a later one is of use */
 };
 
-/* A copy of the source's x, whole; moves no mass. Its model is payload / weight. */
+/* A copy of the source's x, whole; between an owner of parts and a worker, of that owner's. Moves no mass. Its model is
+ * payload / weight. */
 struct sgp_estimate {
     sgp_round
         round; /* of the source when the copy was made; from an owner, and of a worker's copy of it: its label, the
                         steps that the owner has closed */
     double weight; /* > 0 */
     uint64_t payload_bytes;
+    struct sgp_slice slice; /* the values that it is of; count 0: all */
 };
 
 /* One thing that the heir of a bequest is to answer for from then on; before the bequest itself. */

@@ -20,6 +20,7 @@
  *
  * Where a node owns the vector (docs/rules/owner.md), it alone has weight. A worker's round is the label of its copy:
  * CREDIT and PUBLISH give its update, and GATHER waits for the copy of the next step. The owner's GATHER waits for updates.
+ * Where parts have owners, each has a label of its own, and a worker's round is the least of its labels.
  *
  * A node that is given a record (sgp/record.h) goes on where its process died: same lineage, weight and
  * round; what it owed is settled when the target greets. It catches up with the greatest round it
@@ -268,7 +269,7 @@ struct sgp_effect {
     enum sgp_effect_type type;
     sgp_round round; /* of the node, */
     double
-        weight; /* and the w of z = x / w, when this was asked for; 0: x is no estimate (within an exact cycle) */
+        weight; /* and the w of z = x / w, when this was asked for; 0: x is no estimate (within an exact cycle, or of an owner of parts) */
     union {
         struct {
             uint32_t peer;
@@ -322,6 +323,7 @@ struct sgp_effect {
             uint32_t peer;
             uint32_t slot;
             double factor;
+            struct sgp_slice slice; /* which the slot holds */
         } adopt;
         struct {
             double factor;
@@ -330,11 +332,13 @@ struct sgp_effect {
         struct {
             uint32_t peer;
             uint32_t slot;
+            struct sgp_slice slice; /* which the slot holds */
         } follow;
         struct {
             uint32_t slot;
             uint32_t snapshot;
             double factor; /* above 0 */
+            struct sgp_slice slice;
         } compensate;
         struct {
             uint32_t slot;
@@ -450,7 +454,8 @@ struct sgp_node_status {
     double weight;           /* w, with what is accepted and not yet absorbed */
     double weight_in_flight; /* given and not seen acknowledged */
     double
-        weight_estimate; /* the w of the estimate for a job queued now: of x, or of that snapshot */
+        weight_estimate; /* the w of the estimate for a job queued now: of x, or of that snapshot; 0: there is none */
+    double weight_checkpoint; /* the same of what a checkpoint holds: an owner's parts, too */
     uint32_t
         estimate_slot; /* within an exact cycle: the snapshot that is the estimate; else SGP_SLOT_NONE: x is */
     struct sgp_epoch epoch;

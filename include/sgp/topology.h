@@ -57,7 +57,10 @@ struct sgp_topology_node {
                                         dialled; "" if the file gives none */
     bool relay;                      /* it has no data and takes no steps */
     enum sgp_starts starts;
-    bool owns; /* the vector: it holds all weight, and takes updates; or a token begins with it */
+    bool
+        owns; /* the vector, or a part: it holds its weight, and takes updates; or a token begins with it */
+    uint16_t own_part;       /* the first of the parts that it owns, */
+    uint16_t own_part_count; /* and how many; 0: all of them */
     /* Who may speak as it: SHA256: and the base64, without padding, of the hash of a public key's
      * SubjectPublicKeyInfo. "" for none; the first is filled first. */
     char keys[SGP_NODE_KEYS_MAX][SGP_KEY_BYTES];
@@ -124,11 +127,13 @@ struct sgp_topology {
     uint32_t phase_count;
     struct sgp_topology_node *nodes;
     struct sgp_phase *phases; /* the prelude's first */
-    uint32_t owner;           /* index; SGP_NODE_NONE: nobody owns the vector */
-    uint32_t slices;          /* parts of the vector, 1 to SGP_SLICES_MAX */
-    uint32_t repeat;          /* passes of the prelude; 0 until one is said, which is 1 */
-    enum sgp_tls tls;         /* SGP_TLS_OFF if no digraph says it */
-    uint32_t stops; /* with SGP_TLS_REQUIRE: how many nodes must have signed a word on the end */
+    uint32_t
+        owner; /* index, of the first if there are several; SGP_NODE_NONE: nobody owns the vector */
+    uint32_t owners;  /* how many there are: each of parts of its own */
+    uint32_t slices;  /* parts of the vector, 1 to SGP_SLICES_MAX */
+    uint32_t repeat;  /* passes of the prelude; 0 until one is said, which is 1 */
+    enum sgp_tls tls; /* SGP_TLS_OFF if no digraph says it */
+    uint32_t stops;   /* with SGP_TLS_REQUIRE: how many nodes must have signed a word on the end */
     sgp_round prelude_rounds;   /* rounds of all `once` phases, in all passes */
     sgp_round rounds_per_cycle; /* rounds of all others; >= 1 */
     struct sgp_cycle prelude, cycle;
@@ -186,8 +191,9 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
 /* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, one that trains where
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
- * has an estimate, a cycle in which no round trains; an owner that trains, or beside another, or whose file has more than
- * one digraph, parts, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; more
+ * has an estimate, a cycle in which no round trains; an owner that trains, or whose file has more than
+ * one digraph, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; a part with two
+ * owners or none, or with several owners staleness_max; more
  * backup workers than all but one, or these and a word on staleness; a token beside a relay, a word on backup workers or
  * staleness, or without an edge from each node to the next, or a word on delay without a token; tls other than off where a node has no key, stops
  * that nobody can prove. */
@@ -253,7 +259,15 @@ SGP_API uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
 
 /* Whether the node keeps a copy of what another owns: that of a worker, or where owning is a token, of each. */
 SGP_API bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node);
-/* With what weight a node begins: 0 or 1. Where one owns the vector, it alone begins with 1. */
+/* The values that a node owns, of a vector of `parameters`: none, its parts, or all. */
+SGP_API struct sgp_slice sgp_topology_owned(
+    const struct sgp_topology *topology, uint32_t node, uint64_t parameters);
+/* Whether each owner has values, of a vector of `parameters`. Returns 0, or SGP_E_TOPOLOGY with the reason and the remedy. */
+SGP_API int sgp_topology_check_owners(
+    const struct sgp_topology *topology, uint64_t parameters, struct sgp_error *error);
+/* Whether the node owns parts, and not all: the rest of its vector is nothing. */
+SGP_API bool sgp_topology_owns_parts(const struct sgp_topology *topology, uint32_t node);
+/* With what weight a node begins: 0 or 1. Where the vector has owners, they alone begin with 1. */
 SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node);
 /* How many nodes train. */
 SGP_API uint32_t sgp_topology_trainers(const struct sgp_topology *topology);

@@ -41,12 +41,12 @@ static bool has_sketch(struct sgp_node *node)
     if (ending->fresh || ending->sketching)
         return ending->fresh;
     ending->spoiled = false;
-    if (sgp_core_weight_of_estimate(node) > 0) {
+    if (sgp_core_weight_of_estimate(node) > 0 && sgp_core_has_model(node)) {
         (void)sgp_core_emit(node, SGP_EFFECT_SKETCH);
         ending->sketching = true;
         return false;
     }
-    ending->fresh = ending->empty = ending->judges = true; /* no weight, no estimate */
+    ending->fresh = ending->empty = ending->judges = true; /* it has no model */
     node->changed = true;
     return true;
 }

@@ -39,7 +39,7 @@ static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
         first = first == NULL ? link : first;
         missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
     }
-    if (came + topology->phases[0].backup + 1 >= topology->node_count)
+    if (came + topology->phases[0].backup >= sgp_topology_trainers(topology))
         return NULL;
     return came == 0 && missing == NULL && !passed ? first : missing;
 }
@@ -63,14 +63,18 @@ static const struct sgp_core_link *awaited_by_taker(const struct sgp_node *node)
     return missing != NULL ? missing : first;
 }
 
-/* A worker waits for the copy of the next step, unless there is none. After an early stop there may be one. */
+/* A worker waits for the copies of the next steps, unless there are none. After an early stop there may be some. */
 static const struct sgp_core_link *awaited_by_worker(const struct sgp_node *node)
 {
-    const struct sgp_core_link *owner = sgp_core_find(
-        (struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN); /* reads only */
-    bool later = node->round < sgp_core_last(node) ||
-                 (sgp_core_living(owner) && owner->pulse.round > node->round);
-    return node->copy.label > node->round || !later ? NULL : owner;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *owner = &node->layout.links[i];
+        sgp_round label = sgp_core_label(node, owner);
+        bool later =
+            label < sgp_core_last(node) || (sgp_core_living(owner) && owner->pulse.round > label);
+        if (later && sgp_core_lacks_copy(node, owner))
+            return owner;
+    }
+    return NULL;
 }
 
 /* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is

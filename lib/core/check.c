@@ -74,6 +74,7 @@ static bool grants_are_counted(const struct sgp_node *node)
         granted -= layout->receives[i].state == SGP_RECEIVE_GRANTED;
     for (uint32_t i = layout->out_count; i < layout->link_count; i++) {
         const struct sgp_core_link *link = &layout->links[i];
+        granted += link->question.slot != SGP_SLOT_NONE;
         if (link->receiving.slot == SGP_SLOT_NONE)
             continue;
         const struct sgp_receive *receive = &layout->receives[link->receiving.slot];
@@ -171,17 +172,18 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
         return effect->absorb.slot < receives && is_part(effect->absorb.fraction);
     case SGP_EFFECT_COMPENSATE:
         return effect->compensate.slot < receives && effect->compensate.snapshot < snapshots &&
-               effect->compensate.factor > 0;
+               effect->compensate.factor > 0 && is_range(node, &effect->compensate.slice);
     case SGP_EFFECT_RESTORE:
         return effect->restore.slot < snapshots && is_part(effect->restore.fraction);
     case SGP_EFFECT_ADOPT:
         return effect->adopt.slot < receives && effect->adopt.factor >= 0 &&
-               isfinite(effect->adopt.factor);
+               isfinite(effect->adopt.factor) && is_range(node, &effect->adopt.slice);
     case SGP_EFFECT_SCALE:
         return effect->scale.factor >= 0 && isfinite(effect->scale.factor) &&
                is_range(node, &effect->scale.slice);
     case SGP_EFFECT_FOLLOW:
-        return effect->follow.slot < receives && sgp_core_is_worker(node);
+        return effect->follow.slot < receives && sgp_core_is_worker(node) &&
+               is_range(node, &effect->follow.slice);
     case SGP_EFFECT_VISIT:
         return effect->visit.slot < receives && effect->visit.snapshot < snapshots &&
                is_part(effect->visit.fraction);

@@ -195,6 +195,19 @@ bool sgp_core_is_weightless(
 bool sgp_core_is_update(const struct sgp_share *share);
 bool sgp_core_is_token(const struct sgp_share *share);
 bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
+/* Whether the peer owns the vector, or parts of it, where owners stay. */
+bool sgp_core_is_from_owner(const struct sgp_node *node, const struct sgp_core_link *link);
+/* The values of which estimates on this link are: those of the owner at one of its ends, or all. */
+struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link);
+/* The round that the peer is told: to an owner of parts a worker stands where its copy of these does. */
+sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link);
+bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out);
+/* Whether a later copy of the owner's part is to come before the next round; IN. */
+bool sgp_core_asks_all(const struct sgp_node *node); /* each owner for its part */
+const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node); /* the first, or NULL */
+bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in);
+bool sgp_core_has_model(
+    const struct sgp_node *node); /* x / w is one: of all parts, and of no amid cycle */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 
 /* emit.c */
@@ -272,7 +285,9 @@ bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uin
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if one is free */
+void sgp_core_keep_nothing_aside(struct sgp_node *node);
 void sgp_core_want(struct sgp_node *node);
+void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link);
 double sgp_core_held(const struct sgp_node *node);
 void sgp_core_absorb_until(
     struct sgp_node *node, sgp_round round); /* not while a share is folded */
@@ -286,9 +301,13 @@ uint32_t sgp_core_close_step(struct sgp_node *node); /* of an owner: so many upd
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link); /* a copy is sent */
 void sgp_core_forget_base(struct sgp_node *node, uint32_t *base);
-void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label);
+void sgp_core_take_copy(
+    struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label);
 void sgp_core_want_copy(struct sgp_node *node); /* if it is a worker */
-void sgp_core_curtail(struct sgp_node *node);   /* steps of a worker that come too late */
+void sgp_core_pass_on_labels(
+    struct sgp_node *node);                      /* of a worker: another file names other owners */
+void sgp_core_use_copies(struct sgp_node *node); /* an update was made from them, or none is due */
+void sgp_core_curtail(struct sgp_node *node);    /* steps of a worker that come too late */
 sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* token.c; all of them ask whether there is one */
@@ -467,6 +486,7 @@ void sgp_core_grant(struct sgp_node *node);
 /* seek.c */
 bool sgp_core_seeks(struct sgp_node *node); /* true: do not start yet */
 void sgp_core_stop_seeking(struct sgp_node *node);
+sgp_time sgp_core_answered_by(const struct sgp_node *node); /* the next turn of another */
 void sgp_core_seek(struct sgp_node *node);
 
 /* aside.c */

@@ -43,7 +43,7 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
         break;
     case SGP_EFFECT_COMPENSATE:
         verbs->compensate(context, effect->compensate.slot, effect->compensate.snapshot,
-            effect->compensate.factor);
+            effect->compensate.factor, effect->compensate.slice);
         break;
     case SGP_EFFECT_VISIT:
         verbs->visit(context, effect->visit.slot, effect->visit.snapshot, effect->visit.fraction,
@@ -54,10 +54,10 @@ static void perform(const struct sgp_driver *driver, const struct sgp_effect *ef
             context, effect->restore.slot, effect->restore.fraction, effect->restore.slice);
         break;
     case SGP_EFFECT_ADOPT:
-        verbs->adopt(context, effect->adopt.slot, effect->adopt.factor);
+        verbs->adopt(context, effect->adopt.slot, effect->adopt.factor, effect->adopt.slice);
         break;
     case SGP_EFFECT_FOLLOW:
-        verbs->follow(context, effect->follow.slot);
+        verbs->follow(context, effect->follow.slot, effect->follow.slice);
         break;
     case SGP_EFFECT_SCALE:
         verbs->scale(context, effect->scale.factor, effect->scale.slice);

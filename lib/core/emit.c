@@ -38,7 +38,7 @@ struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type typ
     disturb(node, type);
     effect->type = type;
     effect->round = node->round;
-    effect->weight = node->exact.begun ? 0 : sgp_core_weight_of_estimate(node);
+    effect->weight = sgp_core_has_model(node) ? sgp_core_weight_of_estimate(node) : 0;
     return effect;
 }
 
@@ -69,7 +69,7 @@ struct sgp_message *sgp_core_send_payload(
     effect->send.message.pulse = (struct sgp_pulse){
         .state = sgp_core_state(node),
         .computing = sgp_core_computes(node) && node->passes == 0,
-        .round = node->round,
+        .round = sgp_core_label(node, link),
         .next_round = SGP_ROUND_NONE,
         .ends = node->fleet.ends,
         .stop = node->fleet.stop,

@@ -15,45 +15,64 @@
 struct sgp_verdict sgp_core_estimate(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_estimate *estimate)
 {
-    if (!node->seeking.wants || node->seeking.asked != link->peer || node->seeking.filling ||
+    if (!node->seeking.wants || link->question.slot == SGP_SLOT_NONE || link->question.filling ||
         link->receiving.filling)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
+    struct sgp_slice values = sgp_core_values(node, link);
+    bool part = estimate->slice.count > 0
+                    ? estimate->slice.first == values.first && estimate->slice.count == values.count
+                    : values.count == node->config.parameters;
+    if (!part) /* by another file */
+        return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_CHANGED);
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
-                 estimate->round <= link->pulse.round && estimate->round >= node->seeking.newer &&
-                 estimate->payload_bytes == 4 * node->config.parameters;
+                 estimate->round <= link->pulse.round && estimate->round >= link->question.newer &&
+                 estimate->payload_bytes == 4 * values.count;
     if (!sound)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
-    node->seeking.incoming = *estimate;
-    node->seeking.filling = true;
+    link->question.incoming = *estimate;
+    link->question.incoming.slice = values;
+    link->question.filling = true;
     sgp_core_payload_begins(node, link);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
     effect->receive.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->receive.slot = node->seeking.slot;
+    effect->receive.slot = link->question.slot;
     return sgp_fine();
 }
 
-static void take(struct sgp_node *node, uint32_t peer, uint32_t slot)
+static void take(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ADOPT);
-    effect->adopt.peer = peer;
+    effect->adopt.peer = link->peer;
     effect->adopt.slot = slot;
-    effect->adopt.factor = node->mass.weight / node->seeking.incoming.weight;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, peer);
-    sgp_round lost = node->round - node->seeking.incoming.round;
+    effect->adopt.slice = sgp_core_values(node, link);
+    effect->adopt.factor = node->mass.weight / link->question.incoming.weight;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, link->peer);
+    sgp_round lost = node->round - link->question.incoming.round;
     note->amount = sgp_core_is_owner(node) && lost > 0 ? (double)lost : 0;
 }
 
-static void adopt(struct sgp_node *node, uint32_t peer)
+/* Whether a worker has copies of all that it needs; the one that was asked for is enough otherwise. */
+static bool is_enough(const struct sgp_node *node)
 {
-    uint32_t slot = node->seeking.slot;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->config.topology->owners > 1 && sgp_core_lacks_copy(node, &node->layout.links[i]))
+            return false;
+    return true;
+}
+
+static void adopt(struct sgp_node *node, struct sgp_core_link *link)
+{
+    uint32_t slot = link->question.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
     if (sgp_core_is_worker(node))
-        sgp_core_take_copy(node, peer, slot, node->seeking.incoming.round);
+        sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     else
-        take(node, peer, slot);
-    node->seeking.slot = SGP_SLOT_NONE;
-    node->seeking.wants = false;
+        take(node, link, slot);
+    link->question.slot = SGP_SLOT_NONE;
+    node->seeking.wants = !is_enough(node);
+    if (!node->seeking.wants)
+        sgp_core_keep_nothing_aside(node);
     node->seeking.until = node->now; /* once is enough */
     node->unrecorded = true;
 }
@@ -63,12 +82,15 @@ struct sgp_verdict sgp_core_estimate_payload(
 {
     if (code == SGP_E_CHECKSUM)
         return sgp_hangs_up(code, SGP_REASON_CHECKSUM);
-    node->seeking.filling = false;
-    node->seeking.asked = SGP_SLOT_NONE;
+    struct sgp_slice came = link->question.incoming.slice, values = sgp_core_values(node, link);
+    bool of_link = came.first == values.first && came.count == values.count; /* by this file, too */
+    link->question.filling = false;
     link->estimate.refused = code != 0;
     link->patience.trickles = false;
-    if (code == 0)
-        adopt(node, link->peer);
+    if (code == 0 && of_link)
+        adopt(node, link);
+    else
+        sgp_core_end_question(node, link);
     sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
     return sgp_fine();
 }
@@ -113,22 +135,27 @@ static bool has_copy(const struct sgp_node *node)
 }
 
 /* The label of our estimate: of a copy it is that of its owner. */
-static sgp_round label(const struct sgp_node *node)
+static sgp_round label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
+    if (node->config.topology->owners > 1)
+        return sgp_core_label(node, link);
     return has_copy(node) ? node->copy.label : node->round;
 }
 
 /* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
-static void copy_out(struct sgp_node *node, uint32_t slot)
+static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
 {
+    struct sgp_slice values = sgp_core_values(node, link), all = {0, node->config.parameters};
     bool entered = node->exact.entry != SGP_SLOT_NONE, worker = has_copy(node);
     node->handing = (struct sgp_handing){
         .slot = slot,
         .publishing = !entered,
-        .estimate = {.round = label(node),
+        .estimate = {.round = label(node, link),
             .weight = sgp_core_weight_of_estimate(node),
-            .payload_bytes = 4 * node->config.parameters},
+            .payload_bytes = 4 * values.count},
     };
+    if (values.count < all.count)
+        node->handing.estimate.slice = values;
     if (entered)
         return;
     node->layout.snapshot_users[slot]++; /* until it is made */
@@ -136,13 +163,13 @@ static void copy_out(struct sgp_node *node, uint32_t slot)
     effect->publish.slot = slot;
     effect->publish.keep = 1;
     effect->publish.purpose = worker ? SGP_PUBLISH_COPY : SGP_PUBLISH_ESTIMATE;
-    effect->publish.slice = (struct sgp_slice){0, node->config.parameters};
+    effect->publish.slice = worker ? all : values; /* which of a copy does not matter */
 }
 
 static bool wants_ours(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE &&
-           link->estimate.newer <= label(node) && sgp_core_may_have_copy(node, link);
+           link->estimate.newer <= label(node, link) && sgp_core_may_have_copy(node, link);
 }
 
 static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_link *from)
@@ -156,17 +183,18 @@ static struct sgp_core_link *next_asking(struct sgp_node *node, struct sgp_core_
 static void begin(struct sgp_node *node)
 {
     struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
-    bool owner = sgp_core_is_owner(node), wanted = false;
+    struct sgp_core_link *wanted = NULL;
+    bool owner = sgp_core_is_owner(node);
     for (link = next_asking(node, node->layout.links); link < end;
          link = next_asking(node, link + 1)) {
         if (!owner && link->estimate.slot != SGP_SLOT_NONE)
             return;
-        wanted = wanted || wants_ours(node, link);
+        wanted = wanted == NULL && wants_ours(node, link) ? link : wanted;
     }
     uint32_t slot = node->exact.entry != SGP_SLOT_NONE ? node->exact.entry : last_unused(node);
-    if (!wanted || slot == SGP_SLOT_NONE)
+    if (wanted == NULL || slot == SGP_SLOT_NONE)
         return;
-    copy_out(node, slot);
+    copy_out(node, wanted, slot);
     for (link = next_asking(node, node->layout.links); link < end;
          link = next_asking(node, link + 1)) {
         if (!wants_ours(node, link))
@@ -214,10 +242,8 @@ void sgp_core_hand_out(struct sgp_node *node)
 /* A connection is gone: whoever was asked on it, or asked, must ask anew. */
 void sgp_core_estimate_down(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->direction == SGP_IN && node->seeking.asked == link->peer) {
-        node->seeking.asked = SGP_SLOT_NONE;
-        node->seeking.filling = false;
-    }
+    if (link->direction == SGP_IN)
+        sgp_core_end_question(node, link);
     if (link->direction == SGP_OUT) {
         link->estimate.asks = false;
         release(node, link);

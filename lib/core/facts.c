@@ -144,7 +144,7 @@ bool sgp_core_has_token(const struct sgp_node *node)
 bool sgp_core_is_owner(const struct sgp_node *node)
 {
     return sgp_core_has_token(node) ? node->mass.weight > 0
-                                    : node->config.topology->owner == node->config.self;
+                                    : node->config.topology->nodes[node->config.self].owns;
 }
 
 bool sgp_core_is_worker(const struct sgp_node *node)
@@ -169,13 +169,81 @@ bool sgp_core_is_guess(const struct sgp_node *node)
     return node->seeking.wants && !node->copy.exists;
 }
 
-/* What it has computed belongs to a step that the owner has closed, or to no step at all any more. */
+bool sgp_core_has_model(const struct sgp_node *node)
+{
+    return !node->exact.begun && !sgp_topology_owns_parts(node->config.topology, node->config.self);
+}
+
+bool sgp_core_is_from_owner(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return node->config.topology->nodes[link->peer].owns && !sgp_core_has_token(node);
+}
+
+struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    uint32_t self = node->config.self, owner = topology->nodes[self].owns ? self : link->peer;
+    if (!topology->nodes[owner].owns)
+        return (struct sgp_slice){0, node->config.parameters};
+    return sgp_topology_owned(topology, owner, node->config.parameters);
+}
+
+static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t peer)
+{
+    return sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, SGP_IN); /* reads only */
+}
+
+sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (node->config.topology->owners < 2 || !sgp_core_is_from_owner(node, link))
+        return node->round;
+    const struct sgp_core_link *in = from(node, link->peer);
+    return in != NULL && in->work.copy != SGP_ROUND_NONE ? in->work.copy : node->round;
+}
+
+/* Of one label an owner takes one update. What was computed from a copy whose step it has closed is not given at all, nor what
+ * belongs to no step any more. */
+bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out)
+{
+    const struct sgp_core_link *in = from(node, out->peer);
+    sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
+    bool taken = in->work.given >= label || label >= sgp_core_last(node);
+    if (node->config.topology->owners > 1 && taken)
+        return false;
+    return sgp_core_at_own_pace(node) ? closed < sgp_core_last(node) : closed <= label;
+}
+
+bool sgp_core_asks_all(const struct sgp_node *node)
+{
+    return node->config.topology->owners > 1 && sgp_core_is_worker(node);
+}
+
+const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->layout.links[i].question.slot != SGP_SLOT_NONE)
+            return &node->layout.links[i];
+    return NULL;
+}
+
+bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in)
+{
+    if (!sgp_core_is_worker(node) || !sgp_core_is_from_owner(node, in) || in->retired)
+        return false;
+    if (in->work.copy == SGP_ROUND_NONE || node->state == SGP_NODE_JOINING)
+        return in->work.copy == SGP_ROUND_NONE;
+    return in->work.copy <= (sgp_core_at_own_pace(node) ? in->work.given : node->round);
+}
+
+/* Whether what it has computed is of use to no owner. */
 static bool is_behind(const struct sgp_node *node)
 {
-    const struct sgp_core_link *owner =
-        sgp_core_find((struct sgp_node *)(uintptr_t)node, node->config.topology->owner, SGP_IN);
-    sgp_round closed = owner->pulse.round; /* reads only */
-    return sgp_core_at_own_pace(node) ? closed >= sgp_core_last(node) : closed > node->round;
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (!link->retired && sgp_core_owes_update(node, link))
+            return false;
+    }
+    return true;
 }
 
 bool sgp_core_is_weightless(const struct sgp_share *share)
@@ -382,6 +450,16 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
            !sgp_topology_has_exact(topology);
 }
 
+/* The first round in which this node has not given yet. */
+static sgp_round round_to_give(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    if (node->config.topology->owners < 2)
+        return node->round + (node->gave ? 1 : 0);
+    const struct sgp_core_link *in = from(node, link->peer);
+    sgp_round label = sgp_core_label(node, link);
+    return in != NULL && in->work.given >= label ? in->work.given + 1 : label;
+}
+
 /* The next round in which we give on this link. A share that is owed and not sent comes first. One
  * who chooses may choose this neighbour in its very next turn. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
@@ -394,7 +472,7 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
         return promise_of_token(node, link);
     if (!sgp_core_active(node) || sgp_core_is_owner(node))
         return SGP_ROUND_NONE;
-    sgp_round from = node->round + (node->gave ? 1 : 0);
+    sgp_round from = round_to_give(node, link);
     if (sgp_core_chooses(node, from))
         return link->retired ? SGP_ROUND_NONE : from;
     bool still_next = link->giving.plan_from != SGP_ROUND_NONE && from >= link->giving.plan_from &&

@@ -42,7 +42,7 @@ static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32
 static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return !link->owed.exists && link->connection.state == SGP_LINK_UP &&
-           sgp_core_covers(node, link->giving.credit, node->round);
+           sgp_core_covers(node, link->giving.credit, sgp_core_label(node, link));
 }
 
 /* Whether this round's share may be left out for want of a credit; its fraction then stays. */
@@ -72,6 +72,12 @@ static bool takes_part(const struct sgp_node *node, const struct sgp_core_link *
     return sgp_core_peer_active(link) && !has_hurried_ahead(node, link);
 }
 
+/* Whether a worker has no update for this owner. */
+static bool is_passed_over(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_is_worker(node) && !sgp_core_owes_update(node, link);
+}
+
 /* In an exact cycle, and to an owner, for whom there is no other, everything is given, however long that takes. */
 static bool gives_in_any_case(const struct sgp_node *node)
 {
@@ -88,7 +94,7 @@ const struct sgp_core_link *sgp_core_cannot_give(
     for (uint32_t e = 0; e < count && !sgp_core_chooses(node, node->round); e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
         bool may_pass = !takes_part(node, link) || may_leave_out(node, link);
-        if (is_ready(node, link) || (may_pass && !all))
+        if (is_ready(node, link) || (may_pass && !all) || is_passed_over(node, link))
             continue;
         *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
         return link;
@@ -117,7 +123,7 @@ static void take_edges(struct sgp_node *node)
     bool all = gives_in_any_case(node), whole = sgp_core_is_worker(node);
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
-        bool present = all || can_get(node, link);
+        bool present = (all && !is_passed_over(node, link)) || (!all && can_get(node, link));
         link->giving.left_out = present ? 0 : link->giving.left_out + 1;
         if (present)
             add(node, link, whole ? 1 : edges[e].fraction, false)->edge = &edges[e];
@@ -238,7 +244,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         .share =
             {
                 .number = ++gift->link->memory.number,
-                .round = node->round,
+                .round = sgp_core_label(node, gift->link),
                 .fraction = fraction,
                 .weight = weighs ? fraction * node->mass.weight : 0,
                 .slice = slice,
@@ -252,6 +258,13 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
     node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[slot]++;
+}
+
+/* What a worker has moved in vain, in parts whose next copies it may have already. */
+static bool is_to_forget(const struct sgp_node *node)
+{
+    return node->giving.count == 0 && node->trained && node->config.topology->owners > 1 &&
+           sgp_core_is_worker(node);
 }
 
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
@@ -273,9 +286,10 @@ bool sgp_core_give(struct sgp_node *node)
         owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
     node->gave = true;
+    sgp_core_use_copies(node);
     if (sgp_core_is_exact(node))
         sgp_core_publish_parts(node, slot);
-    else if (node->giving.count > 0 && part > 0)
+    else if ((node->giving.count > 0 && part > 0) || is_to_forget(node))
         sgp_core_publish(node, part, fractions, slot);
     return true;
 }

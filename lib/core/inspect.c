@@ -11,6 +11,13 @@ static bool has_greeted(const struct sgp_node *node, uint32_t peer)
     return all;
 }
 
+/* Who was asked for an estimate, if anybody. */
+static uint32_t asked(const struct sgp_node *node)
+{
+    const struct sgp_core_link *link = sgp_core_asked(node);
+    return link != NULL ? link->peer : SGP_SLOT_NONE;
+}
+
 static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *status)
 {
     const struct sgp_core_link *first = NULL, *owing = NULL;
@@ -25,7 +32,7 @@ static void fill_leaving(const struct sgp_node *node, struct sgp_node_status *st
                       : node->leaving.heir != SGP_SLOT_NONE ? SGP_WAITING_CREDIT
                                                             : SGP_WAITING_HEIR;
     status->waiting_peer = status->waiting == SGP_WAITING_CREDIT     ? node->leaving.heir
-                           : status->waiting == SGP_WAITING_ESTIMATE ? node->seeking.asked
+                           : status->waiting == SGP_WAITING_ESTIMATE ? asked(node)
                            : link != NULL                            ? link->peer
                                                                      : SGP_SLOT_NONE;
     if (node->leaving.left)
@@ -79,7 +86,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
                 has_greeted(node, status->waiting_peer) ? SGP_WAITING_ESTIMATE : SGP_WAITING_HELLO;
         else if (node->state == SGP_NODE_JOINING && node->seeking.wants) {
             status->waiting = SGP_WAITING_ESTIMATE;
-            status->waiting_peer = node->seeking.asked;
+            status->waiting_peer = asked(node);
         }
         return;
     case SGP_STAGE_BEGIN:
@@ -93,7 +100,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
             status->waiting = SGP_WAITING_PACE;
         if (link == NULL && node->seeking.wants && sgp_core_is_exact(node)) {
             status->waiting = SGP_WAITING_ESTIMATE;
-            status->waiting_peer = node->seeking.asked;
+            status->waiting_peer = asked(node);
         }
         break;
     }
@@ -119,7 +126,10 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .last_round = sgp_core_last(node),
         .weight = node->mass.weight + sgp_core_held(node),
         .weight_in_flight = sgp_core_owed(node),
-        .weight_estimate = sgp_core_weight_of_estimate(node),
+        .weight_estimate = sgp_topology_owns_parts(node->config.topology, node->config.self)
+                               ? 0
+                               : sgp_core_weight_of_estimate(node),
+        .weight_checkpoint = sgp_core_weight_of_estimate(node),
         .estimate_slot = node->exact.entry,
         .epoch = node->exact.epoch,
         .cycles_renewed = node->exact.renewed,

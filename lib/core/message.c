@@ -77,7 +77,7 @@ void sgp_core_message(
 
 void sgp_core_came(struct sgp_node *node, struct sgp_core_link *link, int code)
 {
-    bool estimate = node->seeking.filling && node->seeking.asked == link->peer;
+    bool estimate = link->question.filling;
     carry_out(node, link,
         estimate ? sgp_core_estimate_payload(node, link, code)
                  : sgp_core_payload(node, link, code));

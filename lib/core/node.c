@@ -12,8 +12,9 @@ static bool config_is_sound(const struct sgp_node_config *config)
 {
     return config->topology != NULL && config->self < config->topology->node_count &&
            config->method != NULL && config->lineage != 0 && config->parameters > 0 &&
-           config->parameters <= SGP_PARAMETERS_MAX && config->rounds >= 0 &&
-           config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
+           config->parameters <= SGP_PARAMETERS_MAX &&
+           sgp_topology_check_owners(config->topology, config->parameters, NULL) == 0 &&
+           config->rounds >= 0 && config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
            config->overlap <= SGP_OVERLAP_MAX && config->weight_least >= 0 &&
            config->patience >= 0 && config->patience <= SGP_PATIENCE_MAX_NS &&
            config->weight_least <= SGP_NODES_MAX &&
@@ -81,12 +82,12 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->leaving.heir = SGP_SLOT_NONE;
     node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};
     node->handing = (struct sgp_handing){.slot = SGP_SLOT_NONE};
-    node->seeking = (struct sgp_seeking){
-        .asked = SGP_SLOT_NONE, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
+    node->seeking = (struct sgp_seeking){.slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
     node->past.restored = config->record != NULL || config->seeks;
     if (config->record != NULL)
         sgp_core_restore(node, config->record);
-    if (config->seeks || sgp_core_is_worker(node))
+    bool other_part = node->past.another_file && !sgp_core_has_model(node);
+    if (config->seeks || sgp_core_is_worker(node) || other_part)
         sgp_core_want(node);
     node->config.record = NULL; /* borrowed for the call */
     sgp_core_touch_all(node);
@@ -275,10 +276,8 @@ sgp_time sgp_node_deadline(const struct sgp_node *node)
     bool stands = node->state == SGP_NODE_JOINING || node->stage == SGP_STAGE_BEGIN;
     if (seeks && (stands || sgp_core_has_gone(node)) && node->seeking.until < least)
         least = node->seeking.until;
-    bool asks = node->seeking.wants && node->seeking.asked != SGP_SLOT_NONE;
-    if (asks && !node->seeking.filling && node->seeking.asked_until > node->now &&
-        node->seeking.asked_until < least)
-        least = node->seeking.asked_until;
+    sgp_time answered = sgp_core_answered_by(node);
+    least = answered < least ? answered : least;
     sgp_time due = sgp_core_due(node), passes_on = sgp_core_passes_on_at(node);
     sgp_time rests = sgp_core_rests_until(node);
     due = passes_on < due ? passes_on : due;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owning: the steps of the node that owns the vector, and the copies of those that work for it.
+/* Owning: the steps of a node that owns the vector, or parts of it, and the copies of those that work for it.
  *
  * The owner alone has weight. Its round is the number of steps that it has closed, and the label of its estimate. A
  * worker trains from a copy, gives what that has moved by as a share without weight, its update, and waits for a copy of a
@@ -112,6 +112,7 @@ static void compensate(struct sgp_node *node, struct sgp_receive *receive)
     effect->compensate.slot = (uint32_t)(receive - node->layout.receives);
     effect->compensate.snapshot = receive->base;
     effect->compensate.factor = staleness_of(node)->compensation;
+    effect->compensate.slice = receive->share.slice;
 }
 
 static void close_with(struct sgp_node *node, struct sgp_receive *receive)
@@ -230,16 +231,69 @@ void sgp_core_curtail(struct sgp_node *node)
     (void)sgp_core_emit(node, SGP_EFFECT_CURTAIL);
 }
 
-void sgp_core_take_copy(struct sgp_node *node, uint32_t peer, uint32_t slot, sgp_round label)
+/* As old as the oldest of its parts. */
+static void sum_up_copies(struct sgp_node *node, sgp_round newest)
 {
     node->copy.exists = true;
-    node->copy.label = label;
+    node->copy.label = newest;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *in = &node->layout.links[i];
+        if (in->retired || !sgp_core_is_from_owner(node, in))
+            continue;
+        node->copy.exists = node->copy.exists && in->work.copy != SGP_ROUND_NONE;
+        if (in->work.copy < node->copy.label)
+            node->copy.label = in->work.copy;
+    }
+}
+
+void sgp_core_take_copy(
+    struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label)
+{
+    struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
+    in->work.copy = label;
     node->copy.since = node->now;
     node->token.pending = 0;
+    sum_up_copies(node, label);
+    if (out != NULL) /* its promise follows the label */
+        sgp_core_touch(node, out);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
-    effect->follow.peer = peer;
+    effect->follow.peer = in->peer;
     effect->follow.slot = slot;
+    effect->follow.slice = sgp_core_values(node, in);
     node->unrecorded = true;
+}
+
+/* What it has of a part that another owns now is as new as any of its copies. Of some alone it cannot tell, for parts may be
+ * others. */
+void sgp_core_pass_on_labels(struct sgp_node *node)
+{
+    sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
+    if (!sgp_core_is_worker(node) || sgp_core_has_token(node))
+        return;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->copy.exists && node->layout.links[i].work.copy > newest)
+            newest = node->layout.links[i].work.copy;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *in = &node->layout.links[i];
+        bool unknown = !node->copy.exists || in->work.copy == SGP_ROUND_NONE;
+        if (unknown && sgp_core_is_from_owner(node, in))
+            in->work.copy = in->work.given = newest;
+    }
+    if (node->copy.exists)
+        sum_up_copies(node, newest);
+}
+
+void sgp_core_use_copies(struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *in = &node->layout.links[i];
+        if (!sgp_core_is_worker(node) || !sgp_core_is_from_owner(node, in))
+            continue;
+        in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
+        struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
+        if (out != NULL)
+            sgp_core_touch(node, out);
+    }
 }
 
 sgp_round sgp_core_next_label(const struct sgp_node *node)

@@ -31,7 +31,7 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
         keep -= (double)(float)fraction;
     }
     /* rounding must not leave a speck of weight without mass */
-    bool all = part * fractions >= 1 - 1e-12;
+    bool all = part * fractions >= 1 - 1e-12 || sgp_core_is_worker(node);
     node->mass.weight = all ? 0 : node->mass.weight - given;
     node->layout.snapshot_users[slot]++;
     node->giving.slot = slot;

@@ -32,6 +32,7 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 
 /* ---- set aside ---- */
 
+/* The next question's; one that is asked has its own. */
 void sgp_core_set_aside(struct sgp_node *node)
 {
     for (uint32_t i = node->layout.receive_count; node->seeking.slot == SGP_SLOT_NONE && i-- > 0;) {
@@ -42,6 +43,13 @@ void sgp_core_set_aside(struct sgp_node *node)
     }
 }
 
+void sgp_core_keep_nothing_aside(struct sgp_node *node)
+{
+    if (node->seeking.slot != SGP_SLOT_NONE)
+        node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
+    node->seeking.slot = SGP_SLOT_NONE;
+}
+
 /* From now on the node's parameters are a guess; seek.c does the rest. An estimate that is asked
  * for already serves. */
 void sgp_core_want(struct sgp_node *node)
@@ -50,10 +58,23 @@ void sgp_core_want(struct sgp_node *node)
         return;
     node->seeking = (struct sgp_seeking){.wants = true,
         .newer = node->copy.exists && !sgp_core_has_token(node) ? node->round + 1 : 0,
-        .asked = SGP_SLOT_NONE,
         .slot = SGP_SLOT_NONE,
         .until = SGP_TIME_NEVER};
     sgp_core_set_aside(node);
+}
+
+/* A question is over: what was set aside for its answer serves the next. */
+void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
+{
+    uint32_t slot = link->question.slot;
+    link->question.slot = SGP_SLOT_NONE;
+    link->question.filling = false;
+    if (slot == SGP_SLOT_NONE)
+        return;
+    if (node->seeking.slot == SGP_SLOT_NONE)
+        node->seeking.slot = slot;
+    else
+        node->layout.receives[slot].state = SGP_RECEIVE_FREE;
 }
 
 /* ---- held, and absorbed ---- */

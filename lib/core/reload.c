@@ -23,19 +23,26 @@ static bool is_sound(const struct sgp_node *node, const struct sgp_node_change *
 {
     const struct sgp_topology *topology = change->topology;
     return topology != NULL && change->self < topology->node_count && change->weight_least >= 0 &&
+           sgp_topology_check_owners(topology, node->config.parameters, NULL) == 0 &&
            change->weight_least <= SGP_NODES_MAX &&
            strcmp(topology->nodes[change->self].name,
                node->config.topology->nodes[node->config.self].name) == 0;
 }
 
-/* Whether the node would become a relay, or one that trains: the next process may. */
+/* Whether the node would become a relay, or one that trains, or own other values: the next process may. */
 static bool takes_another_part(const struct sgp_node *node, const struct sgp_node_change *change)
 {
     const struct sgp_topology *former = node->config.topology, *next = change->topology;
-    bool relay = former->nodes[node->config.self].relay != next->nodes[change->self].relay;
+    const struct sgp_topology_node *was = &former->nodes[node->config.self];
+    const struct sgp_topology_node *is = &next->nodes[change->self];
+    bool relay = was->relay != is->relay;
+    struct sgp_slice had = sgp_topology_owned(former, node->config.self, node->config.parameters);
+    struct sgp_slice has = sgp_topology_owned(next, change->self, node->config.parameters);
+    bool owns = !sgp_topology_has_token(next) && is->owns &&
+                (had.first != has.first || had.count != has.count);
     double starts = sgp_topology_starts(former, node->config.self);
     bool exact = sgp_topology_has_exact(former) || sgp_topology_has_exact(next);
-    return relay || (exact && sgp_topology_starts(next, change->self) != starts);
+    return relay || owns || (exact && sgp_topology_starts(next, change->self) != starts);
 }
 
 static void find_nodes(
@@ -178,8 +185,6 @@ static void move_slots(
             node->layout.receives[i].peer = index[node->layout.receives[i].peer];
     if (node->leaving.heir != SGP_SLOT_NONE)
         node->leaving.heir = index[node->leaving.heir];
-    if (node->seeking.asked != SGP_SLOT_NONE)
-        node->seeking.asked = index[node->seeking.asked];
 }
 
 /* Turns are counted by the former file up to here. */
@@ -230,6 +235,7 @@ void sgp_node_reload(
     sgp_core_swap_layout(node, &reload->layout);
     move_slots(node, &reload->layout, reload->index);
     move_links(node, &reload->layout, reload->index);
+    sgp_core_pass_on_labels(node);
     renew_for(node, former);
     node->changed = true; /* everybody hears the new promises */
     node->again = true;

@@ -61,7 +61,7 @@ void sgp_node_moment(const struct sgp_node *node, const struct sgp_record *recor
     *ret_moment = (struct sgp_moment){.lineage = record->lineage,
         .sequence = status.seeks || status.amid_cycle ? 0 : sequence,
         .round = status.round,
-        .weight = status.weight_estimate};
+        .weight = status.weight_checkpoint};
     for (uint32_t i = 0; i < record->link_count && !makes_rounds(status.state); i++) {
         const struct sgp_record_link *link = &record->links[i];
         bool fresh = link->owed_kept && ret_moment->kept_count < SGP_KEPT_MAX;

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seeking: a node whose parameters are a guess asks one source after the other for its estimate.
  *
- * Asking sets a receive buffer aside, one for the whole node, so only one source is asked at a time. One that
+ * Asking sets a receive buffer aside. One source is asked at a time; of several owners each, for its part. One that
  * does not answer gives way to the next, and its connection ends with that, so that a late answer is never
  * taken for one to a later question.
  * The rule: docs/rules/estimate.md */
 #include "core/core.h"
 
 #define TURNS_MAX 8 /* doublings of the time that a source has to answer: up to 43 minutes */
-
-static void stop(struct sgp_node *node)
-{
-    if (node->seeking.slot != SGP_SLOT_NONE)
-        node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
-    node->seeking.slot = SGP_SLOT_NONE;
-    node->seeking.wants = false;
-}
 
 /* One that drains may be about to leave for good, with this node for its only heir. */
 static bool drains(const struct sgp_core_link *link)
@@ -33,6 +25,12 @@ static bool has_nothing(const struct sgp_node *node, const struct sgp_core_link 
            round >= 0 && round <= SGP_ROUND_MAX && sgp_topology_is_exact(topology, round, NULL);
 }
 
+/* A worker asks each of several owners for its part. */
+static bool has_been_taken(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_asks_all(node) && !sgp_core_lacks_copy(node, link);
+}
+
 static struct sgp_core_link *next_of(
     const struct sgp_node *node, bool (*serves)(const struct sgp_core_link *))
 {
@@ -40,7 +38,8 @@ static struct sgp_core_link *next_of(
     for (uint32_t i = 0; i < count; i++) {
         uint32_t turn = (node->seeking.turn + i) % count;
         struct sgp_core_link *link = &node->layout.links[node->layout.out_count + turn];
-        bool other = link->peer != node->seeking.asked && !has_nothing(node, link);
+        bool other = link->question.slot == SGP_SLOT_NONE && !has_nothing(node, link) &&
+                     !has_been_taken(node, link);
         if (!link->estimate.refused && other && serves(link))
             return link;
     }
@@ -60,7 +59,7 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
         if (serves && (best == NULL || link->pulse.round > best->pulse.round))
             best = link;
     }
-    return best != NULL && best->peer != node->seeking.asked ? best : NULL;
+    return best != NULL && best->question.slot == SGP_SLOT_NONE ? best : NULL;
 }
 
 /* The next in turn that could be asked, and is not; or NULL. One that stays is better. A worker asks its owner. */
@@ -76,35 +75,61 @@ static struct sgp_core_link *next_source(const struct sgp_node *node)
  * parameters had come), or be busy with a job or with another's estimate. So if there is `other`, it is
  * that one's turn; and each turn is twice as long as the one before, so that the slow ones come to
  * answer too. What joins again or drains has nothing to hand out. */
-static void give_way(struct sgp_node *node, const struct sgp_core_link *other)
+static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool other)
 {
-    if (node->seeking.asked == SGP_SLOT_NONE || node->seeking.filling)
+    if (link->question.slot == SGP_SLOT_NONE || link->question.filling)
         return;
-    struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
-    bool late = other != NULL && node->now >= node->seeking.asked_until;
+    bool late = other && node->now >= link->question.until;
     bool serves = sgp_core_living(link) || drains(link);
     if (link->receiving.filling || (serves && !late)) /* a share comes first on its line */
         return;
     if (node->seeking.turns < TURNS_MAX)
         node->seeking.turns++;
-    sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* nobody is asked now */
+    sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT); /* it is not asked any more */
+}
+
+static void ask(struct sgp_node *node, struct sgp_core_link *link)
+{
+    bool part = sgp_core_asks_all(node);
+    link->question.slot = node->seeking.slot;
+    node->seeking.slot = SGP_SLOT_NONE;
+    link->question.newer = part ? link->work.copy + 1 : node->seeking.newer; /* 0: it has none */
+    link->question.until = node->now + (SGP_SEEK_NS << node->seeking.turns);
+    node->seeking.turn = (uint32_t)(link - node->layout.links) - node->layout.out_count + 1;
+    sgp_core_send(node, link, SGP_ASK)->ask =
+        (struct sgp_ask){.wants = true, .newer = link->question.newer};
 }
 
 void sgp_core_seek(struct sgp_node *node)
 {
     if (!node->seeking.wants || node->drained)
         return;
-    sgp_core_set_aside(node);
+    bool all = sgp_core_asks_all(node);
     struct sgp_core_link *next = next_source(node);
-    give_way(node, next);
-    bool free = node->seeking.asked == SGP_SLOT_NONE && node->seeking.slot != SGP_SLOT_NONE;
-    if (!free || next == NULL)
-        return;
-    node->seeking.asked = next->peer;
-    node->seeking.asked_until = node->now + (SGP_SEEK_NS << node->seeking.turns);
-    node->seeking.turn = (uint32_t)(next - node->layout.links) - node->layout.out_count + 1;
-    sgp_core_send(node, next, SGP_ASK)->ask =
-        (struct sgp_ask){.wants = true, .newer = node->seeking.newer};
+    if ((all && next != NULL) || sgp_core_asked(node) == NULL)
+        sgp_core_set_aside(node);
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        give_way(node, &node->layout.links[i], next != NULL && !all);
+    while (next != NULL && node->seeking.slot != SGP_SLOT_NONE &&
+           (all || sgp_core_asked(node) == NULL)) {
+        ask(node, next);
+        next = all ? next_source(node) : NULL;
+        if (next != NULL)
+            sgp_core_set_aside(node);
+    }
+}
+
+sgp_time sgp_core_answered_by(const struct sgp_node *node)
+{
+    sgp_time least = SGP_TIME_NEVER;
+    for (uint32_t i = node->layout.out_count; node->seeking.wants && i < node->layout.link_count;
+         i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool open = link->question.slot != SGP_SLOT_NONE && !link->question.filling;
+        if (open && link->question.until > node->now && link->question.until < least)
+            least = link->question.until;
+    }
+    return least;
 }
 
 /* A node without a past has nothing worth mixing into a fleet that has trained: as long as an
@@ -122,28 +147,27 @@ static bool may_yet_ask(const struct sgp_node *node)
 
 /* One that drains ends soon, or means no good: it has the time of a turn, and no more. So has whoever is asked by a node
  * that takes part already, for it may lack an estimate itself. */
-static bool awaits_answer(struct sgp_node *node)
+static bool awaits_answer(const struct sgp_node *node)
 {
-    if (node->seeking.asked == SGP_SLOT_NONE)
+    const struct sgp_core_link *link = sgp_core_asked(node);
+    if (link == NULL)
         return false;
     bool joins = node->state == SGP_NODE_JOINING;
-    return node->seeking.filling || node->now < node->seeking.asked_until ||
-           (joins && sgp_core_living(sgp_core_find(node, node->seeking.asked, SGP_IN)));
-}
-
-static void take_back_question(struct sgp_node *node)
-{
-    if (node->seeking.asked == SGP_SLOT_NONE)
-        return;
-    struct sgp_core_link *link = sgp_core_find(node, node->seeking.asked, SGP_IN);
-    sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
-    node->seeking.asked = SGP_SLOT_NONE;
+    return link->question.filling || node->now < link->question.until ||
+           (joins && sgp_core_living(link));
 }
 
 void sgp_core_stop_seeking(struct sgp_node *node)
 {
-    take_back_question(node);
-    stop(node);
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->question.slot == SGP_SLOT_NONE)
+            continue;
+        sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
+        sgp_core_end_question(node, link);
+    }
+    node->seeking.wants = false;
+    sgp_core_keep_nothing_aside(node);
 }
 
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept

@@ -130,7 +130,10 @@ static enum sgp_reason judge(
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
-    if (spoiled || over)
+    struct sgp_slice owned = sgp_core_values(node, link);
+    bool other = sgp_core_is_owner(node) && share->bequest <= 0 &&
+                 (share->slice.first != owned.first || share->slice.count != owned.count);
+    if (spoiled || over || other) /* by another file that gives it other parts */
         return SGP_REASON_CHANGED;
     return has_room(node, link, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }

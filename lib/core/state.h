@@ -124,6 +124,15 @@ struct sgp_core_link {
         bool told;             /* on this connection that we are through with our rounds */
     } end;
 
+    struct { /* IN: seek.c, estimate.c; receive.c: it is over */
+        uint32_t
+            slot; /* receive slot set aside for the estimate that the peer was asked for; SGP_SLOT_NONE: it was not */
+        bool filling;    /* `incoming` was announced and its payload is under way */
+        sgp_round newer; /* it is to be of this label or a later one */
+        sgp_time until;  /* then it is another one's turn */
+        struct sgp_estimate incoming;
+    } question;
+
     struct {             /* estimate.c */
         bool refused;    /* IN: the peer's */
         bool asks;       /* OUT: the peer wants ours, */
@@ -181,7 +190,9 @@ struct sgp_core_link {
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
 
-    struct { /* owner.c; reload.c; watch.c: missed */
+    struct {            /* owner.c; reload.c; watch.c: missed */
+        sgp_round copy; /* IN, from an owner: label of the copy of its part; SGP_ROUND_NONE: none */
+        sgp_round given; /* IN, from an owner: the greatest from which an update was made */
         uint32_t
             base; /* OUT: snapshot of the copy from which the peer trains; SGP_SLOT_NONE: not kept */
         sgp_round label;     /* of that */
@@ -272,13 +283,13 @@ struct sgp_handing {
     struct sgp_estimate estimate;
 };
 
-/* Of a worker: the copy of its owner's estimate, from which it trains. */
+/* Of a worker: the copy of its owner's estimate, from which it trains; or of several owners', each of its part. */
 struct sgp_copy {
-    bool exists;
-    sgp_round label;
-    sgp_time since; /* it was taken */
-    sgp_round turn; /* one past that which it took last */
-    bool curtailed; /* the steps under way are to end, for they come too late */
+    bool exists;     /* of all parts */
+    sgp_round label; /* the least of theirs */
+    sgp_time since;  /* one was taken */
+    sgp_round turn;  /* one past that which it took last */
+    bool curtailed;  /* the steps under way are to end, for they come too late */
 };
 
 /* Where owning is a token. */
@@ -291,18 +302,14 @@ struct sgp_token_state {
     bool renewed;     /* an epoch began, and the token has not been here since */
 };
 
-/* The estimate that this node looks for while it is joining. */
+/* The estimate that this node looks for, and whom it asks next; a worker of several owners, each of these. */
 struct sgp_seeking {
     bool wants;
-    sgp_round newer;      /* of this label or a later one */
-    uint32_t asked;       /* the source that was asked, SGP_SLOT_NONE: nobody */
-    uint32_t slot;        /* receive slot set aside, or SGP_SLOT_NONE */
-    bool filling;         /* `incoming` was announced and its payload is under way */
-    sgp_time until;       /* SGP_TIME_NEVER before it may start */
-    sgp_time asked_until; /* then it is another one's turn */
-    uint32_t turn;        /* of the in-links, the one to begin with when the next is chosen */
-    uint32_t turns;       /* how often one that was asked gave way to another */
-    struct sgp_estimate incoming;
+    sgp_round newer; /* of this label or a later one */
+    uint32_t slot;   /* receive slot set aside for the next question, or SGP_SLOT_NONE */
+    sgp_time until;  /* SGP_TIME_NEVER before it may start */
+    uint32_t turn;   /* of the in-links, the one to begin with when the next is chosen */
+    uint32_t turns;  /* how often one that was asked gave way to another */
 };
 
 /* The way out for good. */

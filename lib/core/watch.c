@@ -65,11 +65,9 @@ static bool is_over(const struct sgp_core_link *link)
            !link->owed.exists && !link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE;
 }
 
-static bool receives(const struct sgp_node *node, const struct sgp_core_link *link)
+static bool receives(const struct sgp_core_link *link)
 {
-    bool estimate =
-        link->direction == SGP_IN && node->seeking.filling && node->seeking.asked == link->peer;
-    return link->receiving.filling || estimate;
+    return link->receiving.filling || link->question.filling;
 }
 
 /* When silence on this link becomes absence. Beats do not keep a payload alive that hardly comes: it
@@ -80,7 +78,7 @@ static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_lin
     bool judged = link->liveness.heard != SGP_TIME_NEVER && !link->liveness.absent &&
                   beats(link->pulse.state, sgp_core_state(node)) && !node->drained;
     sgp_time at = judged ? link->liveness.heard + sgp_core_silence(link) : SGP_TIME_NEVER;
-    if (receives(node, link) && !node->drained && sgp_core_payload_end(link) < at)
+    if (receives(link) && !node->drained && sgp_core_payload_end(link) < at)
         at = sgp_core_payload_end(link);
     bool greeting = link->connection.state == SGP_LINK_CONNECTING;
     return greeting && link->connection.since + SGP_SILENCE_MIN_NS < at
@@ -96,7 +94,7 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
         link->liveness.absent = true;
         struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
         note->link.direction = link->direction;
-    } else if (receives(node, link) && sgp_core_payload_end(link) <= node->now) {
+    } else if (receives(link) && sgp_core_payload_end(link) <= node->now) {
         sgp_core_payload_trickles(node, link);
     }
     if (link->connection.id != 0)

@@ -157,8 +157,10 @@ static void absorb(
     expect(context, SGP_EVENT_ABSORBED, slot);
 }
 
-static void compensate(void *context, uint32_t slot, uint32_t snapshot, double factor)
+static void compensate(
+    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice)
 {
+    (void)slice;
     (void)context;
     (void)slot;
     (void)snapshot;
@@ -180,14 +182,16 @@ static void restore(void *context, uint32_t snapshot, double fraction, struct sg
     expect(context, SGP_EVENT_RESTORED, snapshot);
 }
 
-static void adopt(void *context, uint32_t slot, double factor)
+static void adopt(void *context, uint32_t slot, double factor, struct sgp_slice slice)
 {
+    (void)slice;
     (void)factor;
     expect(context, SGP_EVENT_ABSORBED, slot);
 }
 
-static void follow(void *context, uint32_t slot)
+static void follow(void *context, uint32_t slot, struct sgp_slice slice)
 {
+    (void)slice;
     expect(context, SGP_EVENT_ABSORBED, slot);
 }
 

@@ -208,7 +208,7 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
                share->slice.first <= dimension - share->slice.count);
     bool estimate = share->number == 0;
     memcpy(received,
-        estimate ? connection->estimate
+        estimate ? connection->estimate + share->slice.first
                  : source->snapshots + connection->snapshot * dimension + share->slice.first,
         share->payload_bytes);
     if (!estimate &&

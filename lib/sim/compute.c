@@ -83,7 +83,7 @@ void sgp_sim_absorb(
         .slice = slice,
         .folded = receive->folds};
     if (sgp_sim_is_owner(host))
-        sgp_sim_update_taken(host, fraction);
+        sgp_sim_update_taken(host, fraction, slice);
     else if (receive->share.fraction != fraction)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s absorbs %.17g of slot %u instead of %.17g",
             sgp_sim_name(host->sim, host->index), fraction, slot, receive->share.fraction);
@@ -98,14 +98,17 @@ void sgp_sim_absorb(
     sgp_sim_append(host, job);
 }
 
-void sgp_sim_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor)
+void sgp_sim_compensate(
+    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice)
 {
     struct sgp_sim_host *host = context;
     sgp_assert(slot < host->receive_count && snapshot < host->snapshot_count);
     host->step.compensates = true;
-    sgp_sim_append(
-        host, (struct sgp_sim_job){
-                  .work = SGP_SIM_COMPENSATE, .slot = slot, .base = snapshot, .factor = factor});
+    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_COMPENSATE,
+                             .slot = slot,
+                             .base = snapshot,
+                             .factor = factor,
+                             .slice = slice});
 }
 
 void sgp_sim_visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
@@ -136,32 +139,36 @@ void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct s
                   .work = SGP_SIM_RESTORE, .slot = snapshot, .factor = fraction, .slice = slice});
 }
 
-static void take_estimate(struct sgp_sim_host *host, uint32_t slot)
+static void take_estimate(struct sgp_sim_host *host, uint32_t slot, struct sgp_slice slice)
 {
     sgp_assert(slot < host->receive_count);
-    if (host->receives[slot].state != SGP_SIM_RECEIVE_HELD ||
-        host->receives[slot].share.number != 0)
+    const struct sgp_share *estimate = &host->receives[slot].share;
+    if (host->receives[slot].state != SGP_SIM_RECEIVE_HELD || estimate->number != 0 ||
+        estimate->slice.first != slice.first || estimate->slice.count != slice.count)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s adopts slot %u, which holds no estimate",
             sgp_sim_name(host->sim, host->index), slot);
     host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
 }
 
-void sgp_sim_follow(void *context, uint32_t slot)
+void sgp_sim_follow(void *context, uint32_t slot, struct sgp_slice slice)
 {
     const struct sgp_sim_host *host = context;
-    take_estimate(context, slot);
-    sgp_sim_copy_taken(context);
-    sgp_sim_append(context,
-        (struct sgp_sim_job){
-            .work = SGP_SIM_FOLLOW, .slot = slot, .round = host->receives[slot].share.round});
+    take_estimate(context, slot, slice);
+    if (!sgp_sim_has_token(host))
+        sgp_sim_copy_taken(context, slice);
+    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_FOLLOW,
+                                .slot = slot,
+                                .slice = slice,
+                                .round = host->receives[slot].share.round});
 }
 
-void sgp_sim_adopt(void *context, uint32_t slot, double factor)
+void sgp_sim_adopt(void *context, uint32_t slot, double factor, struct sgp_slice slice)
 {
     struct sgp_sim_host *host = context;
-    take_estimate(host, slot);
+    take_estimate(host, slot, slice);
     sgp_sim_append(
-        host, (struct sgp_sim_job){.work = SGP_SIM_ADOPT, .slot = slot, .factor = factor});
+        host, (struct sgp_sim_job){
+                  .work = SGP_SIM_ADOPT, .slot = slot, .factor = factor, .slice = slice});
 }
 
 void sgp_sim_scale(void *context, double factor, struct sgp_slice slice)
@@ -235,7 +242,7 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
         sgp_lengths_look(&host->lengths, &own);
     }
     if (job->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
-        sgp_sim_check_label(host, job->round, snapshot, false);
+        sgp_sim_check_label(host, job->round, snapshot, job->slice, false);
     *outstanding = host->sim->apart ? 0 : 1 - job->factor;
     host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
 }
@@ -291,7 +298,7 @@ static void work_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job
 {
     const float *share = received(host, job);
     if (sgp_sim_adds_each(host) && !job->compensated)
-        sgp_sim_keep_update(host, share);
+        sgp_sim_keep_update(host, share, job->slice);
     absorb(host, job, share);
     done_with(host, job);
     if (sgp_sim_is_owner(host))
@@ -306,10 +313,10 @@ static void work_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job
 static void work_compensate(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     float *update = received(host, job);
-    sgp_sim_keep_update(host, update);
+    sgp_sim_keep_update(host, update, job->slice);
     sgp_copy_compensate(update, host->trainer,
-        host->snapshots + job->base * host->sim->options.dimension, (float)job->factor);
-    sgp_sim_count_compensated(host, update);
+        host->snapshots + job->base * host->sim->options.dimension, (float)job->factor, job->slice);
+    sgp_sim_count_compensated(host, update, job->slice);
 }
 
 static void work_visit(struct sgp_sim_host *host, const struct sgp_sim_job *job)
@@ -326,18 +333,18 @@ static void work_visit(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 static void work_follow(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     struct sgp_sim *sim = host->sim;
-    memcpy(sim->lent, received(host, job), sim->options.dimension * sizeof *sim->lent);
-    sgp_copy_follow(host->copy, host->trainer, &sim->lent);
+    memcpy(sim->lent, received(host, job), job->slice.count * sizeof *sim->lent);
+    sgp_copy_follow(host->copy, host->trainer, &sim->lent, job->slice);
     if (sgp_sim_has_token(host))
         sgp_sim_forget_moved(host);
     else
-        sgp_sim_check_label(host, job->round, host->copy, true);
+        sgp_sim_check_label(host, job->round, host->copy, job->slice, true);
     done_with(host, job);
 }
 
 static void work_adopt(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    host->trainer->methods->adopt(host->trainer, received(host, job), job->factor);
+    sgp_copy_adopt(host->trainer, received(host, job), job->factor, job->slice);
     if (sgp_sim_has_token(host))
         sgp_sim_forget_moved(host);
     done_with(host, job);

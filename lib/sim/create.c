@@ -79,7 +79,7 @@ static int create_hosts(struct sgp_sim *sim)
     for (uint32_t i = 0; i < sim->options.crash_count; i++)
         sim->apart = sim->apart ||
                      (sim->options.crashes[i].saved > 0 && sim->topology->owner != SGP_NODE_NONE);
-    sim->apart = sim->apart || sgp_topology_has_token(sim->topology);
+    sim->apart = sim->apart || sgp_topology_has_token(sim->topology) || sim->topology->owners > 1;
     if (status < 0)
         return status;
     for (uint32_t i = 0; i < sim->options.straggler_count; i++) {

@@ -41,7 +41,19 @@ double sgp_sim_guard(const struct sgp_sim *sim, const struct sgp_sim_host *host)
 bool sgp_sim_is_owner(const struct sgp_sim_host *host)
 {
     const struct sgp_topology *topology = host->file->topology;
-    return topology->owner == host->file->nodes[host->index] && !sgp_topology_has_token(topology);
+    uint32_t node = host->file->nodes[host->index];
+    return node != SGP_SLOT_NONE && topology->nodes[node].owns && !sgp_topology_has_token(topology);
+}
+
+struct sgp_sim_host *sgp_sim_owner_of(const struct sgp_sim_host *host, uint64_t first)
+{
+    const struct sgp_topology *topology = host->file->topology;
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        struct sgp_slice values = sgp_topology_owned(topology, i, host->sim->options.dimension);
+        if (first >= values.first && first - values.first < values.count)
+            return &host->sim->hosts[host->file->hosts[i]];
+    }
+    return &host->sim->hosts[host->file->hosts[topology->owner]];
 }
 
 void sgp_sim_node_config(

@@ -130,6 +130,8 @@ int sgp_sim_check_options(const struct sgp_topology *topology,
     if (options->dimension < 1 || options->dimension > SGP_SIM_DIMENSION_MAX)
         return sgp_fail(
             error, -EINVAL, "the dimension must be from 1 to %u", SGP_SIM_DIMENSION_MAX);
+    if (sgp_topology_check_owners(topology, options->dimension, error) < 0)
+        return -EINVAL;
     if (!is_time(options->latency_ns) || !is_time(options->compute_ns))
         return sgp_fail(
             error, -EINVAL, "latency and compute time must be from 0 to " TIME_MAX_TEXT);

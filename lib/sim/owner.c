@@ -19,7 +19,8 @@ int sgp_sim_create_step(struct sgp_sim_host *host)
     step->sum = calloc(3 * dimension, sizeof *step->sum);
     step->from = calloc(host->sim->host_count, sizeof *step->from);
     host->stand.from = calloc(dimension, sizeof *host->stand.from);
-    if (!host->copy || !step->sum || !step->from || !host->stand.from)
+    host->stand.views = calloc(host->sim->host_count, sizeof *host->stand.views);
+    if (!host->copy || !step->sum || !step->from || !host->stand.from || !host->stand.views)
         return -ENOMEM;
     step->size = step->sum + dimension;
     step->before = step->size + dimension;
@@ -32,6 +33,7 @@ void sgp_sim_free_step(struct sgp_sim_host *host)
     free(host->step.sum);
     free(host->step.from);
     free(host->stand.from);
+    free(host->stand.views);
 }
 
 /* One that joins has no step open. */
@@ -87,9 +89,19 @@ void sgp_sim_update_came(
     }
 }
 
-void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction)
+struct sgp_slice sgp_sim_owned(const struct sgp_sim_host *owner)
+{
+    return sgp_topology_owned(
+        owner->file->topology, owner->file->nodes[owner->index], owner->sim->options.dimension);
+}
+
+void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction, struct sgp_slice slice)
 {
     struct sgp_sim_step *step = &owner->step;
+    struct sgp_slice owned = sgp_sim_owned(owner);
+    if (slice.first != owned.first || slice.count != owned.count)
+        sgp_sim_fail(owner->sim, SGP_E_STATE, "%s adds an update of what it does not own",
+            sgp_sim_name(owner->sim, owner->index));
     if (step->taken > 0 && step->fraction != fraction)
         sgp_sim_fail(owner->sim, SGP_E_STATE, "%s adds updates of one step by %.17g and %.17g",
             sgp_sim_name(owner->sim, owner->index), step->fraction, fraction);
@@ -106,8 +118,9 @@ void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot)
     owner->receives[slot].state = SGP_SIM_RECEIVE_FREE;
     if (sgp_sim_adds_each(owner))
         sgp_sim_check_late(owner);
-    for (uint64_t c = 0; c < sim->options.dimension; c++)
-        sim->moved[c] -= (double)update[c];
+    struct sgp_slice owned = sgp_sim_owned(owner);
+    for (uint64_t c = 0; c < owned.count; c++)
+        sim->moved[owned.first + c] -= (double)update[c];
 }
 
 void sgp_sim_step_told(struct sgp_sim_host *owner, double added)
@@ -186,13 +199,12 @@ void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host)
 /* ---- labels ---- */
 
 /* All copies of a label are the owner's estimate of that label, which is one. */
-void sgp_sim_check_label(
-    struct sgp_sim_host *host, sgp_round label, const float *estimate, bool taken)
+void sgp_sim_check_label(struct sgp_sim_host *host, sgp_round label, const float *estimate,
+    struct sgp_slice values, bool taken)
 {
     struct sgp_sim *sim = host->sim;
-    const struct sgp_sim_file *file = host->file;
-    struct sgp_sim_step *step = &sim->hosts[file->hosts[file->topology->owner]].step;
-    uint64_t digest = XXH3_64bits(estimate, sim->options.dimension * sizeof *estimate);
+    struct sgp_sim_step *step = &sgp_sim_owner_of(host, values.first)->step;
+    uint64_t digest = XXH3_64bits(estimate + values.first, values.count * sizeof *estimate);
     uint64_t place = (uint64_t)label % SGP_SIM_LABELS;
     bool known = step->labels[place] == label + 1;
     if (!known && !taken) {
@@ -212,10 +224,11 @@ void sgp_sim_update_added(
 {
     struct sgp_sim *sim = owner->sim;
     bool sums = !sgp_sim_adds_each(owner);
-    for (uint64_t c = 0; c < sim->options.dimension; c++) {
-        owner->step.sum[c] += sums ? (double)update[c] : 0;
-        owner->step.size[c] += sums ? fabs((double)update[c]) : 0;
-        sim->moved[c] -= (1 - (double)(float)job->factor) * (double)update[c];
+    for (uint64_t i = 0; i < job->slice.count; i++) {
+        uint64_t c = job->slice.first + i;
+        owner->step.sum[c] += sums ? (double)update[i] : 0;
+        owner->step.size[c] += sums ? fabs((double)update[i]) : 0;
+        sim->moved[c] -= (1 - (double)(float)job->factor) * (double)update[i];
     }
     owner->step.counted++;
 }

@@ -130,7 +130,8 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
         return (struct sgp_share){.number = 0};
     return (struct sgp_share){.round = estimate->round,
         .weight = estimate->weight, /* and no fraction: it is no mass */
-        .slice = {0, sim->options.dimension},
+        .slice = estimate->slice.count > 0 ? estimate->slice
+                                           : (struct sgp_slice){0, sim->options.dimension},
         .payload_bytes = estimate->payload_bytes};
 }
 

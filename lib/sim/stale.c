@@ -30,14 +30,19 @@ void sgp_sim_copy_made(struct sgp_sim_host *owner, uint32_t snapshot)
 void sgp_sim_copy_sent(
     const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker)
 {
-    worker->stand.coming = owner->versions[snapshot];
-    worker->stand.fresh = false;
+    struct sgp_sim_view *view = &worker->stand.views[owner->index];
+    if (!sgp_sim_is_owner(owner))
+        return;
+    view->coming = owner->versions[snapshot];
+    view->fresh = false;
 }
 
-void sgp_sim_copy_taken(struct sgp_sim_host *worker)
+void sgp_sim_copy_taken(struct sgp_sim_host *worker, struct sgp_slice values)
 {
-    worker->stand.has = worker->stand.coming;
-    worker->stand.fresh = true;
+    const struct sgp_sim_host *owner = sgp_sim_owner_of(worker, values.first);
+    struct sgp_sim_view *view = &worker->stand.views[owner->index];
+    view->has = view->coming;
+    view->fresh = true;
 }
 
 /* A worker takes no rows twice in a row. */
@@ -56,7 +61,8 @@ void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn)
 
 void sgp_sim_update_given(struct sgp_sim_host *worker)
 {
-    worker->stand.gave = worker->stand.has;
+    for (uint32_t i = 0; i < worker->sim->host_count; i++)
+        worker->stand.views[i].gave = worker->stand.views[i].has;
 }
 
 void sgp_sim_update_leaves(struct sgp_sim_host *worker)
@@ -68,11 +74,12 @@ void sgp_sim_update_leaves(struct sgp_sim_host *worker)
 void sgp_sim_update_chosen(struct sgp_sim_host *owner, struct sgp_sim_host *worker, double told)
 {
     struct sgp_sim_step *step = &owner->step;
-    step->first = worker->stand.fresh;
-    worker->stand.fresh = false;
+    struct sgp_sim_view *view = &worker->stand.views[owner->index];
+    step->first = view->fresh;
+    view->fresh = false;
     step->worker = worker->index;
     step->checks = owner->life == 0 && worker->life == 0 && !step->forgot;
-    step->stale = step->version - worker->stand.gave;
+    step->stale = step->version - view->gave;
     step->compensates = false;
     if (step->checks && told != (double)step->stale)
         sgp_sim_fail(owner->sim, SGP_E_STATE,
@@ -103,17 +110,18 @@ void sgp_sim_update_next(
 }
 
 /* What came, before it is changed where it lies. */
-void sgp_sim_keep_update(struct sgp_sim_host *owner, const float *update)
+void sgp_sim_keep_update(struct sgp_sim_host *owner, const float *update, struct sgp_slice slice)
 {
-    for (uint64_t c = 0; c < owner->sim->options.dimension; c++)
-        owner->step.sum[c] = (double)update[c];
+    for (uint64_t i = 0; i < slice.count; i++)
+        owner->step.sum[slice.first + i] = (double)update[i];
 }
 
 /* What compensating has made of it leaves the sums. */
-void sgp_sim_count_compensated(struct sgp_sim_host *owner, const float *update)
+void sgp_sim_count_compensated(
+    struct sgp_sim_host *owner, const float *update, struct sgp_slice slice)
 {
-    for (uint64_t c = 0; c < owner->sim->options.dimension; c++)
-        owner->sim->moved[c] += (double)update[c] - owner->step.sum[c];
+    for (uint64_t i = 0; i < slice.count; i++)
+        owner->sim->moved[slice.first + i] += (double)update[i] - owner->step.sum[slice.first + i];
 }
 
 void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *absorb)
@@ -122,7 +130,8 @@ void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *a
     const float *from = sim->hosts[absorb->worker].stand.from;
     double factor = absorb->compensated ? staleness_of(owner)->compensation : 0;
     owner->trainer->methods->estimate(owner->trainer, 1.0, sim->after);
-    for (uint64_t c = 0; c < sim->options.dimension && absorb->checks; c++) {
+    uint64_t first = absorb->slice.first, end = first + absorb->slice.count;
+    for (uint64_t c = first; c < end && absorb->checks; c++) {
         double before = (double)sim->before[c], then = (double)from[c];
         double update = owner->step.sum[c], bent = factor * update * update;
         double expected = before + absorb->factor * (update - bent * (before - then));

@@ -191,16 +191,21 @@ struct sgp_sim_step {
     bool compensates;
 };
 
-/* Of a worker: which of its owner's estimates it has, counted and kept apart from any core. owner.c */
-struct sgp_sim_stand {
+/* Of a worker: which estimate of an owner it has, counted apart from any core. */
+struct sgp_sim_view {
     uint64_t
         coming;    /* updates that the owner had added when the copy was made that was sent last, */
     uint64_t has;  /* that which was taken last, */
     uint64_t gave; /* and that from which the last update was computed; */
-    float *from;   /* and that copy itself; */
     bool fresh;    /* nothing was added yet that was computed from what it has */
-    sgp_round turn; /* that it trained last, one past, */
-    uint8_t life;   /* in this one */
+};
+
+/* Of a worker: its views, and what it trained. stale.c */
+struct sgp_sim_stand {
+    struct sgp_sim_view *views; /* by host that is an owner */
+    float *from;                /* the copy from which the last update was computed; */
+    sgp_round turn;             /* that it trained last, one past, */
+    uint8_t life;               /* in this one */
 };
 
 /* Where owning is a token: what a host has moved by itself, added up apart from core and trainer. token.c */
@@ -397,8 +402,8 @@ struct sgp_sim {
     float *before, *after;
     bool overflown; /* x is no longer finite: nothing to count */
     bool
-        apart; /* some file has exact cycles, where x is checked by cycle.c; or an owner whose or whose workers' ledgers
-                   are put back, where what was given twice weighs nothing: x is checked by owner.c */
+        apart; /* some file has exact cycles, where x is checked by cycle.c; or owners of parts, or an owner whose or
+                   whose workers' ledgers are put back, where what was given twice weighs nothing: x is checked by owner.c */
     bool
         mixed; /* and some have others: weight is made and lost where one takes the other's place */
     struct sgp_sim_cycle *cycles;
@@ -451,6 +456,8 @@ void sgp_sim_check_one_token(struct sgp_sim *sim);
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
+/* The host that owns the values from `first` on, by the file of `host`. */
+struct sgp_sim_host *sgp_sim_owner_of(const struct sgp_sim_host *host, uint64_t first);
 void sgp_sim_node_config(
     const struct sgp_sim *sim, const struct sgp_sim_host *host, struct sgp_node_config *ret_config);
 /* The least weight at which a node may ever train: it gives nothing below SGP_STARVING * w_min, and
@@ -625,23 +632,26 @@ void sgp_sim_begin_step(
     struct sgp_sim_host *host); /* x has changed otherwise, or its process begins */
 void sgp_sim_update_came(struct sgp_sim *sim, struct sgp_sim_host *owner,
     const struct sgp_sim_link *in, sgp_round round);
-void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction);
+void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction, struct sgp_slice slice);
 void sgp_sim_update_added(
     struct sgp_sim_host *owner, const struct sgp_sim_job *job, const float *update);
 void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot);
 void sgp_sim_step_told(struct sgp_sim_host *owner, double added);
 void sgp_sim_check_step(struct sgp_sim *sim, struct sgp_sim_host *host); /* after every event */
 void sgp_sim_check_mean(struct sgp_sim_host *owner);                     /* its jobs are done */
-/* An owner's estimate of a label is copied out; or a worker takes it. */
-void sgp_sim_check_label(
-    struct sgp_sim_host *host, sgp_round label, const float *estimate, bool taken);
+/* An owner's estimate of a label is copied out; or a worker takes it. `values`: those that it owns, by the host's file; of a
+ * vector that begins with `estimate`. */
+void sgp_sim_check_label(struct sgp_sim_host *host, sgp_round label, const float *estimate,
+    struct sgp_slice values, bool taken);
+/* What a host owns, by its file. */
+struct sgp_slice sgp_sim_owned(const struct sgp_sim_host *owner);
 
 /* stale.c */
 bool sgp_sim_adds_each(const struct sgp_sim_host *host); /* an owner at its own pace */
 void sgp_sim_copy_made(struct sgp_sim_host *owner, uint32_t snapshot);
 void sgp_sim_copy_sent(
     const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker);
-void sgp_sim_copy_taken(struct sgp_sim_host *worker);
+void sgp_sim_copy_taken(struct sgp_sim_host *worker, struct sgp_slice values);
 void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn); /* it trains that */
 void sgp_sim_update_given(struct sgp_sim_host *worker);             /* a job will make it, */
 void sgp_sim_update_leaves(struct sgp_sim_host *worker);            /* and does */
@@ -649,8 +659,9 @@ void sgp_sim_update_leaves(struct sgp_sim_host *worker);            /* and does 
 void sgp_sim_update_chosen(struct sgp_sim_host *owner, struct sgp_sim_host *worker, double told);
 void sgp_sim_update_next(
     struct sgp_sim_host *owner, double fraction, struct sgp_sim_job *ret_absorb);
-void sgp_sim_keep_update(struct sgp_sim_host *owner, const float *update);
-void sgp_sim_count_compensated(struct sgp_sim_host *owner, const float *update);
+void sgp_sim_keep_update(struct sgp_sim_host *owner, const float *update, struct sgp_slice slice);
+void sgp_sim_count_compensated(
+    struct sgp_sim_host *owner, const float *update, struct sgp_slice slice);
 void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *absorb);
 void sgp_sim_check_late(struct sgp_sim_host *owner);
 void sgp_sim_check_taken(struct sgp_sim_host *owner); /* after every event */
@@ -682,9 +693,10 @@ void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double k
 void sgp_sim_absorb(
     void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
 void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
-void sgp_sim_adopt(void *context, uint32_t slot, double factor);
-void sgp_sim_follow(void *context, uint32_t slot);
-void sgp_sim_compensate(void *context, uint32_t slot, uint32_t snapshot, double factor);
+void sgp_sim_adopt(void *context, uint32_t slot, double factor, struct sgp_slice slice);
+void sgp_sim_follow(void *context, uint32_t slot, struct sgp_slice slice);
+void sgp_sim_compensate(
+    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice);
 void sgp_sim_visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes);
 void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
 void sgp_sim_outer(void *context, double weight);

@@ -469,6 +469,9 @@ static uint64_t digest_program(const struct sgp_topology *topology, uint64_t dig
             digest_u64(&digest, (uint64_t)phase->out[e].part << 16 | phase->out[e].part_count);
         if (topology->owner != SGP_NODE_NONE)
             digest_u64(&digest, (uint64_t)phase->backup << 32 | topology->owner);
+        for (uint32_t i = 0; i < topology->node_count && topology->owners > 1; i++)
+            digest_u64(&digest,
+                (uint64_t)topology->nodes[i].own_part << 16 | topology->nodes[i].own_part_count);
         if (sgp_staleness_is_said(&phase->staleness))
             digest_staleness(&digest, &phase->staleness);
         if (phase->delay.token != SGP_TOKEN_NONE)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds, turns and cycles: which round trains, and where exact cycles begin. Any thread; pure. */
+/* Rounds, turns and cycles: which round trains, and where exact cycles begin. And parts of the vector: of an edge, of an owner.
+ * Any thread; pure. */
 #include "sgp/topology.h"
 
 /* ---- turns ---- */
@@ -140,4 +141,31 @@ struct sgp_slice sgp_topology_values(
     const struct sgp_topology *topology, const struct sgp_edge *edge, uint64_t parameters)
 {
     return sgp_topology_parts(topology, edge->part, edge->part_count, parameters);
+}
+
+struct sgp_slice sgp_topology_owned(
+    const struct sgp_topology *topology, uint32_t node, uint64_t parameters)
+{
+    const struct sgp_topology_node *it = &topology->nodes[node];
+    if (!it->owns)
+        return (struct sgp_slice){.count = 0};
+    return sgp_topology_parts(topology, it->own_part, it->own_part_count, parameters);
+}
+
+bool sgp_topology_owns_parts(const struct sgp_topology *topology, uint32_t node)
+{
+    uint32_t count = topology->nodes[node].own_part_count;
+    return topology->nodes[node].owns && count > 0 && count < topology->slices;
+}
+
+int sgp_topology_check_owners(
+    const struct sgp_topology *topology, uint64_t parameters, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        if (topology->nodes[i].owns && sgp_topology_owned(topology, i, parameters).count == 0)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "node %s owns a part of %llu values in %u, which is empty; cut the vector into "
+                "fewer",
+                topology->nodes[i].name, (unsigned long long)parameters, topology->slices);
+    return 0;
 }

@@ -184,6 +184,22 @@ static int read_keys(struct reader *r, uint32_t g, Agnode_t *node, struct sgp_to
                 : 0;
 }
 
+/* `3` or `0-3`. */
+static bool parse_parts(const char *text, uint16_t *ret_part, uint16_t *ret_count)
+{
+    char *end;
+    if (!(*text >= '0' && *text <= '9'))
+        return false;
+    unsigned long first = strtoul(text, &end, 10), last = first;
+    if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+        last = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || last < first || last >= SGP_SLICES_MAX)
+        return false;
+    *ret_part = (uint16_t)first;
+    *ret_count = (uint16_t)(last - first + 1);
+    return true;
+}
+
 /* What a digraph says of a node. */
 static int read_member(
     struct reader *r, uint32_t g, Agnode_t *node, struct sgp_topology_node *entry)
@@ -210,11 +226,12 @@ static int read_member(
             "node %s: starts=\"%.40s\" is no weight to start with; write starts=0 or starts=1",
             name, starts);
     const char *owns = attribute(r->graphs[g], AGNODE, node, "owns");
-    entry->owns = strcmp(owns, "all") == 0;
+    entry->owns =
+        strcmp(owns, "all") == 0 || parse_parts(owns, &entry->own_part, &entry->own_part_count);
     if (*owns && !entry->owns)
         return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
-            "node %s: owns=\"%.40s\" is not to be had; a node owns the whole vector, owns=all, or "
-            "nothing",
+            "node %s: owns=\"%.40s\" is not to be had; write owns=all for the whole vector, a part "
+            "as owns=0, or a range as owns=\"0-3\"",
             name, owns);
     entry->starts = empty ? SGP_STARTS_EMPTY : whole ? SGP_STARTS_WHOLE : SGP_STARTS_USUAL;
     return 0;
@@ -231,14 +248,15 @@ static int compare_member(struct reader *r, uint32_t g, const struct sgp_topolog
     bool relays = entry->relay && !known->relay;
     bool keys = entry->keys[0][0] && memcmp(entry->keys, known->keys, sizeof entry->keys) != 0;
     bool starts = entry->starts != SGP_STARTS_USUAL && entry->starts != known->starts;
-    bool owns = entry->owns && !known->owns;
+    bool owns = entry->owns && (!known->owns || entry->own_part != known->own_part ||
+                                   entry->own_part_count != known->own_part_count);
     if (relays || starts || owns || keys)
         return fail_at(r, line_of(r, g, entry->name), SGP_E_TOPOLOGY,
             "node %s: %s is not what the digraph says in which the node comes first; say it there",
             entry->name,
             relays   ? "train=false"
             : starts ? "starts"
-            : owns   ? "owns=all"
+            : owns   ? "owns"
                      : "key");
     return 0;
 }
@@ -362,22 +380,6 @@ static bool parse_fraction(const char *text, double *ret_fraction)
     return *end == '\0' && value > 0.0 && value <= 1.0;
 }
 
-/* `3` or `0-3`. */
-static bool parse_parts(const char *text, struct sgp_edge *edge)
-{
-    char *end;
-    if (!(*text >= '0' && *text <= '9'))
-        return false;
-    unsigned long first = strtoul(text, &end, 10), last = first;
-    if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-        last = strtoul(end + 1, &end, 10);
-    if (*end != '\0' || last < first || last >= SGP_SLICES_MAX)
-        return false;
-    edge->part = (uint16_t)first;
-    edge->part_count = (uint16_t)(last - first + 1);
-    return true;
-}
-
 static int read_edge(
     struct reader *r, uint32_t g, const char *phase, Agedge_t *edge, struct sgp_edge *ret_edge)
 {
@@ -394,7 +396,7 @@ static int read_edge(
             "digraph %s: edge %s -> %s: fraction \"%.40s\" is not one; "
             "write a number above 0 and at most 1, as 0.25 or \"2/3\"",
             phase, tail, head, fraction);
-    if (*parts && !parse_parts(parts, ret_edge))
+    if (*parts && !parse_parts(parts, &ret_edge->part, &ret_edge->part_count))
         return fail_at(r, sgp_scan_line(&r->text, g, tail, head, 1), SGP_E_TOPOLOGY,
             "digraph %s: edge %s -> %s: slice \"%.40s\" is no part; write one number from 0 on, or "
             "a range as \"0-3\"; at most %u parts",

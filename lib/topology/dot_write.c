@@ -49,23 +49,25 @@ static void write_fraction(FILE *file, double fraction)
     (void)fprintf(file, "\"%.17g\"", fraction);
 }
 
-static void write_parts(FILE *file, const struct sgp_edge *edge)
+static void write_parts(FILE *file, const char *name, uint32_t part, uint32_t count)
 {
-    if (edge->part_count == 1)
-        (void)fprintf(file, "slice=%u", edge->part);
+    if (count == 1)
+        (void)fprintf(file, "%s=%u", name, part);
     else
-        (void)fprintf(file, "slice=\"%u-%u\"", edge->part, edge->part + edge->part_count - 1u);
+        (void)fprintf(file, "%s=\"%u-%u\"", name, part, part + count - 1u);
 }
 
-static void write_attributes(FILE *file, const struct sgp_edge *edge, uint32_t outdegree)
+/* Of an owner's edges the file does not say the part. */
+static void write_attributes(
+    FILE *file, const struct sgp_edge *edge, uint32_t outdegree, bool owned)
 {
-    bool parts = edge->part_count > 0;
+    bool parts = edge->part_count > 0 && !owned;
     bool fraction = edge->fraction != 1.0 / (1.0 + (double)outdegree);
     if (!parts && !fraction)
         return;
     (void)fputs(" [", file);
     if (parts)
-        write_parts(file, edge);
+        write_parts(file, "slice", edge->part, edge->part_count);
     if (parts && fraction)
         (void)fputs(", ", file);
     if (fraction)
@@ -84,7 +86,7 @@ static void write_edges(
             write_name(file, topology->nodes[i].name);
             (void)fputs(" -> ", file);
             write_name(file, topology->nodes[out[e].target].name);
-            write_attributes(file, &out[e], count);
+            write_attributes(file, &out[e], count, topology->owner != SGP_NODE_NONE);
             (void)fputs(";\n", file);
         }
     }
@@ -109,7 +111,11 @@ static void write_node(FILE *file, const struct sgp_topology_node *node)
         mark = ", ";
     }
     if (node->owns) {
-        (void)fprintf(file, "%sowns=all", mark);
+        (void)fputs(mark, file);
+        if (node->own_part_count > 0)
+            write_parts(file, "owns", node->own_part, node->own_part_count);
+        else
+            (void)fputs("owns=all", file);
         mark = ", ";
     }
     if (node->starts != SGP_STARTS_USUAL) {

@@ -46,6 +46,8 @@ static bool concerns(const struct sgp_edge *edge, uint32_t part)
 
 static bool must_be_exact(const struct proof *proof)
 {
+    if (proof->topology->owner != SGP_NODE_NONE) /* nothing is averaged */
+        return false;
     for (uint32_t p = proof->begin; p < proof->end; p++)
         for (uint32_t e = 0; e < proof->topology->phases[p].edge_count; e++) {
             const struct sgp_edge *edge = &proof->topology->phases[p].out[e];

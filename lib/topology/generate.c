@@ -244,7 +244,8 @@ const struct sgp_generate_family sgp_generate_families[] = {
         SGP_GENERATE_EXACT | SGP_GENERATE_GROUP, sgp_generate_reduce_groups},
     {"all-reduce-hubs", "the mean through the first nodes, --hubs of them; each sums one part up",
         SGP_GENERATE_EXACT | SGP_GENERATE_HUBS, sgp_generate_reduce_hubs},
-    {"owner", "n0 owns the vector, the others are its workers; --backup, or --staleness ...",
+    {"owner",
+        "n0 owns the vector, or --owners each a part; the others work; --backup or --staleness",
         SGP_GENERATE_OWNER, sgp_generate_owner},
     {"token", "owning is a token that goes from node to node; --fixed, --delay-mean, --delay-max",
         SGP_GENERATE_TOKEN, sgp_generate_token},
@@ -304,11 +305,13 @@ static int check_options(const struct sgp_generate_options *options,
     if (options->fraction > 0 && !(family->options & SGP_GENERATE_FRACTION))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --fraction; leave it out, or take elastic", family->name);
-    bool owned = options->backup || sgp_staleness_is_said(&options->staleness);
+    bool owned = options->backup || options->owners || sgp_staleness_is_said(&options->staleness);
     if (owned && !(family->options & SGP_GENERATE_OWNER))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --%s; leave it out, or take owner", family->name,
-            options->backup ? "backup" : "staleness");
+            options->backup   ? "backup"
+            : options->owners ? "owners"
+                              : "staleness");
     const struct sgp_delay *delay = &options->delay;
     bool handed = delay->token != SGP_TOKEN_NONE || delay->mean || delay->most > 0;
     if (handed && !(family->options & SGP_GENERATE_TOKEN))
@@ -345,7 +348,7 @@ static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_
     first.family = options->prelude_family;
     first.peers = first.degree = 0;
     first.fraction = 0;
-    first.backup = 0;
+    first.backup = first.owners = 0;
     first.staleness = (struct sgp_staleness){.most = 0};
     first.delay = (struct sgp_delay){.most = 0};
     if (options->prelude > SGP_REPEAT_MAX)

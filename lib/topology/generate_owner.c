@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Families in which a node owns the vector. Any thread. */
+/* Families in which nodes own the vector, or parts of it. Any thread. */
 #include "topology/edges.h"
 
 int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error)
 {
     struct sgp_edges edges = {0};
-    topology->nodes[0].relay = topology->nodes[0].owns = true;
-    for (uint32_t i = 1; i < options->nodes; i++) {
-        sgp_edges_push(&edges, 0, i, SGP_FRACTION_DEFAULT);
-        sgp_edges_push(&edges, i, 0, SGP_FRACTION_DEFAULT);
+    uint32_t owners = options->owners > 0 ? options->owners : 1;
+    if (owners >= options->nodes)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "%u owners of %u nodes leave no worker; take fewer than the nodes", owners,
+            options->nodes);
+    if (owners > SGP_SLICES_MAX)
+        return sgp_fail(
+            error, SGP_E_LIMIT, "%u owners are too many; the limit is %u", owners, SGP_SLICES_MAX);
+    topology->slices = owners;
+    for (uint32_t k = 0; k < owners; k++) {
+        struct sgp_topology_node *owner = &topology->nodes[k];
+        owner->relay = owner->owns = true;
+        owner->own_part = (uint16_t)k;
+        owner->own_part_count = owners > 1;
+        for (uint32_t i = owners; i < options->nodes; i++) {
+            sgp_edges_push(&edges, k, i, SGP_FRACTION_DEFAULT);
+            sgp_edges_push(&edges, i, k, SGP_FRACTION_DEFAULT);
+        }
     }
     int code = sgp_edges_flush(&edges, topology, "owner", error);
     sgp_edges_finish(&edges);

@@ -1,22 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files with an owner: one digraph, a star around it, or where owning is a token edges from each node to the next; and
- * nothing that is about mixing mass.
+/* Files with an owner, or with several, each of parts of the vector: one digraph, a star around each, or where owning is a
+ * token edges from each node to the next; and nothing that is about mixing mass.
  * The rules: docs/rules/owner.md, docs/rules/token.md */
 #include "topology/owner.h"
 
-static int find_owner(struct sgp_topology *topology, struct sgp_error *error)
+/* ---- who owns what ---- */
+
+static int check_parts(const struct sgp_topology *topology, const struct sgp_topology_node *node,
+    struct sgp_error *error)
 {
+    const struct sgp_topology_node *first = &topology->nodes[topology->owner];
+    uint32_t last = node->own_part + node->own_part_count - 1u;
+    if (node->own_part_count == 0 && node != first)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            first->own_part_count == 0
+                ? "nodes %s and %s both say owns=all; the vector has one owner, or write slices=N "
+                  "and owns=Q"
+                : "node %s owns a part, and node %s says owns=all; each part has one owner",
+            first->name, node->name);
+    if (node->own_part_count == 0 || last < topology->slices)
+        return 0;
+    return topology->slices > 1
+               ? sgp_fail(error, SGP_E_TOPOLOGY,
+                     "node %s owns part %u; with slices=%u parts are 0 to %u", node->name, last,
+                     topology->slices, topology->slices - 1)
+               : sgp_fail(error, SGP_E_TOPOLOGY,
+                     "node %s owns part %u, but the digraph does not say how many parts there are; "
+                     "write slices=N in it, or owns=all",
+                     node->name, last);
+}
+
+static int find_owners(struct sgp_topology *topology, struct sgp_error *error)
+{
+    uint32_t of_part[SGP_SLICES_MAX];
+    for (uint32_t q = 0; q < SGP_SLICES_MAX; q++)
+        of_part[q] = SGP_NODE_NONE;
     for (uint32_t i = 0; i < topology->node_count; i++) {
-        if (!topology->nodes[i].owns)
+        const struct sgp_topology_node *node = &topology->nodes[i];
+        if (!node->owns)
             continue;
-        if (topology->owner != SGP_NODE_NONE)
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                "nodes %s and %s both say owns=all; the vector has one owner",
-                topology->nodes[topology->owner].name, topology->nodes[i].name);
-        topology->owner = i;
+        topology->owner = topology->owners++ == 0 ? i : topology->owner;
+        int code = check_parts(topology, node, error);
+        if (code)
+            return code;
+        uint32_t end = node->own_part_count > 0 ? (uint32_t)node->own_part + node->own_part_count
+                                                : topology->slices;
+        for (uint32_t q = node->own_part; q < end; q++) {
+            if (of_part[q] != SGP_NODE_NONE)
+                return sgp_fail(error, SGP_E_TOPOLOGY,
+                    "nodes %s and %s both own part %u; each part has one owner",
+                    topology->nodes[of_part[q]].name, node->name, q);
+            of_part[q] = i;
+        }
     }
+    for (uint32_t q = 0; q < topology->slices && topology->owners > 0; q++)
+        if (of_part[q] == SGP_NODE_NONE)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "nobody owns part %u of %u; write owns=%u, train=false at a node", q,
+                topology->slices, q);
     return 0;
 }
+
+/* An edge concerns what its owner owns. */
+static void divide_edges(
+    const struct sgp_topology *topology, struct sgp_edge *edges, uint32_t count)
+{
+    for (uint32_t e = 0; e < count; e++) {
+        const struct sgp_topology_node *owner = &topology->nodes[edges[e].source];
+        owner = owner->owns ? owner : &topology->nodes[edges[e].target];
+        edges[e].part = owner->own_part;
+        edges[e].part_count = owner->own_part_count;
+    }
+}
+
+/* ---- what cannot be ---- */
 
 static int check_nodes(const struct sgp_topology *topology, struct sgp_error *error)
 {
@@ -27,16 +84,22 @@ static int check_nodes(const struct sgp_topology *topology, struct sgp_error *er
             "node %s does not train, but where owning is a token every node does; drop its "
             "train=false",
             owner->name);
-    if (!token && !owner->relay)
+    if (token && owner->own_part_count > 0)
         return sgp_fail(error, SGP_E_TOPOLOGY,
-            "node %s owns the vector, and trains; write train=false beside owns=all", owner->name);
+            "node %s owns a part, but a token is of the whole vector; write owns=all", owner->name);
     for (uint32_t i = 0; i < topology->node_count; i++) {
         const struct sgp_topology_node *node = &topology->nodes[i];
+        if (node->owns && !token && !node->relay)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                node->own_part_count == 0
+                    ? "node %s owns the vector, and trains; write train=false beside owns=all"
+                    : "node %s owns a part, and trains; write train=false beside owns",
+                node->name);
         if (node->starts != SGP_STARTS_USUAL)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s says starts, but weight is with the owner %s alone; leave it out",
                 node->name, owner->name);
-        if (node->relay && node != owner)
+        if (node->relay && !node->owns)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s neither trains nor owns anything; leave it out, or drop its train=false",
                 node->name);
@@ -44,17 +107,23 @@ static int check_nodes(const struct sgp_topology *topology, struct sgp_error *er
     return 0;
 }
 
+static bool has_edge(const struct sgp_phase *phase, uint32_t source, uint32_t target)
+{
+    uint32_t count;
+    const struct sgp_edge *edges = sgp_phase_out(phase, source, &count);
+    for (uint32_t e = 0; e < count; e++)
+        if (edges[e].target == target)
+            return true;
+    return false;
+}
+
 /* In the order of the file, so that the token comes to all. */
 static int check_ring(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
 {
     for (uint32_t i = 0; i < topology->node_count && topology->node_count > 1; i++) {
-        uint32_t next = (i + 1) % topology->node_count, count;
-        const struct sgp_edge *edges = sgp_phase_out(phase, i, &count);
-        bool there = false;
-        for (uint32_t e = 0; e < count; e++)
-            there = there || edges[e].target == next;
-        if (!there)
+        uint32_t next = (i + 1) % topology->node_count;
+        if (!has_edge(phase, i, next))
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s has no edge to %s, the next in the order of the file, to which it hands "
                 "the token; write %s -> %s",
@@ -64,20 +133,37 @@ static int check_ring(
     return 0;
 }
 
+/* Around each owner. */
+static int check_stars(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+{
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        for (uint32_t j = 0; j < topology->node_count && !topology->nodes[i].owns; j++)
+            if (topology->nodes[j].owns && !(has_edge(phase, i, j) && has_edge(phase, j, i)))
+                return sgp_fail(error, SGP_E_TOPOLOGY,
+                    "node %s needs an edge to the owner %s, for updates, and one from it, for "
+                    "copies",
+                    topology->nodes[i].name, topology->nodes[j].name);
+    return 0;
+}
+
 static int check_edges(
     const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
 {
-    const char *owner = topology->nodes[topology->owner].name;
     for (uint32_t e = 0; e < phase->edge_count; e++) {
         const struct sgp_edge *edge = &phase->out[e];
         const char *source = topology->nodes[edge->source].name;
         const char *target = topology->nodes[edge->target].name;
-        bool touches = edge->source == topology->owner || edge->target == topology->owner;
-        if (!touches && !sgp_topology_has_token(topology))
+        bool from = topology->nodes[edge->source].owns, to = topology->nodes[edge->target].owns;
+        if (!from && !to && !sgp_topology_has_token(topology))
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "edge %s -> %s does not touch the owner %s, so nothing would go over it; leave it "
                 "out",
-                source, target, owner);
+                source, target, topology->nodes[topology->owner].name);
+        if (from && to)
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "edge %s -> %s joins two owners, so nothing would go over it; leave it out", source,
+                target);
         if (!edge->usual || edge->part_count > 0)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "edge %s -> %s says fraction or slice, but updates and copies are whole; leave it "
@@ -86,19 +172,11 @@ static int check_edges(
     }
     if (sgp_topology_has_token(topology))
         return check_ring(topology, phase, error);
-    for (uint32_t i = 0; i < topology->node_count; i++) {
-        uint32_t out, in;
-        (void)sgp_phase_out(phase, i, &out);
-        (void)sgp_phase_in(phase, i, &in);
-        if (i != topology->owner && (out == 0 || in == 0))
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                "node %s needs an edge to the owner %s, for updates, and one from it, for copies",
-                topology->nodes[i].name, owner);
-    }
-    return 0;
+    return check_stars(topology, phase, error);
 }
 
-static int check_staleness(const struct sgp_phase *phase, struct sgp_error *error)
+static int check_staleness(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
 {
     const struct sgp_staleness *staleness = &phase->staleness;
     bool compensates = staleness->damping == SGP_DAMPING_COMPENSATE;
@@ -107,6 +185,11 @@ static int check_staleness(const struct sgp_phase *phase, struct sgp_error *erro
             "digraph %s says backup, for steps that wait, and staleness, for updates that do not; "
             "leave one of them out",
             phase->name);
+    if (staleness->most > 0 && topology->owners > 1)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "digraph %s says staleness_max, but two workers might wait for each other at two of "
+            "%u owners; leave it out",
+            phase->name, topology->owners);
     if (compensates == (staleness->compensation > 0))
         return 0;
     return sgp_fail(error, SGP_E_TOPOLOGY,
@@ -151,15 +234,17 @@ static int check_phase(
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%u digraphs, but updates and copies go over the same edges in every round; write one",
             topology->phase_count);
-    if (phase->outer || topology->slices > 1)
+    uint32_t workers = sgp_topology_trainers(topology);
+    bool whole = topology->nodes[topology->owner].own_part_count == 0;
+    if (phase->outer || (topology->slices > 1 && whole))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "digraph %s says %s, which is for nodes that average; leave it out beside an owner",
             phase->name, phase->outer ? "outer" : "slices");
-    if (phase->backup + 1 >= topology->node_count)
+    if (phase->backup >= workers)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "digraph %s: backup=%u of %u workers leaves none to wait for; take at most %u",
-            phase->name, phase->backup, topology->node_count - 1, topology->node_count - 2);
-    int code = check_staleness(phase, error);
+            phase->name, phase->backup, workers, workers - 1);
+    int code = check_staleness(topology, phase, error);
     return code ? code : check_edges(topology, phase, error);
 }
 
@@ -181,7 +266,7 @@ static int check_unowned(const struct sgp_phase *phase, struct sgp_error *error)
 
 int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
 {
-    int code = find_owner(topology, error);
+    int code = find_owners(topology, error);
     *ret_phase = 0;
     for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
         *ret_phase = p;
@@ -193,5 +278,11 @@ int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint
     if (code || topology->owner == SGP_NODE_NONE)
         return code;
     code = check_nodes(topology, error);
-    return code ? code : check_phase(topology, &topology->phases[0], error);
+    if (!code)
+        code = check_phase(topology, &topology->phases[0], error);
+    for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
+        divide_edges(topology, topology->phases[p].out, topology->phases[p].edge_count);
+        divide_edges(topology, topology->phases[p].in, topology->phases[p].edge_count);
+    }
+    return code;
 }

@@ -14,7 +14,7 @@ double sgp_topology_starts(const struct sgp_topology *topology, uint32_t node)
 {
     const struct sgp_topology_node *it = &topology->nodes[node];
     if (topology->owner != SGP_NODE_NONE)
-        return node == topology->owner;
+        return it->owns;
     bool whole = it->starts == SGP_STARTS_USUAL ? !it->relay : it->starts == SGP_STARTS_WHOLE;
     return whole ? 1 : 0;
 }
@@ -86,7 +86,7 @@ uint32_t sgp_topology_delay_most(const struct sgp_topology *topology)
 bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node)
 {
     bool owned = topology->owner != SGP_NODE_NONE;
-    return owned && (sgp_topology_has_token(topology) || topology->owner != node);
+    return owned && (sgp_topology_has_token(topology) || !topology->nodes[node].owns);
 }
 
 uint32_t sgp_topology_trainers(const struct sgp_topology *topology)

@@ -1,15 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker does with its copy, and an owner with an update; see sgp/copy.h. Thread: that of the trainer. */
+/* What a worker does with its copy, and an owner with an update or an estimate; see sgp/copy.h. Thread: that of the trainer. */
 #include "sgp/copy.h"
 
 #include "sgp/kernels.h"
 
 #include <string.h>
 
-void sgp_copy_follow(float *copy, struct sgp_trainer *trainer, float **values)
+/* A part of x: zeros, to which it is added. */
+static void put(
+    struct sgp_trainer *trainer, const float *values, double factor, struct sgp_slice slice)
 {
-    memcpy(copy, *values, trainer->parameters * sizeof *copy);
-    trainer->methods->exchange(trainer, values);
+    trainer->methods->scale(trainer, 0, slice.first, slice.count);
+    trainer->methods->restore(trainer, values, (float)factor, slice.first, slice.count);
+}
+
+void sgp_copy_follow(
+    float *copy, struct sgp_trainer *trainer, float **values, struct sgp_slice slice)
+{
+    memcpy(copy + slice.first, *values, slice.count * sizeof *copy);
+    if (slice.count == trainer->parameters)
+        trainer->methods->exchange(trainer, values);
+    else
+        put(trainer, *values, 1, slice);
+}
+
+void sgp_copy_adopt(
+    struct sgp_trainer *trainer, const float *values, double factor, struct sgp_slice slice)
+{
+    if (slice.count == trainer->parameters)
+        trainer->methods->adopt(trainer, values, factor);
+    else
+        put(trainer, values, factor, slice);
 }
 
 void sgp_copy_push(const float *copy, struct sgp_trainer *trainer, float **snapshot)
@@ -59,11 +80,12 @@ void sgp_copy_visit(float *copy, struct sgp_trainer *trainer, float **token, con
     trainer->methods->exchange(trainer, token);
 }
 
-void sgp_copy_compensate(
-    float *update, struct sgp_trainer *trainer, const float *base, float factor)
+void sgp_copy_compensate(float *update, struct sgp_trainer *trainer, const float *base,
+    float factor, struct sgp_slice slice)
 {
     struct sgp_trainer_state now;
     trainer->methods->state(trainer, &now);
-    for (uint64_t i = 0; i < trainer->parameters; i++)
-        update[i] -= factor * update[i] * update[i] * (now.x[i] - base[i]);
+    const float *x = now.x + slice.first, *then = base + slice.first;
+    for (uint64_t i = 0; i < slice.count; i++)
+        update[i] -= factor * update[i] * update[i] * (x[i] - then[i]);
 }

@@ -173,6 +173,8 @@ static const struct sgp_field estimate_fields[] = {
     REAL("weight", estimate.weight, 0),
     U64("payload_bytes", estimate.payload_bytes, 4, 4 * SGP_PARAMETERS_MAX),
     EPOCH,
+    LATER_U64("first", estimate.slice.first),
+    LATER_U64("count", estimate.slice.count),
 };
 
 static const struct sgp_field bequeath_fields[] = {
@@ -406,10 +408,22 @@ void sgp_field_store(const struct sgp_field *field, const msgpack_object *value,
     }
 }
 
+static const char *estimate_conflict(const struct sgp_estimate *estimate)
+{
+    const struct sgp_slice *slice = &estimate->slice;
+    if (slice->first > SGP_PARAMETERS_MAX || slice->count > SGP_PARAMETERS_MAX - slice->first)
+        return "its slice ends beyond the greatest number of parameters";
+    if (slice->count > 0 && estimate->payload_bytes != 4 * slice->count)
+        return "payload_bytes is not 4 * count";
+    return NULL;
+}
+
 const char *sgp_fields_conflict(const struct sgp_message *message)
 {
     if (message->type == SGP_ESTIMATE && message->estimate.payload_bytes % 4 != 0)
         return "payload_bytes is not a multiple of 4";
+    if (message->type == SGP_ESTIMATE)
+        return estimate_conflict(&message->estimate);
     if (message->type != SGP_SHARE)
         return NULL;
     const struct sgp_share *share = &message->share;

@@ -39,13 +39,11 @@ static uint32_t any_node(struct campaign *campaign)
     return below(campaign, campaign->topology->node_count);
 }
 
-/* One that may be gone for good: the owner of a vector stays. */
+/* One that may be gone for good: owners, which come first, stay. */
 static uint32_t any_spare(struct campaign *campaign)
 {
-    if (campaign->topology->owner == SGP_NODE_NONE)
-        return any_node(campaign);
-    return (campaign->topology->owner + 1 + below(campaign, campaign->topology->node_count - 1)) %
-           campaign->topology->node_count;
+    uint32_t owners = campaign->topology->owners;
+    return owners + below(campaign, campaign->topology->node_count - owners);
 }
 
 /* How many faults of a kind: none in every second campaign. */
@@ -82,10 +80,13 @@ static struct sgp_staleness draw_staleness(struct campaign *campaign)
 static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
 {
     struct sgp_generate_options options = {.family = "owner", .nodes = nodes};
+    bool several = campaign->seed % 2 == 0 && nodes > 2;
+    options.owners = several ? CAMPAIGN_DIMENSION : 1;
     if (sgp_method_waits(campaign->options.method))
-        options.backup = below(campaign, nodes < 5 ? nodes - 1 : 4);
+        options.backup = below(campaign, nodes < 5 ? nodes - options.owners : 4);
     else
         options.staleness = draw_staleness(campaign);
+    options.staleness.most = several ? 0 : options.staleness.most;
     campaign->family = options.family;
     return sgp_generate(&options, error, &campaign->topology);
 }

@@ -135,10 +135,11 @@ static void add_twice(
 static void add_late(void *context, const struct sgp_effect *note)
 {
     struct sgp_sim_host *host = context;
-    uint64_t dimension = host->sim->options.dimension;
+    struct sgp_slice owned = sgp_sim_owned(host);
     if (note->note.what == SGP_NOTE_LATE && strikes(20))
-        host->trainer->methods->restore(
-            host->trainer, host->received + note->note.slot * dimension, 0.25f, 0, dimension);
+        host->trainer->methods->restore(host->trainer,
+            host->received + note->note.slot * host->sim->options.dimension, 0.25f, owned.first,
+            owned.count);
     real->note(context, note);
 }
 
@@ -161,13 +162,14 @@ static void add_whole(
 }
 
 /* It is compensated from another copy than that of its worker. */
-static void compensate_from_another(void *context, uint32_t slot, uint32_t snapshot, double factor)
+static void compensate_from_another(
+    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice)
 {
     real->compensate(context, slot,
         !strikes(20)   ? snapshot
         : snapshot > 0 ? snapshot - 1
                        : 1,
-        factor);
+        factor, slice);
 }
 
 /* ---- of a token ---- */

@@ -34,6 +34,7 @@ struct story {
     struct sgp_sim_crash crash;
     struct sgp_sim_half_open half_open;
     struct sgp_sim_straggler straggler;
+    uint32_t owners;                /* of parts; 0: one of all */
     uint32_t backup;                /* workers, of an owner; */
     struct sgp_staleness staleness; /* of one at its own pace; */
     struct sgp_delay delay;         /* of a token */
@@ -134,6 +135,17 @@ static const struct story stories[] = {
         .rounds = 6,
         .backup = 1,
         .straggler = {.node = 2, .factor = 4},
+        .to = 0.2},
+    {.name = "parts",
+        .rule = "Owners of parts: n0 and n1 own a half each; each closes a step with the first of "
+                "two updates; n3, four times slower, asks both for their newest copies.",
+        .family = "owner",
+        .method = "backup",
+        .nodes = 4,
+        .rounds = 4,
+        .owners = 2,
+        .backup = 1,
+        .straggler = {.node = 3, .factor = 4},
         .to = 0.2},
     {.name = "stale",
         .rule = "An owner at its own pace: n0 adds each update as it comes, from the copy that its "
@@ -260,11 +272,16 @@ static void hear(void *context, enum sgp_level level, const char *text)
 
 /* ---- running ---- */
 
+static uint64_t dimension_of(const struct story *story)
+{
+    return story->owners > 0 ? story->owners : 1;
+}
+
 static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
 {
-    (void)context;
-    float centre = 0, start = (float)node;
-    return sgp_quadratic_create(1, &centre, &start, 0, ret_trainer);
+    const struct story *story = context;
+    const float centre[2] = {0}, start[2] = {(float)node, (float)node};
+    return sgp_quadratic_create(dimension_of(story), centre, start, 0, ret_trainer);
 }
 
 static void draw_options(
@@ -275,7 +292,8 @@ static void draw_options(
         options->method = sgp_method_find(story->method);
     options->rounds = story->rounds;
     options->final_cycles = story->final_cycles;
-    options->dimension = 1;
+    options->dimension = dimension_of(story);
+    options->context = (void *)(uintptr_t)story; /* read only */
     options->bandwidth = story->bandwidth;
     if (story->compute > 0)
         options->compute_ns = SECONDS(story->compute);
@@ -298,6 +316,7 @@ static void run(const struct story *story, struct telling *telling)
     struct sgp_sink sink = {.line = hear, .context = telling, .level = SGP_LEVEL_TRACE};
     struct sgp_generate_options family = {.family = story->family,
         .nodes = story->nodes,
+        .owners = story->owners,
         .backup = story->backup,
         .staleness = story->staleness,
         .delay = story->delay};

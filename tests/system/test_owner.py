@@ -8,46 +8,9 @@ import time
 
 import fleet
 from fleet import Fleet, FleetTest
+from owned import MANY, Owned
 
 SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
-MANY = {"train.epochs": "100000"}
-
-
-class Owned(Fleet):
-    """n0 owns the vector, or whoever `owner` is; the others work for it."""
-
-    def __init__(self, n, backup=0, algorithm="backup", says=(), spare=(), journals=(), long=(), **options):
-        self.says = list(says) + (["backup=%d" % backup] if backup else [])
-        self.owner = 0
-        relay = dict.fromkeys(("data.train", "data.label", "data.classes", "data.holdout"))
-        own = {i: {**relay, "model.inputs": "6"} for i in (0, *spare)}
-        for i in journals:
-            own.setdefault(i, {}).update({"log.events": "n%d.events" % i, "log.trace": "n%d.trace" % i})
-        for i in long:
-            own.setdefault(i, {})["train.local_steps"] = "1000000"
-        super().__init__(n, phases=[[]], rows=options.pop("rows", 1000), own=own,
-                         options={"train.algorithm": algorithm, **options})
-
-    def write_topology(self, index):
-        path = os.path.join(self.directory, "n%d.dot" % index)
-        workers = " ".join("n%d" % i for i in self.present if i != self.owner)
-        with open(path + ".new", "w") as file:
-            file.write("digraph owner {\n")
-            file.writelines("  %s;\n" % what for what in self.says)
-            for i in self.present:
-                file.write('  n%d [address="%s:%d"%s];\n' % (
-                    i, self.host(i), self.ports[i], ", train=false, owns=all" if i == self.owner else ""))
-            file.write("  n%d -> {%s};\n  {%s} -> n%d;\n}\n" % (self.owner, workers, workers, self.owner))
-        os.replace(path + ".new", path)
-
-    def switch(self, present, owner=0):
-        self.present, self.owner = present, owner
-        for i in range(self.n):
-            self.write_topology(i)
-
-    def reload(self, indices):
-        for i in indices:
-            self.nodes[i].get("/v1/reload", "POST")
 
 
 class Owner(FleetTest):
@@ -216,7 +179,7 @@ class Owner(FleetTest):
         f.nodes[0].kill(signal.SIGKILL)
         f.nodes[0].process.wait()
         labels = [self.status(f, i)["copy"]["label"] for i in (1, 2, 3)]
-        f.switch([4, 1, 2, 3], owner=4)
+        f.switch([4, 1, 2, 3], owners=[4])
         f.nodes[4].start()
         f.reload((1, 2, 3))
         f.wait_log(4, "event=adopted")

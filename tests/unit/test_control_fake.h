@@ -197,8 +197,10 @@ static int fake_evaluate(
     return add_job(context, (struct fake_job){.evaluated = done, .argument = argument});
 }
 
-static int fake_estimate(void *context, view_estimated done, void *argument)
+static int fake_estimate(
+    void *context, view_estimated done, void *argument, struct sgp_error *error)
 {
+    (void)error;
     return add_job(context, (struct fake_job){.estimated = done, .argument = argument});
 }
 

@@ -29,7 +29,7 @@ Test(copy, what_was_moved_is_given_and_the_rest_is_the_copy)
     cr_assert(zero(int, sgp_vector_create(VALUES, &copy)));
     cr_assert(zero(int, sgp_vector_create(VALUES, &slot)));
     memcpy(slot, model, sizeof model);
-    sgp_copy_follow(copy, trainer, &slot);
+    sgp_copy_follow(copy, trainer, &slot, (struct sgp_slice){0, VALUES});
     expect_x(trainer, model);
     cr_assert(zero(int, memcmp(copy, model, sizeof model)));
     cr_assert(zero(int, trainer->methods->train(trainer, 1, 1, 1, &training)));
@@ -55,12 +55,42 @@ Test(copy, a_stale_update_is_compensated_for_what_was_added_since)
     struct sgp_trainer *trainer;
     float update[VALUES] = {2, -1, -4};
     cr_assert(zero(int, sgp_quadratic_create(VALUES, now, now, 0.5, &trainer)));
-    sgp_copy_compensate(update, trainer, base, 0.5f);
+    sgp_copy_compensate(update, trainer, base, 0.5f, (struct sgp_slice){0, VALUES});
     for (uint32_t i = 0; i < VALUES; i++)
         cr_assert(eq(flt, update[i], bent[i]), "u[%u]", i);
     expect_x(trainer, now);
-    sgp_copy_compensate(update, trainer, now, 0.5f);
+    sgp_copy_compensate(update, trainer, now, 0.5f, (struct sgp_slice){0, VALUES});
     for (uint32_t i = 0; i < VALUES; i++)
         cr_assert(eq(flt, update[i], bent[i]), "nothing was added since");
     trainer->methods->destroy(trainer);
+}
+
+/* Of two parts: one is followed, and what was moved in the other stays; an update is compensated where its part begins. */
+Test(copy, a_part_leaves_the_others_alone)
+{
+    static const float centre[VALUES] = {8, 0, -8}, start[VALUES] = {4, 2, 0};
+    static const struct sgp_slice last = {1, 2}, first = {0, 1};
+    struct sgp_trainer *trainer;
+    struct sgp_training training;
+    float *copy, *slot, update[2] = {-1, -4};
+    cr_assert(zero(int, sgp_quadratic_create(VALUES, centre, start, 0.5, &trainer)));
+    cr_assert(zero(int, sgp_vector_create(VALUES, &copy)));
+    cr_assert(zero(int, sgp_vector_create(VALUES, &slot)));
+    memcpy(slot, start, sizeof start);
+    sgp_copy_follow(copy, trainer, &slot, (struct sgp_slice){0, VALUES});
+    cr_assert(zero(int, trainer->methods->train(trainer, 1, 1, 1, &training)));
+    memcpy(slot, (const float[]){-7, 9}, 2 * sizeof *slot);
+    sgp_copy_follow(copy, trainer, &slot, last);
+    expect_x(trainer, (const float[VALUES]){6, -7, 9});
+    cr_assert(zero(int, memcmp(copy, ((const float[VALUES]){4, -7, 9}), sizeof start)));
+    sgp_copy_push(copy, trainer, &slot);
+    cr_assert(zero(int, memcmp(slot, ((const float[VALUES]){2, 0, 0}), sizeof start)));
+    sgp_copy_adopt(trainer, (const float[]){3}, 2, first);
+    expect_x(trainer, (const float[VALUES]){6, -7, 9});
+    sgp_copy_compensate(update, trainer, start, 0.5f, last);
+    cr_assert(eq(flt, update[0], -1 - 0.5f * 1 * (-7 - 2)));
+    cr_assert(eq(flt, update[1], -4 - 0.5f * 16 * (9 - 0)));
+    trainer->methods->destroy(trainer);
+    sgp_vector_destroy(copy);
+    sgp_vector_destroy(slot);
 }

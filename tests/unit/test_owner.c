@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,10 +111,12 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
     refused("digraph g { s [owns=all]; s -> a; a -> s; }",
         "t:1: node s owns the vector, and trains; write train=false beside owns=all");
     refused("digraph g {\n s [train=false, owns=some];\n s -> a; a -> s; }",
-        "t:2: node s: owns=\"some\" is not to be had; a node owns the whole vector, owns=all, or "
-        "nothing");
+        "t:2: node s: owns=\"some\" is not to be had; write owns=all for the whole vector, a part "
+        "as "
+        "owns=0, or a range as owns=\"0-3\"");
     refused("digraph g { s [train=false, owns=all]; r [train=false, owns=all]; s -> a; a -> s; }",
-        "t:1: nodes s and r both say owns=all; the vector has one owner");
+        "t:1: nodes s and r both say owns=all; the vector has one owner, or write slices=N and "
+        "owns=Q");
     refused("digraph g { s [train=false, owns=all]; r [train=false]; s -> {a r}; {a r} -> s; }",
         "t:1: node r neither trains nor owns anything; leave it out, or drop its train=false");
     refused("digraph g { s [train=false, owns=all]; a [starts=1]; s -> a; a -> s; }",
@@ -163,6 +166,100 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
     refused("digraph g { backup=1; a -> b; b -> a; }",
         "t:1: digraph g: backup=1 is for a file in which a node owns the vector; write owns=all at "
         "one");
+}
+
+/* ---- several owners ---- */
+
+Test(owner_file, each_owner_of_a_part_begins_with_weight_and_its_edges_are_of_that)
+{
+    for (uint32_t owners = 2; owners < 5; owners++) {
+        struct sgp_generate_options options = {
+            .family = "owner", .nodes = 7, .owners = owners, .backup = 1};
+        struct sgp_topology *again = generate_and_read(&options);
+        uint64_t next = 0;
+        cr_assert(eq(u32, again->owners, owners));
+        cr_assert(eq(u32, again->slices, owners));
+        for (uint32_t i = 0; i < 7; i++) {
+            bool owner = i < owners;
+            cr_assert(eq(dbl, sgp_topology_starts(again, i), owner ? 1.0 : 0.0));
+            cr_assert(eq(int, sgp_topology_has_copy(again, i), !owner));
+            cr_assert(eq(int, sgp_topology_owns_parts(again, i), owner));
+            struct sgp_slice owned = sgp_topology_owned(again, i, 101);
+            cr_assert(eq(u64, owner ? owned.first : next, next));
+            next += owned.count;
+            uint32_t count;
+            const struct sgp_edge *edges = sgp_phase_out(&again->phases[0], i, &count);
+            cr_assert(eq(u32, count, owner ? 7 - owners : owners));
+            for (uint32_t e = 0; e < count; e++)
+                cr_assert(eq(u32, edges[e].part, owner ? i : edges[e].target));
+        }
+        cr_assert(eq(u64, next, 101), "every value has one owner");
+        struct sgp_analysis analysis;
+        cr_assert(zero(int, sgp_analyse(again, &analysis)));
+        cr_assert(analysis.owner && !analysis.exact && analysis.warning_count == 0);
+        cr_assert(eq(dbl, analysis.vectors_sent_most, fmax(1, (7.0 - owners) / owners)));
+        cr_assert(zero(int, sgp_method_suit(sgp_method_find("backup"), again, NULL, NULL)));
+        cr_assert(
+            eq(int, sgp_method_suit(sgp_method_find("sgp"), again, NULL, NULL), SGP_E_TOPOLOGY));
+        sgp_topology_destroy(again);
+    }
+}
+
+Test(owner_file, parts_may_be_unlike_and_their_owners_change_the_digest)
+{
+    static const char *const texts[] = {"digraph g { slices=3; s [train=false, owns=\"0-1\"]; r "
+                                        "[train=false, owns=2]; {s r} -> {a b}; {a b} -> {s r}; }",
+        "digraph g { slices=3; s [train=false, owns=0]; r [train=false, owns=\"1-2\"]; {s r} -> {a "
+        "b}; {a b} -> {s r}; }"};
+    uint64_t digests[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sgp_error error = {0};
+        struct sgp_topology *topology = NULL;
+        cr_assert(zero(int, read_text(texts[i], &error, &topology)), "%s", error.text);
+        cr_assert(eq(u64, sgp_topology_owned(topology, 0, 30).count, i == 0 ? 20 : 10));
+        cr_assert(eq(u64, sgp_topology_owned(topology, 1, 30).first, i == 0 ? 20 : 10));
+        digests[i] = topology->digest;
+        sgp_topology_destroy(topology);
+    }
+    cr_assert(ne(u64, digests[0], digests[1]));
+}
+
+Test(owner_file, what_several_owners_cannot_be_is_refused)
+{
+    refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=0]; {s r} -> a; a "
+            "-> {s r}; }",
+        "t:1: nodes s and r both own part 0; each part has one owner");
+    refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=all]; {s r} -> a; "
+            "a -> {s r}; }",
+        "t:1: node s owns a part, and node r says owns=all; each part has one owner");
+    refused("digraph g { slices=3; s [train=false, owns=0]; r [train=false, owns=2]; {s r} -> a; a "
+            "-> {s r}; }",
+        "t:1: nobody owns part 1 of 3; write owns=1, train=false at a node");
+    refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=2]; {s r} -> a; a "
+            "-> {s r}; }",
+        "t:1: node r owns part 2; with slices=2 parts are 0 to 1");
+    refused(
+        "digraph g { s [train=false, owns=0]; r [train=false, owns=1]; {s r} -> a; a -> {s r}; }",
+        "t:1: node r owns part 1, but the digraph does not say how many parts there are; write "
+        "slices=N in it, or owns=all");
+    refused("digraph g { slices=2; s [train=false, owns=0]; r [owns=1]; {s r} -> a; a -> {s r}; }",
+        "t:1: node r owns a part, and trains; write train=false beside owns");
+    refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=1]; {s r} -> a; a "
+            "-> {s r}; s -> r; }",
+        "t:1: edge s -> r joins two owners, so nothing would go over it; leave it out");
+    refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=1]; {s r} -> a; a "
+            "-> s; }",
+        "t:1: node a needs an edge to the owner r, for updates, and one from it, for copies");
+    refused("digraph g { slices=2; staleness_max=3; s [train=false, owns=0]; r [train=false, "
+            "owns=1]; {s r} -> a; a -> {s r}; }",
+        "t:1: digraph g says staleness_max, but two workers might wait for each other at two of 2 "
+        "owners; leave it out");
+    refused(
+        "digraph g { slices=2; backup=2; s [train=false, owns=0]; r [train=false, owns=1]; {s r} "
+        "-> {a b}; {a b} -> {s r}; }",
+        "t:1: digraph g: backup=2 of 2 workers leaves none to wait for; take at most 1");
+    refused("digraph g { token=dynamic; slices=2; a [owns=0]; b [owns=1]; a -> b; b -> a; }",
+        "t:1: node a owns a part, but a token is of the whole vector; write owns=all");
 }
 
 /* ---- where owning is a token ---- */

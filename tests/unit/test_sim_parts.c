@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owners of parts in the simulator, which checks after every event each owner's steps, that every copy of a label of a part is
+ * one, and how stale an update is: as one owner to the bit, by the same time, and what faults do. */
+#include "test_sim_fleet.h"
+
+#include "sgp/method.h"
+
+#define DIMENSION FLEET_DIMENSION_MAX
+#define STEP (12 * SGP_MILLISECOND) /* ten of computing, and one of latency each way */
+#define OWNERS_MAX 4u
+
+/* All begin at one place, so that it does not matter who owns what. */
+static struct fleet *fleet_with_owners(const char *method, uint32_t owners, uint32_t workers,
+    uint32_t backup, struct sgp_staleness staleness)
+{
+    struct fleet *fleet = fleet_create();
+    struct sgp_generate_options options = {.family = "owner",
+        .nodes = owners + workers,
+        .owners = owners,
+        .backup = backup,
+        .staleness = staleness};
+    cr_assert(zero(int, sgp_generate(&options, &fleet->error, &fleet->topology)), "%s",
+        fleet->error.text);
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.dimension = DIMENSION;
+    fleet->options.rounds = 60;
+    fleet->options.bandwidth = 0;
+    fleet->eta = 0.1;
+    for (uint32_t i = 0; i < owners + workers; i++)
+        for (uint32_t c = 0; c < DIMENSION; c++) {
+            uint32_t worker = i < owners ? 0 : i - owners;
+            fleet->centre[i][c] = (float)((worker + 2) * (c + 2) % 7) - 3;
+            fleet->start[i][c] = (float)c - 2;
+        }
+    return fleet;
+}
+
+/* Workers hold one model, each part of which is its owner's. */
+static void expect_end(const struct fleet *fleet, uint32_t owners, uint32_t nodes)
+{
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, nodes));
+    cr_assert(epsilon_eq(dbl, summary.weight, owners, 0));
+    float first[DIMENSION], other[DIMENSION];
+    sgp_sim_estimate(fleet->sim, owners, first);
+    for (uint32_t i = owners + 1; i < nodes; i++) {
+        sgp_sim_estimate(fleet->sim, i, other);
+        cr_assert(zero(int, memcmp(first, other, sizeof first)), "node %u", i);
+    }
+    for (uint32_t i = 0; i < owners; i++) {
+        struct sgp_slice owned = sgp_topology_owned(fleet->topology, i, DIMENSION);
+        const struct sgp_trainer *trainer = sgp_sim_trainer(fleet->sim, i);
+        trainer->methods->estimate(trainer, 1, other);
+        cr_assert(zero(int, memcmp(first + owned.first, other + owned.first,
+                                owned.count * sizeof *first)),
+            "owner %u", i);
+    }
+}
+
+/* ---- as one owner ---- */
+
+static void run_with(uint32_t owners, uint32_t workers, uint32_t backup, float *ret_estimate,
+    sgp_time *ret_time, uint64_t *ret_shares)
+{
+    struct fleet *fleet =
+        fleet_with_owners("backup", owners, workers, backup, (struct sgp_staleness){.most = 0});
+    struct sgp_sim_straggler slow = {.node = owners + 1, .factor = 1000};
+    fleet->options.stragglers = &slow;
+    fleet->options.straggler_count = backup;
+    fleet->options.rounds = backup > 0 ? 8 : 60;
+    fleet_run(fleet);
+    expect_end(fleet, owners, owners + workers);
+    sgp_sim_estimate(fleet->sim, owners, ret_estimate);
+    *ret_time = fleet_summary(fleet).time;
+    *ret_shares = fleet_summary(fleet).shares;
+    fleet_destroy(fleet);
+}
+
+Test(parts, several_owners_are_as_one_to_the_bit_and_to_the_microsecond)
+{
+    for (uint32_t backup = 0; backup < 2; backup++)
+        for (uint32_t workers = 1 + 2 * backup; workers <= 5; workers++) {
+            float alone[DIMENSION], together[DIMENSION];
+            sgp_time time, time_together;
+            uint64_t shares, shares_together;
+            run_with(1, workers, backup, alone, &time, &shares);
+            for (uint32_t owners = 2; owners <= OWNERS_MAX; owners++) {
+                run_with(owners, workers, backup, together, &time_together, &shares_together);
+                cr_assert(zero(int, memcmp(alone, together, sizeof alone)),
+                    "%u owners, %u workers, backup %u", owners, workers, backup);
+                cr_assert(eq(i64, time_together, time));
+                cr_assert(eq(u64, shares_together, owners * shares));
+            }
+        }
+}
+
+static uint32_t longer; /* rounds that were not as long as a step */
+
+static void watch_owners(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    static sgp_time last[OWNERS_MAX];
+    (void)context;
+    if (note->note.what != SGP_NOTE_ROUND || node >= OWNERS_MAX)
+        return;
+    longer += last[node] > 0 && note->round > 0 && now - last[node] != STEP;
+    last[node] = now;
+}
+
+Test(parts, a_step_of_each_lasts_as_long_as_the_fourth_arrival)
+{
+    struct fleet *fleet =
+        fleet_with_owners("backup", OWNERS_MAX, 5, 1, (struct sgp_staleness){.most = 0});
+    struct sgp_sim_straggler slow = {.node = OWNERS_MAX + 2, .factor = 4};
+    fleet->options.stragglers = &slow;
+    fleet->options.straggler_count = 1;
+    fleet->options.note = watch_owners;
+    longer = 0;
+    fleet_run(fleet);
+    expect_end(fleet, OWNERS_MAX, OWNERS_MAX + 5);
+    cr_assert(zero(u32, longer));
+    fleet_destroy(fleet);
+}
+
+/* ---- at their own pace ---- */
+
+Test(parts, staleness_is_by_owner)
+{
+    static const struct sgp_staleness said[] = {{.damping = SGP_DAMPING_NONE},
+        {.damping = SGP_DAMPING_DIVIDE}, {.damping = SGP_DAMPING_COMPENSATE, .compensation = 2}};
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t owners = 2; owners <= OWNERS_MAX; owners++) {
+            struct fleet *fleet = fleet_with_owners("downpour", owners, 5, 0, said[i]);
+            struct sgp_sim_straggler slow = {.node = owners + 2, .factor = 3};
+            fleet->options.stragglers = &slow;
+            fleet->options.straggler_count = 1;
+            fleet->options.compute_jitter = 0.3;
+            fleet->options.local_steps = 1 + owners % 2;
+            fleet->eta = 0.03;
+            fleet_run(fleet);
+            expect_end(fleet, owners, owners + 5);
+            for (uint32_t k = 0; k < owners; k++) {
+                struct sgp_node_status status;
+                sgp_node_status(sgp_sim_node(fleet->sim, k), &status);
+                cr_assert(eq(i64, status.round, 60 * 5), "each update is a step of each owner");
+            }
+            fleet_destroy(fleet);
+        }
+}
+
+/* ---- death ---- */
+
+static void kill_some(const char *method, uint64_t seed)
+{
+    uint32_t owners = 2 + (uint32_t)(seed % 3);
+    bool waits = sgp_method_waits(sgp_method_find(method));
+    struct sgp_staleness staleness = {.damping = waits ? SGP_DAMPING_NONE : SGP_DAMPING_DIVIDE};
+    struct fleet *fleet = fleet_with_owners(method, owners, 5, waits ? seed % 2 : 0, staleness);
+    struct sgp_sim_straggler slow = {.node = owners + 3, .factor = 3};
+    struct sgp_sim_crash crashes[] = {
+        {.node = 0, .at = 300 * SGP_MILLISECOND, .back = 700 * SGP_MILLISECOND},
+        {.node = owners + 1, .at = 500 * SGP_MILLISECOND, .back = 1100 * SGP_MILLISECOND},
+        {.node = 1, .at = 650 * SGP_MILLISECOND, .back = 1250 * SGP_MILLISECOND},
+        {.node = 0, .at = 1500 * SGP_MILLISECOND, .back = 1550 * SGP_MILLISECOND},
+    };
+    for (uint32_t i = 0; i < 4; i++)
+        crashes[i].at += (sgp_time)(seed * 1237 % 120) * 100000;
+    crashes[3].forgets = seed % 5 == 0;
+    fleet->options.crashes = crashes;
+    fleet->options.crash_count = 4;
+    fleet->options.stragglers = &slow;
+    fleet->options.straggler_count = 1;
+    fleet->options.rounds = 400;
+    fleet->options.seed = seed;
+    fleet->eta = 0.02;
+    fleet_run(fleet);
+    expect_end(fleet, owners, owners + 5);
+    cr_assert(ge(u64, fleet_summary(fleet).adopted, 2), "seed %llu", (unsigned long long)seed);
+    fleet_destroy(fleet);
+}
+
+Test(parts, each_owner_that_is_killed_goes_on_from_the_newest_copy_of_its_part)
+{
+    for (uint64_t seed = 1; seed <= fleet_many(40, 4); seed++) {
+        kill_some("backup", seed);
+        kill_some("downpour", seed);
+    }
+}
+
+/* ---- another file ---- */
+
+/* Of eight nodes two own halves, four work, by files that name the rest later. */
+static struct sgp_topology *file_of(
+    struct fleet *fleet, const uint32_t owners[2], const uint32_t workers[4])
+{
+    struct sgp_topology_node nodes[6] = {0};
+    struct sgp_edge edges[16];
+    struct sgp_topology *topology = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 6; i++) {
+        uint32_t node = i < 2 ? owners[i] : workers[i - 2];
+        (void)snprintf(nodes[i].name, sizeof nodes[i].name, "n%u", node);
+        nodes[i].relay = nodes[i].owns = i < 2;
+        nodes[i].own_part = (uint16_t)i;
+        nodes[i].own_part_count = i < 2;
+    }
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 2; i < 6; i++) {
+            edges[count++] = (struct sgp_edge){k, i, .fraction = SGP_FRACTION_DEFAULT};
+            edges[count++] = (struct sgp_edge){i, k, .fraction = SGP_FRACTION_DEFAULT};
+        }
+    struct sgp_phase_options options = {.name = "owners", .rounds = 1, .slices = 2};
+    cr_assert(zero(int, sgp_topology_create(nodes, 6, &fleet->error, &topology)));
+    cr_assert(zero(int, sgp_topology_add(topology, &options, edges, count, &fleet->error)));
+    cr_assert(zero(int, sgp_topology_seal(topology, &fleet->error)), "%s", fleet->error.text);
+    return topology;
+}
+
+/* n1 dies for good; by another file n7 owns its half, and takes the newest copy. A worker is struck, and another comes. */
+static void expect_another_owner(const char *method, uint64_t seed)
+{
+    struct fleet *fleet = fleet_create();
+    static const uint32_t before[2] = {0, 1}, after[2] = {0, 7};
+    static const uint32_t first[4] = {2, 3, 4, 5}, then[4] = {2, 3, 4, 6};
+    struct sgp_generate_options all = {.family = "owner", .nodes = 8, .owners = 2};
+    cr_assert(zero(int, sgp_generate(&all, &fleet->error, &fleet->topology)));
+    struct sgp_topology *files[2] = {file_of(fleet, before, first), file_of(fleet, after, then)};
+    struct sgp_sim_reload reloads[14];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 6; i++)
+        reloads[count++] = (struct sgp_sim_reload){i < 2 ? before[i] : first[i - 2], 0, files[0]};
+    for (uint32_t i = 0; i < 6; i++) {
+        sgp_time late = (sgp_time)((seed * 7 + i * 37) % 200) * SGP_MILLISECOND;
+        reloads[count++] = (struct sgp_sim_reload){
+            i < 2 ? after[i] : then[i - 2], 600 * SGP_MILLISECOND + late, files[1]};
+    }
+    struct sgp_sim_absence gone[] = {
+        {.node = 1, .from = (500 + (sgp_time)(seed % 13)) * SGP_MILLISECOND, .to = SGP_TIME_NEVER},
+        {.node = 5, .from = 580 * SGP_MILLISECOND, .to = SGP_TIME_NEVER}};
+    fleet->options.absences = gone;
+    fleet->options.absence_count = 2;
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = count;
+    fleet->options.rounds = 200;
+    fleet->options.dimension = DIMENSION;
+    fleet->options.bandwidth = 0;
+    fleet->options.seed = seed;
+    fleet->options.method = sgp_method_find(method);
+    fleet->eta = 0.02;
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t c = 0; c < DIMENSION; c++)
+            fleet->centre[i][c] = (float)((i + 2) * (c + 2) % 7) - 3;
+    fleet_run(fleet);
+    struct sgp_sim_summary summary = fleet_summary(fleet);
+    cr_assert(eq(u32, summary.finished, 6), "seed %llu", (unsigned long long)seed);
+    cr_assert(ge(u64, summary.adopted, 1));
+    for (uint32_t k = 0; k < 2; k++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, after[k]), &status);
+        cr_assert(epsilon_eq(dbl, status.weight, 1, 0));
+        cr_assert(zero(dbl, status.weight_estimate), "a part is no model");
+    }
+    fleet_destroy(fleet);
+    sgp_topology_destroy(files[0]);
+    sgp_topology_destroy(files[1]);
+}
+
+Test(parts, another_owner_by_reload_takes_the_newest_copy_of_its_part)
+{
+    for (uint64_t seed = 1; seed <= fleet_many(60, 6); seed++) {
+        expect_another_owner("backup", seed);
+        expect_another_owner("downpour", seed);
+    }
+}
+
+/* ---- what cannot be ---- */
+
+Test(parts, an_owner_without_values_is_refused)
+{
+    struct fleet *fleet = fleet_with_owners("backup", 3, 2, 0, (struct sgp_staleness){.most = 0});
+    fleet->options.dimension = 2;
+    cr_assert(
+        ne(int, sgp_sim_create(fleet->topology, &fleet->options, &fleet->error, &fleet->sim), 0));
+    cr_assert(eq(str, fleet->error.text,
+        "node n2 owns a part of 2 values in 3, which is empty; cut the vector into fewer"));
+    fleet->sim = NULL;
+    fleet_destroy(fleet);
+}
