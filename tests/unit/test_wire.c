@@ -50,7 +50,7 @@ static const struct sgp_fingerprint print = {.shape = UINT64_MAX,
 
 static char goodbye_longest[SGP_GOODBYE_BYTES];
 
-enum { sample_count = 20 };
+enum { sample_count = 21 };
 
 /* Samples 0 to 3: both greetings, at their largest and their smallest. */
 static struct sgp_message sample_greeting(int which)
@@ -179,6 +179,13 @@ static struct sgp_message sample(int which)
                 .author = NAME_63,
                 .key = NAME_63,
                 .signature = goodbye_longest}};
+    case 20:
+        return (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = quiet,
+            .estimate = {.round = 7,
+                .weight = 1,
+                .payload_bytes = 28,
+                .slice = {.first = SGP_PARAMETERS_MAX - 7, .count = 7}}};
     default:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
@@ -361,6 +368,12 @@ static const struct {
          .estimate = {.round = 5, .weight = 0.75, .payload_bytes = 2143272}},
         "9d53475002000900160000000000000000000000000000000bf7b0bcaa617ac8"
         "9902c205060ac005cb3fe8000000000000ce0020b428"},
+    {{.type = SGP_ESTIMATE,
+         .pulse = QUIET,
+         .estimate =
+             {.round = 5, .weight = 1, .payload_bytes = 20, .slice = {.first = 5, .count = 5}}},
+        "9d534750020009001700000000000000000000000000000099baf73494d4c67b"
+        "9e02c205060ac005cb3ff0000000000000140000000505"},
     {{.type = SGP_BEQUEATH,
          .pulse = QUIET,
          .bequeath = {.kind = SGP_BEQUEATH_DEBT,
@@ -535,6 +548,11 @@ Test(wire, a_message_out_of_range_is_not_sent)
     WITH(8, message.share.weight = 0.5);
     WITH(8, message.share.slice.first++);
     WITH(8, message.share.payload_bytes = 28);
+    WITH(20, message.estimate.slice.first++);
+    WITH(20, message.estimate.slice.first = UINT64_MAX);
+    WITH(20, message.estimate.slice.count = UINT64_MAX);
+    WITH(20, message.estimate.slice.count = 6);
+    WITH(20, message.estimate.payload_bytes = 27);
     WITH(10, message.ack.number = 0);
     WITH(10, message.ack.reason = SGP_REASON_FORGOT);
     WITH(12, message.goodbye.reason = 0);
