@@ -63,7 +63,7 @@ struct sgp_record {
     double weight;    /* w >= 0, with what is accepted and not yet absorbed; without what is owed */
     double surplus;   /* members that left their mass to it, and that it has not dissolved */
     sgp_round
-        rounds;     /* in which it trains; 0: its end is open; SGP_ROUND_NONE: none, it has ended */
+        rounds; /* in which it trains, of a relay the end that it has heard of; 0: its end is open; SGP_ROUND_NONE: none, it has ended */
     sgp_round stop; /* where the fleet stops early, or SGP_ROUND_NONE */
     sgp_round
         mixes; /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */

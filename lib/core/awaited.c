@@ -20,8 +20,16 @@ static const struct sgp_core_link *awaited_by_file(const struct sgp_node *node)
     return NULL;
 }
 
+/* Whether it brings none to this step: it is ahead, since the owner has lost its ledger, or has given what it had to an owner
+ * before. */
+static bool has_passed(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_living(link) &&
+           (link->pulse.round > node->round || link->receiving.promise > node->round);
+}
+
 /* An owner waits for the updates of all but so many workers, there or not, as long as there are others who may bring
- * one; and for one in any case. Whoever is ahead, since the owner has lost its ledger, brings none to this step. */
+ * one; and for one in any case. */
 static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -30,7 +38,7 @@ static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
     bool passed = false;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool ahead = sgp_core_living(link) && link->pulse.round > node->round;
+        bool ahead = has_passed(node, link);
         passed = passed || ahead;
         bool answered = link->receiving.latest == node->round;
         came += answered;
@@ -48,6 +56,7 @@ static const struct sgp_core_link *awaited_by_owner(const struct sgp_node *node)
 static const struct sgp_core_link *awaited_by_taker(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL, *missing = NULL;
+    bool passed = false;
     if (node->round >= sgp_core_last(node))
         return NULL;
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
@@ -57,10 +66,14 @@ static const struct sgp_core_link *awaited_by_taker(const struct sgp_node *node)
         const struct sgp_core_link *link = &node->layout.links[i];
         if (link->receiving.latest == node->round) /* it was refused */
             return NULL;
-        first = first == NULL && !link->retired ? link : first;
-        missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
+        if (link->retired)
+            continue;
+        bool ahead = has_passed(node, link);
+        passed = passed || ahead;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && !ahead && sgp_core_is_waited_for(link) ? link : missing;
     }
-    return missing != NULL ? missing : first;
+    return missing != NULL ? missing : passed ? NULL : first;
 }
 
 /* A worker waits for the copies of the next steps, unless there are none. After an early stop there may be some. */

@@ -174,6 +174,7 @@ bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it 
 /* turns and exact cycles */
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before that round */
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
+bool sgp_core_knows_end(const struct sgp_node *node);    /* a relay does when it has heard of one */
 bool sgp_core_is_exact(const struct sgp_node *node);     /* the round is one of an exact cycle */
 sgp_round sgp_core_rounds_of_turn(
     const struct sgp_node *node); /* labels while each worker takes one turn; else 1 */
@@ -285,9 +286,9 @@ bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uin
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if one is free */
-void sgp_core_keep_nothing_aside(struct sgp_node *node);
 void sgp_core_want(struct sgp_node *node);
 void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_stop_seeking(struct sgp_node *node);
 double sgp_core_held(const struct sgp_node *node);
 void sgp_core_absorb_until(
     struct sgp_node *node, sgp_round round); /* not while a share is folded */
@@ -298,6 +299,7 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 /* A share has come whole. False: it is an update that came too late to be added. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted);
 uint32_t sgp_core_close_step(struct sgp_node *node); /* of an owner: so many updates are added */
+void sgp_core_drop_held(struct sgp_node *node);      /* updates that no step will add any more */
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link); /* a copy is sent */
 void sgp_core_forget_base(struct sgp_node *node, uint32_t *base);
@@ -484,8 +486,7 @@ void sgp_core_came(struct sgp_node *node, struct sgp_core_link *link, int code);
 void sgp_core_grant(struct sgp_node *node);
 
 /* seek.c */
-bool sgp_core_seeks(struct sgp_node *node); /* true: do not start yet */
-void sgp_core_stop_seeking(struct sgp_node *node);
+bool sgp_core_seeks(struct sgp_node *node);                 /* true: do not start yet */
 sgp_time sgp_core_answered_by(const struct sgp_node *node); /* the next turn of another */
 void sgp_core_seek(struct sgp_node *node);
 

@@ -70,9 +70,8 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
     else
         take(node, link, slot);
     link->question.slot = SGP_SLOT_NONE;
-    node->seeking.wants = !is_enough(node);
-    if (!node->seeking.wants)
-        sgp_core_keep_nothing_aside(node);
+    if (is_enough(node))
+        sgp_core_stop_seeking(node);
     node->seeking.until = node->now; /* once is enough */
     node->unrecorded = true;
 }

@@ -111,6 +111,12 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
     return sgp_topology_after_turns(node->config.topology, before + left > 0 ? before + left : 0);
 }
 
+bool sgp_core_knows_end(const struct sgp_node *node)
+{
+    bool relay = node->config.topology->nodes[node->config.self].relay;
+    return node->fleet.ends > 0 || !relay || node->layout.link_count == 0;
+}
+
 bool sgp_core_is_exact(const struct sgp_node *node)
 {
     return sgp_topology_is_exact(node->config.topology, node->round, NULL);

@@ -157,6 +157,18 @@ static uint32_t close_with_one(struct sgp_node *node)
     return adds;
 }
 
+void sgp_core_drop_held(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.receive_count; i++) {
+        struct sgp_receive *receive = &node->layout.receives[i];
+        bool held = receive->state == SGP_RECEIVE_HELD && !receive->counts;
+        if (!held || !sgp_core_is_owner(node) || sgp_core_has_token(node))
+            continue;
+        receive->state = SGP_RECEIVE_FREE;
+        drop_late(node, sgp_core_find(node, receive->peer, SGP_IN), i);
+    }
+}
+
 uint32_t sgp_core_close_step(struct sgp_node *node)
 {
     if (!sgp_core_is_owner(node) || sgp_core_has_token(node))

@@ -43,13 +43,6 @@ void sgp_core_set_aside(struct sgp_node *node)
     }
 }
 
-void sgp_core_keep_nothing_aside(struct sgp_node *node)
-{
-    if (node->seeking.slot != SGP_SLOT_NONE)
-        node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
-    node->seeking.slot = SGP_SLOT_NONE;
-}
-
 /* From now on the node's parameters are a guess; seek.c does the rest. An estimate that is asked
  * for already serves. */
 void sgp_core_want(struct sgp_node *node)
@@ -75,6 +68,22 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
         node->seeking.slot = slot;
     else
         node->layout.receives[slot].state = SGP_RECEIVE_FREE;
+}
+
+/* Nothing is wanted any more: what is asked is taken back. */
+void sgp_core_stop_seeking(struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->question.slot == SGP_SLOT_NONE)
+            continue;
+        sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
+        sgp_core_end_question(node, link);
+    }
+    if (node->seeking.slot != SGP_SLOT_NONE)
+        node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
+    node->seeking.slot = SGP_SLOT_NONE;
+    node->seeking.wants = false;
 }
 
 /* ---- held, and absorbed ---- */

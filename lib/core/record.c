@@ -7,9 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-/* An end that was said before the first step is one, too. */
+/* An end that was said before the first step is one, too. A relay has none of its own, and keeps what it has heard. */
 static sgp_round recorded_rounds(const struct sgp_node *node)
 {
+    if (node->config.topology->nodes[node->config.self].relay)
+        return node->fleet.ends > 0 ? node->fleet.ends : SGP_ROUND_NONE;
     if (node->config.open)
         return 0;
     return node->config.rounds > 0 ? node->config.rounds : SGP_ROUND_NONE;
@@ -155,7 +157,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
             .round = from->owed_round,
             .fraction = from->owed_fraction,
             .weight = from->owed_weight,
-            .slice = {.first = 0, .count = node->config.parameters},
+            .slice = sgp_core_values(node, link),
             .bequest = from->owed_bequest},
     };
     if (!from->owed_kept)
@@ -178,9 +180,13 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     }
     node->fleet.ends = sgp_core_own_end(node);
     node->past.another_file = record->epoch.topology != node->config.topology->digest;
+    bool relay = node->config.topology->nodes[node->config.self].relay;
+    if (relay && !node->past.another_file && record->rounds > 0)
+        node->fleet.ends = record->rounds;
     node->trained = record->trained;
     node->gave = record->gave;
-    node->mass.weight = record->weight;
+    bool weightless = sgp_core_is_worker(node) && !sgp_core_has_token(node); /* whatever it was */
+    node->mass.weight = weightless ? 0 : record->weight;
     node->token.of_record = sgp_core_has_token(node) && record->weight > 0;
     node->mass.surplus = record->surplus;
     if (record->rounds == recorded_rounds(node)) { /* else its user wants another end */

@@ -67,6 +67,8 @@ static bool mints(const struct sgp_node *node)
  * which this node is new. Its model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
 {
+    if (sgp_core_is_owner(node) && !sgp_core_has_token(node)) /* its workers wait for it */
+        return NULL;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         if (link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
@@ -127,15 +129,16 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
         return false;
     }
     *ret_missing = SGP_SLOT_NONE;
-    if (node->past.recorded &&
+    bool knows = sgp_core_knows_end(node);
+    if (node->past.recorded && knows &&
         node->round >= sgp_core_last(node)) /* it was through with everything */
         return true;
     for (uint32_t i = 0; i < node->layout.link_count && *ret_missing == SGP_SLOT_NONE; i++)
         if (node->layout.links[i].liveness.heard == SGP_TIME_NEVER &&
             !node->layout.links[i].retired)
             *ret_missing = node->layout.links[i].peer;
-    if (*ret_missing == SGP_SLOT_NONE)
-        return true;
+    if (*ret_missing == SGP_SLOT_NONE || !knows)
+        return knows;
     if (may_have_passed_token(node))
         return false;
     if (next_round(node, 0) > 0)
@@ -177,6 +180,7 @@ static bool awaits_acknowledgement(const struct sgp_node *node)
 
 static void come_to_end(struct sgp_node *node)
 {
+    sgp_core_drop_held(node);
     sgp_core_become(node, SGP_NODE_SETTLING);
     sgp_core_enter(node, SGP_STAGE_END);
 }
@@ -371,6 +375,8 @@ static void begin(struct sgp_node *node)
     if (sgp_core_leaves_now(node))
         return;
     sgp_core_dissolve(node);
+    if (!sgp_core_knows_end(node))
+        return;
     if (steps_are_done(node))
         settle(node);
     bool untold = sgp_core_is_untold(node);
@@ -498,8 +504,8 @@ static void resume(struct sgp_node *node)
     }
     node->round_since = node->now;
     bool owner = sgp_core_is_owner(node);
-    sgp_round there =
-        (owner ? sgp_core_furthest : sgp_core_followed)(node, node->round, sgp_core_living);
+    sgp_round there = owner ? sgp_core_furthest(node, node->round, sgp_core_is_up)
+                            : sgp_core_followed(node, node->round, sgp_core_living);
     there += owner; /* the step is lost of which it may have added updates */
     node->past.restored = false;
     node->unrecorded = true;
@@ -516,7 +522,10 @@ static void resume(struct sgp_node *node)
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
-    if (comes_late(node)) /* also one without a past goes where the fleet is, with its model */
+    bool owner = sgp_core_is_owner(node) && !sgp_core_has_token(node);
+    bool behind = owner && sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
+    if (comes_late(node) ||
+        behind) /* also one without a past goes where the fleet is, with its model */
         node->past.restored = true;
     if (node->past.restored && mints(node))
         sgp_core_forgo_token(node);
@@ -542,6 +551,13 @@ static void join(struct sgp_node *node)
         sgp_core_enter(node, SGP_STAGE_GATHER);
     else
         sgp_core_enter(node, node->trained ? SGP_STAGE_CREDIT : SGP_STAGE_BEGIN);
+}
+
+/* An early stop lies before the step that an owner has open. Those who brought an update to it have ended. */
+static bool is_too_late_to_gather(const struct sgp_node *node)
+{
+    return node->stage == SGP_STAGE_GATHER && sgp_core_is_owner(node) &&
+           !sgp_core_has_token(node) && node->round >= sgp_core_last(node);
 }
 
 /* It gives once more in this round. */
@@ -580,6 +596,8 @@ void sgp_core_advance(struct sgp_node *node)
         return;
     bool completed = false;
     for (;;) {
+        if (is_too_late_to_gather(node))
+            sgp_core_enter(node, SGP_STAGE_BEGIN); /* and to its end */
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&

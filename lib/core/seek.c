@@ -157,19 +157,6 @@ static bool awaits_answer(const struct sgp_node *node)
            (joins && sgp_core_living(link));
 }
 
-void sgp_core_stop_seeking(struct sgp_node *node)
-{
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
-        if (link->question.slot == SGP_SLOT_NONE)
-            continue;
-        sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
-        sgp_core_end_question(node, link);
-    }
-    node->seeking.wants = false;
-    sgp_core_keep_nothing_aside(node);
-}
-
 /* Whether a node that could start waits for an estimate first. Parameters on record exactly are kept
  * unless the fleet is more than a cycle ahead. */
 bool sgp_core_seeks(struct sgp_node *node)

@@ -187,3 +187,16 @@ void sgp_sim_check_rejoin(struct sgp_sim *sim, struct sgp_sim_host *host, uint64
     host->weight_in_flight = 0;
     sim->expected += weight;
 }
+
+void sgp_sim_check_unowned(struct sgp_sim_host *host)
+{
+    struct sgp_sim *sim = host->sim;
+    struct sgp_node_status status;
+    sgp_node_status(host->node, &status);
+    bool owned = host->file->topology->owner != SGP_NODE_NONE && !sgp_sim_has_token(host);
+    if (!owned || sgp_sim_is_owner(host) || status.weight >= host->weight)
+        return;
+    sgp_sim_add(&sim->weight, status.weight - host->weight);
+    host->weight = status.weight;
+    sim->expected = sgp_sim_weight(sim);
+}

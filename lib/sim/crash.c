@@ -125,6 +125,8 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     if (rebirth.restores)
         sgp_sim_check_restore(sim, host, rebirth.covered);
     sgp_sim_check_begin(sim, host);
+    sgp_sim_check_unowned(host);
+    sgp_sim_forget_updates(host);
     sgp_sim_begin_step(host);
     if (sgp_sim_has_token(host)) {
         sgp_sim_forget_moved(host);

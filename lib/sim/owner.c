@@ -72,6 +72,12 @@ void sgp_sim_begin_step(struct sgp_sim_host *host)
 
 /* ---- who came ---- */
 
+void sgp_sim_forget_updates(struct sgp_sim_host *host)
+{
+    if (host->step.from)
+        memset(host->step.from, 0, host->sim->host_count * sizeof *host->step.from);
+}
+
 void sgp_sim_update_came(
     struct sgp_sim *sim, struct sgp_sim_host *owner, const struct sgp_sim_link *in, sgp_round round)
 {

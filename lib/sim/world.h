@@ -616,6 +616,8 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *n
 /* Parameters leave the count with a host that dies, and enter it with one that begins anew. */
 void sgp_sim_check_strike(struct sgp_sim *sim, struct sgp_sim_host *host);
 void sgp_sim_check_begin(struct sgp_sim *sim, struct sgp_sim_host *host);
+/* A host that owned something is reborn by a file in which it does not: its weight is the new owner's. */
+void sgp_sim_check_unowned(struct sgp_sim_host *host);
 /* The parameters of a checkpoint that is called exact are those with which the last process died. */
 void sgp_sim_check_exact(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* A host is reborn without its record: its weight is gone, it has 1, and who owed it still does. */
@@ -630,6 +632,7 @@ int sgp_sim_create_step(struct sgp_sim_host *host); /* 0 or -ENOMEM */
 void sgp_sim_free_step(struct sgp_sim_host *host);
 void sgp_sim_begin_step(
     struct sgp_sim_host *host); /* x has changed otherwise, or its process begins */
+void sgp_sim_forget_updates(struct sgp_sim_host *host); /* those that a former process had */
 void sgp_sim_update_came(struct sgp_sim *sim, struct sgp_sim_host *owner,
     const struct sgp_sim_link *in, sgp_round round);
 void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction, struct sgp_slice slice);

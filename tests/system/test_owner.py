@@ -108,6 +108,25 @@ class Owner(FleetTest):
         f.wait_round(0, 50)
         self.kill_the_owner(f, 3)
 
+    def test_an_owner_that_is_started_again_knows_that_training_is_not_over(self):
+        """Alone, too, and where the end of training is the end of its process."""
+        f = self.owned(3, **MANY, **{"train.when_done": "exit"})
+        f.start()
+        f.wait_round(0, 50)
+        f.nodes[0].end(signal.SIGTERM)
+        f.nodes[0].start()
+        self.goes_on(f)
+        self.assertEqual(self.status(f, 0)["state"], "training")
+        for node in f.nodes:
+            node.end(signal.SIGTERM)
+        f.nodes[0].start()
+        f.wait("n0 to wait for its workers", lambda: (self.status(f, 0)["waiting"] or {}).get("for") == "hello")
+        for i in (1, 2):
+            f.nodes[i].start()
+        self.goes_on(f)
+        self.assertEqual(self.status(f, 0)["state"], "training")
+        self.assertNotIn("state=finished", f.nodes[0].log())
+
     def test_an_owner_that_is_paused_makes_its_workers_wait(self):
         f = self.owned(3, **MANY)
         f.start()

@@ -188,7 +188,7 @@ Test(parts, each_owner_that_is_killed_goes_on_from_the_newest_copy_of_its_part)
 
 /* ---- another file ---- */
 
-/* Of eight nodes two own halves, four work, by files that name the rest later. */
+/* Of eight nodes two own halves, and four work. */
 static struct sgp_topology *file_of(
     struct fleet *fleet, const uint32_t owners[2], const uint32_t workers[4])
 {
@@ -215,32 +215,52 @@ static struct sgp_topology *file_of(
     return topology;
 }
 
-/* n1 dies for good; by another file n7 owns its half, and takes the newest copy. A worker is struck, and another comes. */
-static void expect_another_owner(const char *method, uint64_t seed)
+enum change {
+    AMID_TRAINING,
+    AMID_THE_FIRST_STEP, /* which takes a minute: nobody has anything newer than the first values */
+    AMID_RESTARTS,       /* of all workers: nobody has a copy of that half */
+    AND_IT_TRAINS_AFTERWARDS, /* n1 comes back as a worker */
+};
+
+/* n1 dies; by another file n7 owns its half, and takes the newest copy, if there is any. A worker is struck, and another
+ * comes. */
+static void expect_another_owner(const char *method, uint64_t seed, enum change change)
 {
     struct fleet *fleet = fleet_create();
-    static const uint32_t before[2] = {0, 1}, after[2] = {0, 7};
-    static const uint32_t first[4] = {2, 3, 4, 5}, then[4] = {2, 3, 4, 6};
+    bool first_step = change == AMID_THE_FIRST_STEP, trains = change == AND_IT_TRAINS_AFTERWARDS;
+    const uint32_t before[2] = {0, 1}, after[2] = {0, 7};
+    const uint32_t first[4] = {2, 3, 4, 5}, then[4] = {2, 3, 4, trains ? 1 : 6};
     struct sgp_generate_options all = {.family = "owner", .nodes = 8, .owners = 2};
     cr_assert(zero(int, sgp_generate(&all, &fleet->error, &fleet->topology)));
     struct sgp_topology *files[2] = {file_of(fleet, before, first), file_of(fleet, after, then)};
     struct sgp_sim_reload reloads[14];
     uint32_t count = 0;
+    sgp_time start = first_step ? 10 * SGP_SECOND : 600 * SGP_MILLISECOND;
     for (uint32_t i = 0; i < 6; i++)
         reloads[count++] = (struct sgp_sim_reload){i < 2 ? before[i] : first[i - 2], 0, files[0]};
     for (uint32_t i = 0; i < 6; i++) {
         sgp_time late = (sgp_time)((seed * 7 + i * 37) % 200) * SGP_MILLISECOND;
-        reloads[count++] = (struct sgp_sim_reload){
-            i < 2 ? after[i] : then[i - 2], 600 * SGP_MILLISECOND + late, files[1]};
+        reloads[count++] =
+            (struct sgp_sim_reload){i < 2 ? after[i] : then[i - 2], start + late, files[1]};
     }
+    sgp_time death = start - (sgp_time)(100 - seed % 13) * SGP_MILLISECOND;
     struct sgp_sim_absence gone[] = {
-        {.node = 1, .from = (500 + (sgp_time)(seed % 13)) * SGP_MILLISECOND, .to = SGP_TIME_NEVER},
-        {.node = 5, .from = 580 * SGP_MILLISECOND, .to = SGP_TIME_NEVER}};
+        {.node = 5, .from = start - 20 * SGP_MILLISECOND, .to = SGP_TIME_NEVER},
+        {.node = trains ? 6 : 1, .from = trains ? 0 : death, .to = SGP_TIME_NEVER}};
+    struct sgp_sim_crash crashes[3];
+    for (uint32_t i = 0; i < 3; i++)
+        crashes[i] = (struct sgp_sim_crash){
+            .node = then[i], .at = death - 1, .back = start - 10 * SGP_MILLISECOND};
+    if (trains)
+        crashes[0] = (struct sgp_sim_crash){.node = 1, .at = death, .back = start + SGP_SECOND};
     fleet->options.absences = gone;
     fleet->options.absence_count = 2;
+    fleet->options.crashes = crashes;
+    fleet->options.crash_count = change == AMID_RESTARTS ? 3 : trains;
     fleet->options.reloads = reloads;
     fleet->options.reload_count = count;
-    fleet->options.rounds = 200;
+    fleet->options.rounds = first_step ? 20 : 200;
+    fleet->options.compute_ns = first_step ? 60 * SGP_SECOND : 10 * SGP_MILLISECOND;
     fleet->options.dimension = DIMENSION;
     fleet->options.bandwidth = 0;
     fleet->options.seed = seed;
@@ -251,14 +271,15 @@ static void expect_another_owner(const char *method, uint64_t seed)
             fleet->centre[i][c] = (float)((i + 2) * (c + 2) % 7) - 3;
     fleet_run(fleet);
     struct sgp_sim_summary summary = fleet_summary(fleet);
-    cr_assert(eq(u32, summary.finished, 6), "seed %llu", (unsigned long long)seed);
-    cr_assert(ge(u64, summary.adopted, 1));
+    cr_assert(eq(u32, summary.finished, 6), "seed %llu, %d", (unsigned long long)seed, (int)change);
     for (uint32_t k = 0; k < 2; k++) {
         struct sgp_node_status status;
         sgp_node_status(sgp_sim_node(fleet->sim, after[k]), &status);
         cr_assert(epsilon_eq(dbl, status.weight, 1, 0));
         cr_assert(zero(dbl, status.weight_estimate), "a part is no model");
     }
+    if (change == AMID_TRAINING)
+        cr_assert(ge(u64, summary.adopted, 1));
     fleet_destroy(fleet);
     sgp_topology_destroy(files[0]);
     sgp_topology_destroy(files[1]);
@@ -267,8 +288,26 @@ static void expect_another_owner(const char *method, uint64_t seed)
 Test(parts, another_owner_by_reload_takes_the_newest_copy_of_its_part)
 {
     for (uint64_t seed = 1; seed <= fleet_many(60, 6); seed++) {
-        expect_another_owner("backup", seed);
-        expect_another_owner("downpour", seed);
+        expect_another_owner("backup", seed, AMID_TRAINING);
+        expect_another_owner("downpour", seed, AMID_TRAINING);
+    }
+}
+
+Test(parts, another_owner_where_there_is_no_copy_begins_beyond_all_labels)
+{
+    for (uint64_t seed = 1; seed <= fleet_many(20, 4); seed++) {
+        expect_another_owner("backup", seed, AMID_THE_FIRST_STEP);
+        expect_another_owner("downpour", seed, AMID_THE_FIRST_STEP);
+        expect_another_owner("backup", seed, AMID_RESTARTS);
+        expect_another_owner("downpour", seed, AMID_RESTARTS);
+    }
+}
+
+Test(parts, an_owner_that_comes_back_as_a_worker_has_no_weight)
+{
+    for (uint64_t seed = 1; seed <= fleet_many(20, 4); seed++) {
+        expect_another_owner("backup", seed, AND_IT_TRAINS_AFTERWARDS);
+        expect_another_owner("downpour", seed, AND_IT_TRAINS_AFTERWARDS);
     }
 }
 
