@@ -118,7 +118,8 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     const json_t *waiting = json_object_get(status, "waiting");
     double seconds = json_number_value(json_object_get(waiting, "seconds"));
     if (seconds > WAITING_SECONDS_MAX && json_is_string(json_object_get(waiting, "peer")))
-        add(reasons, "it has waited %.0f s for a %s of %s", seconds, text_of(waiting, "for"),
+        add(reasons, "it has waited %.0f s for %s %s of %s", seconds,
+            strchr("ae", text_of(waiting, "for")[0]) != NULL ? "an" : "a", text_of(waiting, "for"),
             text_of(waiting, "peer"));
     add_disagreement(reasons, status);
     add_divergence(reasons, status);

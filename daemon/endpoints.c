@@ -186,7 +186,9 @@ static void serve_reload(struct request *request)
     int code = actions->reload(actions->context, &reload, &error);
     if (code == 0)
         http_answer_json(request, render_reload(&reload));
-    else if (code == SGP_E_STATE || code == -ENOMEM)
+    else if (code == SGP_E_STATE)
+        http_fail_error(request, &error);
+    else if (code == -ENOMEM)
         http_fail_code(request, code);
     else
         http_fail(request, MHD_HTTP_UNPROCESSABLE_CONTENT, "%s", error.text);

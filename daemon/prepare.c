@@ -288,7 +288,7 @@ static int count_classes(struct prepared *p, struct sgp_error *error)
 }
 
 /* Rows are divided among the nodes that train. */
-static uint32_t rank_of(const struct prepared *p)
+uint32_t prepared_rank(const struct prepared *p)
 {
     uint32_t rank = 0;
     for (uint32_t i = 0; i < p->self; i++)
@@ -348,7 +348,7 @@ static int prepare_data(struct prepared *p, struct sgp_error *error)
         .missing = config->missing,
         .shards = config->shards,
         .holdout = config->holdout,
-        .node_index = rank_of(p),
+        .node_index = prepared_rank(p),
         .node_count = sgp_topology_trainers(p->topology),
         .seed = config->seed};
     code = sgp_data_load(&options, &why, &p->data);

@@ -110,6 +110,8 @@ void prepared_control_model(
 
 /* Which part of the file this node trains and tests on: "85 of 337 rows (round-robin, part 1 of 4)". */
 void prepared_rows_text(const struct prepared *prepared, char text[SGP_TEXT_BYTES]);
+/* Which of those that train it is, from 0. */
+uint32_t prepared_rank(const struct prepared *prepared);
 
 /* The summary of `sgpd --check`: what will run, its memory term by term, and every warning. */
 void prepared_print(FILE *stream, const struct prepared *prepared);

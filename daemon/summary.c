@@ -21,7 +21,12 @@ static void print_topology(FILE *stream, const struct prepared *p)
     (void)fprintf(stream,
         "topology   %s: %" PRIu32 " nodes, %" PRIu32 " phases, %" PRId64 " rounds per cycle\n",
         p->config->topology, analysis->nodes, analysis->phases, analysis->rounds_per_cycle);
-    if (analysis->exact_average_rounds != SGP_ROUND_NONE)
+    if (analysis->owner)
+        (void)fprintf(stream, "           nothing is averaged: %s\n",
+            sgp_topology_has_token(p->topology) ? "owning is a token"
+            : p->topology->owners > 1           ? "parts of the vector have owners"
+                                                : "the vector has an owner");
+    else if (analysis->exact_average_rounds != SGP_ROUND_NONE)
         (void)fprintf(stream, "           averages exactly in %" PRId64 " rounds\n",
             analysis->exact_average_rounds);
     else if (!isnan(analysis->contraction_per_cycle))
@@ -36,8 +41,15 @@ void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
         (void)snprintf(text, SGP_TEXT_BYTES, "the program's");
         return;
     }
+    const struct sgp_topology_node *self = &p->topology->nodes[p->self];
+    if (p->data.train == NULL && sgp_topology_owns_parts(p->topology, p->self)) {
+        (void)snprintf(text, SGP_TEXT_BYTES, "none: it owns parts %u to %u of %u", self->own_part,
+            self->own_part + self->own_part_count - 1u, p->topology->slices);
+        return;
+    }
     if (p->data.train == NULL) {
-        (void)snprintf(text, SGP_TEXT_BYTES, "none: a relay");
+        (void)snprintf(
+            text, SGP_TEXT_BYTES, self->owns ? "none: it owns the vector" : "none: a relay");
         return;
     }
     if (p->config->shards.kind == SGP_SHARD_NONE) {
@@ -48,7 +60,7 @@ void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
     sgp_shards_text(&p->config->shards, shards);
     (void)snprintf(text, SGP_TEXT_BYTES,
         "%" PRIu64 " of %" PRIu64 " rows (%s, part %" PRIu32 " of %" PRIu32 ")", p->data.own_rows,
-        p->data.file_rows, shards, p->self + 1, p->topology->node_count);
+        p->data.file_rows, shards, prepared_rank(p) + 1, sgp_topology_trainers(p->topology));
 }
 
 void prepared_print(FILE *stream, const struct prepared *p)

@@ -39,7 +39,8 @@ const char *sgp_node_leave_obstacle(const struct sgp_node *node)
     if (node->state == SGP_NODE_DRAINING)
         return "it is stopping";
     if (sgp_core_is_owner(node) && !sgp_core_has_token(node))
-        return "it owns the vector, which nobody can inherit; stop it instead";
+        return "it owns the vector, or a part, which nobody can inherit; stop it, and name another "
+               "node in its place";
     if (!has_neighbour(node))
         return "the topology names nobody to whom it gives, so nobody can take its mass; stop it "
                "instead";

@@ -126,9 +126,10 @@ static int suit_owner(const struct sgp_method *method, const struct sgp_topology
             "that has it first, or choose sgp",
             method->name);
     return owned ? sgp_fail(error, SGP_E_TOPOLOGY,
-                       "node %s owns the vector, which algorithm %s has no use for; choose backup "
-                       "or downpour, or strike owns=all",
-                       topology->nodes[topology->owner].name, method->name)
+                       "node %s owns %s, which algorithm %s has no use for; choose backup or "
+                       "downpour, or strike owns",
+                       topology->nodes[topology->owner].name,
+                       topology->owners > 1 ? "a part" : "the vector", method->name)
                  : sgp_fail(error, SGP_E_TOPOLOGY,
                        "algorithm %s wants a node that owns the vector; write owns=all, "
                        "train=false at one, or choose sgp",

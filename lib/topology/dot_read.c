@@ -230,9 +230,10 @@ static int read_member(
         strcmp(owns, "all") == 0 || parse_parts(owns, &entry->own_part, &entry->own_part_count);
     if (*owns && !entry->owns)
         return fail_at(r, line_of(r, g, name), SGP_E_TOPOLOGY,
-            "node %s: owns=\"%.40s\" is not to be had; write owns=all for the whole vector, a part "
-            "as owns=0, or a range as owns=\"0-3\"",
-            name, owns);
+            "node %s: owns=\"%.40s\" names no parts; write owns=all for the whole vector, a part "
+            "as "
+            "owns=0, or a range as owns=\"0-3\"; at most %u parts",
+            name, owns, SGP_SLICES_MAX);
     entry->starts = empty ? SGP_STARTS_EMPTY : whole ? SGP_STARTS_WHOLE : SGP_STARTS_USUAL;
     return 0;
 }

@@ -166,8 +166,9 @@ static int check_edges(
                 target);
         if (!edge->usual || edge->part_count > 0)
             return sgp_fail(error, SGP_E_TOPOLOGY,
-                "edge %s -> %s says fraction or slice, but updates and copies are whole; leave it "
-                "out",
+                "edge %s -> %s says fraction or slice, but what goes over it is what its owner "
+                "owns; "
+                "leave it out",
                 source, target);
     }
     if (sgp_topology_has_token(topology))
@@ -238,8 +239,13 @@ static int check_phase(
     bool whole = topology->nodes[topology->owner].own_part_count == 0;
     if (phase->outer || (topology->slices > 1 && whole))
         return sgp_fail(error, SGP_E_TOPOLOGY,
-            "digraph %s says %s, which is for nodes that average; leave it out beside an owner",
-            phase->name, phase->outer ? "outer" : "slices");
+            phase->outer
+                ? "digraph %s says outer, which is for nodes that average; leave it out beside an "
+                  "owner"
+                : "digraph %s says slices, and an owner of all parts; leave it out, or write "
+                  "owns=Q "
+                  "at each of several",
+            phase->name);
     if (phase->backup >= workers)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "digraph %s: backup=%u of %u workers leaves none to wait for; take at most %u",

@@ -150,7 +150,7 @@ class Parts(FleetTest):
         f.switch([0, 1, 2, 3], owners=[1, 0])
         code, body = f.nodes[0].get("/v1/reload", "POST")
         self.assertEqual(code, 409, body)
-        f.wait_log(0, "by the new file this node owns other values; stop it, and start it again for that")
+        self.assertIn(b"by the new file this node owns other values; stop it, and start it again for that", body)
         for i in (0, 1):
             f.nodes[i].end(signal.SIGTERM)
         f.reload((2, 3))

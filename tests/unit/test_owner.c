@@ -111,9 +111,9 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
     refused("digraph g { s [owns=all]; s -> a; a -> s; }",
         "t:1: node s owns the vector, and trains; write train=false beside owns=all");
     refused("digraph g {\n s [train=false, owns=some];\n s -> a; a -> s; }",
-        "t:2: node s: owns=\"some\" is not to be had; write owns=all for the whole vector, a part "
-        "as "
-        "owns=0, or a range as owns=\"0-3\"");
+        "t:2: node s: owns=\"some\" names no parts; write owns=all for the whole vector, a part as "
+        "owns=0, or a "
+        "range as owns=\"0-3\"; at most 256 parts");
     refused("digraph g { s [train=false, owns=all]; r [train=false, owns=all]; s -> a; a -> s; }",
         "t:1: nodes s and r both say owns=all; the vector has one owner, or write slices=N and "
         "owns=Q");
@@ -124,7 +124,8 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
     refused("digraph g { s [train=false, owns=all]; s -> {a b}; {a b} -> s; a -> b; }",
         "t:1: edge a -> b does not touch the owner s, so nothing would go over it; leave it out");
     refused("digraph g { s [train=false, owns=all]; s -> a; a -> s [fraction=1]; }",
-        "t:1: edge a -> s says fraction or slice, but updates and copies are whole; leave it out");
+        "t:1: edge a -> s says fraction or slice, but what goes over it is what its owner owns; "
+        "leave it out");
     refused("digraph g { s [train=false, owns=all]; s -> {a b}; a -> s; }",
         "t:1: node b needs an edge to the owner s, for updates, and one from it, for copies");
     refused(
@@ -226,6 +227,9 @@ Test(owner_file, parts_may_be_unlike_and_their_owners_change_the_digest)
 
 Test(owner_file, what_several_owners_cannot_be_is_refused)
 {
+    refused("digraph g { slices=2; s [train=false, owns=all]; s -> a; a -> s; }",
+        "t:1: digraph g says slices, and an owner of all parts; leave it out, or write owns=Q at "
+        "each of several");
     refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=0]; {s r} -> a; a "
             "-> {s r}; }",
         "t:1: nodes s and r both own part 0; each part has one owner");
