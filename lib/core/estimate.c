@@ -86,7 +86,7 @@ struct sgp_verdict sgp_core_estimate_payload(
     link->question.filling = false;
     link->estimate.refused = code != 0;
     link->patience.trickles = false;
-    if (code == 0 && of_link)
+    if (code == 0 && of_link && node->seeking.wants)
         adopt(node, link);
     else
         sgp_core_end_question(node, link);

@@ -297,9 +297,11 @@ void sgp_core_pass_on_labels(struct sgp_node *node)
 
 void sgp_core_use_copies(struct sgp_node *node)
 {
+    if (!sgp_core_is_worker(node))
+        return;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         struct sgp_core_link *in = &node->layout.links[i];
-        if (!sgp_core_is_worker(node) || !sgp_core_is_from_owner(node, in))
+        if (!sgp_core_is_from_owner(node, in))
             continue;
         in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
         struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);

@@ -56,7 +56,7 @@ void sgp_core_want(struct sgp_node *node)
     sgp_core_set_aside(node);
 }
 
-/* A question is over: what was set aside for its answer serves the next. */
+/* A question is over: what was set aside for its answer serves the next, if there is to be one. */
 void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
@@ -64,18 +64,19 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
     link->question.filling = false;
     if (slot == SGP_SLOT_NONE)
         return;
-    if (node->seeking.slot == SGP_SLOT_NONE)
+    if (node->seeking.wants && node->seeking.slot == SGP_SLOT_NONE)
         node->seeking.slot = slot;
     else
         node->layout.receives[slot].state = SGP_RECEIVE_FREE;
 }
 
-/* Nothing is wanted any more: what is asked is taken back. */
+/* Nothing is wanted any more: what is asked is taken back. An answer that comes already has its buffer till it is there. */
 void sgp_core_stop_seeking(struct sgp_node *node)
 {
+    node->seeking.wants = false;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         struct sgp_core_link *link = &node->layout.links[i];
-        if (link->question.slot == SGP_SLOT_NONE)
+        if (link->question.slot == SGP_SLOT_NONE || link->question.filling)
             continue;
         sgp_core_send(node, link, SGP_ASK)->ask.wants = false;
         sgp_core_end_question(node, link);
@@ -83,7 +84,6 @@ void sgp_core_stop_seeking(struct sgp_node *node)
     if (node->seeking.slot != SGP_SLOT_NONE)
         node->layout.receives[node->seeking.slot].state = SGP_RECEIVE_FREE;
     node->seeking.slot = SGP_SLOT_NONE;
-    node->seeking.wants = false;
 }
 
 /* ---- held, and absorbed ---- */

@@ -30,9 +30,9 @@ void sgp_sim_copy_made(struct sgp_sim_host *owner, uint32_t snapshot)
 void sgp_sim_copy_sent(
     const struct sgp_sim_host *owner, uint32_t snapshot, struct sgp_sim_host *worker)
 {
-    struct sgp_sim_view *view = &worker->stand.views[owner->index];
     if (!sgp_sim_is_owner(owner))
         return;
+    struct sgp_sim_view *view = &worker->stand.views[owner->index];
     view->coming = owner->versions[snapshot];
     view->fresh = false;
 }

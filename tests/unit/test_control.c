@@ -227,8 +227,8 @@ Test(control, reload_says_what_has_changed_or_what_is_wrong_with_the_file)
     expect_error(ask(f, "POST", "/v1/reload", ""), 422, "invalid_file",
         "/etc/sgpd/fleet.dot:3: syntax error");
     f->fake.order_code = SGP_E_STATE;
-    expect_error(ask(f, "POST", "/v1/reload", ""), 409, "conflict",
-        "/etc/sgpd/fleet.dot:3: syntax error");
+    expect_error(
+        ask(f, "POST", "/v1/reload", ""), 409, "conflict", "/etc/sgpd/fleet.dot:3: syntax error");
     finish(f);
 }
 
