@@ -18,9 +18,9 @@ static const char *const status_order[] = {"name", "state", "waiting", "round", 
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
     "samples_per_second", "weight", "weight_in_flight", "weight_minted", "weight_unknown",
     "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard", "mismatch",
-    "slow", "overdue", "copy", "jumps", "cycles_renewed", "statements_refused", "last_error",
-    "uptime_seconds", "algorithm", "parameters", "memory_bytes", "blas", "topology", "incarnation",
-    "version", "protocol", "schema"};
+    "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed", "statements_refused",
+    "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "blas", "topology",
+    "incarnation", "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {

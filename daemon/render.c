@@ -94,6 +94,24 @@ static json_t *render_copy(const struct view_status *status)
         real_or_null(status->copy_seconds));
 }
 
+/* That it owns, if these are not all. */
+static json_t *render_parts(const struct sgp_topology_node *node)
+{
+    if (node->own_part_count == 0)
+        return json_null();
+    return json_pack("[i, i]", node->own_part, node->own_part + node->own_part_count - 1);
+}
+
+/* The vector or parts of it, for as long as that stays. */
+static json_t *render_owns(const struct sgp_topology *topology, const char *name)
+{
+    int64_t self = sgp_topology_find(topology, name);
+    const struct sgp_topology_node *node = self >= 0 ? &topology->nodes[self] : NULL;
+    if (node == NULL || !node->owns || sgp_topology_has_token(topology))
+        return json_null();
+    return node->own_part_count > 0 ? render_parts(node) : json_string("all");
+}
+
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
 {
     json_t *figures = json_pack(
@@ -112,7 +130,7 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
     json_t *root =
         json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o, s:o, s:o}",
+                  "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
             "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
             status->name, "state", status->unlaid ? "unlaid" : sgp_node_state_name(status->state),
             "incarnation", identity(status->incarnation), "algorithm", status->algorithm, "round",
@@ -122,8 +140,9 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
             count(status->cycles_renewed), "statements_refused", count(status->statements_refused),
             "starving", (int)status->starving, "diverging", status->diverging, "hears_nobody",
             (int)status->hears_nobody, "blas", status->blas, "topology", place, "copy",
-            render_copy(status), "waiting", render_waiting(status), "last_error",
-            text_or_null(status->last_error), "program", render_program(&status->program));
+            render_copy(status), "owns", render_owns(topology, status->name), "waiting",
+            render_waiting(status), "last_error", text_or_null(status->last_error), "program",
+            render_program(&status->program));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;
@@ -187,14 +206,6 @@ static json_t *render_keys(const struct sgp_topology *topology, uint32_t node)
     char text[SGP_KEYS_BYTES];
     sgp_topology_keys_text(topology, node, text);
     return topology->nodes[node].keys[0][0] ? json_string(text) : json_null();
-}
-
-/* That it owns, if these are not all. */
-static json_t *render_parts(const struct sgp_topology_node *node)
-{
-    if (node->own_part_count == 0)
-        return json_null();
-    return json_pack("[i, i]", node->own_part, node->own_part + node->own_part_count - 1);
 }
 
 json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology)

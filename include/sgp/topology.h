@@ -226,6 +226,9 @@ SGP_API const struct sgp_edge *sgp_phase_out(
 SGP_API const struct sgp_edge *sgp_phase_in(
     const struct sgp_phase *phase, uint32_t node, uint32_t *ret_count);
 
+/* Whether source gives to target in a phase. O(log outdegree). */
+SGP_API bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target);
+
 /* ---- rounds, turns and cycles ---- */
 
 /* A turn is a round that trains. How many there are before `round` (round >= 0). */

@@ -528,7 +528,7 @@ int sgp_topology_seal_where(
     if (sgp_topology_trainers(topology) == 0)
         return sgp_fail(
             error, SGP_E_TOPOLOGY, "every node is a relay; at least one must not say train=false");
-    code = sgp_owner_check(topology, error, &where.phase);
+    code = sgp_owner_check(topology, error, &where);
     if (!code)
         code = sgp_exact_prove(topology, error, &where.phase);
     if (!code && (code = sgp_keys_check(topology, error, &where.source)) == 0)

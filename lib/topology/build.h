@@ -16,7 +16,7 @@ int sgp_topology_add_where(struct sgp_topology *topology, const struct sgp_phase
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error,
     struct sgp_edge *ret_where);
 
-/* As sgp_topology_seal; *ret_where (may be NULL) is the phase at fault, 0 if none is, or the node: its source. */
+/* As sgp_topology_seal; *ret_where (may be NULL) is the phase at fault, 0 if none is, or the node, its source, or the edge. */
 int sgp_topology_seal_where(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where);
 

@@ -582,7 +582,12 @@ static int build(struct reader *r, struct sgp_topology **ret_topology)
     if (!code) {
         struct sgp_edge_place place;
         code = sgp_topology_seal_where(topology, &reason, &place);
-        if (code && place.source != SGP_NODE_NONE)
+        if (code && place.target != SGP_NODE_NONE)
+            (void)fail_at(r,
+                sgp_scan_line(&r->text, place.phase, r->nodes[place.source].name,
+                    r->nodes[place.target].name, 1),
+                code, "%s", reason.text);
+        else if (code && place.source != SGP_NODE_NONE)
             (void)fail_fleet(r, code, place.source, reason.text);
         else if (code)
             (void)fail_at(

@@ -30,7 +30,8 @@ static int check_parts(const struct sgp_topology *topology, const struct sgp_top
                      node->name, last);
 }
 
-static int find_owners(struct sgp_topology *topology, struct sgp_error *error)
+static int find_owners(
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
     uint32_t of_part[SGP_SLICES_MAX];
     for (uint32_t q = 0; q < SGP_SLICES_MAX; q++)
@@ -39,6 +40,7 @@ static int find_owners(struct sgp_topology *topology, struct sgp_error *error)
         const struct sgp_topology_node *node = &topology->nodes[i];
         if (!node->owns)
             continue;
+        ret_where->source = i;
         topology->owner = topology->owners++ == 0 ? i : topology->owner;
         int code = check_parts(topology, node, error);
         if (code)
@@ -53,6 +55,7 @@ static int find_owners(struct sgp_topology *topology, struct sgp_error *error)
             of_part[q] = i;
         }
     }
+    ret_where->source = SGP_NODE_NONE;
     for (uint32_t q = 0; q < topology->slices && topology->owners > 0; q++)
         if (of_part[q] == SGP_NODE_NONE)
             return sgp_fail(error, SGP_E_TOPOLOGY,
@@ -75,10 +78,12 @@ static void divide_edges(
 
 /* ---- what cannot be ---- */
 
-static int check_nodes(const struct sgp_topology *topology, struct sgp_error *error)
+static int check_nodes(
+    const struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
     const struct sgp_topology_node *owner = &topology->nodes[topology->owner];
     bool token = sgp_topology_has_token(topology);
+    ret_where->source = topology->owner;
     if (token && owner->relay)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "node %s does not train, but where owning is a token every node does; drop its "
@@ -89,6 +94,7 @@ static int check_nodes(const struct sgp_topology *topology, struct sgp_error *er
             "node %s owns a part, but a token is of the whole vector; write owns=all", owner->name);
     for (uint32_t i = 0; i < topology->node_count; i++) {
         const struct sgp_topology_node *node = &topology->nodes[i];
+        ret_where->source = i;
         if (node->owns && !token && !node->relay)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 node->own_part_count == 0
@@ -97,69 +103,65 @@ static int check_nodes(const struct sgp_topology *topology, struct sgp_error *er
                 node->name);
         if (node->starts != SGP_STARTS_USUAL)
             return sgp_fail(error, SGP_E_TOPOLOGY,
-                "node %s says starts, but weight is with the owner %s alone; leave it out",
-                node->name, owner->name);
+                "node %s says starts, but weight is with who owns; leave it out", node->name);
         if (node->relay && !node->owns)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s neither trains nor owns anything; leave it out, or drop its train=false",
                 node->name);
     }
+    ret_where->source = SGP_NODE_NONE;
     return 0;
 }
 
-static bool has_edge(const struct sgp_phase *phase, uint32_t source, uint32_t target)
-{
-    uint32_t count;
-    const struct sgp_edge *edges = sgp_phase_out(phase, source, &count);
-    for (uint32_t e = 0; e < count; e++)
-        if (edges[e].target == target)
-            return true;
-    return false;
-}
-
 /* In the order of the file, so that the token comes to all. */
-static int check_ring(
-    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+static int check_ring(const struct sgp_topology *topology, const struct sgp_phase *phase,
+    struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
     for (uint32_t i = 0; i < topology->node_count && topology->node_count > 1; i++) {
         uint32_t next = (i + 1) % topology->node_count;
-        if (!has_edge(phase, i, next))
+        ret_where->source = i;
+        if (!sgp_phase_gives(phase, i, next))
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s has no edge to %s, the next in the order of the file, to which it hands "
                 "the token; write %s -> %s",
                 topology->nodes[i].name, topology->nodes[next].name, topology->nodes[i].name,
                 topology->nodes[next].name);
     }
+    ret_where->source = SGP_NODE_NONE;
     return 0;
 }
 
 /* Around each owner. */
-static int check_stars(
-    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+static int check_stars(const struct sgp_topology *topology, const struct sgp_phase *phase,
+    struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
-    for (uint32_t i = 0; i < topology->node_count; i++)
-        for (uint32_t j = 0; j < topology->node_count && !topology->nodes[i].owns; j++)
-            if (topology->nodes[j].owns && !(has_edge(phase, i, j) && has_edge(phase, j, i)))
-                return sgp_fail(error, SGP_E_TOPOLOGY,
-                    "node %s needs an edge to the owner %s, for updates, and one from it, for "
-                    "copies",
-                    topology->nodes[i].name, topology->nodes[j].name);
+    for (uint32_t j = 0; j < topology->node_count; j++)
+        for (uint32_t i = 0; i < topology->node_count && topology->nodes[j].owns; i++) {
+            bool both = sgp_phase_gives(phase, i, j) && sgp_phase_gives(phase, j, i);
+            if (topology->nodes[i].owns || both)
+                continue;
+            ret_where->source = i;
+            return sgp_fail(error, SGP_E_TOPOLOGY,
+                "node %s needs an edge to the owner %s, for updates, and one from it, for copies",
+                topology->nodes[i].name, topology->nodes[j].name);
+        }
     return 0;
 }
 
-static int check_edges(
-    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+static int check_edges(const struct sgp_topology *topology, const struct sgp_phase *phase,
+    struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
     for (uint32_t e = 0; e < phase->edge_count; e++) {
         const struct sgp_edge *edge = &phase->out[e];
+        ret_where->source = edge->source;
+        ret_where->target = edge->target;
         const char *source = topology->nodes[edge->source].name;
         const char *target = topology->nodes[edge->target].name;
         bool from = topology->nodes[edge->source].owns, to = topology->nodes[edge->target].owns;
         if (!from && !to && !sgp_topology_has_token(topology))
             return sgp_fail(error, SGP_E_TOPOLOGY,
-                "edge %s -> %s does not touch the owner %s, so nothing would go over it; leave it "
-                "out",
-                source, target, topology->nodes[topology->owner].name);
+                "edge %s -> %s touches no owner, so nothing would go over it; leave it out", source,
+                target);
         if (from && to)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "edge %s -> %s joins two owners, so nothing would go over it; leave it out", source,
@@ -171,9 +173,10 @@ static int check_edges(
                 "leave it out",
                 source, target);
     }
+    ret_where->source = ret_where->target = SGP_NODE_NONE;
     if (sgp_topology_has_token(topology))
-        return check_ring(topology, phase, error);
-    return check_stars(topology, phase, error);
+        return check_ring(topology, phase, error, ret_where);
+    return check_stars(topology, phase, error, ret_where);
 }
 
 static int check_staleness(
@@ -228,9 +231,10 @@ static int check_delay(
     return 0;
 }
 
-static int check_phase(
-    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+static int check_phase(const struct sgp_topology *topology, const struct sgp_phase *phase,
+    struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
+    ret_where->phase = topology->phase_count > 1;
     if (topology->phase_count > 1)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%u digraphs, but updates and copies go over the same edges in every round; write one",
@@ -251,7 +255,7 @@ static int check_phase(
             "digraph %s: backup=%u of %u workers leaves none to wait for; take at most %u",
             phase->name, phase->backup, workers, workers - 1);
     int code = check_staleness(topology, phase, error);
-    return code ? code : check_edges(topology, phase, error);
+    return code ? code : check_edges(topology, phase, error, ret_where);
 }
 
 /* What means nothing in a file without an owner. */
@@ -270,12 +274,12 @@ static int check_unowned(const struct sgp_phase *phase, struct sgp_error *error)
     return 0;
 }
 
-int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase)
+int sgp_owner_check(
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
-    int code = find_owners(topology, error);
-    *ret_phase = 0;
+    int code = find_owners(topology, error, ret_where);
     for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
-        *ret_phase = p;
+        ret_where->phase = p;
         if (topology->owner == SGP_NODE_NONE)
             code = check_unowned(&topology->phases[p], error);
         if (!code)
@@ -283,9 +287,10 @@ int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint
     }
     if (code || topology->owner == SGP_NODE_NONE)
         return code;
-    code = check_nodes(topology, error);
+    ret_where->phase = 0;
+    code = check_nodes(topology, error, ret_where);
     if (!code)
-        code = check_phase(topology, &topology->phases[0], error);
+        code = check_phase(topology, &topology->phases[0], error, ret_where);
     for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
         divide_edges(topology, topology->phases[p].out, topology->phases[p].edge_count);
         divide_edges(topology, topology->phases[p].in, topology->phases[p].edge_count);

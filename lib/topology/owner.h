@@ -5,8 +5,9 @@
 
 #include "sgp/topology.h"
 
-/* Note who owns the vector, and refuse what an owner and its workers cannot do; *ret_phase is the digraph at fault. 0 or
- * SGP_E_TOPOLOGY. */
-int sgp_owner_check(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_phase);
+/* Note who owns what, and refuse what owners and their workers cannot do. 0 or SGP_E_TOPOLOGY; then *ret_where is the digraph at
+ * fault, or the node, its source, or the edge. Source and target must be SGP_NODE_NONE before. */
+int sgp_owner_check(
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where);
 
 #endif

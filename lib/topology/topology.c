@@ -182,7 +182,7 @@ const struct sgp_phase *sgp_topology_outer(const struct sgp_topology *topology)
     return NULL;
 }
 
-static bool phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target)
+bool sgp_phase_gives(const struct sgp_phase *phase, uint32_t source, uint32_t target)
 {
     uint32_t low = phase->out_first[source], high = phase->out_first[source + 1];
     while (low < high) {
@@ -203,7 +203,7 @@ sgp_round sgp_topology_next_round(
     bool prelude = from < topology->prelude_rounds;
     for (sgp_round round = from; round <= SGP_ROUND_MAX;) {
         uint32_t phase = sgp_topology_phase_index(topology, round);
-        if (phase_gives(&topology->phases[phase], source, target))
+        if (sgp_phase_gives(&topology->phases[phase], source, target))
             return round;
         if (looked++ == topology->phase_count) {
             if (!prelude)

@@ -24,7 +24,7 @@ class Parts(FleetTest):
         return f.wait("a status", f.nodes[index].status)
 
     def label(self, f, index):
-        return self.status(f, index)["copy"]["label"]
+        return f.wait("a copy", lambda: self.status(f, index)["copy"])["label"]  # while it joins it has none
 
     def model(self, f, index):
         return fleet.read_model(f.nodes[index].get("/v1/model")[1])
@@ -70,6 +70,7 @@ class Parts(FleetTest):
             self.assertEqual(code, 409, body)
             self.assertIn(b"n1 owns a part of the vector, and has no model; ask a node that trains", body)
         self.assertEqual(f.nodes[2].get("/v1/model")[0], 200)
+        self.assertEqual([self.status(f, i)["owns"] for i in range(4)], [[0, 0], [1, 1], None, None])
         nodes = {n["name"]: n for n in f.nodes[2].json("/v1/topology")["nodes"]}
         self.assertEqual([nodes["n%d" % i]["parts"] for i in range(4)], [[0, 0], [1, 1], None, None])
 

@@ -120,9 +120,9 @@ Test(owner_file, what_cannot_be_is_refused_with_the_line)
     refused("digraph g { s [train=false, owns=all]; r [train=false]; s -> {a r}; {a r} -> s; }",
         "t:1: node r neither trains nor owns anything; leave it out, or drop its train=false");
     refused("digraph g { s [train=false, owns=all]; a [starts=1]; s -> a; a -> s; }",
-        "t:1: node a says starts, but weight is with the owner s alone; leave it out");
+        "t:1: node a says starts, but weight is with who owns; leave it out");
     refused("digraph g { s [train=false, owns=all]; s -> {a b}; {a b} -> s; a -> b; }",
-        "t:1: edge a -> b does not touch the owner s, so nothing would go over it; leave it out");
+        "t:1: edge a -> b touches no owner, so nothing would go over it; leave it out");
     refused("digraph g { s [train=false, owns=all]; s -> a; a -> s [fraction=1]; }",
         "t:1: edge a -> s says fraction or slice, but what goes over it is what its owner owns; "
         "leave it out");
@@ -223,6 +223,32 @@ Test(owner_file, parts_may_be_unlike_and_their_owners_change_the_digest)
         sgp_topology_destroy(topology);
     }
     cr_assert(ne(u64, digests[0], digests[1]));
+}
+
+Test(owner_file, the_line_is_that_of_the_node_or_the_edge)
+{
+    refused("digraph g { slices=2;\n s [train=false, owns=0];\n r [train=false, owns=0];\n {s r} "
+            "-> a; a -> {s r}; }",
+        "t:3: nodes s and r both own part 0; each part has one owner");
+    refused("digraph g { slices=2;\n s [train=false, owns=0];\n r [train=false, owns=2];\n {s r} "
+            "-> a; a -> {s r}; }",
+        "t:3: node r owns part 2; with slices=2 parts are 0 to 1");
+    refused("digraph g { slices=2;\n s [train=false, owns=0];\n r [train=false, owns=1];\n {s r} "
+            "-> a; a -> {s r};\n s -> r; }",
+        "t:5: edge s -> r joins two owners, so nothing would go over it; leave it out");
+    refused("digraph g {\n s [train=false, owns=all];\n a;\n b; s -> {a b};\n a -> s; }",
+        "t:4: node b needs an edge to the owner s, for updates, and one from it, for copies");
+}
+
+/* As many nodes as there may be, each with an edge both ways: looking at them all is no matter of their square. */
+Test(owner_file, a_large_star_is_looked_at_in_no_time)
+{
+    struct sgp_generate_options options = {.family = "owner", .nodes = SGP_NODES_MAX, .owners = 8};
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    cr_assert(zero(int, sgp_generate(&options, &error, &topology)), "%s", error.text);
+    cr_assert(eq(u32, topology->owners, 8));
+    sgp_topology_destroy(topology);
 }
 
 Test(owner_file, what_several_owners_cannot_be_is_refused)
