@@ -201,7 +201,7 @@ static void run_publish(struct job *job)
         sgp_copy_give(task->daemon->copy, task->trainer, task->place, (float)task->factor);
     else if (task->purpose == SGP_PUBLISH_UPDATE && task->factor > 0)
         sgp_copy_tell(task->daemon->copy, task->trainer, *task->place);
-    else if (task->purpose == SGP_PUBLISH_UPDATE)
+    else if (task->purpose == SGP_PUBLISH_UPDATE || task->purpose == SGP_PUBLISH_NOTHING)
         sgp_copy_push(task->daemon->copy, task->trainer, task->place);
     else if (task->slice.count == count)
         task->trainer->methods->publish(task->trainer, task->place, (float)task->factor);

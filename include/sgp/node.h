@@ -259,6 +259,7 @@ enum sgp_publish {
                                has a PUBLISH of its own into the same slot; at its opening all values have */
     SGP_PUBLISH_ESTIMATE, /* a copy for a neighbour that asked; all is kept */
     SGP_PUBLISH_UPDATE,   /* of a worker: snapshot = x - copy; x = copy, unless it is kept */
+    SGP_PUBLISH_NOTHING,  /* of a worker: x = copy; the snapshot is of no use */
     SGP_PUBLISH_COPY,     /* of a worker: snapshot = copy, for an owner that asked */
     SGP_PUBLISH_TOKEN, /* of who has it: snapshot = copy + keep * (x - copy), and so is the copy, and x */
 };

@@ -213,8 +213,8 @@ bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_lin
 {
     const struct sgp_core_link *in = from(node, out->peer);
     sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
-    bool taken = in->work.given >= label || label >= sgp_core_last(node);
-    if (node->config.topology->owners > 1 && taken)
+    bool taken = node->config.topology->owners > 1 && in->work.given >= label;
+    if (taken || label >= sgp_core_last(node))
         return false;
     return sgp_core_at_own_pace(node) ? closed < sgp_core_last(node) : closed <= label;
 }
@@ -238,6 +238,8 @@ bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link
         return false;
     if (in->work.copy == SGP_ROUND_NONE || node->state == SGP_NODE_JOINING)
         return in->work.copy == SGP_ROUND_NONE;
+    if (node->stage == SGP_STAGE_END)
+        return sgp_core_living(in) && in->pulse.round > in->work.copy;
     return in->work.copy <= (sgp_core_at_own_pace(node) ? in->work.given : node->round);
 }
 

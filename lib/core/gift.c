@@ -260,11 +260,10 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         node->layout.snapshot_users[slot]++;
 }
 
-/* What a worker has moved in vain, in parts whose next copies it may have already. */
+/* What a worker has moved in vain: no later copy may take its place. */
 static bool is_to_forget(const struct sgp_node *node)
 {
-    return node->giving.count == 0 && node->trained && node->config.topology->owners > 1 &&
-           sgp_core_is_worker(node);
+    return node->giving.count == 0 && node->trained && sgp_core_is_worker(node);
 }
 
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */

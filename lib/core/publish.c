@@ -6,13 +6,20 @@
  * The rules: docs/rules/mass.md, docs/rules/cycle.md */
 #include "core/core.h"
 
+static enum sgp_publish purpose_of(const struct sgp_node *node)
+{
+    if (!sgp_core_is_worker(node))
+        return SGP_PUBLISH_SHARES;
+    return node->giving.count > 0 ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_NOTHING;
+}
+
 /* A job: the snapshot of a range of x, of which a part is kept. x rests on it if it is of all values. */
 static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct sgp_slice slice)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = keep;
-    effect->publish.purpose = sgp_core_is_worker(node) ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_SHARES;
+    effect->publish.purpose = purpose_of(node);
     effect->publish.slice = slice;
     node->giving.jobs++;
     node->folding.changed = true;

@@ -185,9 +185,28 @@ static void come_to_end(struct sgp_node *node)
     sgp_core_enter(node, SGP_STAGE_END);
 }
 
+/* Where an early stop lay in the past, owners may have closed more steps than a worker has heard of: the last copy is that of
+ * all. */
+static bool fetches_last_copy(struct sgp_node *node)
+{
+    bool lacks = false;
+    if (!sgp_core_is_worker(node) || sgp_core_has_token(node))
+        return false;
+    if (node->copy.label > node->round)
+        take_round(node, node->copy.label);
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        lacks = lacks || sgp_core_lacks_copy(node, &node->layout.links[i]);
+    if (!lacks)
+        return false;
+    sgp_core_become(node, SGP_NODE_SETTLING);
+    if (!node->seeking.wants)
+        sgp_core_want_copy(node);
+    return true;
+}
+
 static void end(struct sgp_node *node)
 {
-    if (sgp_core_leaves_now(node))
+    if (sgp_core_leaves_now(node) || fetches_last_copy(node))
         return;
     if (node->round >= sgp_core_last(node) && !awaits_acknowledgement(node) &&
         !sgp_core_gathers(node)) {
@@ -600,8 +619,10 @@ void sgp_core_advance(struct sgp_node *node)
             sgp_core_enter(node, SGP_STAGE_BEGIN); /* and to its end */
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
+        bool forgets = sgp_core_is_worker(node) && !sgp_core_has_token(node) &&
+                       node->trained; /* first what nobody will add */
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
-            !sgp_core_is_untold(node))
+            !sgp_core_is_untold(node) && !forgets)
             come_to_end(node); /* of an early stop this late nobody would grant */
         if (node->stage == SGP_STAGE_CREDIT && sgp_core_give(node)) {
             if (node->giving.slot != SGP_SLOT_NONE)

@@ -225,8 +225,9 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
     } else if (sgp_sim_has_token(host)) {
         sgp_copy_tell(host->copy, host->trainer, snapshot);
         sgp_sim_count_told(host);
-    } else if (job->purpose == SGP_PUBLISH_UPDATE) {
-        sgp_sim_update_leaves(host);
+    } else if (job->purpose == SGP_PUBLISH_UPDATE || job->purpose == SGP_PUBLISH_NOTHING) {
+        if (job->purpose == SGP_PUBLISH_UPDATE)
+            sgp_sim_update_leaves(host);
         sgp_copy_push(host->copy, host->trainer, &host->lent);
         memcpy(snapshot, host->lent, bytes);
     } else if (job->slice.count == dimension) {
@@ -243,7 +244,8 @@ static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, fl
     }
     if (job->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
         sgp_sim_check_label(host, job->round, snapshot, job->slice, false);
-    *outstanding = host->sim->apart ? 0 : 1 - job->factor;
+    bool given = !host->sim->apart && job->purpose != SGP_PUBLISH_NOTHING;
+    *outstanding = given ? 1 - job->factor : 0;
     host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
 }
 
@@ -288,8 +290,8 @@ static void work_publish(struct sgp_sim_host *host, const struct sgp_sim_job *jo
 {
     float *snapshot = host->snapshots + job->slot * host->sim->options.dimension;
     publish(host, job, snapshot);
-    bool token = job->purpose == SGP_PUBLISH_TOKEN; /* x may become a mean: of its own */
-    sgp_sim_check_job(host, token ? NULL : snapshot + job->slice.first,
+    bool own = job->purpose == SGP_PUBLISH_TOKEN || job->purpose == SGP_PUBLISH_NOTHING;
+    sgp_sim_check_job(host, own ? NULL : snapshot + job->slice.first,
         job->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host) ? 0 : job->factor - 1,
         job->slice);
 }

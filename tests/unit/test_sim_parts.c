@@ -186,6 +186,39 @@ Test(parts, each_owner_that_is_killed_goes_on_from_the_newest_copy_of_its_part)
     }
 }
 
+/* A worker that was stopped asks for an end that the others have passed long ago. */
+static void stop_in_the_past(const char *method, uint32_t owners, sgp_time late)
+{
+    struct fleet *fleet =
+        fleet_with_owners(method, owners, 3, 0, (struct sgp_staleness){.most = 0});
+    bool waits = sgp_method_waits(sgp_method_find(method));
+    struct sgp_sim_absence away = {
+        .node = owners + 1, .from = 300 * SGP_MILLISECOND, .to = 7 * SGP_SECOND};
+    fleet->options.absences = &away;
+    fleet->options.absence_count = 1;
+    fleet->options.rounds = 2000;
+    fleet->options.compute_jitter = 0.3;
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, 7 * SGP_SECOND + late * SGP_MILLISECOND,
+                            away.node, SGP_EVENT_ENOUGH)));
+    cr_assert(
+        zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s", fleet->error.text);
+    expect_end(fleet, owners, owners + 3);
+    struct sgp_node_status status;
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &status);
+    cr_assert(lt(i64, status.round, waits ? 2000 : 6000), "it was early");
+    fleet_destroy(fleet);
+}
+
+Test(parts, an_early_stop_that_lies_in_the_past_ends_on_one_model)
+{
+    for (uint32_t owners = 1; owners <= 3; owners++)
+        for (sgp_time late = 0; late < (sgp_time)fleet_many(24, 6); late++) {
+            stop_in_the_past("backup", owners, late);
+            stop_in_the_past("downpour", owners, late);
+        }
+}
+
 /* ---- another file ---- */
 
 /* Of eight nodes two own halves, and four work. */
