@@ -36,11 +36,11 @@ def read_page():
         else:
             assert not later
             known[kind] = (fixed + count, later)
-    last = {getattr(peer, name): NOTHING[form]
-            for names, form in re.findall(r"^\| ([A-Z, ]+) \| \w+ \| (\w+) \| \*later\*", page, re.MULTILINE)
-            for name in names.split(", ")}
-    return {kind: (fixed, later + behind + ([last[kind]] if kind in last else []))
-            for kind, (fixed, later) in known.items()}
+    last = {}
+    for names, form in re.findall(r"^\| ([A-Z, ]+) \| \w+ \| (\w+) \| \*later\*", page, re.MULTILINE):
+        for name in names.split(", "):
+            last.setdefault(getattr(peer, name), []).append(NOTHING[form])
+    return {kind: (fixed, later + behind + last.get(kind, [])) for kind, (fixed, later) in known.items()}
 
 
 FIELDS = read_page()
