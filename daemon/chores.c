@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SAVE_PATH_BYTES 4096u
@@ -68,6 +69,24 @@ static void estimate_now(struct task *task)
     task->trainer->methods->estimate(task->trainer, task->weight, task->vector);
 }
 
+static void tell_row(
+    struct daemon *daemon, const struct view_history_row *row, enum sgp_level level)
+{
+    char disagreement[40] = ""; /* one node alone has none, nor has a worker of an owner */
+    if (!isnan(row->disagreement))
+        snprintf(disagreement, sizeof disagreement, " disagreement=%.3g", row->disagreement);
+    if (isnan(row->loss)) /* this process has not trained: it found that all was done */
+        sgp_log(&daemon->log->sink, level,
+            "event=measured round=%" PRId64 " test_loss=%.6g test_accuracy=%.6g weight=%.17g",
+            row->round, row->test_loss, row->test_accuracy, row->weight);
+    else
+        sgp_log(&daemon->log->sink, level,
+            "event=epoch epoch=%.3f round=%" PRId64 " loss=%.6g test_loss=%.6g "
+            "test_accuracy=%.6g weight=%.17g%s",
+            row->epoch, row->round, row->loss, row->test_loss, row->test_accuracy, row->weight,
+            disagreement);
+}
+
 static void add_row(struct daemon *daemon, sgp_round round, double weight)
 {
     struct sgp_node_status status;
@@ -100,16 +119,7 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
     if (told)
         daemon->row_told = now;
     enum sgp_level level = told ? SGP_LEVEL_INFO : SGP_LEVEL_DEBUG;
-    if (isnan(row.loss)) /* this process has not trained: it found that all was done */
-        sgp_log(&daemon->log->sink, level,
-            "event=measured round=%" PRId64 " test_loss=%.6g test_accuracy=%.6g weight=%.17g",
-            row.round, row.test_loss, row.test_accuracy, row.weight);
-    else
-        sgp_log(&daemon->log->sink, level,
-            "event=epoch epoch=%.3f round=%" PRId64 " loss=%.6g test_loss=%.6g "
-            "test_accuracy=%.6g weight=%.17g disagreement=%.3g",
-            row.epoch, row.round, row.loss, row.test_loss, row.test_accuracy, row.weight,
-            row.disagreement);
+    tell_row(daemon, &row, level);
 }
 
 /* How good the estimate of a round is: for status and history, and perhaps it is good enough. */
