@@ -74,7 +74,7 @@ static void tell_row(
 {
     char disagreement[40] = ""; /* one node alone has none, nor has a worker of an owner */
     if (!isnan(row->disagreement))
-        snprintf(disagreement, sizeof disagreement, " disagreement=%.3g", row->disagreement);
+        (void)snprintf(disagreement, sizeof disagreement, " disagreement=%.3g", row->disagreement);
     if (isnan(row->loss)) /* this process has not trained: it found that all was done */
         sgp_log(&daemon->log->sink, level,
             "event=measured round=%" PRId64 " test_loss=%.6g test_accuracy=%.6g weight=%.17g",

@@ -202,10 +202,11 @@ bool sgp_core_is_from_owner(const struct sgp_node *node, const struct sgp_core_l
 struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The round that the peer is told: to an owner of parts a worker stands where its copy of these does. */
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link);
+/* Whether a worker has an update for that owner, of the copy that it trains from. */
 bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out);
-/* Whether a later copy of the owner's part is to come before the next round; IN. */
 bool sgp_core_asks_all(const struct sgp_node *node); /* each owner for its part */
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node); /* the first, or NULL */
+/* Whether a later copy of the owner's part is to come before the next round. */
 bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in);
 bool sgp_core_has_model(
     const struct sgp_node *node); /* x / w is one: of all parts, and of no amid cycle */
