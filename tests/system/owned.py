@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fleets of real daemons in which nodes own the vector, or parts of it."""
 import os
+import signal
+import subprocess
 
-from fleet import Fleet
+from fleet import PATIENCE, Fleet
 
 MANY = {"train.epochs": "100000"}
 
@@ -50,3 +52,13 @@ class Owned(Fleet):
     def reload(self, indices):
         for i in indices:
             self.nodes[i].get("/v1/reload", "POST")
+
+    def replay(self, sgpctl, index):
+        """Kill it, and play its journal again: what it did, as told then and as told again."""
+        self.nodes[index].end(signal.SIGKILL)
+        with open(os.path.join(self.directory, "n%d.trace" % index), encoding="utf-8") as file:
+            told = file.read()
+        told = told[:told.rindex("\n") + 1]  # a line may be under way
+        again = subprocess.run([sgpctl, "replay", os.path.join(self.directory, "n%d.events" % index)], text=True,
+                               timeout=PATIENCE, check=True, capture_output=True).stdout
+        return told, again[:len(told)]

@@ -2,7 +2,6 @@
 """Owners of parts as real daemons: one model in the end, and what the death, the stop and the loss of one of them does."""
 import os
 import signal
-import subprocess
 import sys
 
 import fleet
@@ -167,13 +166,8 @@ class Parts(FleetTest):
         f.start()
         f.wait_round(1, 30)
         for i in (1, 2):
-            f.nodes[i].end(signal.SIGKILL)
-            with open(os.path.join(f.directory, "n%d.trace" % i), encoding="utf-8") as file:
-                told = file.read()
-            told = told[:told.rindex("\n") + 1]  # a line may be under way
-            again = subprocess.run([SGPCTL, "replay", os.path.join(f.directory, "n%d.events" % i)], text=True,
-                                   timeout=fleet.PATIENCE, check=True, capture_output=True).stdout
-            self.assertEqual(told, again[:len(told)])
+            told, again = f.replay(SGPCTL, i)
+            self.assertEqual(told, again)
 
     def test_what_would_stand_is_refused(self):
         f = self.owned(4, says=("staleness_max=2",), algorithm="downpour")
