@@ -87,24 +87,10 @@ static struct sgp_message sample_greeting(int which)
     }
 }
 
-/* A sample of every message; strings are static. */
-static struct sgp_message sample(int which)
+/* Samples 7 to 9, 14 and 20: those with values behind them. */
+static struct sgp_message sample_payload(int which)
 {
-    memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
-    if (which < 4)
-        return sample_greeting(which);
     switch (which) {
-    case 4: {
-        struct sgp_beat ended = {.mixes = SGP_ROUND_MAX, .ended = true, .empty = true};
-        for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++)
-            ended.sketch.values[k] = k % 2 == 0 ? -FLT_MAX : FLT_TRUE_MIN;
-        return (struct sgp_message){.type = SGP_BEAT, .pulse = extreme, .beat = ended};
-    }
-    case 5:
-        return (struct sgp_message){.type = SGP_BEAT, .pulse = {.state = SGP_NODE_JOINING}};
-    case 6:
-        return (struct sgp_message){
-            .type = SGP_CREDIT, .pulse = quiet, .credit = {.round = SGP_ROUND_MAX}};
     case 7:
         return (struct sgp_message){.type = SGP_SHARE,
             .pulse = quiet,
@@ -129,23 +115,26 @@ static struct sgp_message sample(int which)
                 .payload_bytes = 12,
                 .bequest = 1.5,
                 .asks = true}};
-    case 10:
-        return (struct sgp_message){.type = SGP_ACK,
-            .pulse = quiet,
-            .ack = {.number = UINT64_MAX, .reason = SGP_REASON_FORGOT - 1}};
-    case 11:
-        return (struct sgp_message){.type = SGP_GOODBYE,
-            .pulse = quiet,
-            .goodbye = {.reason = SGP_REASON_NONE, .text = ""}};
-    case 13:
-        return (struct sgp_message){
-            .type = SGP_ASK, .pulse = quiet, .ask = {.wants = true, .newer = 25}};
     case 14:
         return (struct sgp_message){.type = SGP_ESTIMATE,
             .pulse = quiet,
             .estimate = {.round = SGP_ROUND_MAX,
                 .weight = DBL_MIN,
                 .payload_bytes = 4 * SGP_PARAMETERS_MAX}};
+    default:
+        return (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = quiet,
+            .estimate = {.round = 7,
+                .weight = 1,
+                .payload_bytes = 28,
+                .slice = {.first = SGP_PARAMETERS_MAX - 7, .count = 7}}};
+    }
+}
+
+/* Samples 15 to 18: what one says that leaves, or calls. */
+static struct sgp_message sample_of_leaving(int which)
+{
+    switch (which) {
     case 15:
         return (struct sgp_message){.type = SGP_BEQUEATH,
             .pulse = quiet,
@@ -168,9 +157,45 @@ static struct sgp_message sample(int which)
         return (struct sgp_message){.type = SGP_ANSWER,
             .pulse = quiet,
             .answer = {.known = true, .lineage = UINT64_MAX, .number = 3}};
-    case 18:
+    default:
         return (struct sgp_message){
             .type = SGP_CALL, .pulse = quiet, .call = {.source = NAME_63, .target = "n"}};
+    }
+}
+
+/* A sample of every message; strings are static. */
+static struct sgp_message sample(int which)
+{
+    memset(goodbye_longest, 'x', sizeof goodbye_longest - 1);
+    if (which < 4)
+        return sample_greeting(which);
+    if ((which >= 7 && which <= 9) || which == 14 || which == 20)
+        return sample_payload(which);
+    if (which >= 15 && which <= 18)
+        return sample_of_leaving(which);
+    switch (which) {
+    case 4: {
+        struct sgp_beat ended = {.mixes = SGP_ROUND_MAX, .ended = true, .empty = true};
+        for (uint32_t k = 0; k < SGP_SKETCH_VALUES; k++)
+            ended.sketch.values[k] = k % 2 == 0 ? -FLT_MAX : FLT_TRUE_MIN;
+        return (struct sgp_message){.type = SGP_BEAT, .pulse = extreme, .beat = ended};
+    }
+    case 5:
+        return (struct sgp_message){.type = SGP_BEAT, .pulse = {.state = SGP_NODE_JOINING}};
+    case 6:
+        return (struct sgp_message){
+            .type = SGP_CREDIT, .pulse = quiet, .credit = {.round = SGP_ROUND_MAX}};
+    case 10:
+        return (struct sgp_message){.type = SGP_ACK,
+            .pulse = quiet,
+            .ack = {.number = UINT64_MAX, .reason = SGP_REASON_FORGOT - 1}};
+    case 11:
+        return (struct sgp_message){.type = SGP_GOODBYE,
+            .pulse = quiet,
+            .goodbye = {.reason = SGP_REASON_NONE, .text = ""}};
+    case 13:
+        return (struct sgp_message){
+            .type = SGP_ASK, .pulse = quiet, .ask = {.wants = true, .newer = 25}};
     case 19:
         return (struct sgp_message){.type = SGP_STATEMENT,
             .pulse = quiet,
@@ -179,13 +204,6 @@ static struct sgp_message sample(int which)
                 .author = NAME_63,
                 .key = NAME_63,
                 .signature = goodbye_longest}};
-    case 20:
-        return (struct sgp_message){.type = SGP_ESTIMATE,
-            .pulse = quiet,
-            .estimate = {.round = 7,
-                .weight = 1,
-                .payload_bytes = 28,
-                .slice = {.first = SGP_PARAMETERS_MAX - 7, .count = 7}}};
     default:
         return (struct sgp_message){.type = SGP_GOODBYE,
             .pulse = quiet,
