@@ -127,6 +127,13 @@ static json_t *parts_json(const struct sgp_topology_node *node)
         (json_int_t)(node->own_part + node->own_part_count - 1));
 }
 
+/* The node of the file that it stands beside. */
+static json_t *beside_json(const struct sgp_topology *topology, uint32_t node)
+{
+    const struct sgp_topology_node *it = &topology->nodes[node];
+    return it->beside ? json_string(topology->nodes[it->trainer].name) : json_null();
+}
+
 /* The names are those of GET /v1/topology. */
 static json_t *topology_json(const struct sgp_topology *topology)
 {
@@ -135,10 +142,11 @@ static json_t *topology_json(const struct sgp_topology *topology)
     json_t *nodes = json_array(), *phases = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
         (void)json_array_append_new(nodes,
-            json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:f}", "name", topology->nodes[i].name,
+            json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:o, s:f}", "name", topology->nodes[i].name,
                 "address", topology->nodes[i].address, "key", keys_json(topology, i), "train",
                 (int)!topology->nodes[i].relay, "owns", (int)topology->nodes[i].owns, "parts",
-                parts_json(&topology->nodes[i]), "starts", sgp_topology_starts(topology, i)));
+                parts_json(&topology->nodes[i]), "beside", beside_json(topology, i), "starts",
+                sgp_topology_starts(topology, i)));
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
         json_t *edges = json_array();
@@ -265,7 +273,10 @@ static void print_topology(const struct sgp_topology *topology)
         const struct sgp_topology_node *node = &topology->nodes[i];
         if ((int)strlen(node->name) > width)
             width = (int)strlen(node->name);
-        if (node->address[0] != '\0')
+        uint32_t beside = sgp_topology_beside(topology, i);
+        if (beside != SGP_NODE_NONE)
+            (void)printf("  %s trains, and owns as %s\n", node->name, topology->nodes[beside].name);
+        else if (node->address[0] != '\0')
             (void)printf(
                 sgp_topology_is_dialled(topology, i) ? "  %s at %s\n" : "  %s cannot be dialled\n",
                 node->name, node->address);
@@ -361,6 +372,7 @@ enum {
     RELAYS,
     FRACTION,
     OWNERS,
+    MEMBERS,
     BACKUP,
     STALENESS,
     COMPENSATION,
@@ -386,6 +398,7 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
         .summary = "elastic: what passes to and from the relay, 0 to 1 (1/N)"},
     [OWNERS] = {"--owners", .value = "K",
         .summary = "owner: the first K nodes own a part of the vector each (1)"},
+    [MEMBERS] = {"--members", .summary = "owner: those train, too"},
     [BACKUP] = {"--backup", .value = "B",
         .summary = "owner: a step goes on without the updates of B workers"},
     [STALENESS] = {"--staleness", .value = "HOW",
@@ -489,6 +502,7 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
     what->hubs = (uint32_t)hubs;
     what->relays = options[RELAYS].given;
     what->owners = (uint32_t)owners;
+    what->members = options[MEMBERS].given;
     what->backup = (uint32_t)backup;
     what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;

@@ -102,6 +102,13 @@ static json_t *render_parts(const struct sgp_topology_node *node)
     return json_pack("[i, i]", node->own_part, node->own_part + node->own_part_count - 1);
 }
 
+/* The node of the file that it stands beside. */
+static json_t *render_beside(const struct sgp_topology *topology, uint32_t node)
+{
+    const struct sgp_topology_node *it = &topology->nodes[node];
+    return it->beside ? json_string(topology->nodes[it->trainer].name) : json_null();
+}
+
 /* The vector or parts of it, for as long as that stays. */
 static json_t *render_owns(const struct sgp_topology *topology, const char *name)
 {
@@ -217,10 +224,11 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
         json_array_append_new(nodes,
-            json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:f}", "name", topology->nodes[i].name,
+            json_pack("{s:s, s:s, s:o, s:b, s:b, s:o, s:o, s:f}", "name", topology->nodes[i].name,
                 "address", topology->nodes[i].address, "key", render_keys(topology, i), "train",
                 (int)!topology->nodes[i].relay, "owns", (int)topology->nodes[i].owns, "parts",
-                render_parts(&topology->nodes[i]), "starts", sgp_topology_starts(topology, i)));
+                render_parts(&topology->nodes[i]), "beside", render_beside(topology, i), "starts",
+                sgp_topology_starts(topology, i)));
     json_t *phases = json_array();
     for (uint32_t i = 0; i < topology->phase_count; i++) {
         const struct sgp_phase *phase = &topology->phases[i];

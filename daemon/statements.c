@@ -38,7 +38,7 @@ static bool is_named(const struct daemon *daemon, const char *author, const char
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     int64_t node = sgp_topology_find(topology, author);
-    return node >= 0 && sgp_topology_find_key(topology, hash) == node;
+    return node >= 0 && sgp_topology_has_key(topology, (uint32_t)node, hash);
 }
 
 /* ---- those that are held ---- */

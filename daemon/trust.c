@@ -11,11 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_key(const struct sgp_topology *topology, uint32_t node, const char *hash)
-{
-    return sgp_topology_find_key(topology, hash) == (int64_t)node;
-}
-
 /* ---- while the peer is getting to be known ---- */
 
 static const char *object_to_caller(void *context, const char *hash)
@@ -97,7 +92,7 @@ bool trust_is(
             name, name);
         return false;
     }
-    if (has_key(topology, source, sgp_cipher_peer(link->cipher)))
+    if (sgp_topology_has_key(topology, source, sgp_cipher_peer(link->cipher)))
         return true;
     sgp_topology_keys_text(topology, source, keys);
     (void)snprintf(text, SGP_TEXT_BYTES,
@@ -133,8 +128,9 @@ static const char *fault(
     if (link->cipher == NULL)
         return topology->tls == SGP_TLS_REQUIRE ? "the topology file requires TLS now" : NULL;
     const char *theirs = sgp_cipher_peer(link->cipher), *ours = sgp_cipher_own(link->cipher);
-    bool peer = has_key(topology, link->id.peer, theirs);
-    if (topology->tls == SGP_TLS_OFF || (peer && has_key(topology, daemon->prepared->self, ours)))
+    bool peer = sgp_topology_has_key(topology, link->id.peer, theirs);
+    if (topology->tls == SGP_TLS_OFF ||
+        (peer && sgp_topology_has_key(topology, daemon->prepared->self, ours)))
         return NULL;
     (void)snprintf(text, SGP_TEXT_BYTES, "the topology file does not name %s key %s any more",
         peer ? "our" : "its", peer ? ours : theirs);

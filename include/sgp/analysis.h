@@ -51,7 +51,7 @@ struct sgp_analysis {
     double weight_max;
     uint64_t shares_per_cycle;
     double vectors_sent_most,
-        vectors_sent_mean; /* by a node in a cycle: bytes by those of the model */
+        vectors_sent_mean; /* by a node of the file in a cycle: bytes by those of the model */
     uint32_t warning_count;
     char warnings[SGP_ANALYSIS_WARNINGS_MAX][SGP_TEXT_BYTES]; /* lines for people */
 };

@@ -16,6 +16,7 @@ struct sgp_generate_options {
     bool relays;        /* of all-reduce-hubs: these do not train */
     double fraction;    /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
     uint32_t owners;    /* of `owner`, the first nodes, each of a part; 0: the default, 1 of all */
+    bool members;       /* of `owner`: these train, too */
     uint32_t backup;    /* of `owner`: backup workers, whose updates a step does not wait for */
     struct sgp_staleness staleness; /* of `owner`, if it has no backup workers */
     struct sgp_delay delay;         /* of `token`; its token NONE: dynamic */
@@ -33,7 +34,7 @@ struct sgp_generate_options {
 #define SGP_GENERATE_GROUP 8u
 #define SGP_GENERATE_FRACTION 16u
 #define SGP_GENERATE_HUBS 256u  /* hubs and relays */
-#define SGP_GENERATE_OWNER 64u  /* owners, backup and staleness */
+#define SGP_GENERATE_OWNER 64u  /* owners, members, backup and staleness */
 #define SGP_GENERATE_TOKEN 128u /* delay */
 #define SGP_GENERATE_EXACT 32u  /* no option: every cycle of it is exact, so it may be a prelude */
 

@@ -185,7 +185,7 @@ struct sgp_sim_options {
     uint32_t start;          /* as in struct sgp_node_config */
     uint64_t dimension;      /* d: 1 .. SGP_SIM_DIMENSION_MAX */
     sgp_time latency_ns;     /* one way, >= 0 */
-    double bandwidth;        /* bytes per second out of a node; 0 = without limit */
+    double bandwidth;        /* bytes per second out of a machine; 0 = without limit */
     sgp_time compute_ns;     /* of one local step, >= 0 */
     double compute_jitter;   /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
     double compute_tail;     /* > 0: and a Pareto draw of this shape times as long, at least 1, */

@@ -10,9 +10,10 @@
  * trains, with 0 at every relay, and ends with the mean of all at each node that trains. Building proves that
  * or refuses it. Within it the weight of each part at each node follows from the file alone.
  *
- * One node may own the vector: it alone holds weight, and all others are its workers, which hold copies and give it
- * updates (docs/rules/owner.md). An edge to the owner carries updates then, one from it copies; no mass is mixed. Or
- * owning is a token, which begins at that node and goes along the edges (docs/rules/token.md).
+ * One node may own the vector, or each of several a part: they alone hold weight, and all who train are their workers, which hold
+ * copies and give them updates (docs/rules/owner.md). An edge to an owner carries updates then, one from it copies; no mass is mixed.
+ * An owner that trains is two nodes once the topology is built: behind all others stands one called NAME.owner, which
+ * owns. Or owning is a token, which begins at that node and goes along the edges (docs/rules/token.md).
  *
  * A topology is immutable once built, may be shared by threads, and is freed by its owner. */
 #ifndef SGP_TOPOLOGY_H
@@ -61,6 +62,8 @@ struct sgp_topology_node {
         owns; /* the vector, or a part: it holds its weight, and takes updates; or a token begins with it */
     uint16_t own_part;       /* the first of the parts that it owns, */
     uint16_t own_part_count; /* and how many; 0: all of them */
+    bool beside;             /* set by seal: it is what node `trainer` owns, on the same machine */
+    uint32_t trainer;
     /* Who may speak as it: SHA256: and the base64, without padding, of the hash of a public key's
      * SubjectPublicKeyInfo. "" for none; the first is filled first. */
     char keys[SGP_NODE_KEYS_MAX][SGP_KEY_BYTES];
@@ -191,7 +194,7 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
 /* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, one that trains where
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
- * has an estimate, a cycle in which no round trains; an owner that trains, or whose file has more than
+ * has an estimate, a cycle in which no round trains; an owner whose file has more than
  * one digraph, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; a part with two
  * owners or none, or with several owners staleness_max; more
  * backup workers than all but one, or these and a word on staleness; a token beside a relay, a word on backup workers or
@@ -260,6 +263,11 @@ SGP_API bool sgp_topology_has_token(const struct sgp_topology *topology);
 /* How many steps a node takes without a visit of the token. */
 SGP_API uint32_t sgp_topology_delay_most(const struct sgp_topology *topology);
 
+/* The node of the file: `node` itself, or that beside which it stands. */
+SGP_API uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node);
+/* The node that owns what `node` would own if it did not train; SGP_NODE_NONE: there is none. */
+SGP_API uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node);
+
 /* Whether the node keeps a copy of what another owns: that of a worker, or where owning is a token, of each. */
 SGP_API bool sgp_topology_has_copy(const struct sgp_topology *topology, uint32_t node);
 /* The values that a node owns, of a vector of `parameters`: none, its parts, or all. */
@@ -313,6 +321,9 @@ SGP_API int64_t sgp_topology_find(const struct sgp_topology *topology, const cha
 
 /* The node that has this key, or -ENOENT. O(log nodes). */
 SGP_API int64_t sgp_topology_find_key(const struct sgp_topology *topology, const char *key);
+/* Whether who has this key may speak as the node: it is its own, or that of the node beside which it stands. */
+SGP_API bool sgp_topology_has_key(
+    const struct sgp_topology *topology, uint32_t node, const char *key);
 
 /* The keys of a node as the file writes them, one or two with a blank between, or "no key". */
 #define SGP_KEYS_BYTES (SGP_NODE_KEYS_MAX * SGP_KEY_BYTES)
@@ -341,8 +352,8 @@ SGP_API int sgp_topology_weight_range(
 SGP_API int sgp_address_split(const char *address, struct sgp_error *error,
     char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port);
 
-/* Give node i the address HOST:(PORT + i), in the place of its own, where `base` is "HOST:PORT+". The digest, which knows
- * no addresses, stays. Returns 0, or SGP_E_TOPOLOGY with the reason and the remedy in *error; then nothing is changed. */
+/* Give the node i of the file the address HOST:(PORT + i), in the place of its own, where `base` is "HOST:PORT+". The digest,
+ * which knows no addresses, stays. Returns 0, or SGP_E_TOPOLOGY with the reason and the remedy in *error; then nothing is changed. */
 SGP_API int sgp_topology_place(
     struct sgp_topology *topology, const char *base, struct sgp_error *error);
 

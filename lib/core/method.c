@@ -128,11 +128,11 @@ static int suit_owner(const struct sgp_method *method, const struct sgp_topology
     return owned ? sgp_fail(error, SGP_E_TOPOLOGY,
                        "node %s owns %s, which algorithm %s has no use for; choose backup or "
                        "downpour, or strike owns",
-                       topology->nodes[topology->owner].name,
+                       topology->nodes[sgp_topology_machine(topology, topology->owner)].name,
                        topology->owners > 1 ? "a part" : "the vector", method->name)
                  : sgp_fail(error, SGP_E_TOPOLOGY,
-                       "algorithm %s wants a node that owns the vector; write owns=all, "
-                       "train=false at one, or choose sgp",
+                       "algorithm %s wants a node that owns the vector; write owns=all "
+                       "at one, or choose sgp",
                        method->name);
 }
 

@@ -54,12 +54,12 @@ void sgp_sim_dial(void *context, uint32_t peer)
         sgp_sim_link_of(host, connection->hosts[SGP_SIM_TARGET], SGP_OUT);
     connection->links[SGP_SIM_SOURCE] = (uint32_t)(link - sim->links);
     connection->links[SGP_SIM_TARGET] = link->other;
-    connection->give_up = sim->now + SGP_SIM_CONNECT_NS + 2 * sim->options.latency_ns;
+    connection->give_up = sim->now + SGP_SIM_CONNECT_NS + 2 * sgp_sim_latency(sim, connection);
     connection->slot = SGP_SLOT_NONE;
     connection->credit = SGP_ROUND_NONE;
     sim->summary.connections++;
     sgp_sim_network_push(
-        sim, sim->now + 2 * sim->options.latency_ns, SGP_SIM_DIALLED, 0, connection);
+        sim, sim->now + 2 * sgp_sim_latency(sim, connection), SGP_SIM_DIALLED, 0, connection);
 }
 
 struct sgp_sim_connection *sgp_sim_connection_of(struct sgp_sim *sim, uint64_t id)

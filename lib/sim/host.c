@@ -45,6 +45,25 @@ bool sgp_sim_is_owner(const struct sgp_sim_host *host)
     return node != SGP_SLOT_NONE && topology->nodes[node].owns && !sgp_topology_has_token(topology);
 }
 
+struct sgp_sim_host *sgp_sim_machine(struct sgp_sim_host *host)
+{
+    uint32_t node = host->file->nodes[host->index];
+    if (node == SGP_SLOT_NONE)
+        return host;
+    return &host->sim->hosts[host->file->hosts[sgp_topology_machine(host->file->topology, node)]];
+}
+
+bool sgp_sim_is_within(struct sgp_sim *sim, const struct sgp_sim_connection *connection)
+{
+    return sgp_sim_machine(&sim->hosts[connection->hosts[SGP_SIM_SOURCE]]) ==
+           sgp_sim_machine(&sim->hosts[connection->hosts[SGP_SIM_TARGET]]);
+}
+
+sgp_time sgp_sim_latency(struct sgp_sim *sim, const struct sgp_sim_connection *connection)
+{
+    return sgp_sim_is_within(sim, connection) ? 0 : sim->options.latency_ns;
+}
+
 struct sgp_sim_host *sgp_sim_owner_of(const struct sgp_sim_host *host, uint64_t first)
 {
     const struct sgp_topology *topology = host->file->topology;

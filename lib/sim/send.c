@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sgp_time transfer_time(const struct sgp_sim *sim, uint64_t bytes)
+static sgp_time transfer_time(
+    struct sgp_sim *sim, const struct sgp_sim_connection *connection, uint64_t bytes)
 {
-    double bandwidth = sim->options.bandwidth;
+    double bandwidth = sgp_sim_is_within(sim, connection) ? 0 : sim->options.bandwidth;
     return bandwidth > 0 ? sgp_sim_span((double)bytes / bandwidth * (double)SGP_SECOND) : 0;
 }
 
@@ -81,20 +82,23 @@ static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message
 static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection,
     const struct sgp_share *share, uint32_t snapshot)
 {
-    struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
+    struct sgp_sim_host *card = sgp_sim_machine(&sim->hosts[connection->hosts[SGP_SIM_SOURCE]]);
     if (connection->payload)
         sgp_sim_fail(sim, SGP_E_STATE, "%s sends share %llu behind another that is still under way",
-            sgp_sim_name(sim, source->index), (unsigned long long)share->number);
+            sgp_sim_name(sim, connection->hosts[SGP_SIM_SOURCE]),
+            (unsigned long long)share->number);
     uint64_t chunks = (share->payload_bytes + SGP_WIRE_CHUNK_MAX - 1) / SGP_WIRE_CHUNK_MAX;
     uint64_t bytes = share->payload_bytes + chunks * SGP_WIRE_HEADER_BYTES;
     sim->summary.bytes += bytes;
-    sgp_time begin = source->busy_until > sim->now ? source->busy_until : sim->now;
-    sgp_time end = begin + transfer_time(sim, SGP_SIM_MESSAGE_BYTES + bytes);
-    source->busy_until = end < SGP_SIM_TIME_MAX ? end : SGP_SIM_TIME_MAX;
+    bool waits = card->busy_until > sim->now && !sgp_sim_is_within(sim, connection);
+    sgp_time begin = waits ? card->busy_until : sim->now;
+    sgp_time end = begin + transfer_time(sim, connection, SGP_SIM_MESSAGE_BYTES + bytes);
+    end = end < SGP_SIM_TIME_MAX ? end : SGP_SIM_TIME_MAX;
+    card->busy_until = card->busy_until > end ? card->busy_until : end;
     connection->payload = true;
     connection->snapshot = snapshot;
-    connection->payload_sent = source->busy_until;
-    connection->payload_due = source->busy_until + sim->options.latency_ns;
+    connection->payload_sent = end;
+    connection->payload_due = end + sgp_sim_latency(sim, connection);
 }
 
 /* A share needs a credit, which it uses up: one of its own round, unless the credit is for a buffer that
@@ -166,7 +170,8 @@ void sgp_sim_send(
     struct sgp_sim_flight *flight = pack(sim, message);
     if (!flight)
         return;
-    sgp_time due = sim->now + transfer_time(sim, SGP_SIM_MESSAGE_BYTES) + sim->options.latency_ns;
+    sgp_time due = sim->now + transfer_time(sim, connection, SGP_SIM_MESSAGE_BYTES) +
+                   sgp_sim_latency(sim, connection);
     sim->summary.messages++;
     sim->summary.bytes += SGP_SIM_MESSAGE_BYTES;
     enqueue(sim, connection, !side, flight, due);
@@ -202,7 +207,7 @@ void sgp_sim_hang_up(
         sgp_sim_network_push(sim, sim->now, SGP_SIM_RESET, 0, connection);
         return;
     }
-    sgp_time due = sim->now + sim->options.latency_ns;
+    sgp_time due = sim->now + sgp_sim_latency(sim, connection);
     if (connection->payload && connection->payload_due > due)
         due = connection->payload_due;
     struct sgp_sim_flight *words = pack(sim, goodbye), *end = pack(sim, goodbye);

@@ -456,6 +456,11 @@ void sgp_sim_check_one_token(struct sgp_sim *sim);
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
+/* The host whose network card it uses: its own, or that of the node beside which it stands. */
+struct sgp_sim_host *sgp_sim_machine(struct sgp_sim_host *host);
+/* Whether a connection is between two hosts of one machine, where nothing takes time; and how long a message is on its way. */
+bool sgp_sim_is_within(struct sgp_sim *sim, const struct sgp_sim_connection *connection);
+sgp_time sgp_sim_latency(struct sgp_sim *sim, const struct sgp_sim_connection *connection);
 /* The host that owns the values from `first` on, by the file of `host`. */
 struct sgp_sim_host *sgp_sim_owner_of(const struct sgp_sim_host *host, uint64_t first);
 void sgp_sim_node_config(

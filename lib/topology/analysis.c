@@ -82,21 +82,28 @@ static double part_of_vector(const struct sgp_topology *topology, const struct s
     return edge->part_count > 0 ? (double)edge->part_count / topology->slices : 1;
 }
 
+/* From machine to machine: what stands beside a node is on that node's. */
 static int analyse_traffic(const struct sgp_topology *topology, struct sgp_analysis *a)
 {
     double *sent = calloc(topology->node_count, sizeof *sent), sum = 0;
+    uint32_t machines = 0;
     if (!sent)
         return -ENOMEM;
     for (uint32_t p = 0; p < topology->phase_count; p++) {
         const struct sgp_phase *phase = &topology->phases[p];
-        for (uint32_t e = 0; !phase->once && e < phase->edge_count; e++)
-            sent[phase->out[e].source] += phase->rounds * part_of_vector(topology, &phase->out[e]);
+        for (uint32_t e = 0; !phase->once && e < phase->edge_count; e++) {
+            uint32_t source = sgp_topology_machine(topology, phase->out[e].source);
+            uint32_t target = sgp_topology_machine(topology, phase->out[e].target);
+            sent[source] +=
+                source == target ? 0 : phase->rounds * part_of_vector(topology, &phase->out[e]);
+        }
     }
     for (uint32_t i = 0; i < topology->node_count; i++) {
         sum += sent[i];
+        machines += !topology->nodes[i].beside;
         a->vectors_sent_most = fmax(a->vectors_sent_most, sent[i]);
     }
-    a->vectors_sent_mean = sum / topology->node_count;
+    a->vectors_sent_mean = sum / machines;
     free(sent);
     return 0;
 }
@@ -419,7 +426,7 @@ static void check_addresses(const struct sgp_topology *topology, struct sgp_anal
         const struct sgp_topology_node *node = &topology->nodes[i];
         if (is_loopback(node->address))
             loopback = node;
-        else if (node->address[0])
+        else if (sgp_topology_is_dialled(topology, i))
             other = node;
     }
     if (loopback && other)

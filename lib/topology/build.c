@@ -3,6 +3,7 @@
  *
  * Any thread; a topology under construction belongs to one. */
 #include "topology/build.h"
+#include "topology/beside.h"
 #include "topology/exact.h"
 #include "topology/key.h"
 #include "topology/owner.h"
@@ -397,6 +398,63 @@ int sgp_topology_add_phase(struct sgp_topology *topology, const char *name, uint
     return sgp_topology_add(topology, &options, edges, edge_count, error);
 }
 
+/* ---- owners that train ---- */
+
+static int rewire(struct sgp_topology *topology, struct sgp_phase *phase, uint32_t divided,
+    struct sgp_error *error, struct sgp_edge *where)
+{
+    uint64_t most = 2 * ((uint64_t)phase->edge_count + divided);
+    struct sgp_edge *edges = calloc(most + 1, sizeof *edges);
+    struct sgp_phase next = *phase;
+    int code = edges ? 0 : sgp_fail(error, -ENOMEM, "no memory for %u edges", phase->edge_count);
+    next.out = next.in = NULL;
+    next.out_first = next.in_first = NULL;
+    if (!code) {
+        next.edge_count = sgp_beside_edges(topology, phase, edges);
+        code = build_phase(topology, topology->slices, edges, &next, error, where);
+    }
+    free(edges);
+    if (code) {
+        phase_finish(&next);
+        return code;
+    }
+    phase_finish(phase);
+    *phase = next;
+    return 0;
+}
+
+/* From now on they are two nodes each. */
+static int divide_owners(
+    struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *where)
+{
+    uint32_t divided = sgp_beside_count(topology), count = topology->node_count + divided;
+    struct sgp_edge edge = {.source = SGP_NODE_NONE, .target = SGP_NODE_NONE};
+    if (divided == 0)
+        return 0;
+    struct sgp_topology_node *nodes = realloc(topology->nodes, count * sizeof *nodes);
+    topology->nodes = nodes ? nodes : topology->nodes;
+    uint32_t *by_name = realloc(topology->by_name, count * sizeof *by_name);
+    topology->by_name = by_name ? by_name : topology->by_name;
+    if (!nodes || !by_name)
+        return sgp_fail(error, -ENOMEM, "no memory for a topology of %u nodes", count);
+    int code = sgp_beside_divide(topology, error, &where->source);
+    if (!code)
+        code = check_duplicates(topology, error, &where->source);
+    if (code)
+        return code;
+    where->source = SGP_NODE_NONE;
+    for (uint32_t p = 0; p < topology->phase_count && !code; p++) {
+        code = rewire(topology, &topology->phases[p], divided, error, &edge);
+        where->phase = p;
+    }
+    if (code) {
+        where->source = edge.source;
+        where->target = edge.target;
+    }
+    where->phase = code ? where->phase : 0;
+    return code;
+}
+
 /* FNV-1a, 64 bits, on values in little-endian order: the digest is compared between machines. */
 static void digest_u64(uint64_t *digest, uint64_t value)
 {
@@ -504,6 +562,19 @@ static int count_rounds(struct sgp_topology *topology)
     return 0;
 }
 
+/* The file knows no node that stands beside another. */
+static struct sgp_edge_place place_in_file(
+    const struct sgp_topology *topology, struct sgp_edge_place place)
+{
+    if (place.source != SGP_NODE_NONE)
+        place.source = sgp_topology_machine(topology, place.source);
+    if (place.target != SGP_NODE_NONE)
+        place.target = sgp_topology_machine(topology, place.target);
+    if (place.source == place.target)
+        place.target = SGP_NODE_NONE;
+    return place;
+}
+
 int sgp_topology_seal_where(
     struct sgp_topology *topology, struct sgp_error *error, struct sgp_edge_place *ret_where)
 {
@@ -528,13 +599,15 @@ int sgp_topology_seal_where(
     if (sgp_topology_trainers(topology) == 0)
         return sgp_fail(
             error, SGP_E_TOPOLOGY, "every node is a relay; at least one must not say train=false");
-    code = sgp_owner_check(topology, error, &where);
+    code = divide_owners(topology, error, &where);
+    if (!code)
+        code = sgp_owner_check(topology, error, &where);
     if (!code)
         code = sgp_exact_prove(topology, error, &where.phase);
     if (!code && (code = sgp_keys_check(topology, error, &where.source)) == 0)
         where.source = SGP_NODE_NONE;
     if (ret_where)
-        *ret_where = where;
+        *ret_where = place_in_file(topology, where);
     topology->digest = digest_program(topology, digest_topology(topology));
     return code;
 }

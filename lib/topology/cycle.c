@@ -166,6 +166,7 @@ int sgp_topology_check_owners(
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s owns a part of %llu values in %u, which is empty; cut the vector into "
                 "fewer",
-                topology->nodes[i].name, (unsigned long long)parameters, topology->slices);
+                topology->nodes[sgp_topology_machine(topology, i)].name,
+                (unsigned long long)parameters, topology->slices);
     return 0;
 }

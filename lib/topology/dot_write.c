@@ -75,6 +75,16 @@ static void write_attributes(
     (void)fputc(']', file);
 }
 
+/* Of an edge of the file between two owners that train, one for updates and one for copies are made; and two within each. */
+static bool is_implied(const struct sgp_topology *topology, const struct sgp_edge *edge)
+{
+    uint32_t source = sgp_topology_machine(topology, edge->source);
+    uint32_t target = sgp_topology_machine(topology, edge->target);
+    bool twice = topology->nodes[edge->source].beside &&
+                 sgp_topology_beside(topology, edge->target) != SGP_NODE_NONE;
+    return source == target || twice;
+}
+
 static void write_edges(
     FILE *file, const struct sgp_topology *topology, const struct sgp_phase *phase)
 {
@@ -82,23 +92,31 @@ static void write_edges(
         uint32_t count;
         const struct sgp_edge *out = sgp_phase_out(phase, i, &count);
         for (uint32_t e = 0; e < count; e++) {
+            if (is_implied(topology, &out[e]))
+                continue;
+            uint32_t target = sgp_topology_machine(topology, out[e].target);
             (void)fputs("  ", file);
-            write_name(file, topology->nodes[i].name);
+            write_name(file, topology->nodes[sgp_topology_machine(topology, i)].name);
             (void)fputs(" -> ", file);
-            write_name(file, topology->nodes[out[e].target].name);
+            write_name(file, topology->nodes[target].name);
             write_attributes(file, &out[e], count, topology->owner != SGP_NODE_NONE);
             (void)fputs(";\n", file);
         }
     }
 }
 
-static void write_node(FILE *file, const struct sgp_topology_node *node)
+/* What it owns, and its address, may be that of a node beside it. */
+static void write_node(FILE *file, const struct sgp_topology *topology, uint32_t index)
 {
+    const struct sgp_topology_node *node = &topology->nodes[index];
+    uint32_t beside = sgp_topology_beside(topology, index);
+    const struct sgp_topology_node *owner =
+        beside != SGP_NODE_NONE ? &topology->nodes[beside] : node;
     const char *mark = " [";
     (void)fputs("  ", file);
     write_name(file, node->name);
-    if (node->address[0]) {
-        (void)fprintf(file, "%saddress=\"%s\"", mark, node->address);
+    if (owner->address[0]) {
+        (void)fprintf(file, "%saddress=\"%s\"", mark, owner->address);
         mark = ", ";
     }
     if (node->keys[0][0]) {
@@ -110,10 +128,10 @@ static void write_node(FILE *file, const struct sgp_topology_node *node)
         (void)fprintf(file, "%strain=false", mark);
         mark = ", ";
     }
-    if (node->owns) {
+    if (owner->owns) {
         (void)fputs(mark, file);
-        if (node->own_part_count > 0)
-            write_parts(file, "owns", node->own_part, node->own_part_count);
+        if (owner->own_part_count > 0)
+            write_parts(file, "owns", owner->own_part, owner->own_part_count);
         else
             (void)fputs("owns=all", file);
         mark = ", ";
@@ -185,7 +203,8 @@ int sgp_dot_write(FILE *file, const struct sgp_topology *topology, const char *c
         (void)fputs(" {\n", file);
         write_options(file, topology, phase);
         for (uint32_t i = 0; p == 0 && i < topology->node_count; i++)
-            write_node(file, &topology->nodes[i]);
+            if (!topology->nodes[i].beside)
+                write_node(file, topology, i);
         write_edges(file, topology, phase);
         (void)fputs("}\n", file);
     }

@@ -245,7 +245,8 @@ const struct sgp_generate_family sgp_generate_families[] = {
     {"all-reduce-hubs", "the mean through the first nodes, --hubs of them; each sums one part up",
         SGP_GENERATE_EXACT | SGP_GENERATE_HUBS, sgp_generate_reduce_hubs},
     {"owner",
-        "n0 owns the vector, or --owners each a part; the others work; --backup or --staleness",
+        "n0 owns the vector, or --owners each a part; the others work, or --members all; --backup "
+        "or --staleness",
         SGP_GENERATE_OWNER, sgp_generate_owner},
     {"token", "owning is a token that goes from node to node; --fixed, --delay-mean, --delay-max",
         SGP_GENERATE_TOKEN, sgp_generate_token},
@@ -305,13 +306,15 @@ static int check_options(const struct sgp_generate_options *options,
     if (options->fraction > 0 && !(family->options & SGP_GENERATE_FRACTION))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --fraction; leave it out, or take elastic", family->name);
-    bool owned = options->backup || options->owners || sgp_staleness_is_said(&options->staleness);
+    bool owned = options->backup || options->owners || options->members ||
+                 sgp_staleness_is_said(&options->staleness);
     if (owned && !(family->options & SGP_GENERATE_OWNER))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --%s; leave it out, or take owner", family->name,
-            options->backup   ? "backup"
-            : options->owners ? "owners"
-                              : "staleness");
+            options->backup    ? "backup"
+            : options->owners  ? "owners"
+            : options->members ? "members"
+                               : "staleness");
     const struct sgp_delay *delay = &options->delay;
     bool handed = delay->token != SGP_TOKEN_NONE || delay->mean || delay->most > 0;
     if (handed && !(family->options & SGP_GENERATE_TOKEN))
@@ -349,6 +352,7 @@ static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_
     first.peers = first.degree = 0;
     first.fraction = 0;
     first.backup = first.owners = 0;
+    first.members = false;
     first.staleness = (struct sgp_staleness){.most = 0};
     first.delay = (struct sgp_delay){.most = 0};
     if (options->prelude > SGP_REPEAT_MAX)
@@ -370,7 +374,7 @@ static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_
 static int add_all(struct sgp_topology *topology, const struct sgp_generate_options *options,
     const struct sgp_generate_family *family, struct sgp_error *error)
 {
-    if (options->nodes == 1)
+    if (options->nodes == 1 && !options->members)
         return sgp_topology_add_phase(topology, "alone", 1, false, NULL, 0, error);
     int code = options->prelude > 0 ? add_prelude(topology, options, error) : 0;
     if (!code)

@@ -129,6 +129,11 @@ int64_t sgp_topology_find_key(const struct sgp_topology *topology, const char *k
     return -ENOENT;
 }
 
+bool sgp_topology_has_key(const struct sgp_topology *topology, uint32_t node, const char *key)
+{
+    return sgp_topology_find_key(topology, key) == (int64_t)sgp_topology_machine(topology, node);
+}
+
 void sgp_topology_keys_text(
     const struct sgp_topology *topology, uint32_t node, char text[SGP_KEYS_BYTES])
 {

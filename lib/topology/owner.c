@@ -4,12 +4,19 @@
  * The rules: docs/rules/owner.md, docs/rules/token.md */
 #include "topology/owner.h"
 
+/* A node's name in the file. */
+static const char *said(const struct sgp_topology *topology, uint32_t node)
+{
+    return topology->nodes[sgp_topology_machine(topology, node)].name;
+}
+
 /* ---- who owns what ---- */
 
-static int check_parts(const struct sgp_topology *topology, const struct sgp_topology_node *node,
-    struct sgp_error *error)
+static int check_parts(const struct sgp_topology *topology, uint32_t i, struct sgp_error *error)
 {
+    const struct sgp_topology_node *node = &topology->nodes[i];
     const struct sgp_topology_node *first = &topology->nodes[topology->owner];
+    const char *name = said(topology, i);
     uint32_t last = node->own_part + node->own_part_count - 1u;
     if (node->own_part_count == 0 && node != first)
         return sgp_fail(error, SGP_E_TOPOLOGY,
@@ -17,17 +24,17 @@ static int check_parts(const struct sgp_topology *topology, const struct sgp_top
                 ? "nodes %s and %s both say owns=all; the vector has one owner, or write slices=N "
                   "and owns=Q"
                 : "node %s owns a part, and node %s says owns=all; each part has one owner",
-            first->name, node->name);
+            said(topology, topology->owner), name);
     if (node->own_part_count == 0 || last < topology->slices)
         return 0;
     return topology->slices > 1
                ? sgp_fail(error, SGP_E_TOPOLOGY,
-                     "node %s owns part %u; with slices=%u parts are 0 to %u", node->name, last,
+                     "node %s owns part %u; with slices=%u parts are 0 to %u", name, last,
                      topology->slices, topology->slices - 1)
                : sgp_fail(error, SGP_E_TOPOLOGY,
                      "node %s owns part %u, but the digraph does not say how many parts there are; "
                      "write slices=N in it, or owns=all",
-                     node->name, last);
+                     name, last);
 }
 
 static int find_owners(
@@ -42,7 +49,7 @@ static int find_owners(
             continue;
         ret_where->source = i;
         topology->owner = topology->owners++ == 0 ? i : topology->owner;
-        int code = check_parts(topology, node, error);
+        int code = check_parts(topology, i, error);
         if (code)
             return code;
         uint32_t end = node->own_part_count > 0 ? (uint32_t)node->own_part + node->own_part_count
@@ -51,7 +58,7 @@ static int find_owners(
             if (of_part[q] != SGP_NODE_NONE)
                 return sgp_fail(error, SGP_E_TOPOLOGY,
                     "nodes %s and %s both own part %u; each part has one owner",
-                    topology->nodes[of_part[q]].name, node->name, q);
+                    said(topology, of_part[q]), said(topology, i), q);
             of_part[q] = i;
         }
     }
@@ -59,8 +66,7 @@ static int find_owners(
     for (uint32_t q = 0; q < topology->slices && topology->owners > 0; q++)
         if (of_part[q] == SGP_NODE_NONE)
             return sgp_fail(error, SGP_E_TOPOLOGY,
-                "nobody owns part %u of %u; write owns=%u, train=false at a node", q,
-                topology->slices, q);
+                "nobody owns part %u of %u; write owns=%u at a node", q, topology->slices, q);
     return 0;
 }
 
@@ -95,12 +101,6 @@ static int check_nodes(
     for (uint32_t i = 0; i < topology->node_count; i++) {
         const struct sgp_topology_node *node = &topology->nodes[i];
         ret_where->source = i;
-        if (node->owns && !token && !node->relay)
-            return sgp_fail(error, SGP_E_TOPOLOGY,
-                node->own_part_count == 0
-                    ? "node %s owns the vector, and trains; write train=false beside owns=all"
-                    : "node %s owns a part, and trains; write train=false beside owns",
-                node->name);
         if (node->starts != SGP_STARTS_USUAL)
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s says starts, but weight is with who owns; leave it out", node->name);
@@ -143,7 +143,7 @@ static int check_stars(const struct sgp_topology *topology, const struct sgp_pha
             ret_where->source = i;
             return sgp_fail(error, SGP_E_TOPOLOGY,
                 "node %s needs an edge to the owner %s, for updates, and one from it, for copies",
-                topology->nodes[i].name, topology->nodes[j].name);
+                said(topology, i), said(topology, j));
         }
     return 0;
 }
@@ -155,8 +155,8 @@ static int check_edges(const struct sgp_topology *topology, const struct sgp_pha
         const struct sgp_edge *edge = &phase->out[e];
         ret_where->source = edge->source;
         ret_where->target = edge->target;
-        const char *source = topology->nodes[edge->source].name;
-        const char *target = topology->nodes[edge->target].name;
+        const char *source = said(topology, edge->source);
+        const char *target = said(topology, edge->target);
         bool from = topology->nodes[edge->source].owns, to = topology->nodes[edge->target].owns;
         if (!from && !to && !sgp_topology_has_token(topology))
             return sgp_fail(error, SGP_E_TOPOLOGY,

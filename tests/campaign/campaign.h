@@ -36,11 +36,12 @@ struct campaign {
     struct sgp_sim_straggler stragglers[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_absence absences[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_cut cuts[CAMPAIGN_FAULTS_MAX];
-    uint32_t cut_nodes[CAMPAIGN_FAULTS_MAX][CAMPAIGN_NODES_MAX];
+    uint32_t cut_nodes[CAMPAIGN_FAULTS_MAX]
+                      [CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION]; /* owners beside */
     struct sgp_sim_clog clogs[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_swizzle swizzles[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_half_open half_opens[CAMPAIGN_FAULTS_MAX];
-    struct sgp_sim_crash crashes[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_crash crashes[2 * CAMPAIGN_FAULTS_MAX]; /* with the machine: two */
     struct sgp_sim_clock clocks[CAMPAIGN_FAULTS_MAX];
     struct campaign_command commands[3 * CAMPAIGN_FAULTS_MAX];
     uint32_t command_count;

@@ -39,11 +39,12 @@ static uint32_t any_node(struct campaign *campaign)
     return below(campaign, campaign->topology->node_count);
 }
 
-/* One that may be gone for good: owners, which come first, stay. */
+/* One that may be gone for good: owners stay, which come first, or last if they train. */
 static uint32_t any_spare(struct campaign *campaign)
 {
-    uint32_t owners = campaign->topology->owners;
-    return owners + below(campaign, campaign->topology->node_count - owners);
+    const struct sgp_topology *topology = campaign->topology;
+    uint32_t owners = topology->owners, first = topology->nodes[0].owns ? owners : 0;
+    return first + below(campaign, topology->node_count - owners);
 }
 
 /* How many faults of a kind: none in every second campaign. */
@@ -82,6 +83,7 @@ static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_erro
     struct sgp_generate_options options = {.family = "owner", .nodes = nodes};
     bool several = campaign->seed % 2 == 0 && nodes > 2;
     options.owners = several ? CAMPAIGN_DIMENSION : 1;
+    options.members = campaign->seed % 4 >= 2;
     if (sgp_method_waits(campaign->options.method))
         options.backup = below(campaign, nodes < 5 ? nodes - options.owners : 4);
     else
@@ -442,6 +444,26 @@ static void draw_backups(struct campaign *campaign)
     }
 }
 
+/* ---- machines ---- */
+
+/* Mostly what stands beside a node dies with it, and it with that. */
+static void draw_machines(struct campaign *campaign)
+{
+    const struct sgp_topology *topology = campaign->topology;
+    uint32_t crashes = campaign->options.crash_count;
+    for (uint32_t i = 0; i < crashes; i++) {
+        struct sgp_sim_crash crash = campaign->crashes[i];
+        uint32_t beside = sgp_topology_beside(topology, crash.node);
+        uint32_t other = topology->nodes[crash.node].beside
+                             ? sgp_topology_machine(topology, crash.node)
+                             : beside;
+        if (other == SGP_NODE_NONE || !chance(campaign, 0.8))
+            continue;
+        crash.node = other;
+        campaign->crashes[campaign->options.crash_count++] = crash;
+    }
+}
+
 /* ---- a token ---- */
 
 static bool may_be_lost(const struct campaign *campaign)
@@ -531,6 +553,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_patience(campaign);
     draw_backups(campaign);
     draw_rest(campaign);
+    draw_machines(campaign);
     if (campaign->options.method->wants == SGP_WANTS_TOKEN)
         draw_remaking(campaign);
     return 0;

@@ -131,7 +131,7 @@ def test_show_says_who_gives_what():
 def test_generate_gives_addresses_and_reads_back():
     text = generate("ring", 3, "--address", "127.0.0.1:9000+")
     nodes = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])["nodes"]
-    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}", "key": None, "train": True, "owns": False, "parts": None, "starts": 1.0}
+    assert nodes == [{"name": f"n{i}", "address": f"127.0.0.1:{9000 + i}", "key": None, "train": True, "owns": False, "parts": None, "beside": None, "starts": 1.0}
                      for i in range(3)]
     shown = json.loads(ctl("topology", "generate", "ring", 3, "--json")[0])
     again = json.loads(ctl("topology", "show", "--json", "-", text=generate("ring", 3))[0])

@@ -108,8 +108,6 @@ Test(owner_file, what_is_said_of_staleness_reads_back_alike)
 
 Test(owner_file, what_cannot_be_is_refused_with_the_line)
 {
-    refused("digraph g { s [owns=all]; s -> a; a -> s; }",
-        "t:1: node s owns the vector, and trains; write train=false beside owns=all");
     refused("digraph g {\n s [train=false, owns=some];\n s -> a; a -> s; }",
         "t:2: node s: owns=\"some\" names no parts; write owns=all for the whole vector, a part as "
         "owns=0, or a "
@@ -264,7 +262,7 @@ Test(owner_file, what_several_owners_cannot_be_is_refused)
         "t:1: node s owns a part, and node r says owns=all; each part has one owner");
     refused("digraph g { slices=3; s [train=false, owns=0]; r [train=false, owns=2]; {s r} -> a; a "
             "-> {s r}; }",
-        "t:1: nobody owns part 1 of 3; write owns=1, train=false at a node");
+        "t:1: nobody owns part 1 of 3; write owns=1 at a node");
     refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=2]; {s r} -> a; a "
             "-> {s r}; }",
         "t:1: node r owns part 2; with slices=2 parts are 0 to 1");
@@ -272,8 +270,6 @@ Test(owner_file, what_several_owners_cannot_be_is_refused)
         "digraph g { s [train=false, owns=0]; r [train=false, owns=1]; {s r} -> a; a -> {s r}; }",
         "t:1: node r owns part 1, but the digraph does not say how many parts there are; write "
         "slices=N in it, or owns=all");
-    refused("digraph g { slices=2; s [train=false, owns=0]; r [owns=1]; {s r} -> a; a -> {s r}; }",
-        "t:1: node r owns a part, and trains; write train=false beside owns");
     refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=1]; {s r} -> a; a "
             "-> {s r}; s -> r; }",
         "t:1: edge s -> r joins two owners, so nothing would go over it; leave it out");

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An owner that trains is two nodes of one machine: one that trains, with the name in the file, and one that owns, with the
+ * address. To all others the first is a worker as any, the second an owner as any.
+ * The rule: docs/rules/owner.md */
+#include "topology/beside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SUFFIX ".owner"
+
+static bool is_divided(const struct sgp_topology_node *node)
+{
+    return node->owns && !node->relay;
+}
+
+uint32_t sgp_beside_count(const struct sgp_topology *topology)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < topology->node_count && !sgp_topology_has_token(topology); i++)
+        count += is_divided(&topology->nodes[i]);
+    return count;
+}
+
+uint32_t sgp_topology_machine(const struct sgp_topology *topology, uint32_t node)
+{
+    return topology->nodes[node].beside ? topology->nodes[node].trainer : node;
+}
+
+uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node)
+{
+    for (uint32_t i = topology->node_count; i-- > 0 && topology->nodes[i].beside;)
+        if (topology->nodes[i].trainer == node)
+            return i;
+    return SGP_NODE_NONE;
+}
+
+/* What it owns moves, and its address: workers dial their owners. */
+static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_error *error)
+{
+    struct sgp_topology_node *node = &topology->nodes[trainer];
+    struct sgp_topology_node owner = *node;
+    if (strlen(node->name) + strlen(SUFFIX) >= SGP_NAME_BYTES)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "node %.40s... owns and trains, so what it owns is called by its name and " SUFFIX
+            ", which is too long; take a name of at most %zu bytes",
+            node->name, SGP_NAME_BYTES - sizeof SUFFIX);
+    if (strcmp(node->address, SGP_ADDRESS_NONE) == 0)
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "node %s owns something, so its workers dial it; give it an address", node->name);
+    owner.beside = owner.relay = true;
+    owner.trainer = trainer;
+    owner.starts = SGP_STARTS_USUAL;
+    memcpy(owner.name + strlen(node->name), SUFFIX, sizeof SUFFIX);
+    if (sgp_topology_is_dialled(topology, trainer))
+        (void)snprintf(node->address, sizeof node->address, "%s", SGP_ADDRESS_NONE);
+    node->owns = false;
+    node->own_part = node->own_part_count = 0;
+    topology->nodes[topology->node_count++] = owner;
+    return 0;
+}
+
+int sgp_beside_divide(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_where)
+{
+    uint32_t count = topology->node_count;
+    if (count + sgp_beside_count(topology) > SGP_NODES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT,
+            "an owner that trains counts twice, and %u nodes are too many; the limit is %u",
+            count + sgp_beside_count(topology), SGP_NODES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        *ret_where = i;
+        int code = is_divided(&topology->nodes[i]) ? divide(topology, i, error) : 0;
+        if (code)
+            return code;
+    }
+    *ret_where = SGP_NODE_NONE;
+    return 0;
+}
+
+static uint32_t owner_at(const struct sgp_topology *topology, uint32_t node)
+{
+    return topology->nodes[node].owns ? node : sgp_topology_beside(topology, node);
+}
+
+/* Updates go from who trains to who owns, copies from who owns to who trains. What is neither is refused later. */
+uint32_t sgp_beside_edges(
+    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_edge *ret_edges)
+{
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < phase->edge_count; e++) {
+        struct sgp_edge edge = phase->out[e];
+        uint32_t source = edge.source, target = edge.target;
+        uint32_t giver = owner_at(topology, source), taker = owner_at(topology, target);
+        bool updates = !topology->nodes[source].relay && taker != SGP_NODE_NONE;
+        bool copies = !topology->nodes[target].relay && giver != SGP_NODE_NONE;
+        edge.fraction = edge.usual ? SGP_FRACTION_DEFAULT : edge.fraction;
+        if (copies) {
+            edge.source = giver;
+            ret_edges[count++] = edge;
+        }
+        edge.source = source;
+        edge.target = updates ? taker : target;
+        if (updates || !copies)
+            ret_edges[count++] = edge;
+    }
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        uint32_t trainer = topology->nodes[i].trainer;
+        if (!topology->nodes[i].beside)
+            continue;
+        ret_edges[count++] = (struct sgp_edge){i, trainer, .fraction = SGP_FRACTION_DEFAULT};
+        ret_edges[count++] = (struct sgp_edge){trainer, i, .fraction = SGP_FRACTION_DEFAULT};
+    }
+    return count;
+}
