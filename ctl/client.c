@@ -18,6 +18,7 @@
 
 #define RUN_DIRECTORY "/run/sgpd"
 #define SOCKET_NAME "control.sock"
+#define OWNER_END ".owner" /* of the names of an owner beside a node that trains, and its socket */
 #define ANSWER_BYTES_MAX (64u << 20) /* of an answer kept in memory */
 #define ANSWER_SECONDS 30.0          /* of what needs no computing */
 
@@ -66,6 +67,18 @@ static enum ctl_exit only_socket(struct ctl *ctl, char *path, size_t capacity)
     return CTL_DONE;
 }
 
+/* NAME.owner is served by the daemon of NAME, unless a daemon has that very name. */
+static int print_path(const char *name, char *path, size_t capacity)
+{
+    int length = snprintf(path, capacity, RUN_DIRECTORY "/%s/" SOCKET_NAME, name);
+    size_t bytes = strlen(name), end = strlen(OWNER_END);
+    bool owner = bytes > end && strcmp(name + bytes - end, OWNER_END) == 0;
+    if (!owner || access(path, F_OK) == 0)
+        return length;
+    return snprintf(
+        path, capacity, RUN_DIRECTORY "/%.*s/" SOCKET_NAME OWNER_END, (int)(bytes - end), name);
+}
+
 enum ctl_exit ctl_socket(struct ctl *ctl)
 {
     static char path[sizeof((struct sockaddr_un *)0)->sun_path];
@@ -77,7 +90,7 @@ enum ctl_exit ctl_socket(struct ctl *ctl)
     } else if (ctl->name) {
         if (ctl->name[0] == '\0' || ctl->name[0] == '.' || strchr(ctl->name, '/'))
             return ctl_usage(ctl, "'%s' is not a node's name", ctl->name);
-        length = snprintf(path, sizeof path, RUN_DIRECTORY "/%s/" SOCKET_NAME, ctl->name);
+        length = print_path(ctl->name, path, sizeof path);
     } else {
         enum ctl_exit status = only_socket(ctl, path, sizeof path);
         if (status != CTL_DONE)

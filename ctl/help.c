@@ -11,7 +11,8 @@
 #define USAGE_OPTIONS_MAX 9
 
 static const struct ctl_option shared_options[] = {
-    {"-n", .value = "NAME", .summary = "the daemon of this name: /run/sgpd/NAME/control.sock"},
+    {"-n", .value = "NAME",
+        .summary = "the daemon of this name: /run/sgpd/NAME/control.sock; or NAME.owner"},
     {"-s", .value = "SOCKET",
         .summary = "the daemon behind this socket; by default the only one under /run/sgpd"},
     {"--json", .summary = "answer with JSON, one value on a line, errors included"},

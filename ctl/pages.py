@@ -134,7 +134,8 @@ BASH = """# SPDX-License-Identifier: Apache-2.0
 _sgpctl_nodes()
 {
     local path
-    for path in /run/sgpd/*/control.sock; do
+    for path in /run/sgpd/*/control.sock{,.owner}; do
+        [[ $path == */control.sock.owner ]] && path=${path%/control.sock.owner}.owner
         path=${path%/control.sock}
         echo "${path##*/}"
     done
@@ -229,7 +230,7 @@ ZSH = """#compdef sgpctl
 
 _sgpctl_nodes() {
     local -a nodes
-    nodes=(/run/sgpd/*/control.sock(N:h:t) /etc/sgpd/*.conf(N:t:r))
+    nodes=(/run/sgpd/*/control.sock(N:h:t) /run/sgpd/*/control.sock.owner(Ne:'REPLY=${REPLY:h:t}.owner':) /etc/sgpd/*.conf(N:t:r))
     compadd -a nodes
 }
 
@@ -346,6 +347,9 @@ end
 function __sgpctl_nodes
     for path in /run/sgpd/*/control.sock
         string replace -r '.*/([^/]+)/[^/]+$' '$1' $path
+    end
+    for path in /run/sgpd/*/control.sock.owner
+        string replace -r '.*/([^/]+)/[^/]+$' '$1.owner' $path
     end
     for path in /etc/sgpd/*.conf
         string replace -r '.*/([^/]+)[.]conf$' '$1' $path

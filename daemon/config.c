@@ -572,6 +572,69 @@ int config_load(const char *file, struct sgp_error *error, struct config *ret_co
     return code;
 }
 
+/* Under the same section and key it says something else now, or nothing. */
+static int change_text(struct config *config, enum config_id id, const char *format, ...)
+{
+    char **field = field_of(config, &config_keys[id]), *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return -ENOMEM;
+    free(*field);
+    *field = text;
+    return 0;
+}
+
+static int copy_texts(const struct config *config, struct config *copy)
+{
+    bool whole = (copy->file = strdup(config->file)) != NULL;
+    for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++) {
+        char **from =
+            field_of((struct config *)(uintptr_t)config, &config_keys[id]); /* reads only */
+        if (is_text(config_keys[id].type))
+            whole = (*(char **)field_of(copy, &config_keys[id]) = strdup(*from)) != NULL && whole;
+    }
+    return whole ? 0 : -ENOMEM;
+}
+
+/* What a node without rows has no use for. */
+static const enum config_id of_rows[] = {CONFIG_ID_TRAIN, CONFIG_ID_LABELS, CONFIG_ID_TEST,
+    CONFIG_ID_TEST_LABELS, CONFIG_ID_LABEL, CONFIG_ID_CLASSES};
+
+int config_beside(struct config *config, const char *name, uint64_t inputs, struct sgp_error *error,
+    struct config *ret_owner)
+{
+    struct config owner = *config;
+    int code = copy_texts(config, &owner);
+    for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && code == 0; i++)
+        code = change_text(&owner, of_rows[i], "%s", "");
+    if (code == 0)
+        code = change_text(&owner, CONFIG_ID_SCALE, "none");
+    if (code == 0)
+        code = change_text(&owner, CONFIG_ID_NAME, "%s", name);
+    if (code == 0)
+        code = change_text(&owner, CONFIG_ID_STATE_DIRECTORY, "%s/owner", config->state_directory);
+    if (code == 0)
+        code = change_text(&owner, CONFIG_ID_SOCKET, "%s.owner", config->socket);
+    if (code == 0 && *config->events)
+        code = change_text(&owner, CONFIG_ID_EVENTS, "%s.owner", config->events);
+    if (code == 0 && *config->trace)
+        code = change_text(&owner, CONFIG_ID_TRACE, "%s.owner", config->trace);
+    if (code == 0)
+        code = change_text(config, CONFIG_ID_LISTEN, SGP_ADDRESS_NONE);
+    if (code < 0) {
+        config_finish(&owner);
+        return sgp_fail(error, code, "%s: out of memory", config->file);
+    }
+    memset(owner.changed, 0, sizeof owner.changed); /* the other has told of what has no effect */
+    owner.inputs = inputs;
+    owner.stop_at_accuracy = NAN;
+    *ret_owner = owner;
+    return 0;
+}
+
 void config_finish(struct config *config)
 {
     for (unsigned id = 0; id < CONFIG_KEY_COUNT; id++)

@@ -215,7 +215,8 @@ struct config {
     X(OUTER_MOMENTUM, "outer", "momentum", CONFIG_REAL, outer_momentum, "0.5", 0, 0.9999, NULL,    \
         "part of the last such step kept")                                                         \
     X(LISTEN, "network", "listen", CONFIG_ADDRESS, listen, NULL, 0, 0, NULL,                       \
-        "HOST:PORT to listen on for neighbours; exactly this is bound")                            \
+        "HOST:PORT to listen on for neighbours; exactly this is bound; none where nobody dials "   \
+        "it")                                                                                      \
     X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0, "none",     \
         "how shares are made smaller on the wire: none")                                           \
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
@@ -261,6 +262,12 @@ int config_parse(const char *file, const char *text, size_t bytes, struct sgp_er
     struct config *ret_config);
 
 void config_finish(struct config *config);
+
+/* The configuration of the owner `name` beside a node that trains on rows of `inputs` values: the same, without rows, its state in
+ * STATE/owner, its control socket SOCKET.owner; journal and trace likewise. What `config` listens on is the owner's: it listens on nothing
+ * from now on. The caller owns *ret_owner as after config_load. Returns 0 or -ENOMEM. */
+int config_beside(struct config *config, const char *name, uint64_t inputs, struct sgp_error *error,
+    struct config *ret_owner);
 
 /* Fill *error with `FILE:LINE: [section] key: ...` of a key found wrong later, and return code. The
  * message is formatted like printf; a key that is not in the file has no line. */

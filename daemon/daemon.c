@@ -3,6 +3,7 @@
  * closed again. See daemon.h. */
 #include "daemon.h"
 
+#include "beside.h"
 #include "calls.h"
 #include "chores.h"
 #include "edges.h"
@@ -56,6 +57,7 @@ static void end(struct daemon *daemon)
     dialer_give_up(&daemon->dialer);
     inquiry_close(daemon);
     calls_close(daemon);
+    beside_close(daemon);
     edges_close(daemon);
     events_close(daemon);
     uv_close((uv_handle_t *)&daemon->checkpoint_timer, NULL);
@@ -89,9 +91,9 @@ static void on_settled(struct daemon *daemon)
         statements_ask_stop(daemon, stop);
     if (daemon->ending) /* an event followed */
         return;
-    if (work_is_done(daemon))
+    if (work_is_done(daemon) || (beside_failed(daemon) && !daemon->stopping))
         orders_stop(daemon);
-    else if (daemon->drained && daemon->saves == 0)
+    else if (daemon->drained && daemon->saves == 0 && !beside_runs(daemon))
         end(daemon);
 }
 
@@ -104,6 +106,7 @@ static void on_signal(uv_signal_t *signal, int number)
     daemon->signalled = true;
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=signal number=%d%s", number,
         again ? " at_once=1" : "");
+    beside_stop(daemon);
     if (again)
         end(daemon);
     else if (!daemon->stopping)
@@ -130,6 +133,7 @@ static void on_watchdog(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     bool alive =
+        beside_is_alive(daemon) &&
         notify_watchdog(&daemon->notify, daemon->worker.away == 0, worker_spent(&daemon->worker));
     if (alive && daemon->stopping) /* a large model takes its time to be written */
         notify_extend(30 * SGP_SECOND);
@@ -344,11 +348,13 @@ static void free_all(struct daemon *daemon)
         (void)close(daemon->state_lock);
 }
 
-int daemon_run(
-    const struct config *config, struct prepared *prepared, struct log *log, struct guest *guest)
+int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
+    const struct company *company)
 {
+    struct guest *guest = company->guest;
     struct daemon daemon = {
         .config = config,
+        .beside = company->beside,
         .prepared = prepared,
         .log = log,
         .state_lock = -1,
@@ -373,6 +379,7 @@ int daemon_run(
     code = open_all(&daemon, guest, &error);
     if (code == 0) {
         start_timers(&daemon);
+        beside_open(&daemon);
         char rows[SGP_TEXT_BYTES], blas[SGP_BLAS_TEXT_BYTES];
         prepared_rows_text(prepared, rows);
         sgp_blas_text(&prepared->blas, blas);
@@ -384,7 +391,8 @@ int daemon_run(
         events_post(&daemon, (struct sgp_event){.type = SGP_EVENT_START});
         if (guest != NULL) /* from which it begins again, whatever ends it */
             (void)survive_checkpoint(&daemon);
-        notify_ready();
+        if (beside_is_ready(&daemon))
+            notify_ready();
         notes_status_line(&daemon);
     } else {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);

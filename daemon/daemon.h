@@ -6,6 +6,7 @@
  *   performer.c   the core's effects carried out, and what comes of them posted back
  *   program.c     the program that trains through this daemon, by turns, and questions.c between them
  *   reload.c      another topology file, without a pause
+ *   beside.c      the owner beside a node that trains: a process of its own
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
  *   survive.c     the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
@@ -28,15 +29,20 @@
 #ifndef SGPD_DAEMON_H
 #define SGPD_DAEMON_H
 
+#include "beside.h"
 #include "config.h"
 #include "door.h"
 #include "log.h"
 #include "prepare.h"
 
-/* Run a prepared node until it is told to stop; `guest` is the program that brought its model, which the node takes in, or
- * NULL. Returns the exit status of the process; what failed
- * has been logged. */
-int daemon_run(
-    const struct config *config, struct prepared *prepared, struct log *log, struct guest *guest);
+/* What a node may have beside its configuration; NULL: it has not. */
+struct company {
+    struct guest *guest;   /* the program that brought its model, which the node takes in */
+    struct beside *beside; /* the owner beside it, which ends before the node does */
+};
+
+/* Run a prepared node until it is told to stop. Returns the exit status of the process; what failed has been logged. */
+int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
+    const struct company *company);
 
 #endif

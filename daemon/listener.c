@@ -340,7 +340,8 @@ int listener_open(struct listener *listener, uv_loop_t *loop, const char *addres
     listener->tcp.data = listener;
     listener->timer.data = listener;
     listener->retry.data = listener;
-    code = bind_and_listen(listener, address, error);
+    if (strcmp(address, SGP_ADDRESS_NONE) != 0)
+        code = bind_and_listen(listener, address, error);
     if (code < 0)
         listener_close(listener);
     return code;

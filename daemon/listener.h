@@ -63,7 +63,7 @@ struct listener {
     uint64_t lines_dropped;
 };
 
-/* Bind exactly `address` (HOST:PORT) and listen. Returns 0, or a negative code with *error filled:
+/* Bind exactly `address` (HOST:PORT) and listen; SGP_ADDRESS_NONE: nobody can call. Returns 0, or a negative code with *error filled:
  * what could not be bound, and this machine's interfaces with their addresses. */
 int listener_open(struct listener *listener, uv_loop_t *loop, const char *address,
     const struct listener_events *events, const struct sgp_sink *sink, struct sgp_error *error);

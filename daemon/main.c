@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
+#include "beside.h"
 #include "site.h"
 #include "unlaid.h"
 
@@ -12,6 +13,8 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { /* exit statuses; sgpd(8) lists them */
     STATUS_DONE = 0,
@@ -135,18 +138,85 @@ static int run_unlaid(const struct config *config, struct prepared *prepared, st
         door_refuse(&guest, error.code, error.text);
         return refuse(&error, false);
     }
-    return daemon_run(config, prepared, log, &guest);
+    return daemon_run(config, prepared, log, &(struct company){.guest = &guest});
 }
 
-static int run(const struct config *config, struct prepared *prepared, struct log *log)
+static int run(
+    const struct config *config, struct prepared *prepared, struct log *log, struct beside *beside)
 {
     struct sgp_error error = {0};
     if (!prepared->unlaid && prepared_learn(prepared, &error) < 0)
         return refuse(&error, false);
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"", prepared->warnings[i]);
-    return prepared->unlaid ? run_unlaid(config, prepared, log)
-                            : daemon_run(config, prepared, log, NULL);
+    return prepared->unlaid
+               ? run_unlaid(config, prepared, log)
+               : daemon_run(config, prepared, log, &(struct company){.beside = beside});
+}
+
+/* ---- the owner beside a node that trains ---- */
+
+/* NULL: the topology file names none beside this node. */
+static const char *owner_beside(const struct prepared *prepared)
+{
+    uint32_t owner = sgp_topology_beside(prepared->topology, prepared->self);
+    return owner == SGP_NODE_NONE ? NULL : prepared->topology->nodes[owner].name;
+}
+
+/* The child: nothing of the other node is its. */
+static int run_owner(const struct config *config, struct prepared *owner, struct prepared *trainer)
+{
+    prepared_finish(trainer);
+    struct log log;
+    log_init(&log, config->log_level, config->name);
+    return run(config, owner, &log, NULL);
+}
+
+/* Both, by what they are prepared for; the child has its end here, too. */
+static int run_both(const struct config *config, struct prepared *prepared, struct log *log,
+    const struct config *owner_config, struct prepared *owner)
+{
+    struct sgp_error error = {0};
+    struct beside beside;
+    (void)mkdir(
+        config->state_directory, 0750); /* the child's is within; what is wrong it will say */
+    int code = beside_fork(&error, &beside);
+    if (code < 0) {
+        sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
+        return STATUS_FAILED;
+    }
+    if (code > 0)
+        return run_owner(owner_config, owner, prepared);
+    int status = run(config, prepared, log, &beside);
+    beside_end(&beside);
+    return status;
+}
+
+static int run_or_check_both(
+    struct config *config, struct prepared *prepared, struct log *log, bool checks)
+{
+    struct sgp_error error = {0};
+    struct config owner_config;
+    struct prepared owner;
+    if (config_beside(
+            config, owner_beside(prepared), prepared->model.inputs, &error, &owner_config) < 0)
+        return refuse(&error, checks);
+    int status = STATUS_DONE;
+    if (prepare(&owner_config, &error, &owner) < 0) {
+        status = refuse(&error, checks);
+    } else {
+        owner.blas = prepared->blas;
+        status = checks ? check(config, prepared)
+                        : run_both(config, prepared, log, &owner_config, &owner);
+        struct config there =
+            owner_config; /* its state is within a directory that is yet to be made */
+        if (access(config->state_directory, F_OK) < 0)
+            there.state_directory = config->state_directory;
+        status = checks && status == STATUS_DONE ? check(&there, &owner) : status;
+        prepared_finish(&owner);
+    }
+    config_finish(&owner_config);
+    return status;
 }
 
 /* OpenBLAS's kernels shall fit. That may take another start of this program: what is remembered is looked up
@@ -166,8 +236,7 @@ static int fit_blas(char **arguments, const struct config *config, bool check,
     return sgp_blas_fit(&wish, error, &prepared->blas);
 }
 
-static int run_or_check(
-    const struct options *options, const struct config *config, char **arguments)
+static int run_or_check(const struct options *options, struct config *config, char **arguments)
 {
     struct log log;
     struct prepared prepared;
@@ -178,8 +247,10 @@ static int run_or_check(
         return refuse(&error, options->check);
     int status = fit_blas(arguments, config, options->check, &log, &prepared, &error) < 0
                      ? refuse(&error, options->check)
+                 : owner_beside(&prepared) != NULL
+                     ? run_or_check_both(config, &prepared, &log, options->check)
                  : options->check ? check(config, &prepared)
-                                  : run(config, &prepared, &log);
+                                  : run(config, &prepared, &log, NULL);
     prepared_finish(&prepared);
     return status;
 }

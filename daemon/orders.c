@@ -2,6 +2,7 @@
 /* Orders; see orders.h. One that makes no sense now is refused with SGP_E_STATE. */
 #include "orders.h"
 
+#include "beside.h"
 #include "events.h"
 #include "performer.h"
 #include "program.h"
@@ -80,6 +81,7 @@ static int stop(void *context)
     struct daemon *daemon = context;
     if (daemon->stopping)
         return SGP_E_STATE;
+    beside_stop(daemon);
     orders_stop(daemon);
     return 0;
 }

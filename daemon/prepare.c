@@ -50,6 +50,8 @@ static void warn_about_addresses(struct prepared *p)
     const struct sgp_topology_node *nodes = p->topology->nodes;
     const char *own = nodes[p->self].address;
     const char *elsewhere = NULL;
+    if (strcmp(own, SGP_ADDRESS_NONE) == 0) /* nobody dials it, or only the owner beside it */
+        return;
     for (uint32_t i = 0; i < p->topology->node_count && !elsewhere; i++)
         if (i != p->self && sgp_topology_is_dialled(p->topology, i) &&
             !is_loopback(nodes[i].address))
@@ -104,8 +106,7 @@ static enum sgp_outer_kind outer_kind(const struct config *config)
 /* Whether the file says that this node has its key. */
 static bool is_own_key(const struct prepared *p)
 {
-    return p->key != NULL &&
-           sgp_topology_find_key(p->topology, sgp_key_hash(p->key)) == (int64_t)p->self;
+    return p->key != NULL && sgp_topology_has_key(p->topology, p->self, sgp_key_hash(p->key));
 }
 
 /* Where the secret key lies: as configured; else what a unit has handed over (LoadCredential=key:...), or where `sgpctl
@@ -118,7 +119,8 @@ static const char *key_path(const struct prepared *p, char usual[PATH_MAX])
     (void)snprintf(usual, PATH_MAX, "%s/key", handed != NULL ? handed : "");
     if (handed != NULL && access(usual, F_OK) == 0)
         return usual;
-    (void)snprintf(usual, PATH_MAX, "/etc/sgpd/%s.key", p->config->name);
+    (void)snprintf(usual, PATH_MAX, "/etc/sgpd/%s.key",
+        p->topology->nodes[sgp_topology_machine(p->topology, p->self)].name);
     return access(usual, F_OK) == 0 ? usual : "";
 }
 
@@ -198,6 +200,18 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     if (code == 0)
         code = sgp_node_needs(topology, p->self, p->method, &p->needs);
     return code < 0 ? sgp_fail(error, code, "%s: %s", config->topology, sgp_strerror(code)) : 0;
+}
+
+/* Only a node that nobody dials may listen nowhere. */
+static int check_listen(struct prepared *p, struct sgp_error *error)
+{
+    bool nowhere = strcmp(p->config->listen, SGP_ADDRESS_NONE) == 0;
+    if (!nowhere || !sgp_topology_is_dialled(p->topology, p->self))
+        return 0;
+    return config_fail(p->config, CONFIG_ID_LISTEN, error, SGP_E_CONFIG,
+        "%s gives this node the address %s, which others dial; listen there, or write address=none "
+        "in it",
+        p->config->topology, p->topology->nodes[p->self].address);
 }
 
 /* What somebody has set in vain: the file says one thing, and the node does another. A default that is
@@ -529,10 +543,10 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model, prepare_rounds,
-        prepare_settings, NULL};
+        check_listen, warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model,
+        prepare_rounds, prepare_settings, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {
-        prepare_topology, warn_about_idle_keys, prepare_attached, NULL};
+        prepare_topology, check_listen, warn_about_idle_keys, prepare_attached, NULL};
     struct prepared p = {.config = config};
     for (int (*const *stage)(struct prepared *, struct sgp_error *) =
              config->kind == CONFIG_ATTACHED ? attached : layered;

@@ -11,6 +11,7 @@
  * and at worst some buffers are more than are needed. Thread: the loop thread. */
 #include "reload.h"
 
+#include "beside.h"
 #include "calls.h"
 #include "changes.h"
 #include "edges.h"
@@ -114,6 +115,12 @@ static int check_part(
     int code = sgp_topology_check_owners(next, now->parameters, &why);
     if (code < 0)
         return sgp_fail(error, code, "%s: %.430s", daemon->config->topology, why.text);
+    bool owned = sgp_topology_beside(now->topology, now->self) != SGP_NODE_NONE;
+    bool will = sgp_topology_beside(next, reload->place.self) != SGP_NODE_NONE;
+    if (owned != will)
+        return sgp_fail(error, SGP_E_STATE,
+            "%s: by the new file this node %s; stop it, and start it again for that",
+            daemon->config->topology, will ? "owns something, too" : "owns nothing any more");
     bool relay = now->topology->nodes[now->self].relay;
     bool owns = has.count > 0 && !sgp_topology_has_token(next) &&
                 (has.first != had.first || has.count != had.count);
@@ -195,6 +202,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
         trust_reloaded(daemon);
         statements_reloaded(daemon);
         calls_reload(daemon);
+        beside_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});
     }
     return code;

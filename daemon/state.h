@@ -7,6 +7,7 @@
 #ifndef SGPD_STATE_H
 #define SGPD_STATE_H
 
+#include "beside.h"
 #include "callers.h"
 #include "config.h"
 #include "control.h"
@@ -90,7 +91,10 @@ struct daemon {
     uv_timer_t second; /* STATUS=, whom we wait for */
     uv_timer_t watchdog;
     uv_signal_t signals[3];
-    int state_lock; /* the state directory, locked for this process; -1: not */
+    uv_signal_t beside_ends; /* beside.c */
+    uv_poll_t beside_tells;  /* likewise */
+    struct beside *beside;   /* the owner beside this node; NULL: there is none */
+    int state_lock;          /* the state directory, locked for this process; -1: not */
     struct figures figures;
     struct notify notify;
     struct recorder recorder;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static void print_bytes(FILE *stream, const char *name, uint64_t bytes)
 {
@@ -70,8 +71,10 @@ void prepared_print(FILE *stream, const struct prepared *p)
     if (p->config->kind == CONFIG_LAYERED)
         sgp_model_text(&p->model, layers);
     prepared_rows_text(p, rows);
-    (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), listens on %s\n",
-        p->config->name, p->self + 1, p->topology->node_count, p->config->listen);
+    bool listens = strcmp(p->config->listen, SGP_ADDRESS_NONE) != 0;
+    (void)fprintf(stream, "node       %s (%" PRIu32 " of %" PRIu32 "), %s%s\n", p->config->name,
+        p->self + 1, p->topology->node_count, listens ? "listens on " : "calls the owners",
+        listens ? p->config->listen : "");
     print_topology(stream, p);
     if (p->unlaid)
         (void)fprintf(

@@ -62,7 +62,7 @@ def topology_of(variant, sgpctl):
         return call(sgpctl, "topology", "generate", name, str(variant.nodes), *options, *address)
     if options:
         raise Failure(f"{name} is a file, and takes no options such as {options[0]}")
-    nodes = len(json.loads(call(sgpctl, "topology", "show", "--json", name))["nodes"])
+    nodes = sum(not node["beside"] for node in json.loads(call(sgpctl, "topology", "show", "--json", name))["nodes"])
     if nodes != variant.nodes:
         raise Failure(f"{name}: it has {nodes} nodes; say nodes = {nodes}")
     return re.sub(r"(?m)^\s*tls=\w+;\n", "", call(sgpctl, "topology", "show", name, *address))
@@ -91,6 +91,8 @@ class Node:
         self.log = os.path.join(folder, name + ".log")
         self.socket = os.path.join(self.folder, "control.sock")
         self.process, self.status = None, {}
+        self.owner = None  # what stands beside it, in the same service: a node that is looked at alone
+        self.sent = None  # from this machine, once that was summed up
 
     def write(self, keys, topology):
         """Its configuration. A relay has no data, and takes no steps by them."""
@@ -118,19 +120,33 @@ class Node:
                 [sgpd, "-c", self.configuration], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, preexec_fn=begin)
 
+    def beside(self, name):
+        """Its owner, of that name."""
+        self.owner = Node(self.folder, name, self.address, True)
+        self.owner.socket = self.socket + ".owner"
+
     def look(self):
         if self.process.poll() is not None:
             with open(self.log, encoding="utf-8", errors="replace") as log:
                 last = (log.read().strip().splitlines() or ["nothing"])[-1]
             raise Failure(f"{self.name} ended with status {self.process.returncode}; it said: {last}")
+        self.ask()
+        if self.owner:
+            self.owner.ask()
+
+    def get(self, path):
+        """None: it is not there yet, or too busy; a stall is noticed."""
         connection = UnixConnection(self.socket)
         try:
-            connection.request("GET", "/v1/status")
-            self.status = json.load(connection.getresponse())
+            connection.request("GET", path)
+            return json.load(connection.getresponse())
         except (OSError, http.client.HTTPException, ValueError):
-            pass  # not there yet, or too busy; a stall is noticed
+            return None
         finally:
             connection.close()
+
+    def ask(self):
+        self.status = self.get("/v1/status") or self.status
         if self.status.get("state") == "paused":
             raise Failure(f"{self.name} paused: {self.status.get('last_error') or 'training diverged'}")
 
@@ -166,7 +182,14 @@ class Node:
         rows = self.history()
         last = dict(zip(COLUMNS, rows[-1] if rows else (None,) * len(COLUMNS)))
         return {"name": self.name, "history": rows, "test_accuracy": last["test_accuracy"],
-                "test_loss": last["test_loss"], "bytes_sent": last["bytes_sent"] or 0}
+                "test_loss": last["test_loss"],
+                "bytes_sent": (last["bytes_sent"] or 0) if self.sent is None else self.sent}
+
+    def sum_up(self):
+        """What it and its owner have sent to others."""
+        names = (self.name, self.owner.name)
+        self.sent = sum(peer["bytes_sent"] for one in (self, self.owner) for peer in one.get("/v1/peers") or ()
+                        if peer["name"] not in names)
 
 
 class Fleet:
@@ -203,8 +226,14 @@ class Fleet:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         for node in json.loads(call(self.tools.sgpctl, "topology", "show", "--json", path))["nodes"]:
-            self.nodes.append(Node(self.folder, node["name"], node["address"], not node["train"]))
-            self.nodes[-1].write(self.variant.keys, path)
+            of = next((known for known in self.nodes if known.name == node["beside"]), None)
+            if of:
+                of.address = node["address"]
+                of.beside(node["name"])
+            else:
+                self.nodes.append(Node(self.folder, node["name"], node["address"], not node["train"]))
+        for node in self.nodes:
+            node.write(self.variant.keys, path)
 
     def check(self):
         """Have all files read by the daemon, so that nothing begins that cannot go on."""
@@ -235,10 +264,13 @@ class Fleet:
             time.sleep(LOOK_SECONDS)
         seconds = time.monotonic() - begin
         members = [node for node in self.nodes if not node.relay]
+        for node in self.nodes:
+            if node.owner:
+                node.sum_up()
         for node in self.nodes:  # who ends has written its history
             node.process.terminate()
         for node in self.nodes:
             node.stop()
         return {"seconds": seconds,
-                "weight": sum(node.status["weight"] for node in self.nodes),
+                "weight": sum(one.status["weight"] for node in self.nodes for one in (node, node.owner) if one),
                 "nodes": [node.result() for node in members]}

@@ -183,6 +183,8 @@ def socket_of(name: Optional[str], file: str = "attach.sock") -> str:
     if not name:
         raise Error("no node is named: give its name or a socket's path, or set $SGP_SOCKET")
     path = name if "/" in name else f"/run/sgpd/{name}/{file}"
+    if name.endswith(".owner") and "/" not in name and not os.path.exists(path):
+        path = f"/run/sgpd/{name.removesuffix('.owner')}/{file}.owner"  # beside a node that trains
     if len(os.fsencode(path)) > 107:
         raise Error(f"the path of a socket has at most 107 bytes: {path}")
     return path

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from fleet import PATIENCE, Fleet
+from fleet import PATIENCE, Fleet, Node
 
 MANY = {"train.epochs": "100000"}
 
@@ -12,11 +12,13 @@ MANY = {"train.epochs": "100000"}
 class Owned(Fleet):
     """The first nodes own the vector, each a part of it, or whoever `owners` are; the others work for them."""
 
-    def __init__(self, n, backup=0, algorithm="backup", says=(), spare=(), journals=(), long=(), owners=(0,), **options):
+    def __init__(self, n, backup=0, algorithm="backup", says=(), spare=(), journals=(), long=(), owners=(0,), members=False,
+                 **options):
+        self.members = members  # owners train, too
         self.says = list(says) + (["backup=%d" % backup] if backup else [])
         self.owners = list(owners)
         relay = dict.fromkeys(("data.train", "data.label", "data.classes", "data.holdout"))
-        own = {i: {**relay, "model.inputs": "6"} for i in (*owners, *spare)}
+        own = {} if members else {i: {**relay, "model.inputs": "6"} for i in (*owners, *spare)}
         for i in journals:
             own.setdefault(i, {}).update({"log.events": "n%d.events" % i, "log.trace": "n%d.trace" % i})
         for i in long:
@@ -36,13 +38,24 @@ class Owned(Fleet):
             for i in self.present:
                 file.write('  n%d [address="%s:%d"%s];\n' % (
                     i, self.host(i), self.ports[i], self.owns(i)))
-            file.write("  {%s} -> {%s};\n  {%s} -> {%s};\n}\n" % (owners, workers, workers, owners))
+            if workers:
+                file.write("  {%s} -> {%s};\n  {%s} -> {%s};\n" % (owners, workers, workers, owners))
+            file.writelines("  n%d -> n%d;\n" % (i, j) for i in self.owners for j in self.owners if self.members and i != j)
+            file.write("}\n")
         os.replace(path + ".new", path)
 
     def owns(self, index):
         if index not in self.owners:
             return ""
-        return ", train=false, owns=%s" % ("all" if len(self.owners) == 1 else self.owners.index(index))
+        return ", %sowns=%s" % ("" if self.members else "train=false, ", "all" if len(self.owners) == 1 else self.owners.index(index))
+
+    def owner(self, index):
+        """The owner beside node `index`, as a node to ask."""
+        owner = Node(self, index)
+        owner.name += ".owner"
+        owner.socket += ".owner"
+        owner.directory = os.path.join(owner.directory, "owner")
+        return owner
 
     def switch(self, present, owners=(0,)):
         self.present, self.owners = present, list(owners)
