@@ -183,6 +183,8 @@ bool sgp_core_trains_in(
 bool sgp_core_uses_epochs(const struct sgp_node *node);
 /* an owner and its workers */
 bool sgp_core_is_owner(const struct sgp_node *node);
+bool sgp_core_owns_by_file(const struct sgp_node *node);  /* and owning is no token */
+bool sgp_core_works_by_file(const struct sgp_node *node); /* for such: it asks each for its part */
 bool sgp_core_is_worker(const struct sgp_node *node);
 bool sgp_core_has_token(const struct sgp_node *node); /* owning is one, here or elsewhere */
 bool sgp_core_shares_label(
@@ -204,7 +206,6 @@ struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_c
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link);
 /* Whether a worker has an update for that owner, of the copy that it trains from. */
 bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out);
-bool sgp_core_asks_all(const struct sgp_node *node); /* each owner for its part */
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node); /* the first, or NULL */
 /* Whether a later copy of the owner's part is to come before the next round. */
 bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in);

@@ -56,7 +56,7 @@ static void take(struct sgp_node *node, const struct sgp_core_link *link, uint32
 static bool is_enough(const struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->config.topology->owners > 1 && sgp_core_lacks_copy(node, &node->layout.links[i]))
+        if (sgp_core_lacks_copy(node, &node->layout.links[i]))
             return false;
     return true;
 }
@@ -136,9 +136,7 @@ static bool has_copy(const struct sgp_node *node)
 /* The label of our estimate: of a copy it is that of its owner. */
 static sgp_round label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (node->config.topology->owners > 1)
-        return sgp_core_label(node, link);
-    return has_copy(node) ? node->copy.label : node->round;
+    return sgp_core_has_token(node) ? node->copy.label : sgp_core_label(node, link);
 }
 
 /* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */

@@ -146,11 +146,20 @@ bool sgp_core_has_token(const struct sgp_node *node)
            sgp_topology_has_token(node->config.topology);
 }
 
-/* Who has the weight; where that stays, by the file. */
+bool sgp_core_owns_by_file(const struct sgp_node *node)
+{
+    return node->config.topology->nodes[node->config.self].owns && !sgp_core_has_token(node);
+}
+
+bool sgp_core_works_by_file(const struct sgp_node *node)
+{
+    return sgp_core_is_worker(node) && !sgp_core_has_token(node);
+}
+
+/* Who has the weight. */
 bool sgp_core_is_owner(const struct sgp_node *node)
 {
-    return sgp_core_has_token(node) ? node->mass.weight > 0
-                                    : node->config.topology->nodes[node->config.self].owns;
+    return sgp_core_has_token(node) ? node->mass.weight > 0 : sgp_core_owns_by_file(node);
 }
 
 bool sgp_core_is_worker(const struct sgp_node *node)
@@ -201,7 +210,7 @@ static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t pe
 
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (node->config.topology->owners < 2 || !sgp_core_is_from_owner(node, link))
+    if (!sgp_core_is_from_owner(node, link))
         return node->round;
     const struct sgp_core_link *in = from(node, link->peer);
     return in != NULL && in->work.copy != SGP_ROUND_NONE ? in->work.copy : node->round;
@@ -213,15 +222,9 @@ bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_lin
 {
     const struct sgp_core_link *in = from(node, out->peer);
     sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
-    bool taken = node->config.topology->owners > 1 && in->work.given >= label;
-    if (taken || label >= sgp_core_last(node))
+    if (in->work.given >= label || label >= sgp_core_last(node))
         return false;
     return sgp_core_at_own_pace(node) ? closed < sgp_core_last(node) : closed <= label;
-}
-
-bool sgp_core_asks_all(const struct sgp_node *node)
-{
-    return node->config.topology->owners > 1 && sgp_core_is_worker(node);
 }
 
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
@@ -461,7 +464,7 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
 /* The first round in which this node has not given yet. */
 static sgp_round round_to_give(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (node->config.topology->owners < 2)
+    if (!sgp_core_is_from_owner(node, link))
         return node->round + (node->gave ? 1 : 0);
     const struct sgp_core_link *in = from(node, link->peer);
     sgp_round label = sgp_core_label(node, link);

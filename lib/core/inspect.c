@@ -57,9 +57,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         link = sgp_core_cannot_give(node, &status->waiting);
         break;
     case SGP_STAGE_GATHER:
-        status->waiting = sgp_core_is_worker(node) && !sgp_core_has_token(node)
-                              ? SGP_WAITING_ESTIMATE
-                              : SGP_WAITING_SHARE;
+        status->waiting = sgp_core_works_by_file(node) ? SGP_WAITING_ESTIMATE : SGP_WAITING_SHARE;
         link = sgp_core_awaited(node);
         break;
     case SGP_STAGE_END:

@@ -38,7 +38,7 @@ const char *sgp_node_leave_obstacle(const struct sgp_node *node)
         return "training is over; stop it instead";
     if (node->state == SGP_NODE_DRAINING)
         return "it is stopping";
-    if (sgp_core_is_owner(node) && !sgp_core_has_token(node))
+    if (sgp_core_owns_by_file(node))
         return "it owns the vector, or a part, which nobody can inherit; stop it, and name another "
                "node in its place";
     if (!has_neighbour(node))

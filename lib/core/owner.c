@@ -22,7 +22,7 @@ static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_
  * is to come. At its own pace none is too late but after the last step. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted)
 {
-    if (!sgp_core_is_owner(node) || sgp_core_has_token(node))
+    if (!sgp_core_owns_by_file(node))
         return true;
     bool own_pace = sgp_core_at_own_pace(node);
     bool present =
@@ -162,7 +162,7 @@ void sgp_core_drop_held(struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.receive_count; i++) {
         struct sgp_receive *receive = &node->layout.receives[i];
         bool held = receive->state == SGP_RECEIVE_HELD && !receive->counts;
-        if (!held || !sgp_core_is_owner(node) || sgp_core_has_token(node))
+        if (!held || !sgp_core_owns_by_file(node))
             continue;
         receive->state = SGP_RECEIVE_FREE;
         drop_late(node, sgp_core_find(node, receive->peer, SGP_IN), i);
@@ -171,7 +171,7 @@ void sgp_core_drop_held(struct sgp_node *node)
 
 uint32_t sgp_core_close_step(struct sgp_node *node)
 {
-    if (!sgp_core_is_owner(node) || sgp_core_has_token(node))
+    if (!sgp_core_owns_by_file(node))
         return 0;
     return sgp_core_at_own_pace(node) ? close_with_one(node) : close_together(node);
 }
@@ -193,7 +193,7 @@ static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *
  * taken. */
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool answers = sgp_core_is_owner(node) && !sgp_core_has_token(node);
+    bool answers = sgp_core_owns_by_file(node);
     if (!answers || !sgp_core_at_own_pace(node) || link->estimate.newer == 0)
         return true;
     const struct sgp_core_link *in =
@@ -227,7 +227,7 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_want_copy(struct sgp_node *node)
 {
-    if (!sgp_core_is_worker(node) || sgp_core_has_token(node))
+    if (!sgp_core_works_by_file(node))
         return;
     sgp_core_want(node);
     node->again = true; /* to ask */
@@ -235,8 +235,7 @@ void sgp_core_want_copy(struct sgp_node *node)
 
 void sgp_core_curtail(struct sgp_node *node)
 {
-    bool works =
-        node->stage == SGP_STAGE_TRAIN && sgp_core_is_worker(node) && !sgp_core_has_token(node);
+    bool works = node->stage == SGP_STAGE_TRAIN && sgp_core_works_by_file(node);
     if (!works || node->copy.curtailed || sgp_core_gives(node))
         return;
     node->copy.curtailed = true;
@@ -280,7 +279,7 @@ void sgp_core_take_copy(
 void sgp_core_pass_on_labels(struct sgp_node *node)
 {
     sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
-    if (!sgp_core_is_worker(node) || sgp_core_has_token(node))
+    if (!sgp_core_works_by_file(node))
         return;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
         if (node->copy.exists && node->layout.links[i].work.copy > newest)

@@ -49,10 +49,8 @@ void sgp_core_want(struct sgp_node *node)
 {
     if (node->seeking.wants)
         return;
-    node->seeking = (struct sgp_seeking){.wants = true,
-        .newer = node->copy.exists && !sgp_core_has_token(node) ? node->round + 1 : 0,
-        .slot = SGP_SLOT_NONE,
-        .until = SGP_TIME_NEVER};
+    node->seeking =
+        (struct sgp_seeking){.wants = true, .slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
     sgp_core_set_aside(node);
 }
 

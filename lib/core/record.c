@@ -185,7 +185,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         node->fleet.ends = record->rounds;
     node->trained = record->trained;
     node->gave = record->gave;
-    bool weightless = sgp_core_is_worker(node) && !sgp_core_has_token(node); /* whatever it was */
+    bool weightless = sgp_core_works_by_file(node); /* whatever it was */
     node->mass.weight = weightless ? 0 : record->weight;
     node->token.of_record = sgp_core_has_token(node) && record->weight > 0;
     node->mass.surplus = record->surplus;

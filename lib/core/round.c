@@ -67,7 +67,7 @@ static bool mints(const struct sgp_node *node)
  * which this node is new. Its model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
 {
-    if (sgp_core_is_owner(node) && !sgp_core_has_token(node)) /* its workers wait for it */
+    if (sgp_core_owns_by_file(node)) /* its workers wait for it */
         return NULL;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
@@ -190,7 +190,7 @@ static void come_to_end(struct sgp_node *node)
 static bool fetches_last_copy(struct sgp_node *node)
 {
     bool lacks = false;
-    if (!sgp_core_is_worker(node) || sgp_core_has_token(node))
+    if (!sgp_core_works_by_file(node))
         return false;
     if (node->copy.label > node->round)
         take_round(node, node->copy.label);
@@ -541,7 +541,7 @@ static void resume(struct sgp_node *node)
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
-    bool owner = sgp_core_is_owner(node) && !sgp_core_has_token(node);
+    bool owner = sgp_core_owns_by_file(node);
     bool behind = owner && sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
     if (comes_late(node) ||
         behind) /* also one without a past goes where the fleet is, with its model */
@@ -575,8 +575,8 @@ static void join(struct sgp_node *node)
 /* An early stop lies before the step that an owner has open. Those who brought an update to it have ended. */
 static bool is_too_late_to_gather(const struct sgp_node *node)
 {
-    return node->stage == SGP_STAGE_GATHER && sgp_core_is_owner(node) &&
-           !sgp_core_has_token(node) && node->round >= sgp_core_last(node);
+    return node->stage == SGP_STAGE_GATHER && sgp_core_owns_by_file(node) &&
+           node->round >= sgp_core_last(node);
 }
 
 /* It gives once more in this round. */
@@ -619,8 +619,8 @@ void sgp_core_advance(struct sgp_node *node)
             sgp_core_enter(node, SGP_STAGE_BEGIN); /* and to its end */
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
-        bool forgets = sgp_core_is_worker(node) && !sgp_core_has_token(node) &&
-                       node->trained; /* first what nobody will add */
+        bool forgets =
+            sgp_core_works_by_file(node) && node->trained; /* first what nobody will add */
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
             !sgp_core_is_untold(node) && !forgets)
             come_to_end(node); /* of an early stop this late nobody would grant */

@@ -28,7 +28,7 @@ static bool has_nothing(const struct sgp_node *node, const struct sgp_core_link 
 /* A worker asks each of several owners for its part. */
 static bool has_been_taken(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return sgp_core_asks_all(node) && !sgp_core_lacks_copy(node, link);
+    return sgp_core_works_by_file(node) && !sgp_core_lacks_copy(node, link);
 }
 
 static struct sgp_core_link *next_of(
@@ -90,10 +90,10 @@ static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool oth
 
 static void ask(struct sgp_node *node, struct sgp_core_link *link)
 {
-    bool part = sgp_core_asks_all(node);
+    bool part = sgp_core_works_by_file(node); /* a copy: a later one than it has */
     link->question.slot = node->seeking.slot;
     node->seeking.slot = SGP_SLOT_NONE;
-    link->question.newer = part ? link->work.copy + 1 : node->seeking.newer; /* 0: it has none */
+    link->question.newer = part ? link->work.copy + 1 : 0;
     link->question.until = node->now + (SGP_SEEK_NS << node->seeking.turns);
     node->seeking.turn = (uint32_t)(link - node->layout.links) - node->layout.out_count + 1;
     sgp_core_send(node, link, SGP_ASK)->ask =
@@ -104,7 +104,7 @@ void sgp_core_seek(struct sgp_node *node)
 {
     if (!node->seeking.wants || node->drained)
         return;
-    bool all = sgp_core_asks_all(node);
+    bool all = sgp_core_works_by_file(node);
     struct sgp_core_link *next = next_source(node);
     if ((all && next != NULL) || sgp_core_asked(node) == NULL)
         sgp_core_set_aside(node);

@@ -305,11 +305,10 @@ struct sgp_token_state {
 /* The estimate that this node looks for, and whom it asks next; a worker of several owners, each of these. */
 struct sgp_seeking {
     bool wants;
-    sgp_round newer; /* of this label or a later one */
-    uint32_t slot;   /* receive slot set aside for the next question, or SGP_SLOT_NONE */
-    sgp_time until;  /* SGP_TIME_NEVER before it may start */
-    uint32_t turn;   /* of the in-links, the one to begin with when the next is chosen */
-    uint32_t turns;  /* how often one that was asked gave way to another */
+    uint32_t slot;  /* receive slot set aside for the next question, or SGP_SLOT_NONE */
+    sgp_time until; /* SGP_TIME_NEVER before it may start */
+    uint32_t turn;  /* of the in-links, the one to begin with when the next is chosen */
+    uint32_t turns; /* how often one that was asked gave way to another */
 };
 
 /* The way out for good. */
