@@ -99,7 +99,7 @@ void sgp_core_publish_parts(struct sgp_node *node, uint32_t slot)
 {
     const struct sgp_topology *topology = node->config.topology;
     bool opens = sgp_topology_opens(topology, node->round);
-    double keeps[SGP_SLICES_MAX];
+    double keeps[SGP_SLICES_MAX] = {0};
     keep_of_parts(node, keeps);
     node->giving.jobs = 0;
     if (opens)
