@@ -88,9 +88,15 @@ static void text_cell(const char *from, char text[CTL_CELL_BYTES])
         (void)strcpy(text, "-");
 }
 
-/* As many names as there is room for. */
+/* As many names as there is room for; or a range of numbers. */
 static void names_cell(const json_t *names, char text[CTL_CELL_BYTES])
 {
+    if (json_is_integer(json_array_get(names, 0)) && json_array_size(names) == 2) {
+        (void)snprintf(text, CTL_CELL_BYTES, "%lld-%lld",
+            (long long)json_integer_value(json_array_get(names, 0)),
+            (long long)json_integer_value(json_array_get(names, 1)));
+        return;
+    }
     char joined[CTL_CELL_BYTES] = "";
     size_t length = 0, index;
     json_t *name;

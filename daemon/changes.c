@@ -96,6 +96,7 @@ static void compare_edges(struct teller *teller, const struct sgp_topology *form
     const struct sgp_phase *before, const struct sgp_topology *topology,
     const struct sgp_phase *after)
 {
+    bool mixes = topology->owner == SGP_NODE_NONE; /* else fractions mean nothing */
     for (uint32_t i = 0; before != NULL && i < before->edge_count; i++) {
         const struct sgp_edge *edge = &before->out[i];
         const struct sgp_edge *now =
@@ -103,7 +104,7 @@ static void compare_edges(struct teller *teller, const struct sgp_topology *form
         if (now == NULL) {
             teller->reload->edges_removed++;
             tell_edge(teller, "edge_removed", former, before, edge);
-        } else if (fabs(now->fraction - edge->fraction) > 0 || now->part != edge->part ||
+        } else if ((mixes && fabs(now->fraction - edge->fraction) > 0) || now->part != edge->part ||
                    now->part_count != edge->part_count) {
             teller->reload->fractions_changed++;
             tell_edge(teller, "fraction", topology, after, now);

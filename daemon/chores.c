@@ -208,9 +208,10 @@ static void done_save(struct job *job, bool cancelled)
 void chores_save(struct daemon *daemon, sgp_round round, double weight)
 {
     float **entered = weight > 0 ? NULL : chores_entered(daemon);
-    bool relay = daemon->prepared->topology->nodes[daemon->prepared->self].relay;
-    if (weight <= 0 && entered == NULL && relay)
-        return; /* a relay between two cycles has none, nor has one that owns a part */
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    bool owned = topology->owner != SGP_NODE_NONE;
+    if (weight <= 0 && entered == NULL && (owned || topology->nodes[daemon->prepared->self].relay))
+        return; /* a relay between two cycles has none, nor has an owner of a part, or a worker without a copy */
     weight = entered != NULL ? 1 : weight;
     struct task *task = weight > 0 ? task_take(daemon, run_save, done_save) : NULL;
     struct save *save = calloc(1, sizeof *save);

@@ -74,6 +74,8 @@ static void tell(const struct daemon *daemon, const struct survive_found *found)
 {
     const struct ledger *ledger = &daemon->ledger;
     const struct sgp_sink *sink = &daemon->log->sink;
+    bool owns = daemon->prepared->topology->nodes[daemon->prepared->self].owns;
+    bool lost = owns && found->memory == NULL && !found->exact; /* workers may have a copy */
     if (ledger->damaged)
         sgp_log(sink, SGP_LEVEL_WARNING, "event=warning text=\"%s; its weight is lost\"",
             ledger->reason.text);
@@ -83,8 +85,9 @@ static void tell(const struct daemon *daemon, const struct survive_found *found)
             "any more; it is taken back\"",
             ledger->orphaned);
     if (ledger->found)
-        sgp_log(sink, SGP_LEVEL_INFO, "event=restored round=%" PRId64 " weight=%.17g parameters=%s",
-            ledger->record.round, ledger->record.weight,
+        sgp_log(sink, lost ? SGP_LEVEL_WARNING : SGP_LEVEL_INFO,
+            "event=restored round=%" PRId64 " weight=%.17g parameters=%s", ledger->record.round,
+            ledger->record.weight,
             found->exact            ? "exact"
             : found->memory != NULL ? "checkpoint"
                                     : "none");
@@ -179,16 +182,27 @@ static void done_checkpoint(struct job *job, bool cancelled)
         events_settle(daemon);
 }
 
+/* A node that looks for an estimate, and has none, has nothing to write down; what was written before is worth more. */
+static bool is_empty(const struct daemon *daemon)
+{
+    struct sgp_moment moment;
+    uint32_t slots[SGP_KEPT_MAX];
+    sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
+    return moment.sequence == 0 && moment.kept_count == 0 && !(moment.weight > 0);
+}
+
 int survive_checkpoint(struct daemon *daemon)
 {
     if (daemon->ending)
         return SGP_E_STATE;
     bool busy = daemon->checkpointing && !daemon->drained; /* the last one must be written */
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (!busy && is_empty(daemon))
+        return SGP_E_STATE;
     struct task *task = busy ? NULL : task_take(daemon, run_checkpoint, done_checkpoint);
     if (task == NULL)
         return -EBUSY;
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
     if (daemon->unsaved && daemon->saves == 0 && status.state == SGP_NODE_FINISHED)
         chores_save(daemon, status.round, status.weight_estimate);
     task->checkpoint = (struct sgp_checkpoint){
