@@ -67,13 +67,13 @@ static enum ctl_exit only_socket(struct ctl *ctl, char *path, size_t capacity)
     return CTL_DONE;
 }
 
-/* NAME.owner is served by the daemon of NAME, unless a daemon has that very name. */
+/* NAME.owner is served by the daemon of NAME, unless a node has that very name. */
 static int print_path(const char *name, char *path, size_t capacity)
 {
     int length = snprintf(path, capacity, RUN_DIRECTORY "/%s/" SOCKET_NAME, name);
     size_t bytes = strlen(name), end = strlen(OWNER_END);
     bool owner = bytes > end && strcmp(name + bytes - end, OWNER_END) == 0;
-    if (!owner || access(path, F_OK) == 0)
+    if (!owner || access(path, F_OK) == 0 || ctl_has_configuration(name))
         return length;
     return snprintf(
         path, capacity, RUN_DIRECTORY "/%.*s/" SOCKET_NAME OWNER_END, (int)(bytes - end), name);
@@ -112,7 +112,8 @@ void ctl_socket_name(const struct ctl *ctl, char name[SGP_NAME_BYTES])
     bool ours = strncmp(ctl->socket, RUN_DIRECTORY "/", prefix) == 0;
     const char *rest = ours ? ctl->socket + prefix : "";
     size_t length = strcspn(rest, "/");
-    ours = length < SGP_NAME_BYTES && strcmp(rest + length, "/" SOCKET_NAME) == 0;
+    bool owner = strcmp(rest + length, "/" SOCKET_NAME OWNER_END) == 0; /* of the same daemon */
+    ours = length < SGP_NAME_BYTES && (owner || strcmp(rest + length, "/" SOCKET_NAME) == 0);
     (void)snprintf(name, SGP_NAME_BYTES, "%.*s", ours ? (int)length : 0, rest);
 }
 

@@ -13,8 +13,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#define END_NS (5 * SGP_SECOND)
+#define END_PACE_NS (10 * SGP_MILLISECOND)
 #define WORDS_BYTES 1024u /* more than a datagram of notify.c has */
 
 /* ---- making it ---- */
@@ -27,7 +30,9 @@ static int open_notify(char ret_name[sizeof((struct sockaddr_un *)0)->sun_path])
     int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0)
         return -errno;
-    if (bind(descriptor, (const struct sockaddr *)&address, sizeof address.sun_family) < 0 ||
+    const int yes = 1; /* who sends is told, for every user of this machine may */
+    if (setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) < 0 ||
+        bind(descriptor, (const struct sockaddr *)&address, sizeof address.sun_family) < 0 ||
         getsockname(descriptor, (struct sockaddr *)&address, &length) < 0) {
         int code = -errno;
         (void)close(descriptor);
@@ -46,8 +51,7 @@ static void become_child(pid_t parent, const struct beside *beside, const char *
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it has ended already */
         _exit(1);
-    if (beside->notify < 0)
-        return;
+    (void)setpgid(0, 0); /* a terminal's signals are for the parent, which sends its own */
     (void)close(beside->notify);
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
     (void)setenv("NOTIFY_SOCKET", notify, 1);
@@ -58,14 +62,13 @@ static void become_child(pid_t parent, const struct beside *beside, const char *
 int beside_fork(struct sgp_error *error, struct beside *ret_beside)
 {
     char notify[sizeof((struct sockaddr_un *)0)->sun_path] = "";
-    struct beside beside = {.notify = -1, .alive = true};
+    struct beside beside = {.notify = open_notify(notify), .alive = true};
     pid_t parent = getpid();
-    if (getenv("NOTIFY_SOCKET") != NULL)
-        beside.notify = open_notify(notify);
-    if (beside.notify < -1)
+    if (beside.notify < 0)
         return sgp_fail(error, beside.notify, "cannot make a socket for the owner beside: %s",
             strerror(-beside.notify));
-    (void)fflush(NULL); /* or both would write what is in the buffers */
+    (void)signal(SIGCHLD, SIG_DFL); /* or nobody might hear of its end */
+    (void)fflush(NULL);             /* or both would write what is in the buffers */
     beside.pid = fork();
     if (beside.pid == 0) {
         become_child(parent, &beside, notify);
@@ -73,30 +76,45 @@ int beside_fork(struct sgp_error *error, struct beside *ret_beside)
     }
     if (beside.pid < 0) {
         int code = -errno;
-        if (beside.notify >= 0)
-            (void)close(beside.notify);
+        (void)close(beside.notify);
         return sgp_fail(error, code, "cannot start the owner beside: %s", strerror(-code));
     }
-    beside.ready = beside.notify < 0;
     *ret_beside = beside;
     return 0;
 }
 
+/* One that was told to stop before it listens to that dies of it. */
 static void has_ended(struct beside *beside, int status)
 {
+    bool ours = beside->stops && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
     beside->pid = 0;
-    beside->status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    beside->status = WIFEXITED(status) ? WEXITSTATUS(status) : !ours;
+}
+
+/* Whether it has ended within that time. */
+static bool ends_within(struct beside *beside, sgp_time time)
+{
+    const struct timespec pace = {.tv_nsec = END_PACE_NS};
+    int status = 0;
+    for (sgp_time waited = 0; waited <= time; waited += END_PACE_NS) {
+        if (waitpid(beside->pid, &status, WNOHANG) == beside->pid) {
+            has_ended(beside, status);
+            return true;
+        }
+        (void)nanosleep(&pace, NULL);
+    }
+    return false;
 }
 
 void beside_end(struct beside *beside)
 {
-    int status = 0;
-    if (beside->pid > 0 && kill(beside->pid, SIGTERM) == 0 &&
-        waitpid(beside->pid, &status, 0) == beside->pid)
-        has_ended(beside, status);
-    if (beside->notify >= 0)
-        (void)close(beside->notify);
-    beside->notify = -1;
+    static const int numbers[] = {SIGTERM, SIGKILL};
+    beside->stops = true;
+    for (size_t i = 0; i < 2 && beside->pid > 0; i++) {
+        (void)kill(beside->pid, numbers[i]);
+        (void)ends_within(beside, END_NS);
+    }
+    (void)close(beside->notify);
 }
 
 /* ---- what it tells ---- */
@@ -107,24 +125,48 @@ static void hear(struct daemon *daemon, const char *words)
     if (strcmp(words, "READY=1") == 0 && !beside->ready) {
         beside->ready = true;
         notify_ready();
+        if (beside->reads)
+            (void)kill(beside->pid, SIGHUP);
     } else if (strcmp(words, "WATCHDOG=1") == 0) {
         beside->alive = true;
     } else if (strncmp(words, "EXTEND_TIMEOUT_USEC=", 20) == 0) {
-        notify_pass_on(words);
+        notify_extend((sgp_time)strtoll(words + 20, NULL, 10) * SGP_MICROSECOND);
     }
+}
+
+/* The next words, or false; and which process says them. */
+static bool next_words(int notify, char words[WORDS_BYTES], pid_t *ret_pid)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec into = {words, WORDS_BYTES - 1};
+    struct msghdr message = {.msg_iov = &into,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control};
+    struct ucred sender = {.pid = 0};
+    ssize_t bytes = recvmsg(notify, &message, MSG_DONTWAIT);
+    if (bytes < 0)
+        return false;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header != NULL && header->cmsg_type == SCM_CREDENTIALS)
+        memcpy(&sender, CMSG_DATA(header), sizeof sender);
+    words[bytes] = '\0';
+    *ret_pid = sender.pid;
+    return true;
 }
 
 static void on_words(uv_poll_t *poll, int status, int events)
 {
     struct daemon *daemon = poll->data;
     char words[WORDS_BYTES];
-    ssize_t bytes;
+    pid_t sender;
     (void)events;
-    while (status == 0 &&
-           (bytes = recv(daemon->beside->notify, words, sizeof words - 1, MSG_DONTWAIT)) >= 0) {
-        words[bytes] = '\0';
-        hear(daemon, words);
-    }
+    while (status == 0 && next_words(daemon->beside->notify, words, &sender))
+        if (sender == daemon->beside->pid)
+            hear(daemon, words);
 }
 
 /* Whatever comes of it, the service manager shall know. */
@@ -140,7 +182,10 @@ static void on_child(uv_signal_t *signal, int number)
     if (beside->status == 0) {
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=beside ended=1");
     } else {
-        notes_error(daemon, "the owner beside this node has ended with status %d", beside->status);
+        notes_error(daemon,
+            WIFSIGNALED(status) ? "the owner beside this node was ended by signal %d"
+                                : "the owner beside this node has ended with status %d",
+            WIFSIGNALED(status) ? WTERMSIG(status) : beside->status);
         daemon->exit_status = beside->status;
     }
     daemon->settled(daemon);
@@ -154,8 +199,7 @@ void beside_open(struct daemon *daemon)
     if (beside == NULL)
         return;
     (void)uv_signal_start(&daemon->beside_ends, on_child, SIGCHLD);
-    if (beside->notify >= 0 &&
-        uv_poll_init(&daemon->loop, &daemon->beside_tells, beside->notify) == 0) {
+    if (uv_poll_init(&daemon->loop, &daemon->beside_tells, beside->notify) == 0) {
         daemon->beside_tells.data = daemon;
         (void)uv_poll_start(&daemon->beside_tells, UV_READABLE, on_words);
     }
@@ -173,14 +217,18 @@ void beside_close(struct daemon *daemon)
 
 void beside_stop(struct daemon *daemon)
 {
-    if (beside_runs(daemon))
-        (void)kill(daemon->beside->pid, SIGTERM);
+    if (!beside_runs(daemon))
+        return;
+    daemon->beside->stops = true;
+    (void)kill(daemon->beside->pid, SIGTERM);
 }
 
 void beside_reload(struct daemon *daemon)
 {
-    if (beside_runs(daemon))
+    if (beside_runs(daemon) && daemon->beside->ready)
         (void)kill(daemon->beside->pid, SIGHUP);
+    else if (beside_runs(daemon))
+        daemon->beside->reads = true;
 }
 
 /* ---- what it is ---- */
@@ -190,9 +238,11 @@ bool beside_runs(const struct daemon *daemon)
     return daemon->beside != NULL && daemon->beside->pid > 0;
 }
 
-bool beside_failed(const struct daemon *daemon)
+bool beside_is_missed(const struct daemon *daemon)
 {
-    return daemon->beside != NULL && daemon->beside->status != 0;
+    const struct beside *beside = daemon->beside;
+    bool serves = daemon->config->when_done == CONFIG_SERVE; /* else it may be through */
+    return beside != NULL && beside->pid == 0 && (serves || beside->status != 0);
 }
 
 bool beside_is_ready(const struct daemon *daemon)
@@ -203,7 +253,7 @@ bool beside_is_ready(const struct daemon *daemon)
 bool beside_is_alive(struct daemon *daemon)
 {
     struct beside *beside = daemon->beside;
-    bool alive = !beside_runs(daemon) || beside->notify < 0 || beside->alive;
+    bool alive = !beside_runs(daemon) || beside->alive;
     if (beside != NULL)
         beside->alive = false;
     return alive;

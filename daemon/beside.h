@@ -18,9 +18,11 @@ struct daemon;
 /* The child, as the process knows it that made it. */
 struct beside {
     pid_t pid;  /* 0: there is none, or it has ended */
-    int notify; /* the socket on which it tells; -1: nobody manages this process */
-    int status; /* once it has ended: its exit status; 1 if a signal ended it */
+    int notify; /* the socket on which it tells */
+    int status; /* once it has ended: its exit status; 1 if a signal ended it that was not ours */
     bool ready; /* it said so */
+    bool stops; /* it was told to stop */
+    bool reads; /* the topology file, once it is ready */
     bool alive; /* it said so since this was last asked */
 };
 
@@ -28,7 +30,7 @@ struct beside {
  * it; or -errno with *error filled. */
 int beside_fork(struct sgp_error *error, struct beside *ret_beside);
 
-/* The parent, without a loop: end the child, and wait until it has ended. Nothing if there is none. */
+/* The parent, without a loop: end the child, and wait until it has ended, killed after 5 s. Nothing if there is none. */
 void beside_end(struct beside *beside);
 
 /* Listen to the child, and close that again; daemon->beside may be NULL, here and below. */
@@ -44,8 +46,8 @@ void beside_reload(struct daemon *daemon);
 /* Whether the child has not ended yet. */
 bool beside_runs(const struct daemon *daemon);
 
-/* It has, and not cleanly: so does this process. */
-bool beside_failed(const struct daemon *daemon);
+/* It has, and not because its work is done: so does this process. */
+bool beside_is_missed(const struct daemon *daemon);
 
 /* What the service manager is told, READY=1 and WATCHDOG=1, holds for both. */
 bool beside_is_ready(const struct daemon *daemon);

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A choice is written through a pointer to int. */
@@ -628,8 +629,16 @@ int config_beside(struct config *config, const char *name, uint64_t inputs, stru
         config_finish(&owner);
         return sgp_fail(error, code, "%s: out of memory", config->file);
     }
+    if (strlen(owner.socket) >= sizeof((struct sockaddr_un *)0)->sun_path) {
+        code = config_fail(config, CONFIG_ID_SOCKET, error, SGP_E_CONFIG,
+            "that of the owner beside, %.120s..., is longer than %zu bytes; take a shorter path",
+            owner.socket, sizeof((struct sockaddr_un *)0)->sun_path - 1);
+        config_finish(&owner);
+        return code;
+    }
     memset(owner.changed, 0, sizeof owner.changed); /* the other has told of what has no effect */
     owner.inputs = inputs;
+    owner.beside = true;
     owner.stop_at_accuracy = NAN;
     *ret_owner = owner;
     return 0;

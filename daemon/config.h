@@ -108,6 +108,8 @@ struct config {
     char *events;
     char *trace;
 
+    bool beside; /* of an owner beside a node that trains: config_beside */
+
     unsigned lines[CONFIG_LINES]; /* by enum config_id: where the key stands, 0 if it does not */
     bool changed[CONFIG_LINES];   /* by enum config_id: it stands there, and not as its default */
 };

@@ -37,6 +37,20 @@
 
 /* ---- the end ---- */
 
+/* The node has ended, which whoever told it to leave waits for; the process may wait for the owner beside it. */
+static void part(struct daemon *daemon)
+{
+    struct sgp_node_status status;
+    if (daemon->parted)
+        return;
+    daemon->parted = true;
+    (void)uv_timer_stop(&daemon->checkpoint_timer);
+    sgp_node_status(daemon->node, &status);
+    if (status.left)
+        survive_retire(daemon);
+    orders_answer_leaver(daemon, &status);
+}
+
 static void end(struct daemon *daemon)
 {
     if (daemon->ending)
@@ -45,11 +59,7 @@ static void end(struct daemon *daemon)
     notify_stopping();
     worker_stop(&daemon->worker);
     program_close(daemon);
-    struct sgp_node_status status;
-    sgp_node_status(daemon->node, &status);
-    if (status.left)
-        survive_retire(daemon);
-    orders_answer_leaver(daemon, &status);
+    part(daemon);
     if (daemon->control != NULL)
         control_close(daemon->control, NULL, NULL);
     listener_close(&daemon->listener);
@@ -91,10 +101,13 @@ static void on_settled(struct daemon *daemon)
         statements_ask_stop(daemon, stop);
     if (daemon->ending) /* an event followed */
         return;
-    if (work_is_done(daemon) || (beside_failed(daemon) && !daemon->stopping))
+    if (work_is_done(daemon) || (beside_is_missed(daemon) && !daemon->stopping))
         orders_stop(daemon);
-    else if (daemon->drained && daemon->saves == 0 && !beside_runs(daemon))
-        end(daemon);
+    else if (daemon->drained && daemon->saves == 0) {
+        part(daemon);
+        if (!beside_runs(daemon))
+            end(daemon);
+    }
 }
 
 /* ---- signals and timers ---- */

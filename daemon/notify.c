@@ -59,8 +59,3 @@ void notify_extend(sgp_time time)
 {
     (void)sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRId64, time / SGP_MICROSECOND);
 }
-
-void notify_pass_on(const char *words)
-{
-    (void)sd_notify(0, words);
-}

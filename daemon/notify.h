@@ -36,7 +36,4 @@ void notify_stopping(void);
 /* Ask for `time` more to start or stop. */
 void notify_extend(sgp_time time);
 
-/* What a process says that runs beside this one. */
-void notify_pass_on(const char *words);
-
 #endif

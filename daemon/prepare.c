@@ -23,7 +23,7 @@ static int fail_unknown_name(const struct prepared *p, struct sgp_error *error)
 {
     char names[300];
     size_t used = 0;
-    for (uint32_t i = 0; i < p->topology->node_count; i++) {
+    for (uint32_t i = 0; i < p->topology->node_count && !p->topology->nodes[i].beside; i++) {
         bool fits = used + 2 * SGP_NAME_BYTES < sizeof names;
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
             fits ? p->topology->nodes[i].name : "...");
@@ -70,6 +70,7 @@ static void warn_about_addresses(struct prepared *p)
     uint16_t own_port = 0;
     uint16_t port = 0;
     if (sgp_topology_is_dialled(p->topology, p->self) &&
+        strcmp(p->config->listen, SGP_ADDRESS_NONE) != 0 &&
         sgp_address_split(own, NULL, host, &own_port) == 0 &&
         sgp_address_split(p->config->listen, NULL, host, &port) == 0 && port != own_port)
         prepared_warn(p,
@@ -169,6 +170,11 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
     if (self < 0)
         return fail_unknown_name(p, error);
     p->self = (uint32_t)self;
+    if (topology->nodes[self].beside && !config->beside)
+        return config_fail(config, CONFIG_ID_NAME, error, SGP_E_CONFIG,
+            "%s is what node %s of %s owns, and runs with that; name = %s", config->name,
+            topology->nodes[topology->nodes[self].trainer].name, config->topology,
+            topology->nodes[topology->nodes[self].trainer].name);
     if (topology->node_count > 1 && !topology->nodes[self].address[0])
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "%s: no node has an address; write %s [address=\"HOST:PORT\"] and so on for each",
@@ -203,7 +209,7 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
 }
 
 /* Only a node that nobody dials may listen nowhere. */
-static int check_listen(struct prepared *p, struct sgp_error *error)
+int prepare_listen(struct prepared *p, struct sgp_error *error)
 {
     bool nowhere = strcmp(p->config->listen, SGP_ADDRESS_NONE) == 0;
     if (!nowhere || !sgp_topology_is_dialled(p->topology, p->self))
@@ -543,10 +549,10 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        check_listen, warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model,
+        prepare_listen, warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model,
         prepare_rounds, prepare_settings, NULL};
     static int (*const attached[])(struct prepared *, struct sgp_error *) = {
-        prepare_topology, check_listen, warn_about_idle_keys, prepare_attached, NULL};
+        prepare_topology, prepare_listen, warn_about_idle_keys, prepare_attached, NULL};
     struct prepared p = {.config = config};
     for (int (*const *stage)(struct prepared *, struct sgp_error *) =
              config->kind == CONFIG_ATTACHED ? attached : layered;

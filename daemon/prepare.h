@@ -83,6 +83,9 @@ void prepared_finish(struct prepared *prepared);
 int prepare_place(
     const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
 
+/* Whether the node listens, if others dial it by that part; `prepare` looks by itself. 0, or negative with *error. */
+int prepare_listen(struct prepared *p, struct sgp_error *error);
+
 /* Exchange that part, and sum the memory up again with these needs. */
 void prepared_swap_place(
     struct prepared *prepared, struct prepared *place, const struct sgp_node_needs *needs);

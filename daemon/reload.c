@@ -93,7 +93,11 @@ static int read_place(struct daemon *daemon, struct reload *reload, struct sgp_e
         return code;
     const struct sgp_error why = *error;
     *error = (struct sgp_error){0}; /* the first error is kept */
-    return sgp_fail(error, code, "%.430s; to retire this node, use sgpctl leave", why.text);
+    return sgp_fail(error, code,
+        daemon->config->beside
+            ? "%.400s; stop the service of which it is a part, and start it again"
+            : "%.430s; to retire this node, use sgpctl leave",
+        why.text);
 }
 
 static struct sgp_node_change change_of(const struct reload *reload)
@@ -101,6 +105,14 @@ static struct sgp_node_change change_of(const struct reload *reload)
     return (struct sgp_node_change){.topology = reload->place.topology,
         .self = reload->place.self,
         .weight_least = reload->place.weight_least};
+}
+
+static struct sgp_slice owns_beside(
+    const struct sgp_topology *topology, uint32_t node, uint64_t parameters)
+{
+    uint32_t owner = sgp_topology_beside(topology, node);
+    return owner == SGP_NODE_NONE ? (struct sgp_slice){.count = 0}
+                                  : sgp_topology_owned(topology, owner, parameters);
 }
 
 /* What a node that runs cannot become. */
@@ -117,14 +129,17 @@ static int check_part(
         return sgp_fail(error, code, "%s: %.430s", daemon->config->topology, why.text);
     bool owned = sgp_topology_beside(now->topology, now->self) != SGP_NODE_NONE;
     bool will = sgp_topology_beside(next, reload->place.self) != SGP_NODE_NONE;
+    struct sgp_slice beside = owns_beside(now->topology, now->self, now->parameters);
+    struct sgp_slice then = owns_beside(next, reload->place.self, now->parameters);
     if (owned != will)
         return sgp_fail(error, SGP_E_STATE,
             "%s: by the new file this node %s; stop it, and start it again for that",
             daemon->config->topology, will ? "owns something, too" : "owns nothing any more");
     bool relay = now->topology->nodes[now->self].relay;
+    bool moves = beside.first != then.first || beside.count != then.count;
     bool owns = has.count > 0 && !sgp_topology_has_token(next) &&
                 (has.first != had.first || has.count != had.count);
-    if (next->nodes[reload->place.self].relay == relay && owns)
+    if (moves || (next->nodes[reload->place.self].relay == relay && owns))
         return sgp_fail(error, SGP_E_STATE,
             "%s: by the new file this node owns other values; stop it, and start it again for that",
             daemon->config->topology);
@@ -142,6 +157,8 @@ static int make_ready(struct daemon *daemon, struct reload *reload, struct sgp_e
         return code;
     const struct sgp_node_change change = change_of(reload);
     code = check_part(daemon, reload, error);
+    if (code == 0)
+        code = prepare_listen(&reload->place, error);
     if (code < 0)
         return code;
     code = sgp_reload_prepare(daemon->node, &change, &reload->needs, &reload->core);

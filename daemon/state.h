@@ -99,6 +99,7 @@ struct daemon {
     struct notify notify;
     struct recorder recorder;
     bool signalled; /* by SIGTERM or SIGINT: another one ends at once */
+    bool parted;    /* the node has ended */
     bool ending;    /* handles are being closed */
     int exit_status;
 

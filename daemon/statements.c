@@ -38,7 +38,7 @@ static bool is_named(const struct daemon *daemon, const char *author, const char
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     int64_t node = sgp_topology_find(topology, author);
-    return node >= 0 && sgp_topology_has_key(topology, (uint32_t)node, hash);
+    return node >= 0 && sgp_topology_find_key(topology, hash) == node; /* one of the file */
 }
 
 /* ---- those that are held ---- */
@@ -194,6 +194,8 @@ static void say(struct daemon *daemon, uint32_t kind, sgp_round round)
     const char *name = prepared->topology->nodes[prepared->self].name;
     char text[TEXT_BYTES];
     size_t bytes = text_of(daemon, kind, round, name, text);
+    if (prepared->topology->nodes[prepared->self].beside) /* one key is one author */
+        return;
     daemon->statements.said[kind - 1] = round;
     daemon->statements.digest = prepared->topology->digest;
     if (prepared->key == NULL || place_for(daemon, kind, round, name) == NULL ||

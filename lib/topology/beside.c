@@ -35,7 +35,16 @@ uint32_t sgp_topology_beside(const struct sgp_topology *topology, uint32_t node)
     return SGP_NODE_NONE;
 }
 
-/* What it owns moves, and its address: workers dial their owners. */
+/* Workers dial their owners, for those that own, too, are not dialled themselves. */
+static int check_dialled(const struct sgp_topology_node *node, struct sgp_error *error)
+{
+    if (!node->owns || strcmp(node->address, SGP_ADDRESS_NONE) != 0)
+        return 0;
+    return sgp_fail(error, SGP_E_TOPOLOGY,
+        "node %s owns something, so its workers dial it; give it an address", node->name);
+}
+
+/* What it owns moves, and its address. */
 static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_error *error)
 {
     struct sgp_topology_node *node = &topology->nodes[trainer];
@@ -45,9 +54,6 @@ static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_er
             "node %.40s... owns and trains, so what it owns is called by its name and " SUFFIX
             ", which is too long; take a name of at most %zu bytes",
             node->name, SGP_NAME_BYTES - sizeof SUFFIX);
-    if (strcmp(node->address, SGP_ADDRESS_NONE) == 0)
-        return sgp_fail(error, SGP_E_TOPOLOGY,
-            "node %s owns something, so its workers dial it; give it an address", node->name);
     owner.beside = owner.relay = true;
     owner.trainer = trainer;
     owner.starts = SGP_STARTS_USUAL;
@@ -62,14 +68,20 @@ static int divide(struct sgp_topology *topology, uint32_t trainer, struct sgp_er
 
 int sgp_beside_divide(struct sgp_topology *topology, struct sgp_error *error, uint32_t *ret_where)
 {
-    uint32_t count = topology->node_count;
-    if (count + sgp_beside_count(topology) > SGP_NODES_MAX)
+    uint32_t count = topology->node_count, divided = sgp_beside_count(topology);
+    if (divided > SGP_SLICES_MAX)
+        return sgp_fail(error, SGP_E_LIMIT,
+            "%u nodes own something and train, but there are at most %u parts", divided,
+            SGP_SLICES_MAX);
+    if (count + divided > SGP_NODES_MAX)
         return sgp_fail(error, SGP_E_LIMIT,
             "an owner that trains counts twice, and %u nodes are too many; the limit is %u",
-            count + sgp_beside_count(topology), SGP_NODES_MAX);
+            count + divided, SGP_NODES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         *ret_where = i;
-        int code = is_divided(&topology->nodes[i]) ? divide(topology, i, error) : 0;
+        int code = check_dialled(&topology->nodes[i], error);
+        if (code == 0 && is_divided(&topology->nodes[i]))
+            code = divide(topology, i, error);
         if (code)
             return code;
     }

@@ -102,14 +102,17 @@ int sgp_keys_check(const struct sgp_topology *topology, struct sgp_error *error,
                 topology->nodes[i].name, sgp_tls_name(topology->tls), topology->nodes[i].name);
     }
     *where = 0;
+    uint32_t authors = 0; /* by their keys, of which a node and the owner beside it have one */
+    while (authors < topology->node_count && !topology->nodes[authors].beside)
+        authors++;
     if (topology->stops > 1 && topology->tls != SGP_TLS_REQUIRE)
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "stops=%u needs words that are signed; write tls=require, or leave it out",
             topology->stops);
-    if (topology->stops > topology->node_count)
+    if (topology->stops > authors)
         return sgp_fail(error, SGP_E_TOPOLOGY,
-            "stops=%u of %u nodes can never have signed; take at most %u", topology->stops,
-            topology->node_count, topology->node_count);
+            "stops=%u of %u nodes can never have signed; take at most %u", topology->stops, authors,
+            authors);
     return 0;
 }
 

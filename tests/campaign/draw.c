@@ -460,6 +460,7 @@ static void draw_machines(struct campaign *campaign)
         if (other == SGP_NODE_NONE || !chance(campaign, 0.8))
             continue;
         crash.node = other;
+        campaign->restores += crash.saved > 0;
         campaign->crashes[campaign->options.crash_count++] = crash;
     }
 }

@@ -129,11 +129,12 @@ class Node:
         self.log_path = os.path.join(fleet.directory, self.name + ".log")
         self.process = None
 
-    def start(self):
+    def start(self, **options):
+        """`options` are Popen's."""
         with open(self.log_path, "a") as log:
             self.process = subprocess.Popen(self.fleet.command(self), stderr=log,
                                             stdout=log, stdin=subprocess.DEVNULL,
-                                            preexec_fn=die_with_parent)
+                                            preexec_fn=die_with_parent, **options)
 
     def get(self, path, method="GET", body=None):
         connection = UnixConnection(self.socket)

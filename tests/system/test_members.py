@@ -102,13 +102,72 @@ class Members(FleetTest):
             f.nodes[0].start()
             self.goes_on(f)
 
+    def test_the_signal_of_a_terminal_ends_both_cleanly(self):
+        f = self.owned(3, **MANY)
+        f.start((1, 2))
+        f.nodes[0].start(start_new_session=True)
+        self.goes_on(f)
+        for _ in range(3):  # it was a race
+            node, before = f.nodes[0], f.nodes[0].log().count("node=n0.owner event=checkpoint")
+            os.killpg(node.process.pid, signal.SIGINT)
+            self.assertEqual(node.process.wait(PATIENCE), 0)
+            self.assertNotIn("at_once", node.log())
+            self.assertGreater(node.log().count("node=n0.owner event=checkpoint"), before)
+            node.start(start_new_session=True)
+            self.goes_on(f)
+
+    def test_a_stop_at_any_moment_is_clean(self):
+        f = self.owned(2)
+        for _ in range(12):
+            f.nodes[0].start()
+            f.wait("it to start", lambda: "node=n0 event=start" in f.nodes[0].log())
+            self.assertEqual(f.nodes[0].end(signal.SIGTERM), 0, f.nodes[0].log())
+            os.remove(f.nodes[0].log_path)
+
+    def test_a_second_signal_ends_both_at_once(self):
+        f = self.owned(2, **MANY)
+        f.start()
+        self.goes_on(f)
+        child = self.child(f, 0)
+        os.kill(child, signal.SIGSTOP)
+        f.nodes[0].kill(signal.SIGTERM)
+        f.wait_log(0, "event=signal number=15")
+        self.assertEqual(f.nodes[0].end(signal.SIGTERM), 0)
+        self.assertTrue(self.gone(child))
+
+    def test_a_stop_of_the_owner_is_that_of_the_service(self):
+        f = self.owned(3, **MANY)
+        f.start()
+        self.goes_on(f)
+        self.assertEqual(f.owner(0).get("/v1/stop", "POST")[0], 200)
+        self.assertEqual(f.nodes[0].process.wait(PATIENCE), 0)
+
+    def test_what_was_saved_outlasts_a_start_that_fails(self):
+        f = self.owned(2, **MANY)
+        f.start()
+        self.goes_on(f)
+        for node in f.nodes:
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", f.ports[0]))
+            taken.listen()
+            for _ in range(3):
+                f.nodes[0].start()
+                self.assertEqual(f.nodes[0].process.wait(PATIENCE), 1)
+        self.assertNotIn("there is no model to save", f.nodes[0].log())
+        f.nodes[0].start()
+        f.wait("it to be back", lambda: f.nodes[0].log().count("node=n0 event=restored") == 4)
+        told = [line for line in f.nodes[0].log().splitlines() if "node=n0 event=restored" in line]
+        self.assertTrue(all("parameters=checkpoint" in line for line in told), told)
+
     def test_the_failure_of_the_owner_is_that_of_the_service(self):
         f = self.owned(3, **MANY)
         f.start()
         self.goes_on(f)
         os.kill(self.child(f, 0), signal.SIGKILL)
         self.assertEqual(f.nodes[0].process.wait(PATIENCE), 1)
-        self.assertIn("the owner beside this node has ended with status 1", f.nodes[0].log())
+        self.assertIn("the owner beside this node was ended by signal 9", f.nodes[0].log())
         f.nodes[0].start()
         self.goes_on(f)
 
@@ -121,6 +180,17 @@ class Members(FleetTest):
             f.nodes[0].start()
             self.assertEqual(f.nodes[0].process.wait(PATIENCE), 1)
         self.assertIn("cannot listen on 127.0.0.1:%d" % f.ports[0], f.nodes[0].log())
+
+    def say_in_its_name(self, f):
+        """Another process says that the owner is alive, to every socket on which it could."""
+        with open("/proc/net/unix") as file:
+            names = {line.split()[-1] for line in file if line.split()[-1].startswith("@") and len(line.split()[-1]) == 6}
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as forger:
+            for name in names:
+                try:
+                    forger.sendto(b"WATCHDOG=1", "\0" + name[1:])
+                except OSError:
+                    pass
 
     def test_a_service_manager_hears_of_both(self):
         f = self.owned(1, owners=(0,), **MANY)
@@ -137,12 +207,15 @@ class Members(FleetTest):
             while "READY=1" not in heard or heard.count("WATCHDOG=1") < 3:
                 heard.append(manager.recv(4096).decode())
             self.assertEqual(self.status(f, f.owner(0))["weight"], 1.0)  # it was there before
+            with open("/proc/%d/environ" % self.child(f, 0), "rb") as file:  # as it was begun with: this manager's
+                self.assertIn(b"NOTIFY_SOCKET=" + path.encode(), file.read().split(b"\0"))
             os.kill(self.child(f, 0), signal.SIGSTOP)  # it hangs: the manager is to hear nothing more
             manager.settimeout(2)
             words = []
             try:
                 while words.count("WATCHDOG=1") < 10:
                     words.append(manager.recv(4096).decode())
+                    self.say_in_its_name(f)
             except socket.timeout:
                 pass
             self.assertLess(words.count("WATCHDOG=1"), 3)
@@ -164,6 +237,18 @@ class Members(FleetTest):
         os.kill(child, signal.SIGCONT)
         self.goes_on(f)
 
+    def test_one_that_leaves_still_owns(self):
+        f = self.owned(3, **MANY)
+        f.start()
+        self.goes_on(f)
+        self.assertEqual(f.nodes[0].get("/v1/leave", "POST")[0], 200)
+        self.assertTrue(os.path.exists(os.path.join(f.nodes[0].directory, "ledger.left")))
+        self.assertEqual(f.owner(0).get("/v1/leave", "POST")[0], 409)  # it is waited for
+        for node in (f.nodes[1], f.nodes[2], f.owner(0)):
+            label = self.status(f, node)["round"] + 50
+            f.wait(node.name, lambda: self.status(f, node)["round"] >= label)
+        self.assertEqual(f.nodes[0].end(signal.SIGTERM), 0)
+
     def test_a_reload_is_that_of_both(self):
         f = self.owned(4, **MANY)
         f.switch([0, 1, 2], owners=[0, 1])
@@ -173,6 +258,11 @@ class Members(FleetTest):
         f.reload((0, 1, 2))
         f.nodes[3].start()
         self.goes_on(f)
+        f.switch([0, 1, 2, 3], owners=[0, 2])
+        f.switch([0, 1, 2, 3], owners=[1, 0])
+        code, body = f.nodes[0].get("/v1/reload", "POST")
+        self.assertEqual(code, 409, body)
+        self.assertIn(b"by the new file this node owns other values; stop it, and start it again for that", body)
         f.switch([0, 1, 2, 3], owners=[0, 2])
         for i, what in ((1, b"owns nothing any more"), (2, b"owns something, too")):
             code, body = f.nodes[i].get("/v1/reload", "POST")
@@ -196,6 +286,14 @@ class Members(FleetTest):
             again = subprocess.run([SGPCTL, "replay", os.path.join(f.directory, "n0.events" + end)], text=True,
                                    timeout=PATIENCE, check=True, capture_output=True).stdout
             self.assertEqual(told, again[:len(told)])
+
+    def test_its_owner_is_no_node_to_configure(self):
+        f = self.owned(2, **{"node.name": "n0.owner"})
+        code, said = f.check()
+        self.assertEqual(code, 6, said)
+        self.assertIn("n0.conf:2: [node] name: n0.owner is what node n0 of", said)
+        f = self.owned(2, **{"node.name": "n7"})
+        self.assertIn("is called n7; its nodes are n0, n1\n", f.check()[1])
 
     def test_a_check_is_of_both(self):
         f = self.owned(3)

@@ -198,6 +198,12 @@ Test(beside, what_is_wrong_is_said_of_the_node_in_the_file)
         "t:2: node a owns something, so its workers dial it; give it an address");
     refused("digraph g {\n backup=2; a [owns=all]; b; a -> b; b -> a; }",
         "t:1: digraph g: backup=2 of 2 workers leaves none to wait for; take at most 1");
+    refused("digraph g { slices=2;\n a [owns=0, address=\"h:1\"];\n r [owns=1, train=false, "
+            "address=none];\n b [address=\"h:2\"]; a -> {b r}; b -> {a r}; r -> {a b}; }",
+        "t:3: node r owns something, so its workers dial it; give it an address");
+    refused("digraph g { tls=require; stops=3; a [owns=all, key=\"" KEY_A "\"]; b [key=\"" KEY_B
+            "\"]; a -> b; b -> a; }",
+        "t:1: stops=3 of 2 nodes can never have signed; take at most 2");
     (void)snprintf(text, sizeof text, "digraph g {\n %060d [owns=all]; }", 0);
     refused(text, "t:2: node 0000000000000000000000000000000000000000... owns and trains, so what "
                   "it owns is called by its name and .owner, which is too long; take a name of at "
