@@ -44,7 +44,7 @@ const struct ctl_option ctl_simulate_table[] = {
     [LATENCY] = {"--latency", .value = "T",
         .summary = "of a link, one way (1ms); times take us, ms, s, min"},
     [BANDWIDTH] = {"--bandwidth", .value = "B",
-        .summary = "out of a node, bytes a second (125M); 0 for no limit"},
+        .summary = "out of a machine, bytes a second (125M); 0 for no limit"},
     [COMPUTE] = {"--compute", .value = "T", .summary = "of one training step (10ms)"},
     [JITTER] = {"--jitter", .value = "F",
         .summary = "each training job takes 1 -+ F of its time (0)"},
