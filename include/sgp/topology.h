@@ -81,7 +81,7 @@ struct sgp_staleness {
     enum sgp_damping damping;
     double compensation; /* c, above 0 where it compensates: their lambda over the learning rate */
     uint32_t
-        most; /* nobody gets a copy who is more updates than this ahead of the slowest; 0: whoever asks does */
+        most; /* nobody gets a copy from the first owner who is more updates than this ahead of the slowest; 0: whoever asks does */
 };
 
 /* Owning as a token that is handed on, in the order in which the file first names the nodes (Hu et al. 2018). */
@@ -196,7 +196,7 @@ SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_pha
  * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
  * has an estimate, a cycle in which no round trains; an owner whose file has more than
  * one digraph, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; a part with two
- * owners or none, or with several owners staleness_max; more
+ * owners or none; more
  * backup workers than all but one, or these and a word on staleness; a token beside a relay, a word on backup workers or
  * staleness, or without an edge from each node to the next, or a word on delay without a token; tls other than off where a node has no key, stops
  * that nobody can prove. */

@@ -189,6 +189,14 @@ static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *
     return sgp_core_is_up(in) && !promised;
 }
 
+/* How far ahead a worker may be, here; 0: as far as it likes. Of several owners the first keeps the bound: a worker needs the
+ * copies of all to go on, and where two kept it each of two workers might be too far ahead at one. */
+static uint32_t most_ahead(const struct sgp_node *node)
+{
+    bool first = node->config.self == node->config.topology->owner;
+    return first ? staleness_of(node)->most : 0;
+}
+
 /* At its own pace the owner answers whose update it has added; and nobody who is too far ahead, as long as steps are
  * taken. */
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -198,7 +206,7 @@ bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_l
         return true;
     const struct sgp_core_link *in =
         sgp_core_find((struct sgp_node *)(uintptr_t)node, link->peer, SGP_IN); /* reads only */
-    uint32_t most = staleness_of(node)->most;
+    uint32_t most = most_ahead(node);
     bool ahead = most > 0 && node->round < sgp_core_last(node) && in->work.ahead > most &&
                  in->work.ahead - most > least_ahead(node);
     return !ahead && is_settled(node, in, link->estimate.newer);

@@ -179,8 +179,7 @@ static int check_edges(const struct sgp_topology *topology, const struct sgp_pha
     return check_stars(topology, phase, error, ret_where);
 }
 
-static int check_staleness(
-    const struct sgp_topology *topology, const struct sgp_phase *phase, struct sgp_error *error)
+static int check_staleness(const struct sgp_phase *phase, struct sgp_error *error)
 {
     const struct sgp_staleness *staleness = &phase->staleness;
     bool compensates = staleness->damping == SGP_DAMPING_COMPENSATE;
@@ -189,11 +188,6 @@ static int check_staleness(
             "digraph %s says backup, for steps that wait, and staleness, for updates that do not; "
             "leave one of them out",
             phase->name);
-    if (staleness->most > 0 && topology->owners > 1)
-        return sgp_fail(error, SGP_E_TOPOLOGY,
-            "digraph %s says staleness_max, but two workers might wait for each other at two of "
-            "%u owners; leave it out",
-            phase->name, topology->owners);
     if (compensates == (staleness->compensation > 0))
         return 0;
     return sgp_fail(error, SGP_E_TOPOLOGY,
@@ -254,7 +248,7 @@ static int check_phase(const struct sgp_topology *topology, const struct sgp_pha
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "digraph %s: backup=%u of %u workers leaves none to wait for; take at most %u",
             phase->name, phase->backup, workers, workers - 1);
-    int code = check_staleness(topology, phase, error);
+    int code = check_staleness(phase, error);
     return code ? code : check_edges(topology, phase, error, ret_where);
 }
 

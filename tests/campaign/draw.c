@@ -88,7 +88,6 @@ static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_erro
         options.backup = below(campaign, nodes < 5 ? nodes - options.owners : 4);
     else
         options.staleness = draw_staleness(campaign);
-    options.staleness.most = several ? 0 : options.staleness.most;
     campaign->family = options.family;
     return sgp_generate(&options, error, &campaign->topology);
 }

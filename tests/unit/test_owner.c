@@ -276,10 +276,6 @@ Test(owner_file, what_several_owners_cannot_be_is_refused)
     refused("digraph g { slices=2; s [train=false, owns=0]; r [train=false, owns=1]; {s r} -> a; a "
             "-> s; }",
         "t:1: node a needs an edge to the owner r, for updates, and one from it, for copies");
-    refused("digraph g { slices=2; staleness_max=3; s [train=false, owns=0]; r [train=false, "
-            "owns=1]; {s r} -> a; a -> {s r}; }",
-        "t:1: digraph g says staleness_max, but two workers might wait for each other at two of 2 "
-        "owners; leave it out");
     refused(
         "digraph g { slices=2; backup=2; s [train=false, owns=0]; r [train=false, owns=1]; {s r} "
         "-> {a b}; {a b} -> {s r}; }",

@@ -147,6 +147,57 @@ Test(parts, staleness_is_by_owner)
         }
 }
 
+static uint32_t counted[OWNERS_MAX][FLEET_NODES_MAX], spread[OWNERS_MAX];
+static uint32_t bounded_owners;
+
+/* How many updates of each worker each owner has added, by what it tells. */
+static void watch_added(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    (void)context;
+    (void)now;
+    if (note->note.what != SGP_NOTE_ADDED)
+        return;
+    uint32_t *of = counted[node], least = UINT32_MAX, most = 0;
+    of[note->note.link.peer]++;
+    for (uint32_t i = bounded_owners; i < bounded_owners + 4; i++) {
+        least = of[i] < least ? of[i] : least;
+        most = of[i] > most ? of[i] : most;
+    }
+    spread[node] = most - least > spread[node] ? most - least : spread[node];
+}
+
+/* Who has a copy that is as far ahead as may be makes one update more, and one of the slowest may be on its way elsewhere. */
+static void expect_bound(uint32_t owners, uint32_t most, uint64_t seed)
+{
+    struct fleet *fleet =
+        fleet_with_owners("downpour", owners, 4, 0, (struct sgp_staleness){.most = most});
+    struct sgp_sim_straggler slow = {.node = owners + 1, .factor = 5};
+    memset(counted, 0, sizeof counted);
+    memset(spread, 0, sizeof spread);
+    bounded_owners = owners;
+    fleet->options.stragglers = &slow;
+    fleet->options.straggler_count = 1;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.seed = seed;
+    fleet->options.note = watch_added;
+    fleet->eta = 0.02;
+    fleet_run(fleet);
+    expect_end(fleet, owners, owners + 4);
+    for (uint32_t k = 0; k < owners; k++)
+        cr_assert(most == 0 ? spread[k] > 20 : spread[k] <= most + 1 + (k > 0),
+            "owner %u of %u: %u apart, bound %u", k, owners, spread[k], most);
+    cr_assert(most == 0 || spread[0] == most + 1, "it is reached");
+    fleet_destroy(fleet);
+}
+
+Test(parts, the_first_owner_keeps_the_bound_for_all)
+{
+    for (uint32_t owners = 1; owners <= OWNERS_MAX; owners++)
+        for (uint32_t most = 0; most <= 4; most++)
+            for (uint64_t seed = 1; seed <= fleet_many(8, 2); seed++)
+                expect_bound(owners, most, seed);
+}
+
 /* ---- death ---- */
 
 static void kill_some(const char *method, uint64_t seed)
