@@ -574,7 +574,8 @@ int config_load(const char *file, struct sgp_error *error, struct config *ret_co
 }
 
 /* Under the same section and key it says something else now, or nothing. */
-static int change_text(struct config *config, enum config_id id, const char *format, ...)
+static int __attribute__((format(printf, 3, 4)))
+change_text(struct config *config, enum config_id id, const char *format, ...)
 {
     char **field = field_of(config, &config_keys[id]), *text = NULL;
     va_list arguments;
