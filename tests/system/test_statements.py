@@ -18,9 +18,21 @@ FOREVER = {"train.start": "now", "train.epochs": "100000"}
 
 class Fleet(tls.TlsFleet):
     stops = 1
+    owns = {}  # what the file says of some nodes
 
     def says(self):
         return super().says() + ("  stops=%d;\n" % self.stops if self.tls == "require" else "")
+
+    def says_of(self, index):
+        return super().says_of(index) + self.owns.get(index, "")
+
+
+class FleetWithOwner(Fleet):
+    """n0 owns, and trains; a step does without n2."""
+    owns = {0: ", owns=all"}
+
+    def says(self):
+        return super().says() + "  backup=1;\n"
 
 
 class Found(ctypes.Structure):
@@ -56,12 +68,13 @@ class Author:
 
 class Statements(tls.TlsTest):
     STOPS = 2
+    FLEET, OPTIONS, TARGET = Fleet, FOREVER, "n0"
 
     def setUp(self):
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         listener.settimeout(fleet.PATIENCE)
-        self.f = Fleet(3, tls="off", phases=PHASES, options=FOREVER, dial={(0, 2): listener.getsockname()[1]})
+        self.f = self.FLEET(3, tls="off", phases=PHASES, options=self.OPTIONS, dial={(0, 2): listener.getsockname()[1]})
         self.addCleanup(self.f.close)
         self.f.start([0, 1])
         self.node = self.f.nodes[0]
@@ -70,8 +83,7 @@ class Statements(tls.TlsTest):
         self.parameters, self.fingerprint = peer.overhear(listener)
         self.f.stops = self.STOPS
         self.f.roll("require", order=[0, 1])
-        self.f.wait("n0 and n1 to speak in ciphers", lambda: all(
-            self.f.links().get(link, (None,))[0] for link in ((0, "n1", "in"), (1, "n0", "in"))))
+        self.f.wait("n1 to speak in ciphers", lambda: self.f.links().get((1, self.TARGET, "in"), (None,))[0])
 
     def neighbour(self, **pulse):
         n2 = CipheredPeer(self.node.listen, key=self.f.key_path(2))
@@ -79,13 +91,13 @@ class Statements(tls.TlsTest):
         n2.ends = self.node.status()["rounds"]
         for name, value in pulse.items():
             setattr(n2, name, value)
-        n2.send(peer.HELLO, "n2", "n0", 77, self.parameters, *self.fingerprint, 0, 0, 0, 0, 0, 0, True)
+        n2.send(peer.HELLO, "n2", self.TARGET, 77, self.parameters, *self.fingerprint, 0, 0, 0, 0, 0, 0, True)
         n2.receive(peer.WELCOME)
         return n2
 
-    def say(self, n2, kind, round_, author, key=None):
+    def say(self, n2, kind, round_, author, key=None, of=""):
         """n2 brings a word of n`author`, signed with the key of n`key`."""
-        name = "n%d" % author
+        name = "n%d%s" % (author, of)
         signer = Author(self.f.key_path(author if key is None else key))
         text = "sgpd statement\n%s\n%016x\n%016x\n%d\n%s\n" % (
             {ENDS: "ends", STOP: "stop"}[kind], self.fingerprint[5], self.fingerprint[0], round_, name)
@@ -145,6 +157,26 @@ class Statements(tls.TlsTest):
         self.f.wait_log(1, "event=statement author=n1 kind=stop")
         self.assertTrue(stolen.public)
         self.assert_goes_on()
+
+
+class OneKey(Statements):
+    """Of a node and the owner beside it."""
+    FLEET, OPTIONS, TARGET = FleetWithOwner, {**FOREVER, "train.algorithm": "backup"}, "n0.owner"
+
+    def test_two_authors_are_two_and_one_is_one_however_often_it_speaks(self):
+        n2 = self.neighbour()
+        round_ = self.node.status()["round"] + 10
+        self.say(n2, STOP, round_, 0)
+        self.f.wait_log(0, "node=n0.owner event=statement author=n0 kind=stop")
+        self.say(n2, STOP, round_, 0, of=".owner")
+        self.f.wait_log(0, "event=statement_refused author=n0.owner kind=stop")
+        self.assert_goes_on()
+        self.say(n2, STOP, round_, 1)
+        n2.close()
+        self.f.wait_state("finished", [0, 1])
+
+    test_a_wrong_signature_ends_its_connection_and_a_wrong_key_counts_for_nothing = None
+    test_the_word_of_one_whose_key_was_struck_counts_no_more = None
 
 
 class Goal(tls.TlsTest):
