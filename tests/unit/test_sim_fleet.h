@@ -5,6 +5,7 @@
 #define TEST_SIM_FLEET_H
 
 #include "sgp/generate.h"
+#include "sgp/method.h"
 #include "sgp/quadratic.h"
 #include "sgp/sim.h"
 
@@ -134,6 +135,27 @@ static __attribute__((unused)) struct fleet *fleet_of_edges(
             0),
         "%s", fleet->error.text);
     cr_assert(eq(int, sgp_topology_seal(fleet->topology, &fleet->error), 0));
+    return fleet;
+}
+
+/* Owners, of which those that train, from node `first` on, begin at one place: so it does not matter who owns what. */
+static __attribute__((unused)) struct fleet *fleet_of_owners(
+    const char *method, const struct sgp_generate_options *options, uint32_t first)
+{
+    struct fleet *fleet = fleet_create();
+    cr_assert(
+        zero(int, sgp_generate(options, &fleet->error, &fleet->topology)), "%s", fleet->error.text);
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.dimension = FLEET_DIMENSION_MAX;
+    fleet->options.rounds = 60;
+    fleet->options.bandwidth = 0;
+    fleet->eta = 0.1;
+    for (uint32_t i = 0; i < fleet->topology->node_count; i++)
+        for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+            uint32_t worker = i < first ? 0 : i - first;
+            fleet->centre[i][c] = (float)((worker + 2) * (c + 2) % 7) - 3;
+            fleet->start[i][c] = (float)c - 2;
+        }
     return fleet;
 }
 

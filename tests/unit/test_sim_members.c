@@ -12,26 +12,12 @@
 static struct fleet *fleet_of(
     const char *method, uint32_t trainers, uint32_t owners, bool members, uint32_t *ret_first)
 {
-    struct fleet *fleet = fleet_create();
     struct sgp_generate_options options = {.family = "owner",
         .nodes = trainers + (members ? 0 : owners),
         .owners = owners,
         .members = members};
-    cr_assert(zero(int, sgp_generate(&options, &fleet->error, &fleet->topology)), "%s",
-        fleet->error.text);
     *ret_first = members ? 0 : owners;
-    fleet->options.method = sgp_method_find(method);
-    fleet->options.dimension = DIMENSION;
-    fleet->options.rounds = 60;
-    fleet->options.bandwidth = 0;
-    fleet->eta = 0.1;
-    for (uint32_t i = 0; i < trainers + owners; i++)
-        for (uint32_t c = 0; c < DIMENSION; c++) {
-            uint32_t worker = i < *ret_first ? 0 : i - *ret_first;
-            fleet->centre[i][c] = (float)((worker + 2) * (c + 2) % 7) - 3;
-            fleet->start[i][c] = (float)c - 2;
-        }
-    return fleet;
+    return fleet_of_owners(method, &options, *ret_first);
 }
 
 /* All that train hold one model, each part of which is its owner's. */

@@ -9,30 +9,15 @@
 #define STEP (12 * SGP_MILLISECOND) /* ten of computing, and one of latency each way */
 #define OWNERS_MAX 4u
 
-/* All begin at one place, so that it does not matter who owns what. */
 static struct fleet *fleet_with_owners(const char *method, uint32_t owners, uint32_t workers,
     uint32_t backup, struct sgp_staleness staleness)
 {
-    struct fleet *fleet = fleet_create();
     struct sgp_generate_options options = {.family = "owner",
         .nodes = owners + workers,
         .owners = owners,
         .backup = backup,
         .staleness = staleness};
-    cr_assert(zero(int, sgp_generate(&options, &fleet->error, &fleet->topology)), "%s",
-        fleet->error.text);
-    fleet->options.method = sgp_method_find(method);
-    fleet->options.dimension = DIMENSION;
-    fleet->options.rounds = 60;
-    fleet->options.bandwidth = 0;
-    fleet->eta = 0.1;
-    for (uint32_t i = 0; i < owners + workers; i++)
-        for (uint32_t c = 0; c < DIMENSION; c++) {
-            uint32_t worker = i < owners ? 0 : i - owners;
-            fleet->centre[i][c] = (float)((worker + 2) * (c + 2) % 7) - 3;
-            fleet->start[i][c] = (float)c - 2;
-        }
-    return fleet;
+    return fleet_of_owners(method, &options, owners);
 }
 
 /* Workers hold one model, each part of which is its owner's. */
