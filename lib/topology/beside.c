@@ -71,11 +71,13 @@ int sgp_beside_divide(struct sgp_topology *topology, struct sgp_error *error, ui
     uint32_t count = topology->node_count, divided = sgp_beside_count(topology);
     if (divided > SGP_SLICES_MAX)
         return sgp_fail(error, SGP_E_LIMIT,
-            "%u nodes own something and train, but there are at most %u parts", divided,
-            SGP_SLICES_MAX);
+            "%u nodes own something and train, but there are at most %u parts; strike owns at the "
+            "others",
+            divided, SGP_SLICES_MAX);
     if (count + divided > SGP_NODES_MAX)
         return sgp_fail(error, SGP_E_LIMIT,
-            "an owner that trains counts twice, and %u nodes are too many; the limit is %u",
+            "an owner that trains counts twice, and %u nodes are too many; the limit is %u, so let "
+            "fewer of them own",
             count + divided, SGP_NODES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         *ret_where = i;
