@@ -120,7 +120,7 @@ static int run(const struct config *config)
     idle.take = counted_take;
     prepared.trainer->methods = &idle;
     log_init(&log, config->log_level, config->name);
-    int status = daemon_run(config, &prepared, &log, NULL);
+    int status = daemon_run(config, &prepared, &log, &(struct company){0});
     prepared_finish(&prepared);
     return status;
 }
