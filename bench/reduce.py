@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All-reduce as a topology file: the mean of all on every node, by each schedule, whole daemons, in turn with gloo's
 all-reduce, which is PyTorch's. No training. The time is that of a cycle: everybody enters, and holds the mean.
-Over loopback, and between hosts (as root; see bench/links.py)."""
+Over loopback, and between hosts whose links have a rate, or a delay (as root; see bench/links.py)."""
 import os
 import subprocess
 
@@ -10,6 +10,9 @@ import figures
 import links as network
 from contenders import RATES, SIZES, IdleFleet, gloo, program, rounds_of, torch_python
 
+DELAY = 0.01  # seconds
+DELAYED = (4096, 1 << 20)
+DELAYED_ROUNDS = 40
 SCHEDULES = ("direct", "halving", "ring", "doubling", "tree")
 
 
@@ -62,12 +65,19 @@ def between_hosts(options):
                 compare(options, 4, size, rate, f", links of {link}")
 
 
+def over_delay(options):
+    with network.delay(options, DELAY):
+        for size in DELAYED:
+            compare(options, 4, size, 8 * size * DELAYED_ROUNDS // 3, f", {DELAY * 1e3:g} ms of delay each way")
+
+
 def measure(options):
     torch_python()
     for nodes in (4,) if options.quick else (2, 4):
         for size in list(SIZES)[:3]:
             compare(options, nodes, size)
     figures.attempt("reduce", between_hosts, options)
+    figures.attempt("reduce", over_delay, options)
 
 
 figures.main("reduce", measure, __doc__)

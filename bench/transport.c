@@ -23,6 +23,7 @@ struct exchange {
     uint64_t round;
     uint64_t taken[RING_HOPS_MAX]; /* shares, since the start */
     uint64_t acknowledged[RING_HOPS_MAX];
+    uint64_t number[RING_HOPS_MAX]; /* of the share that comes */
     struct stopwatch start, figures;
 };
 
@@ -68,6 +69,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
     struct exchange *exchange = link->context;
     if (message->type == SGP_SHARE) {
         uint64_t hop = hop_of(exchange->in, link);
+        exchange->number[hop] = message->share.number;
         link_receive(link, exchange->memory + (1 + hop) * exchange->node->bytes / sizeof(float));
         return;
     }
@@ -80,7 +82,7 @@ static void on_payload(struct link *link, int code)
     struct exchange *exchange = link->context;
     if (code != 0)
         ring_fail("a share came damaged");
-    exchange->ack.ack.number++;
+    exchange->ack.ack.number = exchange->number[hop_of(exchange->in, link)];
     link_send(link, &exchange->ack);
     exchange->taken[hop_of(exchange->in, link)]++;
     go_on(exchange);

@@ -42,10 +42,16 @@ bool link_stands(const struct link *link)
     return !link->closing && link->failure == 0;
 }
 
+/* Bytes of the queue, from its head, that may be written. */
+static size_t writable(const struct link *link)
+{
+    return link->behind.waits ? link->behind.queued : link->queue_bytes;
+}
+
 /* The messages that no write has taken yet, in one piece or two: so many. */
 static unsigned queued(const struct link *link, uv_buf_t buffers[2])
 {
-    size_t flight = link->writing ? link->queue_flight : 0, bytes = link->queue_bytes - flight;
+    size_t flight = link->writing ? link->queue_flight : 0, bytes = writable(link) - flight;
     size_t head = (link->queue_head + flight) % LINK_QUEUE_BYTES;
     size_t straight = LINK_QUEUE_BYTES - head, first = bytes < straight ? bytes : straight;
     buffers[0] = uv_buf_init((char *)link->queue + head, (unsigned)first);
@@ -133,6 +139,8 @@ static void settle_write(struct link *link)
     link->bytes_sent += link->flight;
     link->queue_head = (link->queue_head + link->queue_flight) % LINK_QUEUE_BYTES;
     link->queue_bytes -= link->queue_flight;
+    if (link->behind.waits)
+        link->behind.queued -= link->queue_flight;
     link->writing = false;
 }
 
@@ -149,12 +157,30 @@ static void on_written(uv_write_t *request, int status)
     pump(link);
 }
 
+static void take_payload_up(
+    struct link *link, const uint8_t *payload, uint64_t bytes, uint64_t number)
+{
+    link->payload = payload;
+    link->payload_bytes = bytes;
+    link->payload_number = number;
+    link->behind.waits = false;
+}
+
+/* The turn of what waits behind a payload, once that was handed to a write. */
+static void take_turn(struct link *link)
+{
+    const struct link_behind *behind = &link->behind;
+    if (behind->waits && link->payload_bytes == 0)
+        take_payload_up(link, behind->payload, behind->bytes, behind->number);
+}
+
 /* The next write: all messages that wait, then the next chunk of the payload. So many buffers. */
 static unsigned load(struct link *link, uv_buf_t buffers[4])
 {
+    take_turn(link);
     unsigned count = queued(link, buffers);
-    link->queue_flight = link->queue_bytes;
-    link->flight = link->queue_bytes;
+    link->queue_flight = writable(link);
+    link->flight = link->queue_flight;
     if (link->payload_bytes > 0) {
         /* What is sealed lies in memory of its own until it is written. */
         uint32_t most = link->cipher != NULL ? LINK_SEALED_BYTES : SGP_WIRE_CHUNK_MAX;
@@ -234,8 +260,8 @@ void link_flush(struct link *link)
     pump(link);
 }
 
-/* Copy a message's frame into the ring; false if the link failed for lack of room. */
-static bool enqueue(struct link *link, const struct sgp_message *message)
+/* Copy a message's frame into the ring: so many bytes; 0 if the link failed for lack of room. */
+static size_t enqueue(struct link *link, const struct sgp_message *message)
 {
     uint8_t frame[SGP_WIRE_FRAME_MAX];
     size_t bytes;
@@ -245,7 +271,7 @@ static bool enqueue(struct link *link, const struct sgp_message *message)
         pump(link);
     if (link->closing || bytes > LINK_QUEUE_BYTES - link->queue_bytes) {
         fail(link, -ENOBUFS, "the peer does not read what is sent to it");
-        return false;
+        return 0;
     }
     size_t tail = (link->queue_head + link->queue_bytes) % LINK_QUEUE_BYTES;
     size_t straight = LINK_QUEUE_BYTES - tail;
@@ -253,12 +279,19 @@ static bool enqueue(struct link *link, const struct sgp_message *message)
     memcpy(link->queue + tail, frame, first);
     memcpy(link->queue, frame + first, bytes - first);
     link->queue_bytes += bytes;
-    return true;
+    return bytes;
 }
 
 void link_send(struct link *link, const struct sgp_message *message)
 {
-    if (!link->closing && enqueue(link, message) && !link->gathers)
+    bool crowded = link->behind.waits && link->queue_bytes > LINK_QUEUE_BYTES / 2;
+    if (message->type == SGP_SHARE) { /* without payload */
+        link_send_payload(link, message, NULL, 0);
+        return;
+    }
+    if (link->closing || (crowded && message->type == SGP_BEAT))
+        return;
+    if (enqueue(link, message) > 0 && !link->gathers)
         pump(link);
 }
 
@@ -267,14 +300,21 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
 {
     if (link->closing)
         return;
-    if (link->payload_bytes > 0) {
+    take_turn(link);
+    if (link->behind.waits) {
         fail(link, SGP_E_PROTOCOL, "the peer acknowledged a share before it was sent");
         return;
     }
-    if (!enqueue(link, message))
+    size_t bytes = enqueue(link, message);
+    if (bytes == 0)
         return;
-    link->payload = (const uint8_t *)payload;
-    link->payload_bytes = payload_bytes;
+    uint64_t number = message->type == SGP_SHARE ? message->share.number : 0;
+    const uint8_t *values = (const uint8_t *)payload;
+    if (link->payload_bytes > 0)
+        link->behind =
+            (struct link_behind){true, link->queue_bytes - bytes, values, payload_bytes, number};
+    else
+        take_payload_up(link, values, payload_bytes, number);
     if (!link->gathers)
         pump(link);
 }
@@ -330,10 +370,14 @@ void link_receive(struct link *link, float *into)
  * its owner would write to memory that is still being read here. */
 static bool is_answered_unsent(const struct link *link, const struct sgp_message *message)
 {
-    bool answers = message->type == SGP_ACK || (message->type == SGP_ASK && !message->ask.wants);
     bool in_flight = link->writing && link->flight > link->queue_flight &&
                      uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp) > 0;
-    return answers && (link->payload_bytes > 0 || in_flight);
+    bool unsent = link->payload_bytes > 0 || in_flight;
+    if (message->type == SGP_ACK)
+        return (unsent && message->ack.number >= link->payload_number) ||
+               (link->behind.waits && message->ack.number >= link->behind.number);
+    bool lets_go = message->type == SGP_ASK && !message->ask.wants;
+    return lets_go && unsent && link->payload_number == 0;
 }
 
 static void take_body(struct link *link)

@@ -9,7 +9,7 @@
  *      more: of 32 KiB, a third more processor time for a share of 16 MiB.
  * Out: one write at a time, and what is small without waiting for its end. Messages wait in a ring of fixed
  *      size, and overflowing it ends the connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
- *      messages came meanwhile between the chunks.
+ *      messages came meanwhile between the chunks, but for those from the announcement of a second payload on.
  *
  * Ciphered (sgp/cipher.h), there is one layer more below the frames, and everything above is as it was: what came is opened
  * to where it belongs, by records of 16 KiB, and a write is sealed when its turn has come. Chunks have no sum there: that of the
@@ -71,6 +71,15 @@ struct link_fold {
 
 enum link_phase { LINK_HEADER = 1, LINK_BODY, LINK_PAYLOAD };
 
+/* What was announced while a payload was under way. It waits until that was handed to a write, and all that is said
+ * after it does, for its order with that counts. */
+struct link_behind {
+    bool waits;
+    size_t queued; /* bytes of the queue before its announcement */
+    const uint8_t *payload;
+    uint64_t bytes, number;
+};
+
 struct link {
     /* The owner's. */
     const struct link_events *events;
@@ -127,6 +136,8 @@ struct link {
     uv_write_t write;
     const uint8_t *payload; /* not yet handed to a write */
     uint64_t payload_bytes;
+    uint64_t payload_number; /* of its share; 0: it is an estimate's */
+    struct link_behind behind;
     uint8_t chunk_header[SGP_WIRE_HEADER_BYTES];
 };
 
@@ -141,11 +152,12 @@ int link_cipher(struct link *link, const struct sgp_cipher_settings *settings);
 int link_start(struct link *link);
 
 /* Send a message, or queue it behind a write under way. What the peer would refuse asserts: the core does not
- * make such messages. */
+ * make such messages. A BEAT may be left out while a second payload waits and half of the ring is full: there will be another. */
 void link_send(struct link *link, const struct sgp_message *message);
 
 /* The same of a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has
- * acknowledged it or the link is closed; a peer that does so before all of it has left ends the link. */
+ * acknowledged it or the link is closed; a peer that does so before all of it has left ends the link. One more may be sent
+ * before all of it has. */
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
     uint64_t payload_bytes);
 

@@ -37,6 +37,9 @@ struct sgp_pulse {
     sgp_round round;      /* the round the sender is in */
     sgp_round next_round; /* source -> target: the promise, the next round in which it will give to
                              this target; SGP_ROUND_NONE if never. target -> source: NONE */
+    sgp_round
+        then_round; /* source -> target: the round after that one, if its credit may come as early: within an exact
+                             cycle; else 0 */
     sgp_round ends; /* the greatest count of training rounds heard of in the fleet (max-gossip):
                              everybody mixes until then, so all end on one label */
     sgp_round stop; /* the least round at which somebody asked the fleet to stop training early

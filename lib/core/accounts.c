@@ -477,15 +477,9 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
         sgp_core_unstage(node, &node->layout.links[i]);
     while (node->accounts.count > 0)
         sgp_core_drop_account(node, node->accounts.count - 1);
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        struct sgp_owed *owed = &node->layout.links[i].owed;
-        if (!sgp_core_is_pledged(node, &node->layout.links[i]))
-            continue;
-        if (owed->slot != SGP_SLOT_NONE)
-            node->layout.snapshot_users[owed->slot]--;
-        owed->exists = false;
-        sgp_core_touch(node, &node->layout.links[i]);
-    }
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        while (sgp_core_is_pledged(node, &node->layout.links[i]))
+            sgp_core_forget_owed(node, &node->layout.links[i]);
 }
 
 /* ---- a target that came back as another ---- */
@@ -511,9 +505,7 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     node->accounts.debts++;
     entry->slot = owed->slot;
     entry->fraction = owed->share.fraction;
-    link->owed.exists = false;
-    node->unrecorded = true;
-    sgp_core_touch(node, link);
+    sgp_core_owe_next(node, link);
     return entry;
 }
 

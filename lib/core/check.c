@@ -44,11 +44,13 @@ static bool snapshots_are_counted(const struct sgp_node *node)
                      (uint32_t)node->handing.publishing +
                      (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
     for (uint32_t i = 0; i < layout->out_count; i++) {
-        const struct sgp_owed *owed = &layout->links[i].owed;
+        const struct sgp_owed *owed = &layout->links[i].owed, *then = &layout->links[i].owed_then;
         users += owed->exists && owed->slot != SGP_SLOT_NONE;
+        users += then->exists && then->slot != SGP_SLOT_NONE;
         users += layout->links[i].estimate.slot != SGP_SLOT_NONE;
         users += layout->links[i].work.base != SGP_SLOT_NONE;
         all = all && (!owed->exists || is_used(node, owed->slot)) &&
+              (!then->exists || is_used(node, then->slot)) &&
               is_used(node, layout->links[i].estimate.slot) &&
               is_used(node, layout->links[i].work.base);
     }
@@ -75,12 +77,13 @@ static bool grants_are_counted(const struct sgp_node *node)
     for (uint32_t i = layout->out_count; i < layout->link_count; i++) {
         const struct sgp_core_link *link = &layout->links[i];
         granted += link->question.slot != SGP_SLOT_NONE;
-        if (link->receiving.slot == SGP_SLOT_NONE)
-            continue;
-        const struct sgp_receive *receive = &layout->receives[link->receiving.slot];
-        if (receive->state != SGP_RECEIVE_GRANTED || receive->peer != link->peer)
-            return false;
-        granted++;
+        uint32_t slots[] = {link->receiving.slot, link->receiving.slot_then};
+        for (uint32_t k = 0; k < sizeof slots / sizeof *slots && slots[k] != SGP_SLOT_NONE; k++) {
+            const struct sgp_receive *receive = &layout->receives[slots[k]];
+            if (receive->state != SGP_RECEIVE_GRANTED || receive->peer != link->peer)
+                return false;
+            granted++;
+        }
     }
     return granted == 0;
 }
@@ -116,9 +119,25 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
     if ((link->receiving.folds || link->receiving.spoiled) && !link->receiving.filling)
         return false;
     bool sent = link->owed.exists && link->owed.sent;
-    bool published = link->owed.exists && link->owed.publishing;
+    bool published = (link->owed.exists && link->owed.publishing) ||
+                     (link->owed_then.exists && link->owed_then.publishing);
     return (!sent || link->connection.state == SGP_LINK_UP) &&
            (!published || node->stage == SGP_STAGE_PUBLISHING);
+}
+
+/* Of two that are owed on one link: no weight is in doubt, and the first is settled first. */
+static bool shares_are_in_order(const struct sgp_node *node)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_owed *first = &node->layout.links[i].owed;
+        const struct sgp_owed *then = &node->layout.links[i].owed_then;
+        all = all &&
+              (!then->exists ||
+                  (first->exists && first->share.weight <= 0 && then->share.weight <= 0 &&
+                      first->share.number < then->share.number && (first->sent || !then->sent)));
+    }
+    return all;
 }
 
 static bool links_are_sound(const struct sgp_node *node)
@@ -241,6 +260,8 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "accounts are as many as are counted";
     if (!links_are_sound(node))
         return "a link that is down has no connection, and what is sent or filled has one";
+    if (!shares_are_in_order(node))
+        return "of two shares owed on a link neither has weight, and the first left first";
     if (!stage_fits_state(node))
         return "the stage fits the state";
     if (node->passes > 0 && (!node->gave || node->state == SGP_NODE_TRAINING))

@@ -163,6 +163,9 @@ bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link
 bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
 bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new);
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
+sgp_round sgp_core_promise_then(
+    const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise);
+bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link);
 /* It waits at the end, at its own pace, and may give more than once in its round meanwhile (awaited.c). Not where a neighbour
  * is chosen by lot, for that one gives back as much. */
 bool sgp_core_may_pass_on(const struct sgp_node *node);
@@ -332,7 +335,6 @@ void sgp_core_forgo_token(struct sgp_node *node);
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
 /* What there is of the cycle cannot come to its end. */
 void sgp_core_raise_epoch(struct sgp_node *node);
-void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link);
 
 /* cycle.c */
 void sgp_core_put_off_end(struct sgp_node *node);
@@ -368,6 +370,11 @@ double sgp_core_weight_most(
     const struct sgp_node *node); /* what any node can have, as far as known */
 void sgp_core_grow(struct sgp_node *node, double weight);
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
+bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share);
+/* The share that is owed first is settled, or is forgotten, whatever becomes of it; or all that has not left is. */
+void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
 
 /* accounts.c */

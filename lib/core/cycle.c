@@ -37,10 +37,11 @@ static void void_owed(struct sgp_node *node)
             continue;
         take_one_home(node, &link->owed);
         link->owed.share.weight = 0;
-        link->owed.is_void = true;
+        link->owed.is_void = link->owed_then.is_void = true;
         link->inquiry.disputed = 0;
-        if (!link->owed.sent || link->owed.refused != 0)
-            sgp_core_drop_void(node, link);
+        sgp_core_forget_unsent(node, link);
+        if (link->owed.refused != 0)
+            sgp_core_forget_owed(node, link);
     }
 }
 
@@ -53,10 +54,11 @@ static void drop_held(struct sgp_node *node)
         struct sgp_receive *receive = &node->layout.receives[i];
         if (receive->state != SGP_RECEIVE_HELD || receive->share.bequest > 0)
             continue;
+        sgp_round *latest = &sgp_core_find(node, receive->peer, SGP_IN)->receiving.latest;
         if (sgp_core_epoch_is_below(&receive->epoch, &node->exact.epoch))
             receive->state = SGP_RECEIVE_FREE;
         else
-            sgp_core_find(node, receive->peer, SGP_IN)->receiving.latest = receive->share.round;
+            *latest = receive->share.round > *latest ? receive->share.round : *latest;
     }
 }
 

@@ -86,10 +86,15 @@ struct sgp_message *sgp_core_send_payload(
     }
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);
-        if (!sgp_core_credit_holds(node, link->giving.announced, promise))
+        sgp_round then = sgp_core_promise_then(node, link, promise);
+        if (!sgp_core_credit_holds(node, link->giving.credit, promise))
             link->giving.credit = SGP_ROUND_NONE;
+        if (link->giving.credit_then != then)
+            link->giving.credit_then = SGP_ROUND_NONE;
         link->giving.announced = promise;
+        link->giving.announced_then = then;
         effect->send.message.pulse.next_round = promise;
+        effect->send.message.pulse.then_round = then;
     }
     link->connection.said = node->now;
     sgp_core_touch(node, link);

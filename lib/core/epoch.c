@@ -16,13 +16,3 @@ void sgp_core_raise_epoch(struct sgp_node *node)
         node->config.topology, sgp_core_furthest(node, node->round, sgp_core_is_up));
     node->again = true;
 }
-
-void sgp_core_drop_void(struct sgp_node *node, struct sgp_core_link *link)
-{
-    if (link->owed.slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[link->owed.slot]--;
-    link->owed.exists = false;
-    node->unrecorded = true;
-    node->again = true; /* the link, or the snapshot, may be what was waited for */
-    sgp_core_touch(node, link);
-}

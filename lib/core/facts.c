@@ -477,6 +477,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->owed.exists && !link->owed.sent)
         return link->owed.share.round;
+    if (link->owed_then.exists && !link->owed_then.sent)
+        return link->owed_then.share.round;
     if (sgp_core_is_heir(node, link))
         return node->leaving.round;
     if (sgp_core_has_token(node)) /* who has it would give it to whoever is ready */
@@ -496,6 +498,30 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     /* who passes mass on needs credits to the end; nobody awaits a round beyond it */
     bool gives = link->giving.plan < sgp_core_last(node) || sgp_core_may_pass_on(node);
     return gives ? link->giving.plan : SGP_ROUND_NONE;
+}
+
+/* The round after that of the promise, if its credit may come as early: in exact cycles, where what follows is the file's,
+ * whatever comes between, and no weight is on the way. Else 0. */
+sgp_round sgp_core_promise_then(
+    const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    if (promise == SGP_ROUND_NONE || sgp_core_has_own_buffers(node) ||
+        !sgp_topology_is_exact(topology, promise, NULL))
+        return 0;
+    sgp_round then = sgp_topology_next_round(topology, node->config.self, link->peer, promise + 1);
+    bool gives = then != SGP_ROUND_NONE && then < sgp_core_last(node) &&
+                 sgp_topology_is_exact(topology, then, NULL);
+    return gives ? then : 0;
+}
+
+/* Whether a share may be given although another is on its way: within an exact cycle one may. */
+bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_owed *owed = &link->owed;
+    return !owed->exists ||
+           (sgp_core_is_exact(node) && owed->sent && !owed->is_void && !link->owed_then.exists &&
+               owed->share.weight <= 0 && owed->share.bequest <= 0);
 }
 
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)

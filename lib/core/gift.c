@@ -41,7 +41,7 @@ static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32
 
 static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return !link->owed.exists && link->connection.state == SGP_LINK_UP &&
+    return sgp_core_may_owe(node, link) && link->connection.state == SGP_LINK_UP &&
            sgp_core_covers(node, link->giving.credit, sgp_core_label(node, link));
 }
 
@@ -96,7 +96,7 @@ const struct sgp_core_link *sgp_core_cannot_give(
         bool may_pass = !takes_part(node, link) || may_leave_out(node, link);
         if (is_ready(node, link) || (may_pass && !all) || is_passed_over(node, link))
             continue;
-        *ret_waiting = link->owed.exists ? SGP_WAITING_ACK : SGP_WAITING_CREDIT;
+        *ret_waiting = sgp_core_may_owe(node, link) ? SGP_WAITING_CREDIT : SGP_WAITING_ACK;
         return link;
     }
     return NULL;
@@ -237,14 +237,15 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         slot = SGP_SLOT_NONE;
     }
     bool weighs = gift->bequest > 0 || !sgp_core_is_exact(node);
-    gift->link->owed = (struct sgp_owed){
+    struct sgp_core_link *link = gift->link;
+    struct sgp_owed owed = {
         .exists = true,
         .publishing = slot != SGP_SLOT_NONE,
         .slot = slot,
         .share =
             {
-                .number = ++gift->link->memory.number,
-                .round = sgp_core_label(node, gift->link),
+                .number = ++link->memory.number,
+                .round = sgp_core_label(node, link),
                 .fraction = fraction,
                 .weight = weighs ? fraction * node->mass.weight : 0,
                 .slice = slice,
@@ -253,8 +254,12 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .bequest = gift->bequest,
             },
     };
-    sgp_core_touch(node, gift->link);
-    gift->link->count.sent++;
+    if (link->owed.exists)
+        link->owed_then = owed;
+    else
+        link->owed = owed;
+    sgp_core_touch(node, link);
+    link->count.sent++;
     node->unrecorded = true;
     if (slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[slot]++;

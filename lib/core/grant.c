@@ -26,33 +26,54 @@ static sgp_round horizon_of(const struct sgp_node *node)
     return node->thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
 }
 
-/* The order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those
+/* A place in the order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those
  * that nobody waits for come last. */
-static bool is_before(const struct sgp_core_link *a, const struct sgp_core_link *b)
+struct turn {
+    struct sgp_core_link *link; /* NULL: none */
+    sgp_round round;            /* or NONE */
+};
+
+static bool is_before(const struct turn *a, const struct turn *b)
 {
-    if (sgp_core_is_late(a) != sgp_core_is_late(b))
-        return sgp_core_is_late(b);
-    return a->receiving.promise != b->receiving.promise
-               ? a->receiving.promise < b->receiving.promise
-               : a < b;
+    if (sgp_core_is_late(a->link) != sgp_core_is_late(b->link))
+        return sgp_core_is_late(b->link);
+    return a->round != b->round ? a->round < b->round : a->link < b->link;
+}
+
+/* The round for which a link has no buffer yet: that of its promise, or the one after, if that may come as early. */
+static struct turn wanted(struct sgp_core_link *link)
+{
+    if (link->receiving.promise == SGP_ROUND_NONE || link->receiving.slot == SGP_SLOT_NONE)
+        return (struct turn){link, link->receiving.promise};
+    bool then = link->receiving.then > 0 && link->receiving.slot_then == SGP_SLOT_NONE;
+    return (struct turn){link, then ? link->receiving.then : SGP_ROUND_NONE};
+}
+
+/* The last round for which it has one. */
+static struct turn granted(const struct sgp_node *node, struct sgp_core_link *link)
+{
+    uint32_t slot = link->receiving.slot_then != SGP_SLOT_NONE ? link->receiving.slot_then
+                                                               : link->receiving.slot;
+    return (struct turn){
+        link, slot != SGP_SLOT_NONE ? node->layout.receives[slot].share.round : SGP_ROUND_NONE};
 }
 
 /* The first in-link in order that has no buffer yet. One whose share is held until it has its
  * answer keeps that buffer instead: so there are always enough for all. */
-static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
+static struct turn first_without_buffer(struct sgp_node *node)
 {
-    struct sgp_core_link *first = NULL;
+    struct turn first = {.link = NULL};
     sgp_round horizon = horizon_of(node);
     for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->layout.out_count);
          i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        bool wants =
-            link->connection.state == SGP_LINK_UP && link->receiving.slot == SGP_SLOT_NONE &&
-            link->receiving.promise != SGP_ROUND_NONE && link->receiving.promise <= horizon &&
-            !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
-            !sgp_core_answer_due(node, link->peer) && sgp_core_may_grant_token(node, link);
-        if (wants && (first == NULL || is_before(link, first)))
-            first = link;
+        struct turn turn = wanted(link);
+        bool wants = link->connection.state == SGP_LINK_UP && turn.round != SGP_ROUND_NONE &&
+                     turn.round <= horizon &&
+                     !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
+                     !sgp_core_answer_due(node, link->peer) && sgp_core_may_grant_token(node, link);
+        if (wants && (first.link == NULL || is_before(&turn, &first)))
+            first = turn;
     }
     return first;
 }
@@ -60,9 +81,9 @@ static struct sgp_core_link *first_without_buffer(struct sgp_node *node)
 /* All buffers are taken and `first` is due: take one back from the last in order behind it, if no
  * other is about to become free. The source may have used its credit already, so the connection ends
  * with it. Returns whether a buffer is free now. */
-static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *first)
+static bool take_back_credit(struct sgp_node *node, const struct turn *first)
 {
-    struct sgp_core_link *last = NULL;
+    struct turn last = {.link = NULL};
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_ABSORBING)
             return false;
@@ -70,13 +91,13 @@ static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *
         struct sgp_core_link *link = &node->layout.links[i];
         if (link->receiving.filling)
             return false;
-        bool granted = link->receiving.slot != SGP_SLOT_NONE;
-        if (granted && (last == NULL || is_before(last, link)))
-            last = link;
+        struct turn turn = granted(node, link);
+        if (turn.round != SGP_ROUND_NONE && (last.link == NULL || is_before(&last, &turn)))
+            last = turn;
     }
-    bool behind = last != NULL && is_before(first, last);
+    bool behind = last.link != NULL && is_before(first, &last);
     if (behind)
-        sgp_core_hang_up(node, last, SGP_E_CREDIT, SGP_REASON_CREDIT);
+        sgp_core_hang_up(node, last.link, SGP_E_CREDIT, SGP_REASON_CREDIT);
     return behind;
 }
 
@@ -86,24 +107,25 @@ static bool take_back_credit(struct sgp_node *node, const struct sgp_core_link *
  * when many who were away come back at once. */
 void sgp_core_grant(struct sgp_node *node)
 {
-    struct sgp_core_link *link;
-    while (
-        !node->drained && !sgp_core_has_gone(node) && (link = first_without_buffer(node)) != NULL) {
+    for (struct turn turn;
+         !node->drained && !sgp_core_has_gone(node) && (turn = first_without_buffer(node)).link;) {
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
-        bool now_due = link->receiving.promise <= node->round && !sgp_core_is_late(link);
+        bool now_due = turn.round <= node->round && !sgp_core_is_late(turn.link);
         if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
             sgp_core_absorb_until(node, SGP_ROUND_MAX);
-            if (take_back_credit(node, link))
+            if (take_back_credit(node, &turn))
                 continue;
         }
         if (unused == 0 || (unused == 1 && !now_due))
             return;
-        link->receiving.slot = slot;
+        if (turn.link->receiving.slot == SGP_SLOT_NONE)
+            turn.link->receiving.slot = slot;
+        else
+            turn.link->receiving.slot_then = slot;
         node->layout.receives[slot].state = SGP_RECEIVE_GRANTED;
-        node->layout.receives[slot].peer = link->peer;
-        node->layout.receives[slot].share.round = link->receiving.promise;
-        struct sgp_message *message = sgp_core_send(node, link, SGP_CREDIT);
-        message->credit.round = link->receiving.promise;
+        node->layout.receives[slot].peer = turn.link->peer;
+        node->layout.receives[slot].share.round = turn.round;
+        sgp_core_send(node, turn.link, SGP_CREDIT)->credit.round = turn.round;
     }
 }

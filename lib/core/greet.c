@@ -21,7 +21,9 @@ static bool pulse_is_sound(const struct sgp_pulse *pulse)
 {
     return pulse->round >= 0 && pulse->round < SGP_ROUND_MAX && pulse->ends >= 0 &&
            pulse->round <= pulse->ends + SGP_MIXING_ROUNDS_MAX && pulse->stop >= SGP_ROUND_NONE &&
-           pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX;
+           pulse->next_round >= SGP_ROUND_NONE && pulse->next_round < SGP_ROUND_MAX &&
+           pulse->then_round >= 0 && pulse->then_round < SGP_ROUND_MAX &&
+           (pulse->then_round == 0 || pulse->then_round > pulse->next_round);
 }
 
 #define EPOCHS_AT_ONCE ((uint64_t)1 << 20) /* more were not begun while nobody looked */
@@ -204,8 +206,8 @@ struct sgp_verdict sgp_core_welcome(
     note_differences(node, link, &welcome->fingerprint);
     uint64_t owed_to = link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage;
     bool forgot = owed_to != 0 && owed_to != welcome->lineage;
-    if (link->owed.exists && link->owed.is_void)
-        sgp_core_drop_void(node, link);
+    while (link->owed.exists && link->owed.is_void)
+        sgp_core_forget_owed(node, link);
     if (!sgp_core_know_target(node, link, welcome->accepted))
         return sgp_refuses(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     const struct sgp_owed *owed = &link->owed;

@@ -140,8 +140,10 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->connection.backoff = SGP_DIAL_MIN_NS;
     link->liveness.heard = link->pace.since = link->inquiry.unreachable = SGP_TIME_NEVER;
     link->giving.credit = link->giving.announced = link->receiving.promise = SGP_ROUND_NONE;
+    link->giving.credit_then = SGP_ROUND_NONE;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
-    link->receiving.slot = link->estimate.slot = link->question.slot = SGP_SLOT_NONE;
+    link->receiving.slot = link->receiving.slot_then = SGP_SLOT_NONE;
+    link->estimate.slot = link->question.slot = SGP_SLOT_NONE;
     link->receiving.latest = link->work.staleness = SGP_ROUND_NONE;
     link->work.base = SGP_SLOT_NONE;
     link->work.copy = link->work.given = SGP_ROUND_NONE;

@@ -90,20 +90,21 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->connection.id = 0;
     link->connection.state = SGP_LINK_DOWN;
     link->connection.since = node->now;
-    link->giving.credit = SGP_ROUND_NONE;
+    link->giving.credit = link->giving.credit_then = SGP_ROUND_NONE;
     if (link->owed.sent)
         link->owed.spent += node->now - link->owed.since;
-    link->owed.sent = false;
+    link->owed.sent = link->owed_then.sent = false;
     link->owed.refused = 0;
-    if (link->owed.exists && link->owed.is_void)
-        sgp_core_drop_void(node, link);
+    if (link->owed.is_void)
+        sgp_core_forget_unsent(node, link);
     link->end.told = false;
     link->bequest.declined = false;
     link->bequest.handed = 0;
     sgp_core_unstage(node, link);
     link->receiving.filling = false;
     sgp_core_end_fold(node, link);
-    sgp_core_unreserve(node, link);
+    while (link->receiving.slot != SGP_SLOT_NONE)
+        sgp_core_unreserve(node, link);
     sgp_core_estimate_down(node, link);
     if (link->direction == SGP_IN)
         return;

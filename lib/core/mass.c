@@ -69,26 +69,60 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
     }
 }
 
-/* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
-static void give_up_cycle(struct sgp_node *node, struct sgp_core_link *link)
+/* What was owed first is settled. What was given after it comes first now, and so does its time: its payload waited for that
+ * one's. */
+void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
 {
-    sgp_core_drop_void(node, link);
-    sgp_core_raise_epoch(node);
+    link->owed = link->owed_then;
+    link->owed_then = (struct sgp_owed){.exists = false};
+    if (link->owed.exists && link->owed.sent)
+        link->owed.since = node->now;
+    node->unrecorded = true;
+    sgp_core_touch(node, link);
+}
+
+static void let_go(struct sgp_node *node, const struct sgp_owed *owed)
+{
+    if (owed->slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[owed->slot]--;
+    node->again = true; /* the link, or the snapshot, may be what was waited for */
+}
+
+void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link)
+{
+    let_go(node, &link->owed);
+    sgp_core_owe_next(node, link);
+}
+
+void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed_then.exists && !link->owed_then.sent) {
+        let_go(node, &link->owed_then);
+        link->owed_then.exists = false;
+    }
+    if (link->owed.exists && !link->owed.sent)
+        sgp_core_forget_owed(node, link);
+}
+
+/* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
+bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share)
+{
+    return sgp_core_is_weightless(share) && !sgp_core_is_worker(node);
 }
 
 /* The share comes home. */
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
-    const struct sgp_owed *owed = &link->owed;
-    bool of_cycle = sgp_core_is_weightless(&owed->share) && !sgp_core_is_worker(node);
-    if (of_cycle)
-        give_up_cycle(node, link);
-    else if (owed->slot != SGP_SLOT_NONE || owed->lost)
-        sgp_core_come_home(node, owed->slot, &owed->share);
-    sgp_core_touch(node, link);
-    node->unrecorded = true;
-    node->mass.weight += owed->share.weight;
-    link->owed.exists = false;
+    const struct sgp_owed owed = link->owed;
+    if (sgp_core_is_of_cycle(node, &owed.share)) {
+        sgp_core_forget_owed(node, link);
+        sgp_core_raise_epoch(node);
+    } else {
+        if (owed.slot != SGP_SLOT_NONE || owed.lost)
+            sgp_core_come_home(node, owed.slot, &owed.share);
+        node->mass.weight += owed.share.weight;
+        sgp_core_owe_next(node, link);
+    }
     link->count.returned++;
     link->connection.last_reason = reason;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);

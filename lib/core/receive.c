@@ -5,27 +5,43 @@
 
 /* ---- granted ---- */
 
+static void set_free(struct sgp_node *node, uint32_t slot)
+{
+    if (slot == SGP_SLOT_NONE)
+        return;
+    sgp_assert(node->layout.receives[slot].state == SGP_RECEIVE_GRANTED);
+    node->layout.receives[slot].state = SGP_RECEIVE_FREE;
+}
+
+/* What was granted behind it comes first now. */
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->receiving.slot == SGP_SLOT_NONE)
         return;
-    sgp_assert(node->layout.receives[link->receiving.slot].state == SGP_RECEIVE_GRANTED);
-    node->layout.receives[link->receiving.slot].state = SGP_RECEIVE_FREE;
-    link->receiving.slot = SGP_SLOT_NONE;
+    set_free(node, link->receiving.slot);
+    link->receiving.slot = link->receiving.slot_then;
+    link->receiving.slot_then = SGP_SLOT_NONE;
     sgp_core_touch(node, link);
 }
 
-/* Take the promise that the peer last stated; a void credit frees its buffer for whoever is first. */
+/* Take the promises that the peer last stated; a void credit frees its buffer for whoever is first. */
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (link->direction != SGP_IN || link->receiving.filling)
         return;
+    struct sgp_receive *receives = node->layout.receives;
+    uint32_t then = link->receiving.slot_then;
     link->receiving.promise = link->pulse.next_round;
-    if (link->receiving.slot == SGP_SLOT_NONE)
+    link->receiving.then = link->pulse.then_round;
+    if (then != SGP_SLOT_NONE && receives[then].share.round != link->receiving.then) {
+        set_free(node, then);
+        link->receiving.slot_then = SGP_SLOT_NONE;
+    }
+    uint32_t slot = link->receiving.slot;
+    if (slot == SGP_SLOT_NONE)
         return;
-    if (sgp_core_credit_holds(
-            node, node->layout.receives[link->receiving.slot].share.round, link->receiving.promise))
-        node->layout.receives[link->receiving.slot].share.round = link->receiving.promise;
+    if (sgp_core_credit_holds(node, receives[slot].share.round, link->receiving.promise))
+        receives[slot].share.round = link->receiving.promise;
     else
         sgp_core_unreserve(node, link);
 }

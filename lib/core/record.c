@@ -48,7 +48,8 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         bool out = link->direction == SGP_OUT;
-        bool owes = out && link->owed.exists;
+        const struct sgp_owed *owed = link->owed_then.exists ? &link->owed_then : &link->owed;
+        bool owes = out && owed->exists; /* the last of two: they are settled as one */
         record->links[i] = (struct sgp_record_link){
             .peer = link->peer,
             .out = out,
@@ -58,12 +59,12 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .former_lineage = out ? 0 : link->memory.former_lineage,
             .former_number = out ? 0 : link->memory.former_accepted,
             .owes = owes,
-            .owed_round = owes ? link->owed.share.round : 0,
-            .owed_fraction = owes ? link->owed.share.fraction : 0,
-            .owed_weight = owes ? link->owed.share.weight : 0,
-            .owed_kept = owes && link->owed.slot != SGP_SLOT_NONE,
-            .owed_slot = owes ? link->owed.slot : SGP_SLOT_NONE,
-            .owed_bequest = owes ? link->owed.share.bequest : 0,
+            .owed_round = owes ? owed->share.round : 0,
+            .owed_fraction = owes ? owed->share.fraction : 0,
+            .owed_weight = owes ? owed->share.weight : 0,
+            .owed_kept = owes && owed->slot != SGP_SLOT_NONE,
+            .owed_slot = owes ? owed->slot : SGP_SLOT_NONE,
+            .owed_bequest = owes ? owed->share.bequest : 0,
             .owed_lineage = owes && link->inquiry.disputed != 0 ? link->inquiry.disputed : 0,
         };
     }

@@ -117,10 +117,11 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
     bool may_be_elsewhere = sgp_core_has_token(node) && (link->owed.told || link->owed.lost);
-    if (link->owed.exists && may_be_elsewhere)
-        sgp_core_accepted_by_peer(node, link);
-    else if (link->owed.exists && !sgp_core_keep_pledged(node, link))
-        sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
+    while (link->owed.exists)
+        if (may_be_elsewhere)
+            sgp_core_accepted_by_peer(node, link);
+        else if (!sgp_core_keep_pledged(node, link))
+            sgp_core_take_back(node, link, SGP_REASON_TOPOLOGY);
     if (link->direction == SGP_IN)
         sgp_core_absorb_from(node, link->peer);
     sgp_core_forget_base(node, &link->work.base);
@@ -155,6 +156,8 @@ static void move_link(struct sgp_node *node, const struct sgp_core_link *from, u
     link->inquiry.search.number = 0; /* among other nodes now */
     if (link->receiving.slot != SGP_SLOT_NONE)
         node->layout.receives[link->receiving.slot].peer = peer;
+    if (link->receiving.slot_then != SGP_SLOT_NONE)
+        node->layout.receives[link->receiving.slot_then].peer = peer;
 }
 
 static void move_links(

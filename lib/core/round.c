@@ -474,10 +474,8 @@ void sgp_core_published(struct sgp_node *node)
         return;
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_owed *owed = &node->layout.links[i].owed;
-        if (!owed->exists || !owed->publishing)
-            continue;
-        owed->publishing = false;
+        node->layout.links[i].owed.publishing = false;
+        node->layout.links[i].owed_then.publishing = false;
     }
     node->layout.snapshot_users[node->giving.slot]--;
     node->giving.slot = SGP_SLOT_NONE;

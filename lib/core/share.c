@@ -188,7 +188,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
             link->receiving.latest = receive->share.round;
         receive->state = empty || !counts ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         receive->counts = false;
-        link->receiving.slot = SGP_SLOT_NONE;
+        link->receiving.slot = link->receiving.slot_then;
+        link->receiving.slot_then = SGP_SLOT_NONE;
         link->memory.accepted = link->receiving.incoming.number;
         node->mass.due += link->receiving.incoming.weight;
         node->fed = node->fed || !empty;
@@ -209,25 +210,39 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
 
 /* ---- what is owed (the source's side) ---- */
 
-/* Send what is owed, ready and covered by a credit: fresh shares and those of a lost connection. */
+/* Ready, and covered by a credit: a fresh share, or one of a lost connection. */
+static bool may_send(
+    struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_owed *owed)
+{
+    bool ready = owed->exists && !owed->sent && !owed->publishing &&
+                 link->connection.state == SGP_LINK_UP && link->pulse.state != SGP_NODE_DRAINING &&
+                 sgp_core_covers(node, link->giving.credit, owed->share.round) &&
+                 !link->estimate.sent && link->inquiry.disputed == 0;
+    return ready && (owed->share.bequest <= 0 || sgp_core_has_handed(node, link));
+}
+
+static void send(struct sgp_node *node, struct sgp_core_link *link, bool then)
+{
+    struct sgp_owed *owed = &link->owed;
+    owed = then ? &link->owed_then : owed;
+    owed->sent = owed->told = true;
+    owed->since = node->now;
+    node->leaving.sent = node->leaving.sent || owed->share.bequest > 0;
+    link->giving.credit = link->giving.credit_then;
+    link->giving.credit_then = SGP_ROUND_NONE;
+    sgp_core_send_payload(node, link, SGP_SHARE, owed->slot)->share = owed->share;
+}
+
+/* Send what is owed, in order. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        bool ready = link->owed.exists && !link->owed.sent && !link->owed.publishing &&
-                     link->connection.state == SGP_LINK_UP &&
-                     link->pulse.state != SGP_NODE_DRAINING &&
-                     sgp_core_covers(node, link->giving.credit, link->owed.share.round) &&
-                     !link->estimate.sent && link->inquiry.disputed == 0;
-        bool bequest = link->owed.share.bequest > 0;
-        if (!ready || (bequest && !sgp_core_has_handed(node, link)))
-            continue;
-        link->owed.sent = link->owed.told = true;
-        link->owed.since = node->now;
-        node->leaving.sent = node->leaving.sent || bequest;
-        link->giving.credit = SGP_ROUND_NONE;
-        sgp_core_send_payload(node, link, SGP_SHARE, link->owed.slot)->share = link->owed.share;
+        if (may_send(node, link, &link->owed))
+            send(node, link, false);
+        if (link->owed.sent && may_send(node, link, &link->owed_then))
+            send(node, link, true);
     }
 }
 
@@ -238,6 +253,8 @@ void sgp_core_credit(
     if (credit->round == link->giving.announced ||
         pledged) /* else it crossed a change of plan: void */
         link->giving.credit = credit->round;
+    else if (link->giving.announced_then > 0 && credit->round == link->giving.announced_then)
+        link->giving.credit_then = credit->round;
 }
 
 /* ---- settling ---- */
@@ -250,8 +267,7 @@ void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link
         node->layout.snapshot_users[link->owed.slot]--;
     link->memory.acknowledged = link->owed.share.number;
     node->mass.due -= link->owed.share.weight;
-    link->owed.exists = false;
-    node->unrecorded = true;
+    sgp_core_owe_next(node, link);
 }
 
 struct sgp_verdict sgp_core_ack(
@@ -261,10 +277,10 @@ struct sgp_verdict sgp_core_ack(
         ack->number != link->owed.share.number)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
     if (link->owed.is_void) {
-        sgp_core_drop_void(node, link);
+        sgp_core_forget_owed(node, link);
     } else if (ack->reason == SGP_REASON_NONE) {
         sgp_core_accepted_by_peer(node, link);
-    } else if (sgp_core_folds(node)) {
+    } else if (sgp_core_folds(node) && !sgp_core_is_of_cycle(node, &link->owed.share)) {
         sgp_core_refuse_later(node, link, ack->reason);
     } else {
         link->bequest.declined = link->owed.share.bequest > 0;
@@ -273,20 +289,27 @@ struct sgp_verdict sgp_core_ack(
     return sgp_fine();
 }
 
+/* False: it is sent again. */
+static bool settle_first(
+    struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
+{
+    if (link->owed.is_void)
+        sgp_core_forget_owed(node, link);
+    else if (!forgot && accepted >= link->owed.share.number)
+        sgp_core_accepted_by_peer(node, link);
+    else if (forgot || link->owed.lost || sgp_core_has_token(node)) /* others may be ready for it */
+        sgp_core_take_back(node, link, SGP_REASON_FORGOT);
+    else
+        return false;
+    return true;
+}
+
 /* After a reconnect: what the target says it accepted is settled. What it never saw is sent again
  * against a new credit, unless the target is a new one, who must not receive an old fleet's mass, or
  * this node is, which has no snapshot of it any more. */
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {
-    if (!link->owed.exists)
-        return;
-    if (link->owed.is_void)
-        sgp_core_drop_void(node, link);
-    else if (forgot)
-        sgp_core_take_back(node, link, SGP_REASON_FORGOT);
-    else if (accepted >= link->owed.share.number)
-        sgp_core_accepted_by_peer(node, link);
-    else if (link->owed.lost || sgp_core_has_token(node)) /* which others may be ready for */
-        sgp_core_take_back(node, link, SGP_REASON_FORGOT);
+    while (link->owed.exists && settle_first(node, link, accepted, forgot))
+        ;
 }

@@ -17,7 +17,7 @@ enum sgp_stage {
     SGP_STAGE_END,        /* all rounds done; waits for acknowledgements and agreement; finished */
 };
 
-/* A share that this node gave and has not seen acknowledged. At most one a link. */
+/* A share that this node gave and has not seen acknowledged. At most one a link, and two within an exact cycle. */
 struct sgp_owed {
     bool exists;
     bool sent;       /* on the present connection */
@@ -145,15 +145,15 @@ struct sgp_core_link {
     struct {
         sgp_round plan; /* the next round with this edge, from `plan_from` on */
         sgp_round plan_from;
-        sgp_round announced; /* the promise last stated */
-        sgp_round credit;    /* the round of an unused credit, or NONE */
-        uint32_t left_out;   /* turns in a row without a share */
-        bool answer_due;     /* the peer gave us a share that asks for one of ours */
+        sgp_round announced, announced_then; /* the promises last stated */
+        sgp_round credit, credit_then;       /* the rounds of unused credits, or NONE */
+        uint32_t left_out;                   /* turns in a row without a share */
+        bool answer_due; /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    /* OUT: gift.c and token.c give it; share.c, mass.c and accounts.c settle it; fold.c: refused; cycle.c, epoch.c: void; link.c: a
-     * connection ends */
-    struct sgp_owed owed;
+    /* OUT: gift.c and token.c give it; share.c: sent; mass.c settles it; fold.c: refused; cycle.c: void; link.c: a
+     * connection ends. What was given after it, before that was settled, has no weight. */
+    struct sgp_owed owed, owed_then;
 
     struct {             /* accounts.c; share.c: declined; link.c: a connection ends */
         bool declined;   /* OUT: on this connection the peer would not have our bequest */
@@ -173,12 +173,14 @@ struct sgp_core_link {
 
     struct
     { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; owner.c: latest; link.c: a connection ends */
-        sgp_round promise; /* frozen while a payload is under way */
-        uint32_t slot;     /* granted, or being filled; NONE if neither */
-        bool filling;      /* `incoming` was announced and its payload is under way */
-        bool folds;        /* and is folded while it comes (fold.c); */
-        bool spoiled;      /* or was, until x changed */
-        sgp_time since;    /* when it began to come */
+        sgp_round promise,
+            then;           /* then_round of its pulse; both frozen while a payload is under way */
+        uint32_t slot;      /* granted, or being filled; NONE if neither */
+        uint32_t slot_then; /* granted for `then`; NONE: it is not */
+        bool filling;       /* `incoming` was announced and its payload is under way */
+        bool folds;         /* and is folded while it comes (fold.c); */
+        bool spoiled;       /* or was, until x changed */
+        sgp_time since;     /* when it began to come */
         struct sgp_share incoming;
         struct sgp_epoch epoch; /* of `incoming` */
         sgp_round

@@ -155,8 +155,9 @@ static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link 
 {
     bool near = is_near(node, link);
     bool granted_soon = near || (promises(link) && sgp_core_has_own_buffers(node));
-    bool without = granted_soon && link->receiving.slot == SGP_SLOT_NONE &&
-                   link->connection.state == SGP_LINK_UP;
+    bool without = granted_soon && link->connection.state == SGP_LINK_UP &&
+                   (link->receiving.slot == SGP_SLOT_NONE ||
+                       (link->receiving.then > 0 && link->receiving.slot_then == SGP_SLOT_NONE));
     bool ending = link->retired && link->connection.id != 0;
     return (uint32_t)link->owed.exists << SGP_SET_OWING |
            (uint32_t)link->estimate.asks << SGP_SET_ASKING |

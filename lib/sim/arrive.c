@@ -48,7 +48,7 @@ static void down(
 {
     connection->ends[side] = SGP_SIM_END_CLOSED;
     if (side == SGP_SIM_TARGET)
-        sgp_sim_drop_payload(sim, connection);
+        sgp_sim_drop_payloads(sim, connection);
     struct sgp_event event = {
         .type = SGP_EVENT_DOWN, .link = link_at(sim, connection, side), .code = code};
     sgp_sim_post(sim, &sim->hosts[connection->hosts[side]], &event);
@@ -130,6 +130,12 @@ static bool is_known(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     return false;
 }
 
+static void take_credit(struct sgp_sim_connection *connection, sgp_round round)
+{
+    connection->credits[1] = connection->credits[0];
+    connection->credits[0] = round;
+}
+
 static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side,
     struct sgp_sim_flight *flight)
 {
@@ -154,7 +160,7 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     if (connection->ends[side] != SGP_SIM_END_OPEN)
         return;
     if (message->type == SGP_CREDIT)
-        connection->credit = message->credit.round;
+        take_credit(connection, message->credit.round);
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
     if (message->type == SGP_SHARE || message->type == SGP_ESTIMATE) {
         connection->share = cargo;
@@ -162,9 +168,9 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
     }
     event.type = SGP_EVENT_MESSAGE;
     sgp_sim_post(sim, host, &event);
-    if (cargo.payload_bytes > 0 && connection->payload) {
-        connection->payload_begun = sim->now;
-        sgp_time first = sim->now + SGP_SIM_HEARD_NS, due = connection->payload_due;
+    if (cargo.payload_bytes > 0 && connection->payload_count > 0) {
+        connection->payloads[0].begun = sim->now;
+        sgp_time first = sim->now + SGP_SIM_HEARD_NS, due = connection->payloads[0].due;
         sgp_time next = due < first ? due : first;
         sgp_sim_network_push(
             sim, next > sim->now ? next : sim->now, SGP_SIM_PAYLOAD, side, connection);
@@ -250,34 +256,38 @@ static void fold(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t slot)
 /* How much of a payload has come, at the pace at which it will have come whole. */
 static uint64_t bytes_so_far(const struct sgp_sim *sim, const struct sgp_sim_connection *connection)
 {
-    double all = (double)(connection->payload_due - connection->payload_begun);
-    double part = (double)(sim->now - connection->payload_begun) / all;
+    const struct sgp_sim_payload *payload = &connection->payloads[0];
+    double all = (double)(payload->due - payload->begun);
+    double part = (double)(sim->now - payload->begun) / all;
     return (uint64_t)(part * (double)connection->share.payload_bytes);
 }
 
 static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
-    if (!connection->payload || connection->broken)
+    if (connection->payload_count == 0 || connection->broken)
         return;
     if (!can_hear(sim, connection, SGP_SIM_PAYLOAD, SGP_SIM_TARGET))
         return;
     if (connection->ends[SGP_SIM_TARGET] != SGP_SIM_END_OPEN) {
-        sgp_sim_drop_payload(sim, connection);
+        sgp_sim_drop_payloads(sim, connection);
         return;
     }
     struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
     struct sgp_event event = {
         .type = SGP_EVENT_HEARD, .link = link_at(sim, connection, SGP_SIM_TARGET)};
-    if (sim->now < connection->payload_due) {
+    sgp_time due = connection->payloads[0].due;
+    if (sim->now < due) {
         sgp_time next = sim->now + SGP_SIM_HEARD_NS;
-        next = next < connection->payload_due ? next : connection->payload_due;
+        next = next < due ? next : due;
         sgp_sim_network_push(sim, next, SGP_SIM_PAYLOAD, SGP_SIM_TARGET, connection);
         event.bytes = bytes_so_far(sim, connection);
         sgp_sim_post(sim, target, &event);
         return;
     }
     uint32_t slot = connection->slot;
-    connection->payload = false;
+    connection->snapshot = connection->payloads[0].snapshot;
+    connection->payloads[0] = connection->payloads[1];
+    connection->payload_count--;
     connection->slot = SGP_SLOT_NONE;
     if (slot == SGP_SLOT_NONE) /* refused at its announcement: the bytes go nowhere */
         return;

@@ -56,7 +56,7 @@ void sgp_sim_dial(void *context, uint32_t peer)
     connection->links[SGP_SIM_TARGET] = link->other;
     connection->give_up = sim->now + SGP_SIM_CONNECT_NS + 2 * sgp_sim_latency(sim, connection);
     connection->slot = SGP_SLOT_NONE;
-    connection->credit = SGP_ROUND_NONE;
+    connection->credits[0] = connection->credits[1] = SGP_ROUND_NONE;
     sim->summary.connections++;
     sgp_sim_network_push(
         sim, sim->now + 2 * sgp_sim_latency(sim, connection), SGP_SIM_DIALLED, 0, connection);
@@ -80,14 +80,14 @@ void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe)
     pipe->last = NULL;
 }
 
-void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
+void sgp_sim_drop_payloads(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     if (connection->slot != SGP_SLOT_NONE) {
         struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
         target->receives[connection->slot].state = SGP_SIM_RECEIVE_FREE;
     }
     connection->slot = SGP_SLOT_NONE;
-    connection->payload = false;
+    connection->payload_count = 0;
 }
 
 static void destroy(struct sgp_sim_connection *connection)
@@ -104,7 +104,7 @@ static void sever(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     connection->broken = true;
     sgp_sim_pipe_clear(&connection->pipes[0]);
     sgp_sim_pipe_clear(&connection->pipes[1]);
-    sgp_sim_drop_payload(sim, connection);
+    sgp_sim_drop_payloads(sim, connection);
 }
 
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection)

@@ -78,15 +78,18 @@ static struct sgp_sim_flight *pack(struct sgp_sim *sim, const struct sgp_message
     return flight;
 }
 
-/* A share was sent with its snapshot behind it: queue it on the source's network card. */
-static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection,
-    const struct sgp_share *share, uint32_t snapshot)
+/* A share was sent with its snapshot behind it: queue it on the source's network card. Returns when it is there, which is
+ * not before it was announced. */
+static sgp_time send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection,
+    const struct sgp_share *share, uint32_t snapshot, sgp_time announced)
 {
     struct sgp_sim_host *card = sgp_sim_machine(&sim->hosts[connection->hosts[SGP_SIM_SOURCE]]);
-    if (connection->payload)
-        sgp_sim_fail(sim, SGP_E_STATE, "%s sends share %llu behind another that is still under way",
+    if (connection->payload_count == sizeof connection->payloads / sizeof *connection->payloads) {
+        sgp_sim_fail(sim, SGP_E_STATE, "%s sends share %llu behind two that are still under way",
             sgp_sim_name(sim, connection->hosts[SGP_SIM_SOURCE]),
             (unsigned long long)share->number);
+        return announced;
+    }
     uint64_t chunks = (share->payload_bytes + SGP_WIRE_CHUNK_MAX - 1) / SGP_WIRE_CHUNK_MAX;
     uint64_t bytes = share->payload_bytes + chunks * SGP_WIRE_HEADER_BYTES;
     sim->summary.bytes += bytes;
@@ -95,10 +98,11 @@ static void send_payload(struct sgp_sim *sim, struct sgp_sim_connection *connect
     sgp_time end = begin + transfer_time(sim, connection, SGP_SIM_MESSAGE_BYTES + bytes);
     end = end < SGP_SIM_TIME_MAX ? end : SGP_SIM_TIME_MAX;
     card->busy_until = card->busy_until > end ? card->busy_until : end;
-    connection->payload = true;
-    connection->snapshot = snapshot;
-    connection->payload_sent = end;
-    connection->payload_due = end + sgp_sim_latency(sim, connection);
+    sgp_time due = end + sgp_sim_latency(sim, connection);
+    due = due > announced ? due : announced;
+    connection->payloads[connection->payload_count++] =
+        (struct sgp_sim_payload){.snapshot = snapshot, .sent = end, .due = due};
+    return due;
 }
 
 /* A share needs a credit, which it uses up: one of its own round, unless the credit is for a buffer that
@@ -107,12 +111,14 @@ static void spend_credit(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, const struct sgp_share *share)
 {
     bool strict = !sgp_method_has_own_buffers(sim->options.method);
-    if (connection->credit == SGP_ROUND_NONE || (strict && connection->credit != share->round))
+    sgp_round *credit = connection->credits;
+    credit += strict && credit[0] != share->round;
+    if (*credit == SGP_ROUND_NONE || (strict && *credit != share->round))
         sgp_sim_fail(sim, SGP_E_STATE, "%s sends %s share %llu of round %lld without a credit",
             sgp_sim_name(sim, connection->hosts[SGP_SIM_SOURCE]),
             sgp_sim_name(sim, connection->hosts[SGP_SIM_TARGET]), (unsigned long long)share->number,
             (long long)share->round);
-    connection->credit = SGP_ROUND_NONE;
+    *credit = SGP_ROUND_NONE;
 }
 
 /* Chance may let a message break its connection at any moment until all of it has arrived. */
@@ -172,9 +178,14 @@ void sgp_sim_send(
         return;
     sgp_time due = sim->now + transfer_time(sim, connection, SGP_SIM_MESSAGE_BYTES) +
                    sgp_sim_latency(sim, connection);
+    bool announces = message->type == SGP_SHARE || message->type == SGP_ESTIMATE;
+    uint32_t before = announces ? connection->payload_count : 0;
+    if (before > 0 && connection->payloads[before - 1].due >= due)
+        due = connection->payloads[before - 1].due + 1;
     sim->summary.messages++;
     sim->summary.bytes += SGP_SIM_MESSAGE_BYTES;
     enqueue(sim, connection, !side, flight, due);
+    due = flight->due;
     if (message->type == SGP_SHARE)
         spend_credit(sim, connection, &message->share);
     struct sgp_share cargo = sgp_sim_cargo(sim, message);
@@ -182,11 +193,22 @@ void sgp_sim_send(
         keep_estimate(host, connection, snapshot);
         sgp_sim_copy_sent(host, snapshot, &sim->hosts[connection->hosts[SGP_SIM_TARGET]]);
     }
-    if (cargo.payload_bytes > 0) {
-        send_payload(sim, connection, &cargo, snapshot);
-        due = connection->payload_due;
-    }
+    if (cargo.payload_bytes > 0)
+        due = send_payload(sim, connection, &cargo, snapshot, due);
     maybe_break(sim, connection, due);
+}
+
+/* What has left the source completely still arrives, the rest does not. */
+static void drop_unsent(struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side)
+{
+    uint32_t whole = 0;
+    while (side == SGP_SIM_SOURCE && whole < connection->payload_count &&
+           connection->payloads[whole].sent <= sim->now)
+        whole++;
+    if (whole == 0)
+        sgp_sim_drop_payloads(sim, connection);
+    else
+        connection->payload_count = whole;
 }
 
 void sgp_sim_hang_up(
@@ -200,16 +222,15 @@ void sgp_sim_hang_up(
     sgp_assert(connection && connection->ends[side] == SGP_SIM_END_OPEN);
     connection->ends[side] = SGP_SIM_END_CLOSED;
     sgp_sim_pipe_clear(&connection->pipes[side]);
-    bool whole = side == SGP_SIM_SOURCE && connection->payload_sent <= sim->now;
-    if (!whole) /* what has left the source completely still arrives, the rest does not */
-        sgp_sim_drop_payload(sim, connection);
+    drop_unsent(sim, connection, side);
     if (connection->broken) { /* nobody else may speak of it any more: see that it is forgotten */
         sgp_sim_network_push(sim, sim->now, SGP_SIM_RESET, 0, connection);
         return;
     }
     sgp_time due = sim->now + sgp_sim_latency(sim, connection);
-    if (connection->payload && connection->payload_due > due)
-        due = connection->payload_due;
+    uint32_t last = connection->payload_count;
+    if (last > 0 && connection->payloads[last - 1].due > due)
+        due = connection->payloads[last - 1].due;
     struct sgp_sim_flight *words = pack(sim, goodbye), *end = pack(sim, goodbye);
     if (!words || !end) {
         free(words);

@@ -312,6 +312,13 @@ struct sgp_sim_pipe { /* towards one side, first in, first out */
     bool scheduled;
 };
 
+struct sgp_sim_payload { /* under way */
+    uint32_t snapshot;   /* of the source */
+    sgp_time begun;      /* when it was announced at the target */
+    sgp_time sent;       /* when its last byte has left the source */
+    sgp_time due;        /* when it is at the target */
+};
+
 struct sgp_sim_connection {
     uint64_t id; /* serial << 32 | index; never used twice */
     uint32_t hosts[2];
@@ -321,18 +328,16 @@ struct sgp_sim_connection {
     sgp_time give_up;    /* dialling */
     enum sgp_sim_end ends[2];
     struct sgp_sim_pipe pipes[2];
-    sgp_round credit; /* the latest that has come to the source, NONE once used */
+    sgp_round credits[2]; /* the latest that have come to the source, NONE once used */
 
-    struct sgp_share share; /* announced last at the target, */
-    struct sgp_epoch epoch; /* in this one */
-    bool payload;           /* one is under way */
-    uint32_t snapshot;      /* of the source */
+    struct sgp_share share;             /* announced last at the target, */
+    struct sgp_epoch epoch;             /* in this one */
+    struct sgp_sim_payload payloads[2]; /* the first is that of `share`, once this was announced */
+    uint32_t payload_count;
+    uint32_t snapshot; /* of the source: that of the payload that came last */
     float *
         estimate; /* of `dimension` values, as it left: its snapshot is free once the source hangs up; or NULL */
-    uint32_t slot;          /* of the target, SGP_SLOT_NONE: it does not want it */
-    sgp_time payload_begun; /* when it was announced at the target */
-    sgp_time payload_sent;  /* when its last byte has left the source */
-    sgp_time payload_due;   /* when it is at the target */
+    uint32_t slot; /* of the target, SGP_SLOT_NONE: it does not want it */
 };
 
 /* ---- sums ---- */
@@ -563,8 +568,8 @@ void sgp_sim_network_finish(struct sgp_sim *sim);
 void sgp_sim_network_die(struct sgp_sim *sim, uint32_t host);
 void sgp_sim_give_up_dials(struct sgp_sim *sim, uint32_t host); /* those under way are void */
 void sgp_sim_pipe_clear(struct sgp_sim_pipe *pipe);
-/* The target's buffer is free again, and the rest of the payload goes nowhere. */
-void sgp_sim_drop_payload(struct sgp_sim *sim, struct sgp_sim_connection *connection);
+/* The target's buffer is free again, and the rest of the payloads goes nowhere. */
+void sgp_sim_drop_payloads(struct sgp_sim *sim, struct sgp_sim_connection *connection);
 void sgp_sim_half_open(struct sgp_sim *sim, const struct sgp_sim_half_open *half_open);
 /* What is under way is lost; who still has an end of it learns that at once. */
 void sgp_sim_tear(struct sgp_sim *sim, struct sgp_sim_connection *connection);

@@ -72,7 +72,8 @@
         REAL("learning_rate", member.learning_rate, 0), U32("batch", member.batch),                \
         LATER_U64("data", member.data)
 
-/* Of the pulse, but behind everything else: those who know of no exact cycle say nothing of it. */
+/* Of the pulse, but behind everything else: those who know of no exact cycle say nothing of these. */
+#define THEN LATER_LABEL("then_round", pulse.then_round)
 #define EPOCH                                                                                      \
     LATER_U64("epoch", pulse.epoch.number), LATER_LABEL("epoch_start", pulse.epoch.start),         \
         LATER_U64("epoch_topology", pulse.epoch.topology)
@@ -96,6 +97,7 @@ static const struct sgp_field hello_fields[] = {
     LATER_U64("acknowledged", hello.acknowledged),
     EPOCH,
     LATER_BOOL("signs", hello.signs),
+    THEN,
 };
 
 static const struct sgp_field welcome_fields[] = {
@@ -129,8 +131,9 @@ static const struct sgp_field beat_fields[] = {
     SKETCH(14),
     SKETCH(15),
     EPOCH,
+    THEN,
 };
-_Static_assert(sizeof beat_fields / sizeof *beat_fields == 3 + SGP_SKETCH_VALUES + 3, "all of it");
+_Static_assert(sizeof beat_fields / sizeof *beat_fields == 3 + SGP_SKETCH_VALUES + 4, "all of it");
 
 static const struct sgp_field credit_fields[] = {
     ROUND("round", credit.round, 0),
@@ -148,6 +151,7 @@ static const struct sgp_field share_fields[] = {
     LATER_BOOL("asks", share.asks),
     LATER_REAL("bequest", share.bequest, SGP_NODES_MAX),
     EPOCH,
+    THEN,
 };
 
 static const struct sgp_field ack_fields[] = {
@@ -175,6 +179,7 @@ static const struct sgp_field estimate_fields[] = {
     EPOCH,
     LATER_U64("first", estimate.slice.first),
     LATER_U64("count", estimate.slice.count),
+    THEN,
 };
 
 static const struct sgp_field bequeath_fields[] = {
@@ -192,6 +197,7 @@ static const struct sgp_field bequeath_fields[] = {
     U64("number", bequeath.number, 0, UINT64_MAX),
     REAL("weight", bequeath.weight, 0),
     EPOCH,
+    THEN,
 };
 
 static const struct sgp_field inquire_fields[] = {

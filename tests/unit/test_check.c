@@ -81,6 +81,24 @@ Test(check, a_link_without_its_connection_is_seen)
     close_desk(&desk);
 }
 
+/* Of both, and what was given last left first. */
+Test(check, two_shares_on_a_link_with_weight_are_seen)
+{
+    struct desk desk;
+    struct sgp_core_link *link = open_well(&desk);
+    link->owed_then = link->owed;
+    link->owed_then.slot = SGP_SLOT_NONE;
+    link->owed_then.share.number++;
+    const char *rule = "of two shares owed on a link neither has weight, and the first left first";
+    expect_flaw(&desk, rule);
+    desk.node->mass.due -= link->owed.share.weight;
+    link->owed.share.weight = link->owed_then.share.weight = 0;
+    cr_assert_null(sgp_core_flaw(desk.node));
+    link->owed.sent = false;
+    expect_flaw(&desk, rule);
+    close_desk(&desk);
+}
+
 Test(check, a_stage_that_does_not_fit_the_state_is_seen)
 {
     struct desk desk;

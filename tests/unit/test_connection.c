@@ -125,10 +125,24 @@ static struct sgp_message share_of(uint32_t parameters)
             .payload_bytes = 4 * (uint64_t)parameters}};
 }
 
+static void send_share_of(struct link *link, uint64_t number, uint32_t parameters)
+{
+    struct sgp_message share = share_of(parameters);
+    share.share.number = number;
+    link_send_payload(link, &share, payload, share.share.payload_bytes);
+}
+
 static void send_share(struct link *link, uint32_t parameters)
 {
-    const struct sgp_message share = share_of(parameters);
-    link_send_payload(link, &share, payload, share.share.payload_bytes);
+    send_share_of(link, 1, parameters);
+}
+
+static void send_estimate(struct link *link, uint32_t parameters)
+{
+    const struct sgp_message estimate = {.type = SGP_ESTIMATE,
+        .pulse = pulse,
+        .estimate = {.weight = 1, .payload_bytes = 4 * (uint64_t)parameters}};
+    link_send_payload(link, &estimate, payload, estimate.estimate.payload_bytes);
 }
 
 static void run_until_told(uv_loop_t *loop)
@@ -137,9 +151,11 @@ static void run_until_told(uv_loop_t *loop)
         (void)uv_run(loop, UV_RUN_ONCE);
 }
 
+/* `link` NULL: it has closed itself. */
 static void close_all(uv_loop_t *loop, struct link *link, int peer)
 {
-    link_close(link, NULL);
+    if (link != NULL)
+        link_close(link, NULL);
     (void)uv_run(loop, UV_RUN_DEFAULT);
     cr_assert(zero(int, uv_loop_close(loop)));
     (void)close(peer);
@@ -155,16 +171,15 @@ Test(connection, one_that_answers_before_the_payload_is_sent_is_ended)
         uv_loop_t loop;
         int peer;
         struct link *link = linked(&loop, &peer);
-        send_share(link, i < 3 ? PARAMETERS : SGP_WIRE_CHUNK_MAX / 4);
+        (answers[i % 3].type == SGP_ASK ? send_estimate : send_share)(
+            link, i < 3 ? PARAMETERS : SGP_WIRE_CHUNK_MAX / 4);
         cr_assert(eq(int, link->payload_bytes > 0, i < 3));
         say(peer, answers[i % 3]);
         run_until_told(&loop);
         cr_assert(eq(int, failure, SGP_E_PROTOCOL));
         cr_assert(eq(str, failure_text, "the peer acknowledged a payload before it was sent"));
         cr_assert(eq(int, heard, 0), "its owner must not let go of the payload");
-        (void)uv_run(&loop, UV_RUN_DEFAULT); /* it has closed itself */
-        cr_assert(zero(int, uv_loop_close(&loop)));
-        (void)close(peer);
+        close_all(&loop, NULL, peer);
     }
 }
 
@@ -172,8 +187,9 @@ Test(connection, what_is_no_answer_may_come_in_the_middle)
 {
     const struct sgp_message others[] = {{.type = SGP_BEAT, .pulse = pulse},
         {.type = SGP_CREDIT, .pulse = pulse, .credit = {.round = 1}},
-        {.type = SGP_ASK, .pulse = pulse, .ask = {.wants = true}}};
-    for (size_t i = 0; i < 3; i++) {
+        {.type = SGP_ASK, .pulse = pulse, .ask = {.wants = true}},
+        {.type = SGP_ASK, .pulse = pulse, .ask = {.wants = false}}}; /* of no estimate, by now */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         uv_loop_t loop;
         int peer;
         struct link *link = linked(&loop, &peer);
@@ -211,6 +227,128 @@ Test(connection, one_that_has_got_all_may_answer_at_once)
         cr_assert(eq(int, heard, SGP_ACK), "%s", failure_text);
         close_all(&loop, link, peer);
     }
+}
+
+/* ---- a second payload ---- */
+
+#define FRAMES_MAX 1000u
+
+/* What has come to the peer: by frame its type, and of a share its number. */
+static struct {
+    uint32_t type;
+    uint64_t number;
+} frames[FRAMES_MAX];
+
+/* Read until a frame has come to which `number` belongs and all of its payload; returns how many frames came. */
+static uint32_t read_frames(uv_loop_t *loop, int peer, uint64_t number, uint64_t payload_bytes)
+{
+    static uint8_t bytes[12 * PARAMETERS];
+    size_t have = 0;
+    for (;;) {
+        uint32_t count = 0;
+        uint64_t left = payload_bytes;
+        bool whole = false;
+        struct sgp_error error;
+        for (size_t at = 0; at + SGP_WIRE_HEADER_BYTES <= have; count++) {
+            struct sgp_wire_header header;
+            struct sgp_wire_text text;
+            struct sgp_message message = {0};
+            cr_assert(zero(int, sgp_wire_header_decode(bytes + at, &header, &error)));
+            size_t body = at + SGP_WIRE_HEADER_BYTES;
+            if (body + header.body_bytes + header.payload_bytes > have)
+                break;
+            if (header.type != SGP_WIRE_CHUNK)
+                cr_assert(zero(
+                    int, sgp_wire_body_decode(&header, bytes + body, &text, &message, &error)));
+            cr_assert(lt(u32, count, FRAMES_MAX));
+            frames[count].type = header.type;
+            frames[count].number = header.type == SGP_SHARE ? message.share.number : 0;
+            left -= whole ? header.payload_bytes : 0;
+            whole = whole || frames[count].number == number;
+            at = body + header.body_bytes + header.payload_bytes;
+        }
+        if (whole && left == 0)
+            return count;
+        (void)uv_run(loop, UV_RUN_NOWAIT);
+        ssize_t more = recv(peer, bytes + have, sizeof bytes - have, MSG_DONTWAIT);
+        have += more > 0 ? (size_t)more : 0;
+    }
+}
+
+static uint32_t place_of_share(uint64_t number)
+{
+    uint32_t at = 0;
+    while (frames[at].type != SGP_SHARE || frames[at].number != number)
+        at++;
+    return at;
+}
+
+/* And what is said after it stays behind its announcement, also where it has no payload; what was said before it does not
+ * wait. */
+Test(connection, a_second_payload_follows_the_first)
+{
+    const struct sgp_message beat = {.type = SGP_BEAT, .pulse = pulse},
+                             credit = {.type = SGP_CREDIT, .pulse = pulse, .credit = {.round = 1}};
+    struct sgp_message empty = share_of(PARAMETERS);
+    empty.share.number = 2;
+    empty.share.fraction = empty.share.weight = 0;
+    empty.share.payload_bytes = 0;
+    for (uint32_t full = 0; full < 2; full++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        send_share(link, PARAMETERS);
+        link_send(link, &credit);
+        if (full)
+            send_share_of(link, 2, PARAMETERS);
+        else
+            link_send(link, &empty);
+        link_send(link, &beat);
+        uint32_t count = read_frames(&loop, peer, 2, full ? 4 * (uint64_t)PARAMETERS : 0);
+        uint32_t second = place_of_share(2);
+        cr_assert(eq(u32, frames[0].type, SGP_SHARE));
+        cr_assert(eq(u32, frames[2].type, SGP_CREDIT), "behind the first chunk");
+        cr_assert(eq(u32, second, 6), "behind the credit and four chunks");
+        cr_assert(eq(u32, frames[7].type, SGP_BEAT));
+        cr_assert(eq(u32, count, full ? 12 : 8));
+        cr_assert(zero(int, failure));
+        close_all(&loop, link, peer);
+    }
+}
+
+Test(connection, the_first_may_be_answered_while_the_second_waits_but_not_the_second)
+{
+    for (uint64_t answered = 1; answered <= 2; answered++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        send_share(link, SGP_WIRE_CHUNK_MAX / 4);
+        send_share_of(link, 2, PARAMETERS);
+        (void)read_frames(&loop, peer, 1, SGP_WIRE_CHUNK_MAX);
+        struct sgp_message ack = acknowledgement(SGP_REASON_NONE);
+        ack.ack.number = answered;
+        say(peer, ack);
+        run_until_told(&loop);
+        cr_assert(eq(int, heard, answered == 1 ? SGP_ACK : 0), "%s", failure_text);
+        cr_assert(eq(int, failure, answered == 1 ? 0 : SGP_E_PROTOCOL));
+        close_all(&loop, failure == 0 ? link : NULL, peer);
+    }
+}
+
+/* Of a large payload the second waits for long. A beat says what those before it said. */
+Test(connection, beats_behind_a_second_payload_do_not_fill_the_ring)
+{
+    const struct sgp_message beat = {.type = SGP_BEAT, .pulse = pulse};
+    uv_loop_t loop;
+    int peer;
+    struct link *link = linked(&loop, &peer);
+    send_share(link, PARAMETERS);
+    send_share_of(link, 2, PARAMETERS);
+    for (uint32_t i = 0; i < LINK_QUEUE_BYTES; i++)
+        link_send(link, &beat);
+    cr_assert(zero(int, failure), "%s", failure_text);
+    cr_assert(le(sz, link->queue_bytes, LINK_QUEUE_BYTES / 2 + 100));
+    close_all(&loop, link, peer);
 }
 
 /* ---- many frames, few calls of the kernel ---- */

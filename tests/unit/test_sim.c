@@ -403,7 +403,7 @@ Test(checkers, a_share_without_a_credit_is_seen)
     struct sgp_node *node;
     struct fleet *fleet = fleet_in_training(&node);
     for (uint32_t i = 0; i < fleet->sim->connection_count; i++)
-        fleet->sim->connections[i]->credit = node->round + 1; /* n1 holds one for this round */
+        fleet->sim->connections[i]->credits[0] = node->round + 1; /* n1 holds one for this round */
     assert_fails(fleet, "share 46 of round 45 without a credit");
 }
 

@@ -127,6 +127,27 @@ Test(cycle, local_steps_before_a_cycle_are_averaged_every_so_many)
     fleet_destroy(fleet);
 }
 
+/* No round waits for the acknowledgement, or for the credit, of the one before: it takes as long as a share is under way, also
+ * over the seam of two cycles. */
+Test(cycle, a_round_takes_the_time_of_its_share)
+{
+    static const struct schedule all[] = {{"all-reduce-ring", 4}, {"all-reduce-direct", 4},
+        {"all-reduce-halving", 8}, {"all-reduce-doubling", 8}, {"all-reduce-tree", 5}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct fleet *fleet = fleet_of(&all[i]);
+        fleet->options.latency_ns = SGP_SECOND;
+        fleet->options.bandwidth = 0;
+        fleet->options.compute_ns = SGP_MICROSECOND;
+        fleet->options.rounds = 100;
+        fleet_run(fleet);
+        double seconds = (double)fleet_summary(fleet).time / (double)SGP_SECOND;
+        double rounds = 100.0 * fleet->topology->cycle.rounds;
+        cr_assert(
+            lt(dbl, seconds, 1.06 * rounds), "%s: %g s, %g rounds", all[i].family, seconds, rounds);
+        fleet_destroy(fleet);
+    }
+}
+
 /* ---- outer steps ---- */
 
 static struct fleet *fleet_with_outer(

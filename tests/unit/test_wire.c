@@ -650,14 +650,14 @@ Test(wire, extra_fields_are_skipped_and_trailing_bytes_are_not)
 #define ZERO 0xcb, 0, 0, 0, 0, 0, 0, 0, 0
 #define FOUR ZERO, ZERO, ZERO, ZERO
     cr_assert(eq(str,
-        BEAT(0xdc, 0, 30, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0xc2, 0xc2, FOUR, FOUR, FOUR, FOUR, 0, 0, 0,
-            0xa1, 'x', 0xc3),
+        BEAT(0xdc, 0, 31, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0xc2, 0xc2, FOUR, FOUR, FOUR, FOUR, 0, 0, 0,
+            7, 0xa1, 'x', 0xc3),
         ""));
     cr_assert(eq(str, BEAT(0x96, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0),
         "beat frame: 2 bytes follow the last field"));
     cr_assert(eq(str,
-        BEAT(0xdc, 0, 29, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0xc2, 0xc2, FOUR, FOUR, FOUR, FOUR, 0, 0, 0,
-            0x90),
+        BEAT(0xdc, 0, 30, 2, 0xc2, 5, 6, 10, 0xc0, 0, 0xc2, 0xc2, FOUR, FOUR, FOUR, FOUR, 0, 0, 0,
+            7, 0x90),
         "beat frame: an extra field is cut off or not a scalar"));
 }
 
