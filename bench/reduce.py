@@ -13,7 +13,7 @@ from contenders import RATES, SIZES, IdleFleet, gloo, program, rounds_of, torch_
 DELAY = 0.01  # seconds
 DELAYED = (4096, 1 << 20)
 DELAYED_ROUNDS = 40
-SCHEDULES = ("direct", "halving", "ring", "doubling", "tree")
+SCHEDULES = ("direct", "direct --pieces 2", "halving", "ring", "ring --pieces 2", "doubling", "tree")
 
 
 class ScheduledFleet(IdleFleet):
@@ -24,7 +24,8 @@ class ScheduledFleet(IdleFleet):
         super().__init__(program(options, "sgpd_idle"), nodes, size, *rounds_of(size, nodes, options.quick, rate), {})
 
     def write_topology(self, index):
-        text = subprocess.run([self.sgpctl, "topology", "generate", self.family, str(self.n)],
+        family, *more = self.family.split()
+        text = subprocess.run([self.sgpctl, "topology", "generate", family, str(self.n), *more],
                               stdout=subprocess.PIPE, text=True, check=True).stdout
         for i in range(self.n):
             text = text.replace(f"  n{i};\n", f'  n{i} [address="{self.host(i)}:{self.ports[i]}"];\n', 1)

@@ -369,6 +369,7 @@ enum {
     SEED,
     GROUP,
     HUBS,
+    PIECES,
     RELAYS,
     FRACTION,
     OWNERS,
@@ -393,6 +394,9 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
     [SEED] = {"--seed", .value = "S", .summary = "random: of the draw"},
     [GROUP] = {"--group", .value = "M", .summary = "all-reduce-groups: nodes in a group"},
     [HUBS] = {"--hubs", .value = "K", .summary = "all-reduce-hubs: how many hubs there are (1)"},
+    [PIECES] = {"--pieces", .value = "P",
+        .summary =
+            "all-reduce-*: the vector is cut into P, one under way while another is summed up"},
     [RELAYS] = {"--relays", .summary = "all-reduce-hubs: the hubs have no data, and do not train"},
     [FRACTION] = {"--fraction", .value = "A",
         .summary = "elastic: what passes to and from the relay, 0 to 1 (1/N)"},
@@ -456,29 +460,50 @@ static enum ctl_exit take_delay(
     return status;
 }
 
+/* Options that are a number of sgp_generate_options. */
+static const struct {
+    size_t option;
+    uint64_t least, most;
+    size_t place;
+} counts[] = {
+#define COUNT(option, least, most, member)                                                         \
+    {                                                                                              \
+        option, least, most, offsetof(struct sgp_generate_options, member)                         \
+    }
+    COUNT(PEERS, 1, SGP_NODES_MAX, peers),
+    COUNT(DEGREE, 1, SGP_NODES_MAX, degree),
+    COUNT(GROUP, 2, SGP_NODES_MAX, group),
+    COUNT(HUBS, 1, SGP_SLICES_MAX, hubs),
+    COUNT(PIECES, 1, SGP_SLICES_MAX, pieces),
+    COUNT(PRELUDE, 1, SGP_REPEAT_MAX, prelude),
+    COUNT(BACKUP, 0, SGP_NODES_MAX, backup),
+    COUNT(OWNERS, 1, SGP_SLICES_MAX, owners),
+#undef COUNT
+};
+
+static enum ctl_exit take_counts(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
+    struct sgp_generate_options *what)
+{
+    enum ctl_exit status = CTL_DONE;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && status == CTL_DONE; i++) {
+        uint64_t value = 0;
+        status = ctl_option_u64(
+            ctl, &options[counts[i].option], counts[i].least, counts[i].most, &value);
+        *(uint32_t *)(void *)((char *)what + counts[i].place) = (uint32_t)value;
+    }
+    return status;
+}
+
 /* What the options say. */
 static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
     int argc, char **argv, struct sgp_generate_options *what)
 {
-    uint64_t nodes = 0, peers = 0, degree = 0, group = 0, hubs = 0, prelude = 0, backup = 0;
-    uint64_t owners = 0;
-    enum ctl_exit status = ctl_option_u64(ctl, &options[PEERS], 1, SGP_NODES_MAX, &peers);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[DEGREE], 1, SGP_NODES_MAX, &degree);
+    uint64_t nodes = 0;
+    enum ctl_exit status = take_counts(ctl, options, what);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &options[SEED], 0, UINT64_MAX, &what->seed);
     if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[GROUP], 2, SGP_NODES_MAX, &group);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[HUBS], 1, SGP_SLICES_MAX, &hubs);
-    if (status == CTL_DONE)
         status = ctl_option_real(ctl, &options[FRACTION], 0, 1, &what->fraction);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[PRELUDE], 1, SGP_REPEAT_MAX, &prelude);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[BACKUP], 0, SGP_NODES_MAX, &backup);
-    if (status == CTL_DONE)
-        status = ctl_option_u64(ctl, &options[OWNERS], 1, SGP_SLICES_MAX, &owners);
     if (status == CTL_DONE)
         status = take_staleness(ctl, options, &what->staleness);
     if (status == CTL_DONE)
@@ -488,23 +513,16 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
     if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
         return ctl_usage(
             ctl, "N is a number of nodes from 1 to %u, not '%s'", SGP_NODES_MAX, argv[1]);
-    if ((prelude > 0) != (argc == 3))
+    if ((what->prelude > 0) != (argc == 3))
         return ctl_usage(ctl,
-            prelude > 0 ? "--prelude wants a family behind its number, as in "
-                          "--prelude 100 all-reduce-ring"
-                        : "'%s' is too much; a second family goes with --prelude E",
+            what->prelude > 0 ? "--prelude wants a family behind its number, as in "
+                                "--prelude 100 all-reduce-ring"
+                              : "'%s' is too much; a second family goes with --prelude E",
             argc == 3 ? argv[2] : "");
     what->family = argv[0];
     what->nodes = (uint32_t)nodes;
-    what->peers = (uint32_t)peers;
-    what->degree = (uint32_t)degree;
-    what->group = (uint32_t)group;
-    what->hubs = (uint32_t)hubs;
     what->relays = options[RELAYS].given;
-    what->owners = (uint32_t)owners;
     what->members = options[MEMBERS].given;
-    what->backup = (uint32_t)backup;
-    what->prelude = (uint32_t)prelude;
     what->prelude_family = argc == 3 ? argv[2] : NULL;
     what->address = options[ADDRESS].value;
     what->outer = options[OUTER].given;

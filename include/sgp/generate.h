@@ -14,16 +14,19 @@ struct sgp_generate_options {
     uint32_t group;     /* nodes of a group of all-reduce-groups, 2 or more */
     uint32_t hubs;      /* of all-reduce-hubs, the first nodes; 0: the default, 1 */
     bool relays;        /* of all-reduce-hubs: these do not train */
-    double fraction;    /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
-    uint32_t owners;    /* of `owner`, the first nodes, each of a part; 0: the default, 1 of all */
-    bool members;       /* of `owner`: these train, too */
-    uint32_t backup;    /* of `owner`: backup workers, whose updates a step does not wait for */
+    uint32_t
+        pieces; /* of all-reduce-*: into so many the vector is cut, each reduced by rounds of its own between those of the
+                           others, so that a link carries one while another is summed up; 0: the default, 1 */
+    double fraction; /* of `elastic`, to and from the relay; 0: the default, 1/nodes */
+    uint32_t owners; /* of `owner`, the first nodes, each of a part; 0: the default, 1 of all */
+    bool members;    /* of `owner`: these train, too */
+    uint32_t backup; /* of `owner`: backup workers, whose updates a step does not wait for */
     struct sgp_staleness staleness; /* of `owner`, if it has no backup workers */
     struct sgp_delay delay;         /* of `token`; its token NONE: dynamic */
     uint32_t prelude;               /* passes of `prelude_family` that come first; 0: none */
     const char *
-        prelude_family; /* one that averages exactly; it knows no options but group, hubs and relays */
-    bool outer;         /* an outer step at the end of each cycle, but not of the prelude's */
+        prelude_family; /* one that averages exactly; it knows no options but group, hubs, relays and pieces */
+    bool outer;          /* an outer step at the end of each cycle, but not of the prelude's */
     const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
@@ -36,7 +39,7 @@ struct sgp_generate_options {
 #define SGP_GENERATE_HUBS 256u  /* hubs and relays */
 #define SGP_GENERATE_OWNER 64u  /* owners, members, backup and staleness */
 #define SGP_GENERATE_TOKEN 128u /* delay */
-#define SGP_GENERATE_EXACT 32u  /* no option: every cycle of it is exact, so it may be a prelude */
+#define SGP_GENERATE_EXACT 32u  /* pieces; every cycle of it is exact, so it may be a prelude */
 
 struct sgp_generate_family {
     const char *name;

@@ -278,7 +278,8 @@ static unsigned known_options(
     struct sgp_error error = {0};
     if (options->prelude == 0 || find_family(options->prelude_family, &error, &first) < 0)
         return family->options;
-    return family->options | (first->options & (SGP_GENERATE_GROUP | SGP_GENERATE_HUBS));
+    return family->options |
+           (first->options & (SGP_GENERATE_GROUP | SGP_GENERATE_HUBS | SGP_GENERATE_EXACT));
 }
 
 static int check_options(const struct sgp_generate_options *options,
@@ -303,6 +304,10 @@ static int check_options(const struct sgp_generate_options *options,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --%s; leave it out, or take all-reduce-hubs", family->name,
             options->hubs ? "hubs" : "relays");
+    if (options->pieces > 0 && !(known & SGP_GENERATE_EXACT))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "the family %s knows no --pieces; leave it out, or take one of all-reduce-*",
+            family->name);
     if (options->fraction > 0 && !(family->options & SGP_GENERATE_FRACTION))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --fraction; leave it out, or take elastic", family->name);

@@ -7,6 +7,7 @@
  * Any thread; pure but for memory. */
 #include "topology/edges.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,21 +16,50 @@ struct schedule {
     struct sgp_topology *topology;
     struct sgp_error *error;
     struct sgp_edges edges; /* of the round that is being made */
-    uint32_t slices;        /* 0: whole vectors */
+    uint32_t slices;        /* of a piece; 0: whole vectors */
+    uint32_t pieces;
     uint32_t round;
     int code;
 };
 
-/* Close a round: NAME, and its number among those of that name. */
-static void next(struct schedule *s, const char *name, uint32_t number)
+/* The same edges with the parts of a piece: pieces lie side by side, each with its parts. */
+static void push_piece(struct schedule *s, const struct sgp_edges *whole, uint32_t piece)
 {
-    char text[SGP_NAME_BYTES];
+    uint32_t parts = s->slices > 0 ? s->slices : 1;
+    for (uint32_t e = 0; e < whole->count; e++) {
+        const struct sgp_edge *edge = &whole->edges[e];
+        sgp_edges_push_parts(&s->edges, edge->source, edge->target, edge->fraction,
+            piece * parts + edge->part, edge->part_count > 0 ? edge->part_count : parts);
+    }
+}
+
+static void flush(struct schedule *s, const char *name)
+{
+    uint32_t parts = s->slices > 0 ? s->slices : s->pieces > 1;
     struct sgp_phase_options options = {
-        .name = text, .rounds = 1, .exchanges = s->round > 0, .slices = s->slices};
-    (void)snprintf(text, sizeof text, "%s%u", name, number);
+        .name = name, .rounds = 1, .exchanges = s->round > 0, .slices = parts * s->pieces};
     if (s->code == 0)
         s->code = sgp_edges_flush_as(&s->edges, s->topology, &options, s->error);
     s->round++;
+}
+
+/* Close a round: NAME, and its number among those of that name; in pieces, one after the other. */
+static void next(struct schedule *s, const char *name, uint32_t number)
+{
+    char text[SGP_NAME_BYTES];
+    struct sgp_edges whole = s->edges;
+    (void)snprintf(text, sizeof text, "%s%u", name, number);
+    if (s->pieces == 1) {
+        flush(s, text);
+        return;
+    }
+    s->edges = (struct sgp_edges){.code = whole.code};
+    for (uint32_t piece = 0; piece < s->pieces; piece++) {
+        (void)snprintf(text, sizeof text, "%s%u_%u", name, number, piece);
+        push_piece(s, &whole, piece);
+        flush(s, text);
+    }
+    sgp_edges_finish(&whole);
 }
 
 static int finish(struct schedule *s)
@@ -41,7 +71,14 @@ static int finish(struct schedule *s)
 static int begin(struct schedule *s, struct sgp_topology *topology, uint32_t slices,
     const struct sgp_generate_options *options, struct sgp_error *error)
 {
-    *s = (struct schedule){.topology = topology, .error = error, .slices = slices};
+    uint32_t pieces = options->pieces > 0 ? options->pieces : 1;
+    *s =
+        (struct schedule){.topology = topology, .error = error, .slices = slices, .pieces = pieces};
+    uint64_t parts = (uint64_t)pieces * (slices > 0 ? slices : 1);
+    if (parts > SGP_SLICES_MAX && pieces > 1)
+        return sgp_fail(error, SGP_E_LIMIT,
+            "%u pieces of %u parts are %" PRIu64 " parts, and %u are the limit; take fewer pieces",
+            pieces, slices > 0 ? slices : 1, parts, SGP_SLICES_MAX);
     if (slices <= SGP_SLICES_MAX)
         return 0;
     return sgp_fail(error, SGP_E_LIMIT,

@@ -61,7 +61,7 @@ class Cycle(FleetTest):
 
     def test_every_schedule_ends_with_one_model(self):
         for family, n in (("ring", 3), ("direct", 4), ("doubling", 3), ("halving", 4), ("blocks", 5), ("tree", 5),
-                          ("groups", 5), ("hubs --hubs 2", 4)):
+                          ("groups", 5), ("hubs --hubs 2", 4), ("ring --pieces 2", 4), ("direct --pieces 3", 3)):
             with self.subTest(family=family):
                 f = self.scheduled(n, "all-reduce-" + family)
                 f.start()
@@ -87,7 +87,7 @@ class Cycle(FleetTest):
             pooled = self.model_after_200_steps(1, "ring", rule)
             longest = max(map(abs, pooled))
             for family, n in (("ring", 4), ("direct", 5), ("doubling", 5), ("halving", 4), ("blocks", 5), ("tree", 5),
-                              ("groups", 5), ("hubs --hubs 2", 4)):
+                              ("groups", 5), ("hubs --hubs 2", 4), ("ring --pieces 2", 4)):
                 with self.subTest(family=family, rule=rule):
                     model = self.model_after_200_steps(n, "all-reduce-" + family, rule)
                     self.assertLessEqual(max(abs(a - b) for a, b in zip(model, pooled)), 1e-5 * longest)

@@ -54,6 +54,13 @@ def earlier(kind, fields):
     return fields[:FIELDS[kind][0]]
 
 
+def without_then(kind, fields):
+    """One that knows exact cycles, and not that two shares of a link may be under way: it says no then_round."""
+    fixed, rest = FIELDS[kind]
+    says = kind in (peer.HELLO, peer.BEAT, peer.SHARE, peer.ESTIMATE, peer.BEQUEATH)
+    return fields[:fixed + len(rest) - 1] if says else fields
+
+
 def later(kind, fields):
     """All that is known, and behind it what is not."""
     fixed, rest = FIELDS[kind]
@@ -88,11 +95,28 @@ class Line(between.Between):
             other.sendall(peer.frame(kind, body, payload, version))
 
 
+class Reducing(fleet.Fleet):
+    """All-reduce, directly: every node sums one part up, and hands it back."""
+
+    def write_topology(self, index):
+        with open(os.path.join(self.directory, "n%d.dot" % index), "w", encoding="utf-8") as file:
+            for back in (False, True):
+                file.write("digraph g%d { slices=%d; train=%s;\n" % (back, self.n, "false" if back else "true"))
+                for i in range(self.n):
+                    file.write('n%d [address="%s"];\n' % (i, self.address(index, i)))
+                for i, j in self.phases[0]:
+                    file.write('n%d -> n%d [slice=%d, fraction=%s];\n'
+                               % (i, j, i if back else j, '"1/%d"' % self.n if back else "1"))
+                file.write("}\n")
+
+
 class Versions(fleet.FleetTest):
-    def of_versions(self, says, **options):
+    def of_versions(self, says, kind=fleet.Fleet, **options):
         """A daemon for each, all to all."""
         edges = [(i, j) for i in range(len(says)) for j in range(len(says)) if i != j]
-        f = self.fleet(len(says), phases=[edges], dial={edge: 1 for edge in edges}, **options)
+        f = kind(len(says), phases=[edges], dial={edge: 1 for edge in edges}, **options)
+        self.fleets = [f]
+        self.addCleanup(f.close)
         self.lines = {(i, j): Line(f.ports[j], says[i], says[j]) for i, j in edges}
         for edge, line in self.lines.items():
             self.addCleanup(line.close)
@@ -112,6 +136,16 @@ class Versions(fleet.FleetTest):
             self.assertNotIn("event=refused", node.log())
             self.assertNotIn("event=down", node.log().split("state=training", 1)[1])
 
+    def test_one_who_gives_a_share_at_a_time_reduces_with_those_who_give_two(self):
+        f = self.of_versions([(without_then, 2), (as_it_is, 2), (as_it_is, 2)], kind=Reducing,
+                             options={"train.epochs": "20"})
+        f.start()
+        f.wait_state("finished")
+        for status in f.quiet():
+            self.assertEqual((status["weight"], status["cycles_renewed"]), (1, 0))
+        for node in f.nodes:
+            self.assertNotIn("event=down", node.log().split("state=training", 1)[1].split("state=finished")[0])
+
     def test_another_protocol_is_refused_until_it_is_none(self):
         f = self.of_versions([(as_it_is, 2), (as_it_is, 2), (as_it_is, 1)],
                              options={**FOREVER, "train.start": "now"})
@@ -119,6 +153,7 @@ class Versions(fleet.FleetTest):
         told = "the peer speaks protocol version 1; this program speaks version 2"
         f.wait_log(0, "event=refused remote=127.0.0.1:")
         for i in (0, 1):
+            f.wait_round(i, 0)
             f.wait("n%d to tell of n2" % i, lambda: f.nodes[i].peer("n2", "out")["last_error"] == told)
         self.assertNotIn("event=up peer=n2 direction=in", f.nodes[0].log())
         for i in (0, 1):

@@ -14,9 +14,9 @@
 static const uint32_t sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 32};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-static struct sgp_topology *family(const char *name, uint32_t nodes)
+static struct sgp_topology *cut_family(const char *name, uint32_t nodes, uint32_t pieces)
 {
-    struct sgp_generate_options options = {.family = name, .nodes = nodes};
+    struct sgp_generate_options options = {.family = name, .nodes = nodes, .pieces = pieces};
     options.group = strcmp(name, "all-reduce-groups") == 0 ? 3 : 0;
     options.hubs = strcmp(name, "all-reduce-hubs") != 0 ? 0 : nodes < 3 ? nodes : 3;
     struct sgp_topology *topology = NULL;
@@ -24,6 +24,11 @@ static struct sgp_topology *family(const char *name, uint32_t nodes)
     cr_assert(
         zero(int, sgp_generate(&options, &error, &topology)), "%s %u: %s", name, nodes, error.text);
     return topology;
+}
+
+static struct sgp_topology *family(const char *name, uint32_t nodes)
+{
+    return cut_family(name, nodes, 0);
 }
 
 static struct sgp_topology *parse(const char *text)
@@ -97,9 +102,10 @@ static void expect_mean(const struct sgp_topology *t)
     }
 }
 
-static void expect_cost(const char *name, uint32_t n, sgp_round rounds, double mean)
+static void expect_cost_cut(
+    const char *name, uint32_t n, uint32_t pieces, sgp_round rounds, double mean)
 {
-    struct sgp_topology *t = family(name, n);
+    struct sgp_topology *t = cut_family(name, n, pieces);
     struct sgp_analysis a;
     cr_assert(zero(int, sgp_analyse(t, &a)));
     cr_assert(eq(i64, a.rounds_per_cycle, rounds), "%s %u", name, n);
@@ -110,6 +116,13 @@ static void expect_cost(const char *name, uint32_t n, sgp_round rounds, double m
     cr_assert(zero(dbl, a.contraction_per_cycle));
     expect_mean(t);
     sgp_topology_destroy(t);
+}
+
+/* Cut in pieces it takes as many times the rounds, and the same bytes. */
+static void expect_cost(const char *name, uint32_t n, sgp_round rounds, double mean)
+{
+    for (uint32_t pieces = 1; pieces <= 3; pieces++)
+        expect_cost_cut(name, n, pieces, pieces * rounds, mean);
 }
 
 Test(exact, every_schedule_averages_in_the_rounds_and_bytes_of_its_table)

@@ -444,6 +444,12 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
     refused(&(struct sgp_generate_options){.family = "all-reduce-groups", .nodes = 6},
         SGP_E_TOPOLOGY,
         "all-reduce-groups wants to know how large a group is; say --group M, 2 or more");
+    refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .pieces = 2},
+        SGP_E_TOPOLOGY,
+        "the family ring knows no --pieces; leave it out, or take one of all-reduce-*");
+    refused(&(struct sgp_generate_options){.family = "all-reduce-ring", .nodes = 100, .pieces = 3},
+        SGP_E_LIMIT,
+        "3 pieces of 100 parts are 300 parts, and 256 are the limit; take fewer pieces");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 6, .group = 3},
         SGP_E_TOPOLOGY,
         "the family ring knows no --group; leave it out, or take all-reduce-groups");

@@ -14,16 +14,19 @@ struct schedule {
     const char *family;
     uint32_t nodes;
     uint32_t hubs; /* of all-reduce-hubs, without data */
+    uint32_t pieces;
 };
 static const struct schedule schedules[] = {{"all-reduce-ring", 4}, {"all-reduce-ring", 5},
     {"all-reduce-direct", 4}, {"all-reduce-halving", 8}, {"all-reduce-tree", 6},
     {"all-reduce-groups", 7}, {"all-reduce-doubling", 5}, {"all-reduce-blocks", 7},
-    {"all-reduce-hubs", 6, 2}};
+    {"all-reduce-hubs", 6, 2}, {"all-reduce-ring", 4, 0, 2}, {"all-reduce-direct", 5, 0, 3},
+    {"all-reduce-tree", 6, 0, 2}};
 #define SCHEDULES (sizeof schedules / sizeof *schedules)
 
-static struct sgp_topology *make(const char *family, uint32_t nodes, uint32_t relays)
+static struct sgp_topology *make_cut(
+    const char *family, uint32_t nodes, uint32_t relays, uint32_t pieces)
 {
-    struct sgp_generate_options options = {.family = family, .nodes = nodes};
+    struct sgp_generate_options options = {.family = family, .nodes = nodes, .pieces = pieces};
     if (strcmp(family, "all-reduce-hubs") == 0) {
         options.hubs = relays > 0 ? relays : 2;
         options.relays = relays > 0;
@@ -35,12 +38,17 @@ static struct sgp_topology *make(const char *family, uint32_t nodes, uint32_t re
     return topology;
 }
 
+static struct sgp_topology *make(const char *family, uint32_t nodes, uint32_t relays)
+{
+    return make_cut(family, nodes, relays, 0);
+}
+
 /* Quadratics with minima of their own, all of which begin at one place. */
 static struct fleet *fleet_of(const struct schedule *schedule)
 {
     struct fleet *fleet = fleet_create();
     uint32_t nodes = schedule->nodes;
-    fleet->topology = make(schedule->family, nodes, schedule->hubs);
+    fleet->topology = make_cut(schedule->family, nodes, schedule->hubs, schedule->pieces);
     fleet->options.dimension = FLEET_DIMENSION_MAX;
     fleet->options.rounds = 30;
     fleet->options.final_cycles = 1;
@@ -55,7 +63,7 @@ static struct fleet *fleet_of(const struct schedule *schedule)
 
 static struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
 {
-    return fleet_of(&(struct schedule){family, nodes, 0});
+    return fleet_of(&(struct schedule){family, nodes, 0, 0});
 }
 
 static void expect_all(const struct fleet *fleet, uint32_t finished, double weight)
@@ -93,7 +101,7 @@ Test(cycle, every_schedule_is_one_node_with_all_the_rows)
         "all-reduce-groups", "all-reduce-hubs"};
     for (uint32_t n = 2; n <= 17; n++)
         for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
-            struct fleet *fleet = fleet_that_trains(families[f], n);
+            struct fleet *fleet = fleet_of(&(struct schedule){families[f], n, 0, n % 4});
             fleet_run(fleet);
             expect_all(fleet, n, n);
             expect_pooled(fleet, n, 30);

@@ -30,16 +30,22 @@ static void answer(struct desk *desk, uint64_t number, enum sgp_reason reason)
             .ack = {.number = number, .reason = reason}});
 }
 
-/* n0 of two that average directly, in two rounds: greeted both ways, its steps under way. */
-static void open_direct(struct desk *desk)
+/* n0 of two that average directly, in two rounds for each piece: greeted both ways, its steps under way. */
+static void open_cut(struct desk *desk, uint32_t pieces)
 {
-    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 2};
+    struct sgp_generate_options options = {
+        .family = "all-reduce-direct", .nodes = 2, .pieces = pieces};
     struct sgp_topology *topology = NULL;
     cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
     open_desk(desk, topology, config_of(topology));
     post_type(desk, SGP_EVENT_START);
     greet_out(desk, 1, pulse_of(desk, 0, SGP_ROUND_NONE, 0), 88, 0);
     greet_in(desk, 1, pulse_of(desk, 0, 0, 1), 88);
+}
+
+static void open_direct(struct desk *desk)
+{
+    open_cut(desk, 1);
 }
 
 /* What the node does by itself: jobs, and ticks. */
@@ -230,5 +236,69 @@ Test(window, a_record_tells_the_last)
     cr_assert(not(out->owed.exists));
     sgp_node_record(desk.node, &record);
     cr_assert(not(links[0].owes));
+    close_desk(&desk);
+}
+
+/* ---- of two pieces: rounds that wait for what their next one touches ---- */
+
+/* n1's share of a round: of piece 0 in rounds 0 and 2, of piece 1 in 1 and 3. */
+static void receive_piece(struct desk *desk, sgp_round round)
+{
+    const struct sgp_topology *topology = desk->topology;
+    uint32_t count;
+    const struct sgp_edge *edge = sgp_phase_in(sgp_topology_phase(topology, round), 0, &count);
+    struct sgp_slice slice = sgp_topology_values(topology, edge, PARAMETERS);
+    say(desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_SHARE,
+            .pulse = pulse_of(desk, round, round + 1, round + 2),
+            .share = {.number = (uint64_t)round + 1,
+                .round = round,
+                .fraction = edge->fraction,
+                .slice = slice,
+                .payload_bytes = 4 * slice.count}});
+    deliver(desk, 1, 0);
+}
+
+/* Jobs are done as they come, and ticks are asked for. */
+static void run_jobs(struct desk *desk)
+{
+    for (uint32_t steps = 0; steps < 8; steps++) {
+        settle_jobs(desk);
+        post_type(desk, SGP_EVENT_TICK);
+    }
+}
+
+Test(window, a_round_waits_for_what_its_next_one_touches)
+{
+    struct desk desk;
+    open_cut(&desk, 2);
+    const struct sgp_core_link *out = sgp_core_find(desk.node, 1, SGP_OUT);
+    grant_round(&desk, 0);
+    grant_round(&desk, 1);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    run_jobs(&desk);
+    cr_assert(eq(i64, desk.node->round, 1), "piece 1 goes out before anything of piece 0 has come");
+    cr_assert(out->owed.sent && out->owed_then.sent);
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE), "for that of round 0");
+    receive_piece(&desk, 0);
+    run_jobs(&desk);
+    cr_assert(eq(i64, desk.node->round, 2), "piece 0 goes on before that of round 1 has come");
+    cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
+    answer(&desk, 1, SGP_REASON_NONE);
+    grant_round(&desk, 2);
+    run_jobs(&desk);
+    cr_assert(eq(i64, out->owed_then.share.round, 2));
+    cr_assert(eq(i64, desk.node->round, 2), "which round 3 gives on");
+    receive_piece(&desk, 1);
+    answer(&desk, 2, SGP_REASON_NONE);
+    grant_round(&desk, 3);
+    run_jobs(&desk);
+    cr_assert(eq(i64, desk.node->round, 3));
+    receive_piece(&desk, 2);
+    run_jobs(&desk);
+    cr_assert(eq(i64, desk.node->round, 3), "the last round of the cycle waits for all");
+    receive_piece(&desk, 3);
+    run_jobs(&desk);
+    cr_assert(eq(i64, desk.node->round, 4));
     close_desk(&desk);
 }
