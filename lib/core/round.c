@@ -427,10 +427,11 @@ static bool in_order(const struct sgp_node *node)
     return sgp_method_in_order(node->config.method);
 }
 
-/* Only where it still trains: what mixes at the end is to agree. */
+/* By label, so that all do or none: also after the last cycle in which anybody trained, and not where they only mix, to
+ * agree. */
 static bool takes_outer_step(const struct sgp_node *node)
 {
-    return node->state == SGP_NODE_TRAINING && node->mass.weight > 0 &&
+    return node->round < sgp_core_train_end(node) && node->mass.weight > 0 &&
            !node->config.topology->nodes[node->config.self].relay &&
            sgp_topology_steps_after(node->config.topology, node->round);
 }
