@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOAT_ROUNDING 0x1p-22 /* of one multiplication and one addition, with room */
-#define COUNT_SLACK 1e-9       /* of the full count of x, relative to the sum of absolute values, */
+#define FLOAT_ROUNDING (2 * (double)FLT_EPSILON) /* of a multiplication and an addition */
+#define COUNT_SLACK 1e-9 /* of the full count of x, relative to the sum of absolute values, */
 #define COUNT_FLOOR                                                                                \
     1e-12 /* and for rounding of what has moved before, where next to nothing is left */
 
