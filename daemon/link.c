@@ -190,6 +190,7 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
         sgp_wire_chunk_header(chunk, sum, link->chunk_header);
         buffers[count++] = uv_buf_init((char *)link->chunk_header, SGP_WIRE_HEADER_BYTES);
         buffers[count++] = uv_buf_init((char *)(uintptr_t)link->payload, chunk);
+        link->flight_number = link->payload_number;
         link->payload += chunk;
         link->payload_bytes -= chunk;
         link->flight += SGP_WIRE_HEADER_BYTES + chunk;
@@ -279,7 +280,16 @@ static size_t enqueue(struct link *link, const struct sgp_message *message)
     memcpy(link->queue + tail, frame, first);
     memcpy(link->queue, frame + first, bytes - first);
     link->queue_bytes += bytes;
+    link->next_round = message->pulse.next_round;
+    link->then_round = message->pulse.then_round;
     return bytes;
+}
+
+/* Of a promise that changes and changes back the peer is to hear both: it voids credits, here and there. */
+static bool repeats(const struct link *link, const struct sgp_message *message)
+{
+    return message->type == SGP_BEAT && message->pulse.next_round == link->next_round &&
+           message->pulse.then_round == link->then_round;
 }
 
 void link_send(struct link *link, const struct sgp_message *message)
@@ -289,7 +299,7 @@ void link_send(struct link *link, const struct sgp_message *message)
         link_send_payload(link, message, NULL, 0);
         return;
     }
-    if (link->closing || (crowded && message->type == SGP_BEAT))
+    if (link->closing || (crowded && repeats(link, message)))
         return;
     if (enqueue(link, message) > 0 && !link->gathers)
         pump(link);
@@ -372,12 +382,14 @@ static bool is_answered_unsent(const struct link *link, const struct sgp_message
 {
     bool in_flight = link->writing && link->flight > link->queue_flight &&
                      uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp) > 0;
-    bool unsent = link->payload_bytes > 0 || in_flight;
+    bool unsent = link->payload_bytes > 0;
     if (message->type == SGP_ACK)
-        return (unsent && message->ack.number >= link->payload_number) ||
+        return (in_flight && message->ack.number >= link->flight_number) ||
+               (unsent && message->ack.number >= link->payload_number) ||
                (link->behind.waits && message->ack.number >= link->behind.number);
     bool lets_go = message->type == SGP_ASK && !message->ask.wants;
-    return lets_go && unsent && link->payload_number == 0;
+    return lets_go &&
+           ((in_flight && link->flight_number == 0) || (unsent && link->payload_number == 0));
 }
 
 static void take_body(struct link *link)

@@ -137,7 +137,9 @@ struct link {
     const uint8_t *payload; /* not yet handed to a write */
     uint64_t payload_bytes;
     uint64_t payload_number; /* of its share; 0: it is an estimate's */
+    uint64_t flight_number;  /* the same of the chunk in the present write, if it has one */
     struct link_behind behind;
+    sgp_round next_round, then_round; /* the promises that were said last */
     uint8_t chunk_header[SGP_WIRE_HEADER_BYTES];
 };
 
@@ -152,7 +154,8 @@ int link_cipher(struct link *link, const struct sgp_cipher_settings *settings);
 int link_start(struct link *link);
 
 /* Send a message, or queue it behind a write under way. What the peer would refuse asserts: the core does not
- * make such messages. A BEAT may be left out while a second payload waits and half of the ring is full: there will be another. */
+ * make such messages. A BEAT that promises nothing new may be left out while a second payload waits and half of the ring is full: there will be
+ * another. */
 void link_send(struct link *link, const struct sgp_message *message);
 
 /* The same of a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has

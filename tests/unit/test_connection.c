@@ -335,6 +335,26 @@ Test(connection, the_first_may_be_answered_while_the_second_waits_but_not_the_se
     }
 }
 
+/* Nor may the first, for as long as the kernel has not got all of it, though another was announced since. */
+Test(connection, a_share_in_the_present_write_cannot_be_answered)
+{
+    for (uint32_t second = 0; second < 2; second++) {
+        uv_loop_t loop;
+        int peer;
+        struct link *link = linked(&loop, &peer);
+        send_share(link, SGP_WIRE_CHUNK_MAX / 4); /* one write, of which the kernel takes a part */
+        if (second > 0)
+            send_share_of(link, 2, PARAMETERS);
+        cr_assert(gt(sz, uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp), 0));
+        struct sgp_message ack = acknowledgement(SGP_REASON_NONE);
+        ack.ack.number = 1;
+        say(peer, ack);
+        run_until_told(&loop);
+        cr_assert(eq(int, failure, SGP_E_PROTOCOL), "with %u behind it", second);
+        close_all(&loop, NULL, peer);
+    }
+}
+
 /* Of a large payload the second waits for long. A beat says what those before it said. */
 Test(connection, beats_behind_a_second_payload_do_not_fill_the_ring)
 {
@@ -347,7 +367,15 @@ Test(connection, beats_behind_a_second_payload_do_not_fill_the_ring)
     for (uint32_t i = 0; i < LINK_QUEUE_BYTES; i++)
         link_send(link, &beat);
     cr_assert(zero(int, failure), "%s", failure_text);
-    cr_assert(le(sz, link->queue_bytes, LINK_QUEUE_BYTES / 2 + 100));
+    size_t bytes = link->queue_bytes;
+    cr_assert(le(sz, bytes, LINK_QUEUE_BYTES / 2 + 100));
+    struct sgp_message other = beat; /* but one that promises something else */
+    for (sgp_round round = 0; round < 4; round++) {
+        other.pulse.next_round = beat.pulse.next_round + 1 + round % 2;
+        link_send(link, &other);
+        cr_assert(gt(sz, link->queue_bytes, bytes));
+        bytes = link->queue_bytes;
+    }
     close_all(&loop, link, peer);
 }
 
