@@ -207,6 +207,7 @@ static const struct sgp_field inquire_fields[] = {
     U64("target_lineage", inquire.target_lineage, 1, UINT64_MAX),
     U64("number", inquire.number, 1, UINT64_MAX),
     EPOCH,
+    THEN,
 };
 
 static const struct sgp_field answer_fields[] = {
@@ -214,12 +215,14 @@ static const struct sgp_field answer_fields[] = {
     U64("lineage", answer.lineage, 0, UINT64_MAX),
     U64("number", answer.number, 0, UINT64_MAX),
     EPOCH,
+    THEN,
 };
 
 static const struct sgp_field call_fields[] = {
     TEXT("source", call.source, source, 1),
     TEXT("target", call.target, target, 1),
     EPOCH,
+    THEN,
 };
 
 static const struct sgp_field statement_fields[] = {
@@ -235,6 +238,7 @@ static const struct sgp_field statement_fields[] = {
     TEXT("key", statement.key, target, 1),
     TEXT("signature", statement.signature, line, 1),
     EPOCH,
+    THEN,
 };
 
 #define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))

@@ -11,7 +11,7 @@ import struct
 
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, ESTIMATE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 9, 255
-BEQUEATH, INQUIRE, ANSWER, CALL = 10, 11, 12, 13
+BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT = 10, 11, 12, 13, 14
 TRAINING, PAUSED = 2, 5
 
 _xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")

@@ -10,7 +10,6 @@ import peer
 import tls
 from tls_peer import CipheredPeer, Datum, PEM, _tls, call
 
-STATEMENT = 14
 ENDS, STOP = 1, 2
 PHASES = [[(0, 1), (1, 0), (0, 2), (2, 0)]]
 FOREVER = {"train.start": "now", "train.epochs": "100000"}
@@ -101,7 +100,7 @@ class Statements(tls.TlsTest):
         signer = Author(self.f.key_path(author if key is None else key))
         text = "sgpd statement\n%s\n%016x\n%016x\n%d\n%s\n" % (
             {ENDS: "ends", STOP: "stop"}[kind], self.fingerprint[5], self.fingerprint[0], round_, name)
-        n2.send(STATEMENT, kind, round_, name, signer.public, signer.sign(text.encode()))
+        n2.send(peer.STATEMENT, kind, round_, name, signer.public, signer.sign(text.encode()))
 
     def assert_goes_on(self, indices=(0, 1)):
         for i in indices:
@@ -120,7 +119,7 @@ class Statements(tls.TlsTest):
         self.f.wait_log(0, "event=statement author=n2 kind=ends")
         n2.ends = 1
         n2.send(peer.BEAT) # to one whose end is nearer n0 proves its own, and two authors have signed that one
-        while n2.receive(STATEMENT)[1][:3] != [ENDS, ends, "n0"]:
+        while n2.receive(peer.STATEMENT)[1][:3] != [ENDS, ends, "n0"]:
             pass
         self.assert_goes_on()
         for i in range(2):
@@ -135,11 +134,11 @@ class Statements(tls.TlsTest):
         n2 = self.neighbour()
         self.say(n2, STOP, 1, 1, key=2) # in another's name
         self.f.wait_log(0, "event=statement_refused author=n1 kind=stop round=1")
-        n2.send(STATEMENT, STOP, 1, "n2", Author(self.f.key_path(2)).public, base64.b64encode(bytes(64)).decode())
+        n2.send(peer.STATEMENT, STOP, 1, "n2", Author(self.f.key_path(2)).public, base64.b64encode(bytes(64)).decode())
         n2.until_closed()
         self.f.wait_log(0, "whose signature is wrong")
         n2 = self.neighbour()
-        n2.send(STATEMENT, STOP, 1, "n2", "x", "y")
+        n2.send(peer.STATEMENT, STOP, 1, "n2", "x", "y")
         n2.until_closed()
         self.assert_goes_on()
         self.assertNotIn("event=statement author", self.node.log())

@@ -57,7 +57,8 @@ def earlier(kind, fields):
 def without_then(kind, fields):
     """One that knows exact cycles, and not that two shares of a link may be under way: it says no then_round."""
     fixed, rest = FIELDS[kind]
-    says = kind in (peer.HELLO, peer.BEAT, peer.SHARE, peer.ESTIMATE, peer.BEQUEATH)
+    says = kind in (peer.HELLO, peer.BEAT, peer.SHARE, peer.ESTIMATE, peer.BEQUEATH, peer.INQUIRE, peer.ANSWER, peer.CALL,
+                    peer.STATEMENT)
     return fields[:fixed + len(rest) - 1] if says else fields
 
 
