@@ -23,7 +23,8 @@ static sgp_round horizon_of(const struct sgp_node *node)
 {
     if (sgp_core_has_own_buffers(node))
         return SGP_ROUND_MAX;
-    return node->thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
+    bool thin = node->thin && !sgp_core_is_exact(node);
+    return thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
 }
 
 /* A place in the order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those
