@@ -16,43 +16,32 @@ static bool meets(const struct sgp_edge *edge, const struct sgp_edge *others, ui
     return any;
 }
 
-/* Whether a share of this round may come in the next one: that goes on with other parts, for this node gives and is given nothing
- * of these then, and takes no steps. It belongs to the same cycle. */
-static bool may_come_later(const struct sgp_node *node, const struct sgp_edge *edge)
+/* Whether what is given in this round may come in the next one: that goes on with other parts, for this node gives and is given
+ * nothing of these then, and takes no steps. It belongs to the same cycle. */
+static bool may_come_later(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     const struct sgp_phase *next = sgp_topology_phase(topology, node->round + 1);
-    uint32_t given, come;
+    uint32_t count, given, come;
+    const struct sgp_edge *edges =
+        sgp_phase_in(sgp_topology_phase(topology, node->round), node->config.self, &count);
     const struct sgp_edge *out = sgp_phase_out(next, node->config.self, &given);
     const struct sgp_edge *in = sgp_phase_in(next, node->config.self, &come);
-    return given > 0 && sgp_topology_start_from(topology, node->round + 1) != node->round + 1 &&
-           !sgp_core_trains_in(node, node->round + 1) && !meets(edge, out, given) &&
-           !meets(edge, in, come);
+    bool apart = given > 0 &&
+                 sgp_topology_start_from(topology, node->round + 1) != node->round + 1 &&
+                 !sgp_core_trains_in(node, node->round + 1);
+    for (uint32_t e = 0; e < count && apart; e++)
+        apart = !meets(&edges[e], out, given) && !meets(&edges[e], in, come);
+    return apart;
 }
 
-/* Of the edges by which this node is given something in a round, the source of the first whose share has not come. */
-static const struct sgp_core_link *awaited_in(
-    const struct sgp_node *node, sgp_round round, bool later)
-{
-    uint32_t count;
-    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, round);
-    const struct sgp_edge *edges = sgp_phase_in(phase, node->config.self, &count);
-    for (uint32_t e = 0; e < count; e++) {
-        const struct sgp_core_link *link = sgp_core_find(
-            (struct sgp_node *)(uintptr_t)node, edges[e].source, SGP_IN); /* reads only */
-        if (link->receiving.latest < round && !(later && may_come_later(node, &edges[e])))
-            return link;
-    }
-    return NULL;
-}
-
-/* Within an exact cycle: whoever gives by the file, and has not, there or not. What the next round does not touch may come in
- * that, and is waited for at its end. */
+/* Within an exact cycle: whoever gives by the file, and has not, there or not. */
 static const struct sgp_core_link *awaited_by_file(const struct sgp_node *node)
 {
     bool first = sgp_topology_start_from(node->config.topology, node->round) == node->round;
-    const struct sgp_core_link *before = first ? NULL : awaited_in(node, node->round - 1, false);
-    return before != NULL ? before : awaited_in(node, node->round, true);
+    const struct sgp_core_link *before = first ? NULL : sgp_core_missing_of(node, node->round - 1);
+    const struct sgp_core_link *missing = sgp_core_missing_of(node, node->round);
+    return before != NULL ? before : missing != NULL && !may_come_later(node) ? missing : NULL;
 }
 
 /* Whether it brings none to this step: it is ahead, since the owner has lost its ledger, or has given what it had to an owner

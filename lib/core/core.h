@@ -163,9 +163,12 @@ bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link
 bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
 bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new);
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
+bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_round then);
 sgp_round sgp_core_promise_then(
     const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise);
 bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link);
+/* Within an exact cycle: of those who give to this node in a round, the first whose share has not come, or NULL. */
+const struct sgp_core_link *sgp_core_missing_of(const struct sgp_node *node, sgp_round round);
 /* It waits at the end, at its own pace, and may give more than once in its round meanwhile (awaited.c). Not where a neighbour
  * is chosen by lot, for that one gives back as much. */
 bool sgp_core_may_pass_on(const struct sgp_node *node);
@@ -335,6 +338,8 @@ void sgp_core_forgo_token(struct sgp_node *node);
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
 /* What there is of the cycle cannot come to its end. */
 void sgp_core_raise_epoch(struct sgp_node *node);
+/* The same of a cycle of the epoch `lost`, unless a higher one is heard of already. */
+void sgp_core_end_epoch(struct sgp_node *node, const struct sgp_epoch *lost);
 
 /* cycle.c */
 void sgp_core_put_off_end(struct sgp_node *node);

@@ -87,10 +87,11 @@ struct sgp_message *sgp_core_send_payload(
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);
         sgp_round then = sgp_core_promise_then(node, link, promise);
-        if (!sgp_core_credit_holds(node, link->giving.credit, promise))
-            link->giving.credit = SGP_ROUND_NONE;
-        if (link->giving.credit_then != then)
+        bool holds = sgp_core_credit_holds(node, link->giving.credit, promise);
+        if (!holds || link->giving.credit_then != then)
             link->giving.credit_then = SGP_ROUND_NONE;
+        if (!holds)
+            link->giving.credit = SGP_ROUND_NONE;
         link->giving.announced = promise;
         link->giving.announced_then = then;
         effect->send.message.pulse.next_round = promise;

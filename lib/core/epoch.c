@@ -16,3 +16,9 @@ void sgp_core_raise_epoch(struct sgp_node *node)
         node->config.topology, sgp_core_furthest(node, node->round, sgp_core_is_up));
     node->again = true;
 }
+
+void sgp_core_end_epoch(struct sgp_node *node, const struct sgp_epoch *lost)
+{
+    if (!sgp_core_epoch_is_below(lost, &node->exact.heard))
+        sgp_core_raise_epoch(node);
+}

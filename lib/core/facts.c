@@ -500,19 +500,25 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     return gives ? link->giving.plan : SGP_ROUND_NONE;
 }
 
-/* The round after that of the promise, if its credit may come as early: in exact cycles, where what follows is the file's,
- * whatever comes between, and no weight is on the way. Else 0. */
+/* Whether a credit for round `then` may come as early as that for a promise: in exact cycles, where what follows is the
+ * file's, whatever comes between, and no weight is on the way. */
+bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_round then)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    return promise != SGP_ROUND_NONE && then > promise && !sgp_core_has_own_buffers(node) &&
+           sgp_topology_is_exact(topology, promise, NULL) &&
+           sgp_topology_is_exact(topology, then, NULL);
+}
+
+/* The round after that of the promise, if its credit may come as early. Else 0. */
 sgp_round sgp_core_promise_then(
     const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise)
 {
     const struct sgp_topology *topology = node->config.topology;
-    if (promise == SGP_ROUND_NONE || sgp_core_has_own_buffers(node) ||
-        !sgp_topology_is_exact(topology, promise, NULL))
-        return 0;
+    if (promise == SGP_ROUND_NONE || !sgp_topology_is_exact(topology, promise, NULL))
+        return 0; /* nor looked for */
     sgp_round then = sgp_topology_next_round(topology, node->config.self, link->peer, promise + 1);
-    bool gives = then != SGP_ROUND_NONE && then < sgp_core_last(node) &&
-                 sgp_topology_is_exact(topology, then, NULL);
-    return gives ? then : 0;
+    return sgp_core_may_follow(node, promise, then) && then < sgp_core_last(node) ? then : 0;
 }
 
 /* Whether a share may be given although another is on its way: within an exact cycle one may. */
@@ -522,6 +528,20 @@ bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *l
     return !owed->exists ||
            (sgp_core_is_exact(node) && owed->sent && !owed->is_void && !link->owed_then.exists &&
                owed->share.weight <= 0 && owed->share.bequest <= 0);
+}
+
+const struct sgp_core_link *sgp_core_missing_of(const struct sgp_node *node, sgp_round round)
+{
+    uint32_t count;
+    const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, round);
+    const struct sgp_edge *edges = sgp_phase_in(phase, node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        const struct sgp_core_link *link = sgp_core_find(
+            (struct sgp_node *)(uintptr_t)node, edges[e].source, SGP_IN); /* reads only */
+        if (link->receiving.latest < round)
+            return link;
+    }
+    return NULL;
 }
 
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer)

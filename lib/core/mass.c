@@ -116,7 +116,7 @@ void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum 
     const struct sgp_owed owed = link->owed;
     if (sgp_core_is_of_cycle(node, &owed.share)) {
         sgp_core_forget_owed(node, link);
-        sgp_core_raise_epoch(node);
+        sgp_core_end_epoch(node, &node->exact.epoch);
     } else {
         if (owed.slot != SGP_SLOT_NONE || owed.lost)
             sgp_core_come_home(node, owed.slot, &owed.share);

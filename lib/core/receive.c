@@ -24,26 +24,43 @@ void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_touch(node, link);
 }
 
-/* Take the promises that the peer last stated; a void credit frees its buffer for whoever is first. */
+/* Take what the peer says comes behind its promise, if by this node's own file a credit for it may come as early. */
+static void take_then(struct sgp_node *node, struct sgp_core_link *link, sgp_round then)
+{
+    uint32_t slot = link->receiving.slot_then;
+    bool follows =
+        then != SGP_ROUND_NONE && sgp_core_may_follow(node, link->receiving.promise, then);
+    link->receiving.then = follows ? then : 0;
+    if (slot == SGP_SLOT_NONE || node->layout.receives[slot].share.round == link->receiving.then)
+        return;
+    set_free(node, slot);
+    link->receiving.slot_then = SGP_SLOT_NONE;
+    sgp_core_touch(node, link);
+}
+
+/* Take the promises that the peer last stated; a void credit frees its buffer for whoever is first, and one that was granted
+ * behind it goes with it, as at the source. While a payload is under way, what the peer promises comes behind that: a pause
+ * of this moment voids its credit, also if it is over before all has come. */
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->direction != SGP_IN || link->receiving.filling)
+    if (link->direction != SGP_IN)
         return;
-    struct sgp_receive *receives = node->layout.receives;
-    uint32_t then = link->receiving.slot_then;
-    link->receiving.promise = link->pulse.next_round;
-    link->receiving.then = link->pulse.then_round;
-    if (then != SGP_SLOT_NONE && receives[then].share.round != link->receiving.then) {
-        set_free(node, then);
-        link->receiving.slot_then = SGP_SLOT_NONE;
+    if (link->receiving.filling) {
+        take_then(node, link, link->pulse.next_round);
+        return;
     }
     uint32_t slot = link->receiving.slot;
-    if (slot == SGP_SLOT_NONE)
-        return;
-    if (sgp_core_credit_holds(node, receives[slot].share.round, link->receiving.promise))
-        receives[slot].share.round = link->receiving.promise;
-    else
+    struct sgp_receive *receive = slot != SGP_SLOT_NONE ? &node->layout.receives[slot] : NULL;
+    link->receiving.promise = link->pulse.next_round;
+    bool holds = receive == NULL ||
+                 sgp_core_credit_holds(node, receive->share.round, link->receiving.promise);
+    if (!holds) {
+        take_then(node, link, 0);
         sgp_core_unreserve(node, link);
+    } else if (receive != NULL) {
+        receive->share.round = link->receiving.promise;
+    }
+    take_then(node, link, link->pulse.then_round);
 }
 
 /* ---- set aside ---- */
@@ -149,8 +166,9 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* An update waits for the end of its step. Within an exact cycle a share waits for its round, and weight that somebody bequeaths for the start of the next; one
- * of a higher epoch, until that is in force. */
+/* An update waits for the end of its step. Within an exact cycle a share waits for its round, and if that goes on into the next
+ * one for all of it, so that the order is that of sources; weight that somebody bequeaths waits for the start of the next cycle,
+ * and what is of a higher epoch until that is in force. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
 {
     if (sgp_core_has_token(node))
@@ -164,8 +182,9 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
         return true;
     if (receive->share.bequest > 0)
         return !node->exact.begun && node->stage == SGP_STAGE_BEGIN;
-    return receive->share.round < node->round ||
-           (receive->share.round == node->round && node->stage == SGP_STAGE_GATHER);
+    bool before = receive->share.round < node->round, now = receive->share.round == node->round;
+    return (before && sgp_core_missing_of(node, receive->share.round) == NULL) ||
+           (now && node->stage == SGP_STAGE_GATHER);
 }
 
 /* What cannot be absorbed now never can be. */

@@ -118,14 +118,27 @@ static bool has_room(
                                      share->weight <= fraction_most(node, link, share) * most);
 }
 
+static bool is_of_exact(const struct sgp_node *node, const struct sgp_share *share)
+{
+    return share->bequest <= 0 && sgp_topology_is_exact(node->config.topology, share->round, NULL);
+}
+
+/* Of an epoch that is over. Within an exact cycle it is so for a target as soon as it has heard of a higher one: what comes
+ * behind a share that it refused must not pass for that. */
+static bool is_over(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    const struct sgp_epoch *epoch = &link->receiving.epoch, *exact = &node->exact.heard;
+    const struct sgp_epoch *last = is_of_exact(node, share) ? exact : &node->exact.epoch;
+    bool other = sgp_core_is_exact(node) && epoch->topology != node->config.topology->digest;
+    return share->bequest <= 0 && (sgp_core_epoch_is_below(epoch, last) || other);
+}
+
 static enum sgp_reason judge(
     struct sgp_node *node, const struct sgp_core_link *link, bool spoiled, int code)
 {
     const struct sgp_share *share = &link->receiving.incoming;
-    bool over = sgp_core_epoch_is_below(&link->receiving.epoch, &node->exact.epoch) ||
-                (sgp_core_is_exact(node) &&
-                    link->receiving.epoch.topology != node->config.topology->digest);
-    over = over && share->bequest <= 0;
+    bool over = is_over(node, link, share);
     if (code != 0 && !over) /* values of another file are judged by the wrong measure */
         return code == SGP_E_OUTSIZED ? SGP_REASON_OUTSIZED : SGP_REASON_NOT_FINITE;
     if (sgp_core_has_gone(node))
@@ -180,6 +193,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
         acknowledge(node, link, reason);
+        if (is_of_exact(node, &link->receiving.incoming) && !sgp_core_has_gone(node))
+            sgp_core_end_epoch(node, &link->receiving.epoch);
     } else {
         bool empty = link->receiving.incoming.payload_bytes == 0;
         receive->share = link->receiving.incoming;

@@ -611,6 +611,52 @@ Test(cycle, orders_take_effect_between_cycles)
         }
 }
 
+/* Pauses that are over before anybody was waited for, while links stand still for moments: what a target heard of them, and
+ * when, is chance. */
+static void run_short_pauses(uint64_t seed)
+{
+    const struct schedule *schedule = &schedules[seed % SCHEDULES];
+    static const double bandwidths[] = {0, 2e4, 2e3, 1.25e8};
+    struct fleet *fleet = fleet_of(schedule);
+    struct sgp_sim_clog clogs[6];
+    struct sgp_random random;
+    sgp_random_init(&random, seed, 11);
+    for (uint32_t i = 0; i < 6; i++) {
+        uint32_t source = (uint32_t)sgp_random_below(&random, schedule->nodes);
+        uint32_t other = 1 + (uint32_t)sgp_random_below(&random, schedule->nodes - 1);
+        sgp_time from = (sgp_time)sgp_random_below(&random, 1500) * SGP_MILLISECOND;
+        sgp_time lasts = (sgp_time)(1 + sgp_random_below(&random, 200)) * SGP_MILLISECOND;
+        clogs[i] =
+            (struct sgp_sim_clog){source, (source + other) % schedule->nodes, from, from + lasts};
+    }
+    fleet->options.seed = seed;
+    fleet->options.bandwidth = bandwidths[sgp_random_below(&random, 4)];
+    fleet->options.latency_ns = (sgp_time)(1 + sgp_random_below(&random, 20)) * SGP_MILLISECOND;
+    fleet->options.compute_jitter = 0.5;
+    fleet->options.loss = seed % 3 == 0 ? 0.001 : 0;
+    fleet->options.clogs = clogs;
+    fleet->options.clog_count = 6;
+    fleet_open(fleet);
+    for (uint32_t i = 0; i < 12; i++) {
+        uint32_t node = (uint32_t)sgp_random_below(&random, schedule->nodes);
+        sgp_time at = (sgp_time)sgp_random_below(&random, 1500) * SGP_MILLISECOND;
+        sgp_time back = at + (sgp_time)(1 + sgp_random_below(&random, 40)) * SGP_MILLISECOND;
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, at, node, SGP_EVENT_PAUSE)));
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, back, node, SGP_EVENT_RESUME)));
+    }
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(
+        zero(int, status), "%s, seed %u: %s", schedule->family, (unsigned)seed, fleet->error.text);
+    expect_all(fleet, schedule->nodes, schedule->nodes - schedule->hubs);
+    fleet_destroy(fleet);
+}
+
+Test(cycle, short_pauses_while_links_stand_still, .timeout = 600)
+{
+    for (uint64_t seed = 1; seed <= fleet_most(20000, 2000, 100); seed++)
+        run_short_pauses(seed);
+}
+
 /* ---- other files ---- */
 
 /* From ring to direct and back, node by node, in any order. */

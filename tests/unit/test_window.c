@@ -302,3 +302,192 @@ Test(window, a_round_waits_for_what_its_next_one_touches)
     cr_assert(eq(i64, desk.node->round, 4));
     close_desk(&desk);
 }
+
+/* n1's share of a round of a fleet that averages directly in two pieces. */
+static void receive_of(struct desk *desk, uint32_t peer, sgp_round round)
+{
+    const struct sgp_topology *topology = desk->topology;
+    uint32_t count;
+    const struct sgp_edge *edge = sgp_phase_in(sgp_topology_phase(topology, round), 0, &count);
+    while (edge->source != peer)
+        edge++;
+    struct sgp_slice slice = sgp_topology_values(topology, edge, PARAMETERS);
+    say(desk, peer, SGP_IN,
+        (struct sgp_message){.type = SGP_SHARE,
+            .pulse = pulse_of(desk, round, round + 1, round + 2),
+            .share = {.number = (uint64_t)round + 1,
+                .round = round,
+                .fraction = edge->fraction,
+                .slice = slice,
+                .payload_bytes = 4 * slice.count}});
+    deliver(desk, peer, 0);
+}
+
+/* Also of a round that goes on into the next one shares are added in the order of their sources, whichever comes first. */
+Test(window, a_late_round_is_added_up_in_its_order)
+{
+    struct desk desk;
+    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 3, .pieces = 2};
+    struct sgp_topology *topology = NULL;
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    for (uint32_t p = 1; p < 3; p++) {
+        greet_out(&desk, p, pulse_of(&desk, 0, SGP_ROUND_NONE, 0), 87 + p, 0);
+        greet_in(&desk, p, pulse_of(&desk, 0, 0, 1), 87 + p);
+        for (sgp_round r = 0; r < 2; r++)
+            say(&desk, p, SGP_OUT,
+                (struct sgp_message){.type = SGP_CREDIT,
+                    .pulse = pulse_of(&desk, 0, SGP_ROUND_NONE, 0),
+                    .credit = {.round = r}});
+    }
+    post_type(&desk, SGP_EVENT_TRAINED);
+    run_jobs(&desk);
+    cr_assert(eq(i64, desk.node->round, 1));
+    receive_of(&desk, 2, 0);
+    cr_assert(zero(ptr, (void *)find(&desk, SGP_EFFECT_ABSORB)));
+    receive_of(&desk, 1, 0);
+    cr_assert(eq(u32, find(&desk, SGP_EFFECT_ABSORB)->absorb.peer, 1));
+    uint32_t peers[2] = {0}, count = 0;
+    for (uint32_t i = 0; i < desk.effects.count; i++)
+        if (desk.items[i].type == SGP_EFFECT_ABSORB && count < 2)
+            peers[count++] = desk.items[i].absorb.peer;
+    cr_assert(count == 2 && peers[0] == 1 && peers[1] == 2);
+    close_desk(&desk);
+}
+
+/* ---- what a target refuses, and what it takes for a promise ---- */
+
+/* The second must not pass for the first: neither in this round, nor where the source hears up to which number all was
+ * accepted. */
+Test(window, behind_a_share_that_is_refused_nothing_of_its_cycle_is_accepted)
+{
+    struct desk desk;
+    open_direct(&desk);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    for (sgp_round round = 0; round < 2; round++) {
+        bool gathers = round == 1;
+        say(&desk, 1, SGP_IN,
+            (struct sgp_message){.type = SGP_SHARE,
+                .pulse = {.state = SGP_NODE_TRAINING,
+                    .round = round,
+                    .next_round = round + 1,
+                    .then_round = round + 2,
+                    .ends = pulse_at(0, 0).ends,
+                    .stop = SGP_ROUND_NONE,
+                    .epoch = {.topology = desk.topology->digest}},
+                .share = {.number = (uint64_t)round + 1,
+                    .round = round,
+                    .fraction = gathers ? 0.5 : 1,
+                    .slice = {gathers ? PARAMETERS / 2 : 0, PARAMETERS / 2},
+                    .payload_bytes = PAYLOAD / 2}});
+        deliver(&desk, 1, round == 0 ? SGP_E_OUTSIZED : 0);
+        const struct sgp_ack *ack = &find_sent(&desk, SGP_ACK, 1)->send.message.ack;
+        cr_assert(eq(u64, ack->number, (uint64_t)round + 1));
+        cr_assert(eq(int, ack->reason, round == 0 ? SGP_REASON_OUTSIZED : SGP_REASON_CHANGED));
+        cr_assert(eq(u64, desk.node->exact.heard.number, 1), "the target ends the cycle, once");
+    }
+    cr_assert(zero(u64, in->memory.accepted));
+    cr_assert(eq(i64, in->receiving.latest, SGP_ROUND_NONE));
+    lose(&desk, 1, SGP_IN);
+    greet_in(&desk, 1, pulse_of(&desk, 1, 2, 3), 88);
+    cr_assert(zero(u64, find_sent(&desk, SGP_WELCOME, 1)->send.message.welcome.accepted));
+    close_desk(&desk);
+}
+
+static uint32_t credits_of(const struct desk *desk, sgp_round round)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < desk->effects.count; i++) {
+        const struct sgp_effect *effect = &desk->items[i];
+        count += effect->type == SGP_EFFECT_SEND && effect->send.message.type == SGP_CREDIT &&
+                 effect->send.message.credit.round == round;
+    }
+    return count;
+}
+
+/* A source between cycles pauses and resumes while its last share is under way: it has let go of its credit, and is granted
+ * another. */
+Test(window, a_pause_while_a_payload_comes_voids_the_credit_behind_it)
+{
+    struct desk desk;
+    open_window(&desk);
+    answer(&desk, 1, SGP_REASON_NONE);
+    answer(&desk, 2, SGP_REASON_NONE);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    receive_of(&desk, 1, 1);
+    run_jobs(&desk);
+    say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 2, 2, 3));
+    cr_assert(in->receiving.slot != SGP_SLOT_NONE && in->receiving.slot_then != SGP_SLOT_NONE);
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_SHARE,
+            .pulse = pulse_of(&desk, 2, 3, 4),
+            .share = {.number = 3,
+                .round = 2,
+                .fraction = 1,
+                .slice = {0, PARAMETERS / 2},
+                .payload_bytes = PAYLOAD / 2}});
+    cr_assert(in->receiving.filling && in->receiving.slot_then != SGP_SLOT_NONE);
+    struct sgp_pulse paused = pulse_of(&desk, 2, SGP_ROUND_NONE, 0);
+    paused.state = SGP_NODE_PAUSED;
+    say_pulse(&desk, 1, SGP_IN, paused);
+    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    cr_assert(in->receiving.filling && in->receiving.slot != SGP_SLOT_NONE);
+    say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 2, 3, 4));
+    cr_assert(eq(u32, credits_of(&desk, 3), 1), "again, for the source has let go of the first");
+    close_desk(&desk);
+}
+
+/* In gossip the credits of the next round would wait for the shares of this one. */
+Test(window, a_thin_link_is_granted_two_rounds_all_the_same)
+{
+    struct desk desk;
+    open_direct(&desk);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 0));
+    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    desk.node->thin = true;
+    say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 1));
+    cr_assert(ne(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    close_desk(&desk);
+}
+
+/* By two files with other edges: what was granted for the second round does not come first. */
+Test(window, a_first_promise_that_changes_voids_both)
+{
+    struct desk desk;
+    open_window(&desk);
+    answer(&desk, 1, SGP_REASON_NONE);
+    answer(&desk, 2, SGP_REASON_NONE);
+    receive(&desk, 1);
+    run_jobs(&desk);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 1, 1, 3));
+    say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 1, 2, 3));
+    cr_assert(eq(u32, credits_of(&desk, 2), 1));
+    cr_assert(eq(u32, credits_of(&desk, 3), 1));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot].share.round, 2));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot_then].share.round, 3));
+    close_desk(&desk);
+}
+
+/* Whatever a peer says: one buffer a source, where the node's own file has no exact cycle. */
+Test(window, a_second_round_is_not_believed_of_gossip)
+{
+    struct desk desk;
+    static const struct sgp_edge pair[] = {
+        {0, 1, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}};
+    const struct sgp_edge *edges[] = {pair};
+    const uint32_t counts[] = {2};
+    struct sgp_topology *topology = topology_of(2, 1, edges, counts);
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    greet_out(&desk, 1, pulse_at(0, SGP_ROUND_NONE), 88, 0);
+    struct sgp_pulse pulse = pulse_at(0, 0);
+    pulse.then_round = 1;
+    greet_in(&desk, 1, pulse, 88);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    cr_assert(ne(u32, in->receiving.slot, SGP_SLOT_NONE));
+    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    close_desk(&desk);
+}
