@@ -23,6 +23,9 @@ struct sgp_kernels {
     void (*scale)(float *y, const float *x, float factor, size_t count);
     /* x[i] += fraction * share[i], the product rounded first */
     void (*absorb)(float *x, const float *share, float fraction, size_t count);
+    /* x[i] = 0 + fraction * share[i], the product rounded first: absorbed into zeros. Written past the caches, where the
+     * processor can: for more than they keep until it is read. */
+    void (*place)(float *x, const float *share, float fraction, size_t count);
     /* share[i] = keep * x[i] + fraction * share[i], the products rounded first: scale, then absorb, in one pass.
      * Measures the share as it was, as `measure` does. */
     float (*fold)(double *ret_squares, float *share, const float *x, float keep, float fraction,

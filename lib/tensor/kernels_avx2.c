@@ -6,4 +6,6 @@
 #define TABLE sgp_kernels_table_avx2
 #define NAME "avx2"
 #define LARGER(a, b) ((integers)_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
+#define STREAM(address, vector) _mm256_stream_ps((address), (__m256)(vector))
+#define END_STREAM() _mm_sfence()
 #include "kernels_vector.h"

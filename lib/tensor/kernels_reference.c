@@ -18,6 +18,12 @@ static void absorb(float *x, const float *share, float fraction, size_t count)
         x[i] += fraction * share[i];
 }
 
+static void place(float *x, const float *share, float fraction, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = 0.0f + fraction * share[i];
+}
+
 static void estimate(float *z, const float *x, double weight, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -235,6 +241,7 @@ static void narrow_gradient(float *gradient, const float *delta, const float *fe
 const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .scale = scale,
     .absorb = absorb,
+    .place = place,
     .fold = fold,
     .estimate = estimate,
     .largest = largest,

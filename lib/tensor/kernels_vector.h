@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
  * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
- * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER where it has an instruction for that.
+ * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER, STREAM and END_STREAM where it has instructions for these.
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
  * left after the last whole vector is given to the reference, or, to be summed, followed by zeros. Any thread; no state. */
@@ -25,6 +25,11 @@ typedef VECTOR(
 
 static const struct sgp_kernels *const reference = &sgp_kernels_table_reference;
 
+#ifndef STREAM /* past the caches; and what is so written is there for other threads */
+#define STREAM(address, vector) (*(floats *)(address) = (vector))
+#define END_STREAM() ((void)0)
+#endif
+
 #ifndef LARGER /* of integers, lane by lane */
 #define LARGER(a, b) (((a) & ((a) > (b))) | ((b) & ~((a) > (b))))
 #endif
@@ -43,6 +48,20 @@ static void absorb(float *x, const float *share, float fraction, size_t count)
     for (size_t i = 0; i < whole; i += FLOATS)
         *(floats *)(x + i) += *(const floats *)(share + i) * fraction;
     reference->absorb(x + whole, share + whole, fraction, count - whole);
+}
+
+/* Vectors that are written past the caches begin at a multiple of their size. */
+static void place(float *x, const float *share, float fraction, size_t count)
+{
+    size_t head = (size_t)(-(uintptr_t)x % VECTOR_BYTES) / sizeof *x;
+    head = head < count ? head : count;
+    size_t end = head + WHOLE(count - head);
+    const floats zeros = {0};
+    reference->place(x, share, fraction, head);
+    for (size_t i = head; i < end; i += FLOATS)
+        STREAM(x + i, *(const floats *)(share + i) * fraction + zeros);
+    END_STREAM();
+    reference->place(x + end, share + end, fraction, count - end);
 }
 
 static void estimate(float *z, const float *x, double weight, size_t count)
@@ -379,6 +398,7 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
 const struct sgp_kernels TABLE = {.name = NAME,
     .scale = scale,
     .absorb = absorb,
+    .place = place,
     .fold = fold,
     .estimate = estimate,
     .largest = largest,

@@ -43,6 +43,8 @@ int sgp_vector_trainer_begin_outer(
 
 /* Values that stay in the cache from one look at them to the next. */
 #define BLOCK_VALUES ((uint64_t)SGP_KERNELS_RUN)
+/* Values that a core's own cache does not keep. */
+#define STREAM_VALUES ((uint64_t)1 << 18)
 
 static uint64_t block_after(uint64_t at, uint64_t count)
 {
@@ -199,11 +201,18 @@ void sgp_vector_trainer_absorb(struct sgp_trainer *trainer, float **share, float
     sgp_assert(first <= trainer->parameters && count <= trainer->parameters - first);
     const struct sgp_vector_range *known = range_of(vector, first, count);
     bool exchange = known != NULL && vector->source != NULL && count == trainer->parameters;
+    /* Zeros that leave the cache before anybody looks at them need not be read into it. */
+    bool streams = known != NULL && known->keep <= 0 && !exchange && comparison == NULL &&
+                   count >= STREAM_VALUES;
     struct sgp_vector_range range = known != NULL ? *known : (struct sgp_vector_range){0};
     if (known == NULL)
         (void)settle(vector, first, count);
     else if (!exchange)
         cut(vector, first, count);
+    if (streams) {
+        vector->kernels->place(vector->x + first, *share, fraction, count);
+        return;
+    }
     if (comparison)
         comparison->difference = comparison->norm = 0;
     uint64_t stride = sgp_kernels_stride(count);

@@ -67,6 +67,10 @@ static void call_absorb(const struct sgp_kernels *t, struct arena *r, size_t o, 
 {
     t->absorb(r->a + o, r->b + 1, 0.3f, n);
 }
+static void call_place(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->place(r->a + o, r->b + 1, 0.3f, n);
+}
 static void call_fold(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     double sum;
@@ -142,8 +146,8 @@ static void call_measure(const struct sgp_kernels *t, struct arena *r, size_t o,
 static const struct {
     const char *name;
     call *run;
-} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"fold", call_fold},
-    {"measure", call_measure}, {"estimate", call_estimate}, {"sgd", call_sgd},
+} calls[] = {{"scale", call_scale}, {"absorb", call_absorb}, {"place", call_place},
+    {"fold", call_fold}, {"measure", call_measure}, {"estimate", call_estimate}, {"sgd", call_sgd},
     {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"widen", call_widen},
     {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
     {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
@@ -261,6 +265,15 @@ Test(kernels, scale_and_absorb_conserve_dyadic_mass)
     const float gained[3] = {1.25f, 0.375f, 1.75f};
     cr_assert(eq(int, memcmp(x, kept, sizeof x), 0));
     cr_assert(eq(int, memcmp(target, gained, sizeof target), 0));
+}
+
+Test(kernels, place_is_absorb_into_zeros)
+{
+    float x[5] = {7, 7, 7, 7, 7}, zeros[5] = {0};
+    const float share[5] = {1, -0.0f, -3, FLT_MIN, 0};
+    sgp_kernels_best()->place(x, share, 0.3f, 5);
+    sgp_kernels_best()->absorb(zeros, share, 0.3f, 5);
+    cr_assert(same_bits(x, zeros, 5));
 }
 
 Test(kernels, fold_is_scale_then_absorb)

@@ -229,6 +229,32 @@ Test(vector_trainer, zeros_take_a_whole_share)
     destroy(pair);
 }
 
+/* A part of zeros that no cache keeps, at any place: the same bits as a small one. */
+Test(vector_trainer, zeros_take_a_large_part)
+{
+    const uint64_t values = 600001, first = 3, count = 400002;
+    float *start = calloc(values, sizeof *start), *share, *z = malloc(values * sizeof *z);
+    struct sgp_trainer *trainer;
+    for (uint64_t i = 0; i < values; i++)
+        start[i] = (float)i;
+    cr_assert(zero(int, sgp_quadratic_create(values, start, start, 0, &trainer)));
+    cr_assert(zero(int, sgp_vector_create(values, &share)));
+    for (uint64_t i = 0; i < count; i++)
+        share[i] = i % 3 == 0 ? -0.0f : (float)i + 0.7f;
+    trainer->methods->scale(trainer, 0, first, count);
+    trainer->methods->absorb(trainer, &share, 0.3f, first, count, NULL);
+    trainer->methods->estimate(trainer, 1, z);
+    for (uint64_t i = 0; i < values; i++) {
+        bool inside = i >= first && i < first + count;
+        float expected = inside ? 0.0f + 0.3f * share[i - first] : start[i];
+        cr_assert(zero(int, memcmp(&z[i], &expected, sizeof expected)), "value %u", (unsigned)i);
+    }
+    trainer->methods->destroy(trainer);
+    sgp_vector_destroy(share);
+    free(start);
+    free(z);
+}
+
 /* As many parts as there are, one by one: more ranges than the trainer remembers. */
 Test(vector_trainer, any_number_of_parts_may_be_known)
 {
