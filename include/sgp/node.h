@@ -199,13 +199,14 @@ enum sgp_note {
                            most once a minute */
     SGP_NOTE_DIVERGED, /* training failed; the node pauses itself */
     SGP_NOTE_ADOPTED, /* peer: took its estimate; of an owner, amount: so many of the steps on record are in no copy */
-    SGP_NOTE_DRAINED,    /* after STOP: everything settled or the bound passed; the process may end.
+    SGP_NOTE_DRAINED,   /* after STOP: everything settled or the bound passed; the process may end.
                          After LEAVE: it has left (status.left, heir, weight_left) */
-    SGP_NOTE_INHERITED,  /* peer: it has left, and its mass is this node's: amount is the weight */
-    SGP_NOTE_MIXES,      /* peer: at the end its estimate is `amount` away; mixing goes on until */
-    SGP_NOTE_DISAGREES,  /* peer: the same, but mixing has not helped, or may not go on */
-    SGP_NOTE_DISSOLVED,  /* of what was inherited, this node took `amount` off its weight */
-    SGP_NOTE_OTHER_DATA, /* peer: its rows and ours are parts of unlike tables; a warning only */
+    SGP_NOTE_INHERITED, /* peer: it has left, and its mass is this node's: amount is the weight */
+    SGP_NOTE_MIXES,     /* peer: at the end its estimate is `amount` away; mixing goes on until */
+    SGP_NOTE_DISAGREES, /* peer: the same, but mixing has not helped, or may not go on */
+    SGP_NOTE_DISSOLVED, /* of what was inherited, this node took `amount` off its weight; or, with a slot, never added what is in
+                            that receive slot, which is free */
+    SGP_NOTE_OTHER_DATA,  /* peer: its rows and ours are parts of unlike tables; a warning only */
     SGP_NOTE_TURNED_AWAY, /* link: refused beside the connection of that name that stands; reason */
     SGP_NOTE_TRICKLES, /* link.peer, direction: hung up on for a payload that came too slowly (IN), or what
                           it is owed was not acknowledged in the time that it may take (OUT); not waited

@@ -105,7 +105,10 @@ static void take_weight(struct sgp_node *node)
 {
     double weight = sgp_topology_starts(node->config.topology, node->config.self);
     double changes = weight - node->mass.weight;
+    double dissolved = node->mass.covered - bequests_held(node);
     node->mass.surplus = node->mass.covered = bequests_held(node);
+    if (dissolved > 0)
+        sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self)->amount = dissolved;
     if (!(changes > 0 || changes < 0))
         return;
     if (node->mass.weight > 0)

@@ -3,6 +3,8 @@
  * The rule: docs/rules/credit.md */
 #include "core/core.h"
 
+#include <math.h>
+
 /* ---- granted ---- */
 
 static void set_free(struct sgp_node *node, uint32_t slot)
@@ -187,15 +189,25 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
            (now && node->stage == SGP_STAGE_GATHER);
 }
 
-/* What cannot be absorbed now never can be. */
+/* What cannot be absorbed now never can be. What was bequeathed amid an exact cycle is dissolved as it is: who leaves between two
+ * has the mean that all have. */
 static void absorb_or_drop(struct sgp_node *node, struct sgp_receive *receive)
 {
+    const struct sgp_share *share = &receive->share;
     if (may_absorb(node, receive)) {
         absorb(node, receive, false);
         return;
     }
-    node->mass.due -= receive->share.weight;
+    node->mass.due -= share->weight;
     receive->state = SGP_RECEIVE_FREE;
+    if (share->bequest <= 0)
+        return;
+    double covered = fmin(fmin(share->bequest, share->weight), node->mass.covered);
+    node->mass.surplus -= covered;
+    node->mass.covered -= covered;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
+    note->amount = share->weight;
+    note->slot = (uint32_t)(receive - node->layout.receives);
 }
 
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)

@@ -282,8 +282,10 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *e
         sim->moved[c] -= fraction * (double)snapshot[c];
 }
 
-void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight)
+void sgp_sim_check_dissolve(struct sgp_sim_host *host, const struct sgp_effect *effect)
 {
-    host->sim->expected -= weight;
-    host->sim->bequeathed -= weight;
+    if (effect->note.slot != SGP_SLOT_NONE)
+        host->receives[effect->note.slot].state = SGP_SIM_RECEIVE_FREE;
+    host->sim->expected -= effect->note.amount;
+    host->sim->bequeathed -= effect->note.amount;
 }

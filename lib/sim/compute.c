@@ -13,7 +13,7 @@
 
 /* ---- verbs ---- */
 
-/* What of an exact cycle a job is, as the node stands now. */
+/* What of an exact cycle a job is, as the node stands now. What one leaves opens none. */
 static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct sgp_sim_job *job)
 {
     if (!sgp_topology_has_exact(host->file->topology))
@@ -21,6 +21,7 @@ static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct 
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);
     job->epoch = status.epoch;
+    job->of_cycle = job->of_cycle && status.state != SGP_NODE_DRAINING;
     (void)sgp_topology_is_exact(host->file->topology, round, &job->start);
 }
 

@@ -43,7 +43,7 @@ static void note(void *context, const struct sgp_effect *effect)
         host->diverged = true;
         break;
     case SGP_NOTE_DISSOLVED:
-        sgp_sim_check_dissolve(host, effect->note.amount);
+        sgp_sim_check_dissolve(host, effect);
         break;
     case SGP_NOTE_RENEWED:
         sim->summary.cycles_renewed++;

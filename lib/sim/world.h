@@ -618,7 +618,7 @@ void sgp_sim_check_all(struct sgp_sim *sim);
 /* Add to sim->count x of this host, what is owed of its snapshots, and what its buffers hold for it. */
 void sgp_sim_count_host(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* An heir takes off weight that was left to it. */
-void sgp_sim_check_dissolve(struct sgp_sim_host *host, double weight);
+void sgp_sim_check_dissolve(struct sgp_sim_host *host, const struct sgp_effect *effect);
 /* The core of a host has let go of the snapshot of a share that is in doubt. */
 void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note);
 

@@ -112,7 +112,7 @@ static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_e
     if (campaign->options.method->wants == SGP_WANTS_TOKEN)
         return draw_token(campaign, nodes, error);
     uint32_t families =
-        0; /* those of gossip come first; exact cycles have faults of their own (test_sim_cycle.c) */
+        0; /* those of gossip come first; exact cycles have faults of their own (test_sim_cycle_faults.c) */
     while (!(sgp_generate_families[families].options & SGP_GENERATE_EXACT))
         families++;
     for (uint32_t attempt = 0; attempt < 64; attempt++) {
