@@ -199,7 +199,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         bool empty = link->receiving.incoming.payload_bytes == 0;
         receive->share = link->receiving.incoming;
         receive->epoch = link->receiving.epoch;
-        if (!sgp_core_epoch_is_below(&node->exact.epoch, &receive->epoch))
+        bool bequeaths = receive->share.bequest > 0; /* which is no share of its round */
+        if (!bequeaths && !sgp_core_epoch_is_below(&node->exact.epoch, &receive->epoch))
             link->receiving.latest = receive->share.round;
         receive->state = empty || !counts ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         receive->counts = false;

@@ -452,6 +452,31 @@ Test(window, a_thin_link_is_granted_two_rounds_all_the_same)
     close_desk(&desk);
 }
 
+/* Who leaves between two cycles gives all that it has in the round in which it would have given a part of the next. */
+Test(window, a_bequest_is_no_share_of_its_round)
+{
+    struct desk desk;
+    open_direct(&desk);
+    const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
+    struct sgp_pulse pulse = pulse_of(&desk, 0, SGP_ROUND_NONE, 0);
+    pulse.state = SGP_NODE_DRAINING;
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_SHARE,
+            .pulse = pulse,
+            .share = {.number = 1,
+                .round = 0,
+                .fraction = 1,
+                .weight = 1,
+                .bequest = 1,
+                .slice = {0, PARAMETERS},
+                .payload_bytes = PAYLOAD}});
+    deliver(&desk, 1, 0);
+    cr_assert(eq(u64, in->memory.accepted, 1));
+    cr_assert(eq(i64, in->receiving.latest, SGP_ROUND_NONE));
+    cr_assert(eq(ptr, (void *)sgp_core_missing_of(desk.node, 0), (void *)in));
+    close_desk(&desk);
+}
+
 /* By two files with other edges: what was granted for the second round does not come first. */
 Test(window, a_first_promise_that_changes_voids_both)
 {
