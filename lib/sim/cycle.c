@@ -29,7 +29,8 @@ static void drop(struct sgp_sim *sim, struct sgp_sim_cycle *cycle)
     *cycle = sim->cycles[--sim->cycle_count];
 }
 
-static struct sgp_sim_cycle *make(struct sgp_sim *sim, const struct sgp_sim_job *job)
+static struct sgp_sim_cycle *make(
+    struct sgp_sim *sim, const struct sgp_sim_job *job, const struct sgp_topology *topology)
 {
     uint64_t dimension = sim->options.dimension;
     if (!sim->cycles)
@@ -39,7 +40,7 @@ static struct sgp_sim_cycle *make(struct sgp_sim *sim, const struct sgp_sim_job 
     if (sim->cycle_count == CYCLES_KEPT_MAX)
         drop(sim, &sim->cycles[0]);
     struct sgp_sim_cycle *cycle = &sim->cycles[sim->cycle_count];
-    *cycle = (struct sgp_sim_cycle){.epoch = job->epoch, .start = job->start};
+    *cycle = (struct sgp_sim_cycle){.epoch = job->epoch, .start = job->start, .topology = topology};
     cycle->hosts = calloc(sim->host_count, 1);
     cycle->sum = calloc(2 * dimension, sizeof *cycle->sum);
     cycle->size = cycle->sum + dimension;
@@ -55,7 +56,7 @@ void sgp_sim_enter_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *jo
     struct sgp_sim *sim = host->sim;
     struct sgp_sim_cycle *cycle = find(sim, job);
     if (!cycle)
-        cycle = make(sim, job);
+        cycle = make(sim, job, host->file->topology);
     if (!cycle) {
         sgp_sim_fail(sim, -ENOMEM, "out of memory");
         return;
@@ -85,9 +86,9 @@ static bool is_right(const struct sgp_sim_cycle *cycle, uint64_t c, double x, bo
 void sgp_sim_leave_cycle(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     struct sgp_sim *sim = host->sim;
-    const struct sgp_topology *topology = host->file->topology;
-    bool relay = topology->nodes[host->file->nodes[host->index]].relay;
     struct sgp_sim_cycle *cycle = find(sim, job);
+    const struct sgp_topology *topology = cycle ? cycle->topology : host->file->topology;
+    bool relay = host->file->topology->nodes[host->file->nodes[host->index]].relay;
     uint32_t entered = cycle ? cycle->entered : 0;
     if (entered != sgp_topology_trainers(topology)) {
         sgp_sim_fail(sim, SGP_E_STATE,

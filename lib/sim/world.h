@@ -355,6 +355,7 @@ struct sgp_sim_backup {       /* a record of an earlier moment */
 struct sgp_sim_cycle { /* an exact cycle that is under way somewhere */
     struct sgp_epoch epoch;
     sgp_round start;
+    const struct sgp_topology *topology; /* its file; who ends it may have another by then */
     uint32_t entered, left;
     unsigned char *hosts; /* which have entered */
     double *sum, *size;   /* by coordinate: of what they entered with, and of its absolute values */
