@@ -126,21 +126,27 @@ class Cycle(FleetTest):
         f.wait("everybody to stand", all_wait)
 
     def test_a_kill_is_stood_for_and_renewed(self):
-        f = self.scheduled(4, "all-reduce-ring", **{"train.epochs": "3000"})
+        for n, family in ((4, "all-reduce-ring"), (8, "all-reduce-halving")):  # six rounds a cycle, both
+            with self.subTest(n=n):
+                f = self.scheduled(n, family, **{"train.epochs": "3000"})
+                self.kill_and_renew(f, [i for i in range(n) if i != 2])
+                f.close()
+
+    def kill_and_renew(self, f, others):
         f.start()
         f.wait_round(0, 60)
         f.nodes[2].end(signal.SIGKILL)
-        self.stands_for(f, [0, 1, 3], "n2")
+        self.stands_for(f, others, "n2")
         f.wait_log(3, "event=waiting peer=n2")
-        self.assert_alive(f, [0, 1, 3])
-        rounds = [f.nodes[i].status()["round"] for i in (0, 1, 3)]
+        self.assert_alive(f, others)
+        rounds = [f.nodes[i].status()["round"] for i in others]
         self.assertLessEqual(max(rounds) - min(rounds), 6)
         # Whoever asks amid a cycle is told the estimate with which the node entered it.
-        for i in (0, 1, 3):
+        for i in others:
             self.assertEqual(f.nodes[i].get("/v1/model")[0], 200)
             self.assertGreater(f.nodes[i].json("/v1/evaluate", "POST")["accuracy"], 0.5)
         f.nodes[2].start()
-        for i in range(4):
+        for i in range(f.n):
             f.wait("a renewal of n%d" % i, lambda: (f.nodes[i].status() or {"cycles_renewed": 0})["cycles_renewed"] > 0)
             f.wait_round(i, max(rounds) + 60)
             f.wait_log(i, "event=renewed")
@@ -148,18 +154,22 @@ class Cycle(FleetTest):
             self.assertEqual(node.end(), 0)
 
     def test_one_that_stays_away_is_struck(self):
-        f = self.scheduled(4, "all-reduce-direct", **{"train.epochs": "3000"})
-        f.start()
-        f.wait_round(0, 60)
-        f.nodes[1].end(signal.SIGKILL)
-        self.stands_for(f, [0, 2, 3], "n1")
-        rounds = [f.nodes[i].status()["round"] for i in (0, 2, 3)]
-        f.switch("all-reduce-direct", [0, 2, 3])
-        for i in (3, 0, 2):
-            self.assertEqual(f.nodes[i].get("/v1/reload", "POST")[0], 200)
-        for i in (0, 2, 3):
-            f.wait_round(i, max(rounds) + 60)
-        self.assert_alive(f, [0, 2, 3])
+        for n in (4, 8):
+            with self.subTest(n=n):
+                f = self.scheduled(n, "all-reduce-direct", **{"train.epochs": "3000"})
+                others = [i for i in range(n) if i != 1]
+                f.start()
+                f.wait_round(0, 60)
+                f.nodes[1].end(signal.SIGKILL)
+                self.stands_for(f, others, "n1")
+                rounds = [f.nodes[i].status()["round"] for i in others]
+                f.switch("all-reduce-direct", others)
+                for i in reversed(others):
+                    self.assertEqual(f.nodes[i].get("/v1/reload", "POST")[0], 200)
+                for i in others:
+                    f.wait_round(i, max(rounds) + 60)
+                self.assert_alive(f, others)
+                f.close()
 
     def test_schedules_change_while_a_fleet_trains(self):
         f = self.scheduled(4, "all-reduce-ring", **{"train.epochs": "300"})
@@ -207,6 +217,40 @@ class Cycle(FleetTest):
         f.start()
         f.wait_state("finished")
         self.expect_one_model(f)
+
+    def test_a_schedule_by_hand_is_checked_and_runs(self):
+        # Three levels, and each of two parts goes its own way: part 0 up to n0 by n1 and n2, part 1 up to n3 by n1 and n4.
+        text = """
+            digraph up { slices=2; NODES
+              n3 -> n1 [slice=0, fraction=1]; n4 -> n2 [slice=0, fraction=1];
+              n0 -> n1 [slice=1, fraction=1]; n2 -> n4 [slice=1, fraction=1]; }
+            digraph top { slices=2; train=false;
+              n1 -> n0 [slice=0, fraction=1]; n2 -> n0 [slice=0, fraction=1];
+              n1 -> n3 [slice=1, fraction=1]; n4 -> n3 [slice=1, fraction=1]; }
+            digraph back { slices=2; train=false;
+              n0 -> n1 [slice=0, fraction="2/5"]; n0 -> n2 [slice=0, fraction="2/5"];
+              n3 -> n1 [slice=1, fraction="2/5"]; n3 -> n4 [slice=1, fraction="2/5"]; }
+            digraph down { slices=2; train=false;
+              n1 -> n3 [slice=0, fraction="1/2"]; n2 -> n4 [slice=0, fraction="1/2"];
+              n1 -> n0 [slice=1, fraction="1/2"]; n4 -> n2 [slice=1, fraction="1/2"]; }"""
+        f = self.fleet(5, phases=[[]], rows=1000, options={"train.epochs": "40"})
+        addresses = "".join('n%d [address="127.0.0.1:%d"]; ' % (i, f.ports[i]) for i in range(5))
+
+        def write(schedule):
+            for i in range(5):
+                with open(os.path.join(f.directory, "n%d.dot" % i), "w") as file:
+                    file.write(schedule.replace("NODES", addresses))
+
+        write(text.replace("n2 -> n0 [slice=0, fraction=1];", ""))
+        code, told = f.check()
+        self.assertNotEqual(code, 0)
+        self.assertIn("part 0", told)
+        write(text)
+        self.assertEqual(f.check()[0], 0, f.check()[1])
+        f.start()
+        f.wait_state("finished")
+        for status in self.expect_one_model(f):
+            self.assertGreater(status["test_accuracy"], 0.9)
 
     def test_orders_wait_for_the_end_of_the_cycle(self):
         f = self.scheduled(3, "all-reduce-ring", **{"train.epochs": "3000"})

@@ -57,6 +57,36 @@ Test(cycle, doubling_of_powers_of_two_gives_equal_bits)
     }
 }
 
+/* By the analysis a cycle is the mean; where all fractions are powers of two, and the values too, it is so to the bit. */
+Test(cycle, dyadic_values_are_averaged_to_the_bit)
+{
+    static const char *const families[] = {
+        "all-reduce-direct", "all-reduce-doubling", "all-reduce-halving", "all-reduce-tree"};
+    for (uint32_t n = 2; n <= 32; n *= 2)
+        for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+            struct fleet *fleet = fleet_that_trains(families[f], n);
+            fleet->eta = 0;
+            fleet->options.rounds = 1;
+            fleet->options.final_cycles = 1; /* doubling is gossip, which may end amid a cycle */
+            for (uint32_t i = 0; i < n; i++)
+                for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++)
+                    fleet->start[i][c] = (float)((i * i + 3 * i) << c);
+            fleet_run(fleet);
+            for (uint32_t i = 0; i < n; i++) {
+                float estimate[FLEET_DIMENSION_MAX];
+                sgp_sim_estimate(fleet->sim, i, estimate);
+                for (uint32_t c = 0; c < FLEET_DIMENSION_MAX; c++) {
+                    double sum = 0;
+                    for (uint32_t j = 0; j < n; j++)
+                        sum += (double)fleet->start[j][c];
+                    cr_assert(eq(dbl, (double)estimate[c], sum / n), "%s, %u nodes, node %u",
+                        families[f], n, i);
+                }
+            }
+            fleet_destroy(fleet);
+        }
+}
+
 /* T local steps, then the mean: Cong, Bhardwaj and Feng 2017. On quadratics of one curvature that is T pooled
  * steps. */
 Test(cycle, local_steps_before_a_cycle_are_averaged_every_so_many)
