@@ -298,6 +298,8 @@ void sgp_core_want(struct sgp_node *node);
 void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_stop_seeking(struct sgp_node *node);
 double sgp_core_held(const struct sgp_node *node);
+/* All that can be, in whatever order: buffers are short. */
+void sgp_core_absorb_early(struct sgp_node *node);
 void sgp_core_absorb_until(
     struct sgp_node *node, sgp_round round); /* not while a share is folded */
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);

@@ -11,6 +11,8 @@
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
+#include <math.h>
+
 /* ---- renewing ---- */
 
 /* One that has given everything away takes a share back, so as to have an estimate. */
@@ -89,7 +91,8 @@ static double bequests_held(const struct sgp_node *node)
     double members = 0;
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
-            members += node->layout.receives[i].share.bequest;
+            members +=
+                fmin(node->layout.receives[i].share.bequest, node->layout.receives[i].share.weight);
     return members;
 }
 

@@ -114,7 +114,7 @@ void sgp_core_grant(struct sgp_node *node)
         uint32_t unused = count_free(node, &slot);
         bool now_due = turn.round <= node->round && !sgp_core_is_late(turn.link);
         if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
-            sgp_core_absorb_until(node, SGP_ROUND_MAX);
+            sgp_core_absorb_early(node);
             if (take_back_credit(node, &turn))
                 continue;
         }

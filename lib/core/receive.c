@@ -168,10 +168,10 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* An update waits for the end of its step. Within an exact cycle a share waits for its round, and if that goes on into the next
- * one for all of it, so that the order is that of sources; weight that somebody bequeaths waits for the start of the next cycle,
+/* An update waits for the end of its step. Within an exact cycle a share waits for its round, and for all of that, so that
+ * the order is that of sources, also where it goes on into the next one (`early`: it waits for nobody); weight that somebody bequeaths waits for the start of the next cycle,
  * and what is of a higher epoch until that is in force. */
-static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
+static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
     if (sgp_core_has_token(node))
         return sgp_core_may_be_visited(node, receive);
@@ -185,8 +185,8 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
     if (receive->share.bequest > 0)
         return !node->exact.begun && node->stage == SGP_STAGE_BEGIN;
     bool before = receive->share.round < node->round, now = receive->share.round == node->round;
-    return (before && sgp_core_missing_of(node, receive->share.round) == NULL) ||
-           (now && node->stage == SGP_STAGE_GATHER);
+    bool whole = early || sgp_core_missing_of(node, receive->share.round) == NULL;
+    return whole && (before || (now && node->stage == SGP_STAGE_GATHER));
 }
 
 /* What cannot be absorbed now never can be. What was bequeathed amid an exact cycle is dissolved as it is: who leaves between two
@@ -194,7 +194,7 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
 static void absorb_or_drop(struct sgp_node *node, struct sgp_receive *receive)
 {
     const struct sgp_share *share = &receive->share;
-    if (may_absorb(node, receive)) {
+    if (may_absorb(node, receive, true)) {
         absorb(node, receive, false);
         return;
     }
@@ -223,14 +223,14 @@ void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive)
     absorb(node, receive, true);
 }
 
-void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
+static void absorb_all(struct sgp_node *node, sgp_round round, bool early)
 {
     while (!sgp_core_folds(node)) {
         struct sgp_receive *first = NULL;
         for (uint32_t i = 0; i < node->layout.receive_count; i++) {
             struct sgp_receive *receive = &node->layout.receives[i];
             bool due = receive->state == SGP_RECEIVE_HELD && receive->share.round <= round &&
-                       may_absorb(node, receive);
+                       may_absorb(node, receive, early);
             if (due && !sgp_core_is_kept(node, receive) &&
                 (first == NULL || comes_before(receive, first)))
                 first = receive;
@@ -239,4 +239,14 @@ void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
             return;
         absorb(node, first, false);
     }
+}
+
+void sgp_core_absorb_until(struct sgp_node *node, sgp_round round)
+{
+    absorb_all(node, round, false);
+}
+
+void sgp_core_absorb_early(struct sgp_node *node)
+{
+    absorb_all(node, SGP_ROUND_MAX, true);
 }

@@ -134,6 +134,14 @@ static bool is_over(
     return share->bequest <= 0 && (sgp_core_epoch_is_below(epoch, last) || other);
 }
 
+/* What was refused was part of a cycle of this file: that cannot come to its end. By another file it may have been none. */
+static void lose_epoch(struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool ours = link->receiving.epoch.topology == node->config.topology->digest;
+    if (ours && is_of_exact(node, &link->receiving.incoming) && !sgp_core_has_gone(node))
+        sgp_core_end_epoch(node, &link->receiving.epoch);
+}
+
 static enum sgp_reason judge(
     struct sgp_node *node, const struct sgp_core_link *link, bool spoiled, int code)
 {
@@ -193,8 +201,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     if (reason != SGP_REASON_NONE) {
         sgp_core_unreserve(node, link);
         acknowledge(node, link, reason);
-        if (is_of_exact(node, &link->receiving.incoming) && !sgp_core_has_gone(node))
-            sgp_core_end_epoch(node, &link->receiving.epoch);
+        lose_epoch(node, link);
     } else {
         bool empty = link->receiving.incoming.payload_bytes == 0;
         receive->share = link->receiving.incoming;

@@ -34,10 +34,10 @@ struct desk {
     struct sgp_topology *topology;
     struct sgp_node *node;
     struct sgp_effects effects;
-    struct sgp_effect items[256];
+    struct sgp_effect items[1024];
     sgp_time now;
     uint64_t connections;
-    uint64_t link_of[8][3]; /* connection by peer and direction */
+    uint64_t link_of[16][3]; /* connection by peer and direction */
 };
 
 static __attribute__((unused)) struct sgp_topology *topology_of(
@@ -91,7 +91,7 @@ static __attribute__((unused)) void open_desk(
     memset(desk, 0, sizeof *desk);
     desk->topology = topology;
     desk->peers = prints;
-    desk->effects = (struct sgp_effects){.items = desk->items, .capacity = 256};
+    desk->effects = (struct sgp_effects){.items = desk->items, .capacity = 1024};
     desk->now = SGP_SECOND;
     cr_assert(eq(int, sgp_node_create(&config, &desk->node), 0));
 }
@@ -237,7 +237,7 @@ static __attribute__((unused)) void greet_in(
     struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage)
 {
     come_up(desk, peer, SGP_IN);
-    const char *names[] = {"n0", "n1", "n2", "n3"};
+    const char *names[] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"};
     say(desk, peer, SGP_IN,
         (struct sgp_message){.type = SGP_HELLO,
             .pulse = pulse,
@@ -252,7 +252,7 @@ static __attribute__((unused)) void greet_out(
     struct desk *desk, uint32_t peer, struct sgp_pulse pulse, uint64_t lineage, uint64_t accepted)
 {
     come_up(desk, peer, SGP_OUT);
-    const char *names[] = {"n0", "n1", "n2", "n3"};
+    const char *names[] = {"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"};
     say(desk, peer, SGP_OUT,
         (struct sgp_message){.type = SGP_WELCOME,
             .pulse = pulse,

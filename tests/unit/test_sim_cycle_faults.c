@@ -433,6 +433,34 @@ Test(cycle, reloads_between_gossip_and_exact_cycles, .timeout = 600)
     }
 }
 
+/* While one still has the exact file the others, who have gossip, give to it in vain. That is no reason to begin again. */
+Test(cycle, a_late_reload_from_exact_cycles_to_gossip_renews_once_or_twice)
+{
+    static const struct {
+        const char *from, *to;
+    } files[] = {{"all-reduce-ring", "ring"}, {"all-reduce-direct", "one-peer-exponential"},
+        {"all-reduce-ring", "complete"}};
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        struct sgp_sim_reload reloads[8];
+        struct fleet *fleet = fleet_that_trains(files[f].from, 4);
+        struct sgp_topology *other = make(files[f].to, 4, 0);
+        for (uint32_t i = 0; i < 4; i++) {
+            reloads[i] = (struct sgp_sim_reload){i, 0, fleet->topology};
+            reloads[4 + i] = (struct sgp_sim_reload){i, (i == 0 ? 6 : 1) * SGP_SECOND, other};
+        }
+        fleet->options.rounds = 1000;
+        fleet->options.final_cycles = 8;
+        fleet->options.reloads = reloads;
+        fleet->options.reload_count = 8;
+        fleet_run(fleet);
+        cr_assert(le(u64, fleet_summary(fleet).cycles_renewed, 12), "%s: %u", files[f].to,
+            (unsigned)fleet_summary(fleet).cycles_renewed);
+        cr_assert(eq(u32, fleet_summary(fleet).finished, 4));
+        fleet_destroy(fleet);
+        sgp_topology_destroy(other);
+    }
+}
+
 /* All are in the gossip after a prelude. One is dead while the others get another file, and begin again at weight 1: so
  * does it when it is back. */
 Test(cycle, one_that_was_away_weighs_as_the_others_do, .timeout = 600)

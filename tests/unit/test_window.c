@@ -516,3 +516,133 @@ Test(window, a_second_round_is_not_believed_of_gossip)
     cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
     close_desk(&desk);
 }
+
+/* ---- the order of a round, and buffers ---- */
+
+static void settle_all(struct desk *desk)
+{
+    for (uint32_t k = 0; k < 8; k++) {
+        settle_jobs(desk);
+        for (uint32_t i = 0; i < desk->node->layout.receive_count; i++)
+            if (desk->node->layout.receives[i].state == SGP_RECEIVE_ABSORBING)
+                post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = i});
+        post_type(desk, SGP_EVENT_TICK);
+    }
+}
+
+static void receive_as(
+    struct desk *desk, uint32_t peer, sgp_round round, sgp_round next, sgp_round then)
+{
+    uint32_t count;
+    const struct sgp_edge *edge =
+        sgp_phase_in(sgp_topology_phase(desk->topology, round), 0, &count);
+    while (edge->source != peer)
+        edge++;
+    struct sgp_slice slice = sgp_topology_values(desk->topology, edge, PARAMETERS);
+    say(desk, peer, SGP_IN,
+        (struct sgp_message){.type = SGP_SHARE,
+            .pulse = pulse_of(desk, round, next, then),
+            .share = {.number = (uint64_t)round + 1,
+                .round = round,
+                .fraction = edge->fraction,
+                .slice = slice,
+                .payload_bytes = 4 * slice.count}});
+    deliver(desk, peer, 0);
+}
+
+/* Sources that are ahead have filled all buffers but one, and those who are behind come back one by one: what they bring is added
+ * before all of it is there. */
+Test(window, shares_that_wait_for_their_round_give_way_to_those_of_it)
+{
+    static struct desk desk;
+    struct sgp_topology_node names[8] = {0};
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error = {0};
+    for (uint32_t i = 0; i < 8; i++) {
+        names[i].name[0] = 'n';
+        names[i].name[1] = (char)('0' + i);
+    }
+    cr_assert(zero(int, sgp_topology_create(names, 8, NULL, &topology)));
+    for (uint32_t r = 0; r < 5; r++) {
+        struct sgp_edge edges[8];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < 8; i++) {
+            struct sgp_edge edge = {
+                .part = r == 1 || r == 4, .part_count = 1, .fraction = r < 3 ? 1 : 0.125};
+            uint32_t root = r == 1 || r == 4;
+            bool in = (r == 0 && i >= 1 && i <= 3) || (r == 1 && i != 1) || (r == 2 && i >= 4);
+            bool out = r >= 3 && i != root;
+            edge.source = out ? root : i;
+            edge.target = out ? i : root;
+            if (in || out)
+                edges[count++] = edge;
+        }
+        char name[4] = {'r', (char)('0' + r)};
+        struct sgp_phase_options options = {
+            .name = name, .rounds = 1, .exchanges = r > 0, .slices = 2};
+        cr_assert(zero(int, sgp_topology_add(topology, &options, edges, count, &error)), "%s",
+            error.text);
+    }
+    cr_assert(zero(int, sgp_topology_seal(topology, &error)), "%s", error.text);
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    for (uint32_t p = 1; p < 8; p++) {
+        greet_out(&desk, p, pulse_of(&desk, 0, SGP_ROUND_NONE, 0), 87 + p, 0);
+        greet_in(&desk, p, pulse_of(&desk, 0, p < 4 ? 0 : 2, p == 1 ? 4 : p < 4 ? 5 : 7), 87 + p);
+    }
+    grant_round(&desk, 1);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    settle_all(&desk);
+    for (uint32_t p = 1; p < 4; p++)
+        lose(&desk, p, SGP_IN);
+    settle_all(&desk);
+    for (uint32_t p = 4; p < 8; p++) {
+        say_pulse(&desk, p, SGP_IN, pulse_of(&desk, 2, 2, 7));
+        receive_as(&desk, p, 2, 7, 12);
+        settle_all(&desk);
+    }
+    for (uint32_t p = 1; p < 4; p++) {
+        greet_in(&desk, p, pulse_of(&desk, 1, 0, p == 1 ? 4 : 5), 87 + p);
+        settle_all(&desk);
+    }
+    receive_as(&desk, 1, 0, 4, 5);
+    settle_all(&desk);
+    cr_assert(sgp_core_find(desk.node, 2, SGP_IN)->receiving.slot != SGP_SLOT_NONE,
+        "n2 is never granted");
+    close_desk(&desk);
+}
+
+/* Also what came before this node had given. */
+Test(window, what_came_early_waits_for_its_round)
+{
+    struct desk desk;
+    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 3, .pieces = 2};
+    struct sgp_topology *topology = NULL;
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    open_desk(&desk, topology, config_of(topology));
+    post_type(&desk, SGP_EVENT_START);
+    for (uint32_t p = 1; p < 3; p++) {
+        greet_out(&desk, p, pulse_of(&desk, 0, SGP_ROUND_NONE, 0), 87 + p, 0);
+        greet_in(&desk, p, pulse_of(&desk, 0, 0, 1), 87 + p);
+        for (sgp_round r = 0; r < 2; r++)
+            say(&desk, p, SGP_OUT,
+                (struct sgp_message){.type = SGP_CREDIT,
+                    .pulse = pulse_of(&desk, 0, SGP_ROUND_NONE, 0),
+                    .credit = {.round = r}});
+    }
+    receive_of(&desk, 2, 0); /* while this node takes its steps */
+    post_type(&desk, SGP_EVENT_TRAINED);
+    uint32_t absorbed = 9;
+    for (uint32_t k = 0; k < 8; k++) {
+        for (uint32_t i = 0; i < desk.effects.count; i++)
+            if (desk.items[i].type == SGP_EFFECT_ABSORB)
+                absorbed = desk.items[i].absorb.peer;
+        if (find(&desk, SGP_EFFECT_PUBLISH))
+            post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+        else
+            post_type(&desk, SGP_EVENT_TICK);
+    }
+    cr_assert(eq(i64, desk.node->round, 1));
+    cr_assert(eq(u32, absorbed, 9), "n2's was added although n1's has not come");
+    close_desk(&desk);
+}
