@@ -209,8 +209,7 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     const struct sgp_share *share = &connection->share;
     float *received = target->received + connection->slot * dimension;
     sgp_assert(connection->snapshot < source->snapshot_count &&
-               share->payload_bytes == 4 * share->slice.count &&
-               share->slice.count <= dimension &&
+               share->payload_bytes == 4 * share->slice.count && share->slice.count <= dimension &&
                share->slice.first <= dimension - share->slice.count);
     bool estimate = share->number == 0;
     memcpy(received,
