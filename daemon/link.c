@@ -477,7 +477,8 @@ static void look(struct link *link, uint64_t bytes)
 {
     uint64_t first = link->checked / sizeof(float), values = link->received / sizeof(float) - first;
     if (link->fold != NULL && link->received < link->expected) {
-        uint64_t limit = (1 + CATCH_UP) * bytes / sizeof(float) + SGP_KERNELS_RUN;
+        uint64_t limit = (1 + CATCH_UP) * bytes / sizeof(float);
+        limit = limit > SGP_KERNELS_RUN ? limit : SGP_KERNELS_RUN;
         values = values < limit ? values : limit;
         values -= values % SGP_KERNELS_RUN;
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDING (84 * (double)FLT_EPSILON) /* of the mean of the absolute values that went in */
+#define ROUNDING (83 * (double)FLT_EPSILON) /* of the mean of the absolute values that went in */
 #define CYCLES_KEPT_MAX 64u                 /* older ones were given up by a renewal */
 
 static struct sgp_sim_cycle *find(struct sgp_sim *sim, const struct sgp_sim_job *job)
