@@ -241,22 +241,30 @@ Test(window, a_record_tells_the_last)
 
 /* ---- of two pieces: rounds that wait for what their next one touches ---- */
 
-/* n1's share of a round: of piece 0 in rounds 0 and 2, of piece 1 in 1 and 3. */
-static void receive_piece(struct desk *desk, sgp_round round)
+/* A share of a round, by the file, and what its source promises then. */
+static void receive_as(
+    struct desk *desk, uint32_t peer, sgp_round round, sgp_round next, sgp_round then)
 {
-    const struct sgp_topology *topology = desk->topology;
     uint32_t count;
-    const struct sgp_edge *edge = sgp_phase_in(sgp_topology_phase(topology, round), 0, &count);
-    struct sgp_slice slice = sgp_topology_values(topology, edge, PARAMETERS);
-    say(desk, 1, SGP_IN,
+    const struct sgp_edge *edge =
+        sgp_phase_in(sgp_topology_phase(desk->topology, round), 0, &count);
+    while (edge->source != peer)
+        edge++;
+    struct sgp_slice slice = sgp_topology_values(desk->topology, edge, PARAMETERS);
+    say(desk, peer, SGP_IN,
         (struct sgp_message){.type = SGP_SHARE,
-            .pulse = pulse_of(desk, round, round + 1, round + 2),
+            .pulse = pulse_of(desk, round, next, then),
             .share = {.number = (uint64_t)round + 1,
                 .round = round,
                 .fraction = edge->fraction,
                 .slice = slice,
                 .payload_bytes = 4 * slice.count}});
-    deliver(desk, 1, 0);
+    deliver(desk, peer, 0);
+}
+
+static void receive_of(struct desk *desk, uint32_t peer, sgp_round round)
+{
+    receive_as(desk, peer, round, round + 1, round + 2);
 }
 
 /* Jobs are done as they come, and ticks are asked for. */
@@ -280,7 +288,7 @@ Test(window, a_round_waits_for_what_its_next_one_touches)
     cr_assert(eq(i64, desk.node->round, 1), "piece 1 goes out before anything of piece 0 has come");
     cr_assert(out->owed.sent && out->owed_then.sent);
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE), "for that of round 0");
-    receive_piece(&desk, 0);
+    receive_of(&desk, 1, 0);
     run_jobs(&desk);
     cr_assert(eq(i64, desk.node->round, 2), "piece 0 goes on before that of round 1 has come");
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_ACK));
@@ -289,58 +297,44 @@ Test(window, a_round_waits_for_what_its_next_one_touches)
     run_jobs(&desk);
     cr_assert(eq(i64, out->owed_then.share.round, 2));
     cr_assert(eq(i64, desk.node->round, 2), "which round 3 gives on");
-    receive_piece(&desk, 1);
+    receive_of(&desk, 1, 1);
     answer(&desk, 2, SGP_REASON_NONE);
     grant_round(&desk, 3);
     run_jobs(&desk);
     cr_assert(eq(i64, desk.node->round, 3));
-    receive_piece(&desk, 2);
+    receive_of(&desk, 1, 2);
     run_jobs(&desk);
     cr_assert(eq(i64, desk.node->round, 3), "the last round of the cycle waits for all");
-    receive_piece(&desk, 3);
+    receive_of(&desk, 1, 3);
     run_jobs(&desk);
     cr_assert(eq(i64, desk.node->round, 4));
     close_desk(&desk);
 }
 
-/* n1's share of a round of a fleet that averages directly in two pieces. */
-static void receive_of(struct desk *desk, uint32_t peer, sgp_round round)
+/* n0 of three that average directly in two pieces: credits of two rounds have come, its steps are under way. */
+static void open_three(struct desk *desk)
 {
-    const struct sgp_topology *topology = desk->topology;
-    uint32_t count;
-    const struct sgp_edge *edge = sgp_phase_in(sgp_topology_phase(topology, round), 0, &count);
-    while (edge->source != peer)
-        edge++;
-    struct sgp_slice slice = sgp_topology_values(topology, edge, PARAMETERS);
-    say(desk, peer, SGP_IN,
-        (struct sgp_message){.type = SGP_SHARE,
-            .pulse = pulse_of(desk, round, round + 1, round + 2),
-            .share = {.number = (uint64_t)round + 1,
-                .round = round,
-                .fraction = edge->fraction,
-                .slice = slice,
-                .payload_bytes = 4 * slice.count}});
-    deliver(desk, peer, 0);
+    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 3, .pieces = 2};
+    struct sgp_topology *topology = NULL;
+    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
+    open_desk(desk, topology, config_of(topology));
+    post_type(desk, SGP_EVENT_START);
+    for (uint32_t p = 1; p < 3; p++) {
+        greet_out(desk, p, pulse_of(desk, 0, SGP_ROUND_NONE, 0), 87 + p, 0);
+        greet_in(desk, p, pulse_of(desk, 0, 0, 1), 87 + p);
+        for (sgp_round r = 0; r < 2; r++)
+            say(desk, p, SGP_OUT,
+                (struct sgp_message){.type = SGP_CREDIT,
+                    .pulse = pulse_of(desk, 0, SGP_ROUND_NONE, 0),
+                    .credit = {.round = r}});
+    }
 }
 
 /* Also of a round that goes on into the next one shares are added in the order of their sources, whichever comes first. */
 Test(window, a_late_round_is_added_up_in_its_order)
 {
     struct desk desk;
-    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 3, .pieces = 2};
-    struct sgp_topology *topology = NULL;
-    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
-    open_desk(&desk, topology, config_of(topology));
-    post_type(&desk, SGP_EVENT_START);
-    for (uint32_t p = 1; p < 3; p++) {
-        greet_out(&desk, p, pulse_of(&desk, 0, SGP_ROUND_NONE, 0), 87 + p, 0);
-        greet_in(&desk, p, pulse_of(&desk, 0, 0, 1), 87 + p);
-        for (sgp_round r = 0; r < 2; r++)
-            say(&desk, p, SGP_OUT,
-                (struct sgp_message){.type = SGP_CREDIT,
-                    .pulse = pulse_of(&desk, 0, SGP_ROUND_NONE, 0),
-                    .credit = {.round = r}});
-    }
+    open_three(&desk);
     post_type(&desk, SGP_EVENT_TRAINED);
     run_jobs(&desk);
     cr_assert(eq(i64, desk.node->round, 1));
@@ -530,26 +524,6 @@ static void settle_all(struct desk *desk)
     }
 }
 
-static void receive_as(
-    struct desk *desk, uint32_t peer, sgp_round round, sgp_round next, sgp_round then)
-{
-    uint32_t count;
-    const struct sgp_edge *edge =
-        sgp_phase_in(sgp_topology_phase(desk->topology, round), 0, &count);
-    while (edge->source != peer)
-        edge++;
-    struct sgp_slice slice = sgp_topology_values(desk->topology, edge, PARAMETERS);
-    say(desk, peer, SGP_IN,
-        (struct sgp_message){.type = SGP_SHARE,
-            .pulse = pulse_of(desk, round, next, then),
-            .share = {.number = (uint64_t)round + 1,
-                .round = round,
-                .fraction = edge->fraction,
-                .slice = slice,
-                .payload_bytes = 4 * slice.count}});
-    deliver(desk, peer, 0);
-}
-
 /* Sources that are ahead have filled all buffers but one, and those who are behind come back one by one: what they bring is added
  * before all of it is there. */
 Test(window, shares_that_wait_for_their_round_give_way_to_those_of_it)
@@ -616,20 +590,7 @@ Test(window, shares_that_wait_for_their_round_give_way_to_those_of_it)
 Test(window, what_came_early_waits_for_its_round)
 {
     struct desk desk;
-    struct sgp_generate_options options = {.family = "all-reduce-direct", .nodes = 3, .pieces = 2};
-    struct sgp_topology *topology = NULL;
-    cr_assert(zero(int, sgp_generate(&options, NULL, &topology)));
-    open_desk(&desk, topology, config_of(topology));
-    post_type(&desk, SGP_EVENT_START);
-    for (uint32_t p = 1; p < 3; p++) {
-        greet_out(&desk, p, pulse_of(&desk, 0, SGP_ROUND_NONE, 0), 87 + p, 0);
-        greet_in(&desk, p, pulse_of(&desk, 0, 0, 1), 87 + p);
-        for (sgp_round r = 0; r < 2; r++)
-            say(&desk, p, SGP_OUT,
-                (struct sgp_message){.type = SGP_CREDIT,
-                    .pulse = pulse_of(&desk, 0, SGP_ROUND_NONE, 0),
-                    .credit = {.round = r}});
-    }
+    open_three(&desk);
     receive_of(&desk, 2, 0); /* while this node takes its steps */
     post_type(&desk, SGP_EVENT_TRAINED);
     uint32_t absorbed = 9;
