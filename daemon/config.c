@@ -5,6 +5,8 @@
  * are bounded, and a file is read whole before it is parsed. */
 #include "config.h"
 
+#include "base/text.h"
+
 #include "sgp/topology.h"
 
 #include <ctype.h>
@@ -259,39 +261,15 @@ static int set_value(struct reading *r, enum config_id id, const char *value)
 
 /* Names that do not exist. */
 
-#define WORD_BYTES 40u /* longer words are nothing like a key */
-
-/* Levenshtein's distance of two words shorter than WORD_BYTES. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[WORD_BYTES + 1];
-    size_t length = strlen(b);
-    for (unsigned j = 0; j <= length; j++)
-        row[j] = j;
-    for (unsigned i = 1; a[i - 1]; i++) {
-        unsigned corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            unsigned best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[length];
-}
-
 /* The key most like a wrong one: a key of the same name elsewhere first, then the least distance,
  * in its own section preferred. NULL if nothing is near. */
 static const struct config_key *nearest_key(const char *section, const char *name)
 {
     const struct config_key *nearest = NULL;
     unsigned best = 8; /* twice a distance of 3, and one */
-    if (strlen(name) >= WORD_BYTES)
-        return NULL;
     for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) {
         const struct config_key *key = &config_keys[i];
-        unsigned d = 2 * distance(name, key->key) + (strcmp(section, key->section) != 0);
+        unsigned d = 2 * sgp_text_distance(name, key->key) + (strcmp(section, key->section) != 0);
         if (d < best) {
             best = d;
             nearest = key;
@@ -304,8 +282,8 @@ static const char *nearest_section(const char *section)
 {
     const char *nearest = NULL;
     unsigned best = 4;
-    for (unsigned i = 0; strlen(section) < WORD_BYTES && i < CONFIG_KEY_COUNT; i++) {
-        unsigned d = distance(section, config_keys[i].section);
+    for (unsigned i = 0; i < CONFIG_KEY_COUNT; i++) {
+        unsigned d = sgp_text_distance(section, config_keys[i].section);
         if (d < best) {
             best = d;
             nearest = config_keys[i].section;

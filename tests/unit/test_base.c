@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The base room: texts of errors, published random streams, sinks, the order of the event queue. */
 #include "base/queue.h"
+#include "base/text.h"
 #include "sgp/random.h"
 #include "sgp/sink.h"
 #include "sgp/status.h"
@@ -36,6 +37,25 @@ Test(status, the_first_error_stays_and_cannot_forge_lines)
     cr_assert(eq(int, error.code, SGP_E_DATA));
     cr_assert(eq(str, error.text, "row 7: a?b?[31m?"));
     cr_assert(eq(int, sgp_fail(NULL, -ENOMEM, "nobody listens"), -ENOMEM));
+}
+
+Test(text, distances_of_words_are_known)
+{
+    const struct {
+        const char *a, *b;
+        unsigned distance;
+    } cases[] = {{"", "", 0}, {"", "tls", 3}, {"tls", "tls", 0}, {"tsl", "tls", 1},
+        {"TLS", "tls", 0}, {"adress", "address", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+        {"flaw", "lawn", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_expect(eq(u32, sgp_text_distance(cases[i].a, cases[i].b), cases[i].distance));
+        cr_expect(eq(u32, sgp_text_distance(cases[i].b, cases[i].a), cases[i].distance));
+    }
+    char longest[SGP_WORD_BYTES + 1];
+    memset(longest, 'a', SGP_WORD_BYTES);
+    longest[SGP_WORD_BYTES] = '\0';
+    cr_expect(eq(u32, sgp_text_distance(longest, longest), SGP_WORD_BYTES));
+    cr_expect(zero(u32, sgp_text_distance(longest + 1, longest + 1)));
 }
 
 Test(status, a_long_text_is_cut)
