@@ -436,6 +436,16 @@ static void check_addresses(const struct sgp_topology *topology, struct sgp_anal
             loopback->name, loopback->address, other->name, other->address);
 }
 
+static void check_keys(const struct sgp_topology *topology, struct sgp_analysis *a)
+{
+    bool keys = false;
+    for (uint32_t i = 0; i < topology->node_count && !keys; i++)
+        keys = topology->nodes[i].keys[0][0] != '\0';
+    if (keys && topology->tls == SGP_TLS_OFF)
+        warn(a, "nodes have keys, and links are plain all the same (tls=off); write tls=require, "
+                "or tls=offer while a fleet that trains goes over to ciphers");
+}
+
 /* After a step all that take a copy hold one model. */
 static int analyse_copies(struct sgp_analysis *a)
 {
@@ -486,6 +496,7 @@ int sgp_analyse(const struct sgp_topology *topology, struct sgp_analysis *ret_an
             "still so",
             a.weight_min, a.weight_max);
     check_addresses(topology, &a);
+    check_keys(topology, &a);
     *ret_analysis = a;
     return 0;
 }

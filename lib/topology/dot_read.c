@@ -6,6 +6,7 @@
  * into memory first, at most SGP_DOT_BYTES_MAX; a failing stream is -errno with its name. */
 #include "sgp/dot.h"
 #include "topology/build.h"
+#include "topology/dot_attributes.h"
 #include "topology/key.h"
 #include "topology/scan.h"
 
@@ -563,12 +564,28 @@ static int fail_fleet(struct reader *r, int code, uint32_t node, const char *rea
     return fail_at(r, line, code, "%s", reason);
 }
 
+/* A misspelt attribute first: what its absence leads to is no help to its author. */
+static int check_attributes(struct reader *r)
+{
+    for (uint32_t g = 0; g < r->graph_count; g++) {
+        char phase[SGP_NAME_BYTES];
+        struct sgp_dot_stray stray;
+        phase_name(r, g, phase);
+        if (sgp_dot_check_attributes(r->graphs[g], phase, &stray) < 0)
+            return fail_at(r, sgp_scan_line(&r->text, g, stray.name, NULL, 1), SGP_E_TOPOLOGY, "%s",
+                stray.text);
+    }
+    return 0;
+}
+
 static int build(struct reader *r, struct sgp_topology **ret_topology)
 {
     if (r->graph_count == 0)
         return fail_at(r, 1, SGP_E_TOPOLOGY,
             "there is no digraph; write one for each phase, as digraph p { a -> b; b -> a; }");
-    int code = collect_fleet(r);
+    int code = check_attributes(r);
+    if (!code)
+        code = collect_fleet(r);
     if (code)
         return code;
     struct sgp_error reason = {0};

@@ -220,6 +220,24 @@ Test(analysis, loopback_among_real_addresses_is_warned_about)
                             .warning_count));
 }
 
+Test(analysis, keys_that_cipher_nothing_are_warned_about)
+{
+    static const char key[] = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    const char *const modes[] = {"", "tls=off;", "tls=offer;", "tls=require;"};
+    for (size_t i = 0; i < 4; i++) {
+        char text[500];
+        (void)snprintf(text, sizeof text,
+            "digraph p { %s a [key=\"%s\"]; b [key=\"%.49sE\"]; a -> b; b -> a }", modes[i], key,
+            key);
+        struct sgp_analysis a = of_text(text);
+        cr_expect(eq(u32, a.warning_count, i < 2));
+        if (i < 2)
+            cr_expect(eq(str, a.warnings[0],
+                "nodes have keys, and links are plain all the same (tls=off); write tls=require, "
+                "or tls=offer while a fleet that trains goes over to ciphers"));
+    }
+}
+
 Test(analysis, large_fleets_are_probed)
 {
     cr_assert(eq(i64, of_family("one-peer-exponential", 1024, 0).exact_average_rounds, 10));

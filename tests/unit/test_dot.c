@@ -544,3 +544,100 @@ Test(dot, keys_that_cannot_be_are_refused)
         "t.dot:2: node a: key is not what the digraph says in which the node comes first; say it "
         "there");
 }
+
+/* ---- attributes that are none of ours ---- */
+
+static void is_read(const char *text)
+{
+    sgp_topology_destroy(parse(text));
+}
+
+#define UNKNOWN(what, name, meant)                                                                 \
+    "t.dot:2: " what ": unknown attribute " name "; did you mean " meant "?"
+
+Test(dot, an_attribute_that_is_nearly_ours_is_refused)
+{
+    const struct {
+        const char *said, *message;
+    } cases[] = {
+        {"tsl=require;", UNKNOWN("digraph p", "tsl", "tls")},
+        {"graph [tlss=require];", UNKNOWN("digraph p", "tlss", "tls")},
+        {"TLS=require;", UNKNOWN("digraph p", "TLS", "tls")},
+        {"round=2;", UNKNOWN("digraph p", "round", "rounds")},
+        {"stop=2;", UNKNOWN("digraph p", "stop", "stops")},
+        {"trian=false;", UNKNOWN("digraph p", "trian", "train")},
+        {"\"staleness-max\"=2;", UNKNOWN("digraph p", "staleness-max", "staleness_max")},
+        {"x [adress=\"h:1\"];", UNKNOWN("node x", "adress", "address")},
+        {"x [adres=\"h:1\"];", UNKNOWN("node x", "adres", "address")},
+        {"node [keys=\"" KEY_A "\"];", UNKNOWN("nodes", "keys", "key")},
+        {"x [own=all];", UNKNOWN("node x", "own", "owns")},
+        {"x [start=0];", UNKNOWN("node x", "start", "starts")},
+        {"x -> z [frction=0.25];", UNKNOWN("edge x -> z", "frction", "fraction")},
+        {"edge [slices=0];", UNKNOWN("edges", "slices", "slice")},
+        {"x [tls=require];", "t.dot:2: node x: tls is said of a digraph, not of a node"},
+        {"x -> z [rounds=2];", "t.dot:2: edge x -> z: rounds is said of a digraph, not of an edge"},
+        {"fraction=0.5;", "t.dot:2: digraph p: fraction is said of an edge, not of a digraph"},
+        {"train=true; edge [train=false];",
+            "t.dot:2: edges: train is said of a digraph or a node, not of an edge"},
+        {"subgraph c { tls=require; x }",
+            "t.dot:2: subgraph c: tls is said of a digraph, not of a part of it; write it before "
+            "the subgraph"},
+        {"subgraph c { subgraph { rounds=2; x } }",
+            "t.dot:2: a subgraph: rounds is said of a digraph, not of a part of it; write it "
+            "before the subgraph"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[SGP_TEXT_BYTES];
+        (void)snprintf(
+            text, sizeof text, "digraph p {\n %s x -> y; y -> x; y -> z; z -> y }", cases[i].said);
+        refused(text, SGP_E_TOPOLOGY, cases[i].message);
+    }
+}
+
+/* All of https://graphviz.org/doc/info/attrs.html, and some that people give to their own tools. */
+Test(dot, attributes_for_drawing_stay_free)
+{
+    static const char graph[] =
+        "_background bb beautify bgcolor center charset class clusterrank colorscheme comment "
+        "compound concentrate Damping defaultdist dim dimen diredgeconstraints dpi epsilon esep "
+        "fontcolor fontname fontnames fontpath fontsize forcelabels gradientangle href id "
+        "imagepath "
+        "inputscale K label label_scheme labeljust labelloc landscape layerlistsep layers "
+        "layerselect layersep layout levels levelsgap lheight linelength lp lwidth margin maxiter "
+        "mclimit mindist mode model newrank nodesep nojustify normalize notranslate nslimit "
+        "nslimit1 oneblock ordering orientation outputorder overlap overlap_scaling overlap_shrink "
+        "pack packmode pad page pagedir quadtree quantum rankdir ranksep ratio remincross "
+        "repulsiveforce resolution root rotate rotation scale searchsize sep showboxes size "
+        "smoothing sortv splines start style stylesheet target TBbalance tooltip truecolor URL "
+        "viewport voro_margin xdotversion author date status title note owner site version";
+    static const char node[] =
+        "area class color colorscheme comment distortion fillcolor fixedsize fontcolor fontname "
+        "fontsize gradientangle group height href id image imagepos imagescale label labelloc "
+        "layer "
+        "margin nojustify ordering orientation penwidth peripheries pin pos rects regular root "
+        "samplepoints shape shapefile showboxes sides skew sortv style target tooltip URL vertices "
+        "width xlabel xlp z state status host port rack site role ip name type";
+    static const char edge[] =
+        "arrowhead arrowsize arrowtail class color colorscheme comment constraint decorate dir "
+        "edgehref edgetarget edgetooltip edgeURL fillcolor fontcolor fontname fontsize head_lp "
+        "headclip headhref headlabel headport headtarget headtooltip headURL href id key label "
+        "labelangle labeldistance labelfloat labelfontcolor labelfontname labelfontsize labelhref "
+        "labeltarget labeltooltip labelURL layer len lhead lp ltail minlen nojustify penwidth pos "
+        "radius samehead sametail showboxes style tail_lp tailclip tailhref taillabel tailport "
+        "tailtarget tailtooltip tailURL target tooltip URL weight xlabel xlp cost rate site since";
+    const struct {
+        const char *names, *before, *after;
+    } kinds[] = {{graph, "", "=1; x -> y; y -> x"}, {node, "x [", "=1]; x -> y; y -> x"},
+        {edge, "y -> x; x -> y [", "=1]"}};
+    for (size_t k = 0; k < 3; k++) {
+        char names[sizeof graph + sizeof node], text[200], *rest = names;
+        (void)snprintf(names, sizeof names, "%s", kinds[k].names);
+        for (char *name; (name = strsep(&rest, " "));) {
+            (void)snprintf(
+                text, sizeof text, "digraph p { %s%s%s }", kinds[k].before, name, kinds[k].after);
+            is_read(text);
+        }
+    }
+    is_read("digraph p { subgraph cluster_1 { label=one; color=red; x } tls=off; x -> y; y -> x }");
+    is_read("digraph p { rounds=2; subgraph c { x } x -> y; y -> x }");
+}
