@@ -12,7 +12,13 @@ static enum ctl_exit order(struct ctl *ctl, const struct ctl_request *request)
         return status;
     if (ctl->json)
         return ctl_print_json(answer);
+    json_t *warnings = json_incref(json_object_get(answer, "warnings")), *warning;
+    size_t index;
+    (void)json_object_del(answer, "warnings");
     ctl_print_object(ctl, answer);
+    json_array_foreach(warnings, index, warning)(void)
+        printf("warning: %s\n", json_string_value(warning));
+    json_decref(warnings);
     json_decref(answer);
     return CTL_DONE;
 }

@@ -104,6 +104,15 @@ static void add_disagreement(json_t *reasons, const json_t *status)
     }
 }
 
+/* A reload may have taken the ciphers off by a slip; it stays told until the file or the process is another. */
+static void add_plain_links(json_t *reasons, const json_t *status)
+{
+    const json_t *topology = json_object_get(status, "topology");
+    if (json_is_string(json_object_get(topology, "tls_before")))
+        add(reasons, "links may be plain: the topology file says tls=%s, and said tls=%s before",
+            text_of(topology, "tls"), text_of(topology, "tls_before"));
+}
+
 /* Why the node is degraded, as an array of sentences; empty if it is well. */
 static json_t *degraded(const json_t *status, const json_t *peers)
 {
@@ -121,6 +130,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
         add(reasons, "it has waited %.0f s for %s %s of %s", seconds,
             strchr("ae", text_of(waiting, "for")[0]) != NULL ? "an" : "a", text_of(waiting, "for"),
             text_of(waiting, "peer"));
+    add_plain_links(reasons, status);
     add_disagreement(reasons, status);
     add_divergence(reasons, status);
     bool finished = strcmp(state, "finished") == 0;
@@ -216,7 +226,8 @@ const struct ctl_command ctl_status_command = {.words = "status",
         "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
         "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
         "finite), ended with another model than a neighbour, or with a neighbour that is absent,\n"
-        "far too slow or not connected, or whose shares are out of all proportion.\n",
+        "far too slow or not connected, or whose shares are out of all proportion; or when a\n"
+        "reload has left tls=require or tls=offer.\n",
     .run = status};
 
 /* ---- peers ---- */

@@ -5,6 +5,7 @@
 #include "edges.h"
 #include "events.h"
 #include "program.h"
+#include "reload.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .name = daemon->config->name,
         .algorithm = daemon->prepared->method->name,
         .topology_file = daemon->config->topology,
+        .tls_before = reload_tls_before(daemon),
         .state = status.state,
         .incarnation = daemon->lineage,
         .uptime_seconds = seconds_since(daemon->started, now),

@@ -188,10 +188,34 @@ static void make_change(struct daemon *daemon, struct reload *reload)
     callers_resolve(&daemon->callers, prepared->topology, prepared->self);
 }
 
+/* A file that says less of ciphers than one before it may be a slip, and lets strangers in. */
+static void warn_of_plain_links(struct daemon *daemon, enum sgp_tls former)
+{
+    struct prepared *prepared = daemon->prepared;
+    daemon->tls_strictest = former > daemon->tls_strictest ? former : daemon->tls_strictest;
+    if (prepared->topology->tls < daemon->tls_strictest)
+        prepared_warn(prepared,
+            "%s: the file said tls=%s and says tls=%s now: somebody who reaches this node's port "
+            "may get in without a key; write tls=%s again unless that is meant",
+            daemon->config->topology, sgp_tls_name(daemon->tls_strictest),
+            sgp_tls_name(prepared->topology->tls), sgp_tls_name(daemon->tls_strictest));
+}
+
+enum sgp_tls reload_tls_before(const struct daemon *daemon)
+{
+    enum sgp_tls now = daemon->prepared->topology->tls;
+    return daemon->tls_strictest > now ? daemon->tls_strictest : SGP_TLS_UNSAID;
+}
+
 static void tell(struct daemon *daemon, const struct reload *reload, struct view_reload *ret_reload)
 {
     const struct prepared *prepared = daemon->prepared;
+    warn_of_plain_links(daemon, reload->place.topology->tls);
     changes_tell(reload->place.topology, prepared->topology, &daemon->log->sink, ret_reload);
+    ret_reload->tls = prepared->topology->tls;
+    ret_reload->tls_before = reload_tls_before(daemon);
+    ret_reload->warnings = prepared->warnings;
+    ret_reload->warning_count = prepared->warning_count;
     for (uint32_t i = 0; i < prepared->warning_count; i++)
         sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING, "event=warning text=\"%s\"",
             prepared->warnings[i]);

@@ -9,4 +9,7 @@
  * kept: SGP_E_STATE when the node ends, -ENOMEM, else the file's fault, with one line in *error. */
 int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struct sgp_error *error);
 
+/* The strictest `tls` that a file of this process said before, if the present file says less; else SGP_TLS_UNSAID. */
+enum sgp_tls reload_tls_before(const struct daemon *daemon);
+
 #endif

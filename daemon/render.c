@@ -119,6 +119,11 @@ static json_t *render_owns(const struct sgp_topology *topology, const char *name
     return node->own_part_count > 0 ? render_parts(node) : json_string("all");
 }
 
+static json_t *tls_or_null(enum sgp_tls tls)
+{
+    return tls == SGP_TLS_UNSAID ? json_null() : json_string(sgp_tls_name(tls));
+}
+
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
 {
     json_t *figures = json_pack(
@@ -132,9 +137,11 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         real_or_null(status->weight_minted), "surplus", real_or_null(status->surplus),
         "weight_unknown", real_or_null(status->weight_unknown), "uptime_seconds",
         real_or_null(status->uptime_seconds));
-    json_t *place = json_pack("{s:o, s:o, s:I, s:I, s:I}", "file", foreign(status->topology_file),
-        "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count, "phase",
-        (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count);
+    json_t *place =
+        json_pack("{s:o, s:o, s:I, s:I, s:I, s:s, s:o}", "file", foreign(status->topology_file),
+            "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count,
+            "phase", (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count, "tls",
+            sgp_tls_name(topology->tls), "tls_before", tls_or_null(status->tls_before));
     json_t *root =
         json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                   "s:o, s:b, s:s?, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -160,13 +167,18 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
 
 json_t *render_reload(const struct view_reload *reload)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "digest",
-        identity(reload->digest), "nodes", count(reload->nodes), "phases", count(reload->phases),
-        "nodes_added", count(reload->nodes_added), "nodes_removed", count(reload->nodes_removed),
-        "addresses_changed", count(reload->addresses_changed), "keys_changed",
-        count(reload->keys_changed), "phases_changed", count(reload->phases_changed), "edges_added",
-        count(reload->edges_added), "edges_removed", count(reload->edges_removed),
-        "fractions_changed", count(reload->fractions_changed));
+    json_t *warnings = json_array();
+    for (uint32_t i = 0; i < reload->warning_count; i++)
+        (void)json_array_append_new(warnings, foreign(reload->warnings[i]));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "digest", identity(reload->digest), "nodes", count(reload->nodes), "phases",
+        count(reload->phases), "nodes_added", count(reload->nodes_added), "nodes_removed",
+        count(reload->nodes_removed), "addresses_changed", count(reload->addresses_changed),
+        "keys_changed", count(reload->keys_changed), "phases_changed",
+        count(reload->phases_changed), "edges_added", count(reload->edges_added), "edges_removed",
+        count(reload->edges_removed), "fractions_changed", count(reload->fractions_changed), "tls",
+        tls_or_null(reload->tls), "tls_before", tls_or_null(reload->tls_before), "warnings",
+        warnings);
 }
 
 json_t *render_peer(const struct view_peer *peer)

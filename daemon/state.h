@@ -153,6 +153,9 @@ struct daemon {
     struct sgp_lengths lengths; /* neighbours.c too */
     bool measure_due; /* an epoch ended: milestones.c evaluates when this round is complete */
 
+    /* reload.c */
+    enum sgp_tls tls_strictest; /* that a file of this process said before its last reload */
+
     /* statements.c */
     struct statements statements;
     uint64_t statements_refused;

@@ -62,7 +62,10 @@ struct view_status {
     bool hears_nobody; /* has sources, has begun, and none of them is heard */
     char blas[SGP_BLAS_TEXT_BYTES];
     const char *topology_file; /* outlives the call */
-    uint32_t phase;            /* index, of the current round */
+    enum sgp_tls
+        tls_before; /* stricter than the file is now: it was so, and a reload changed it; else
+                                * SGP_TLS_UNSAID */
+    uint32_t phase; /* index, of the current round */
     enum sgp_waiting waiting;
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
@@ -128,6 +131,9 @@ struct view_reload {
     uint32_t nodes_added, nodes_removed, addresses_changed, keys_changed;
     uint32_t phases_changed; /* that came, went, or hold for another time */
     uint64_t edges_added, edges_removed, fractions_changed;
+    enum sgp_tls tls, tls_before;           /* as in struct view_status */
+    const char (*warnings)[SGP_TEXT_BYTES]; /* of the new file; outlive the call */
+    uint32_t warning_count;
 };
 
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within

@@ -30,7 +30,8 @@ STATUS = {
     "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
     "slow": list, "overdue": list, "copy": (dict, type(None)), "owns": (str, list, type(None)), "waiting": (dict, type(None)), "program": (dict, type(None)),
 }
-PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int}
+PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int, "tls": str,
+         "tls_before": (str, type(None))}
 PEER = {
     "name": str, "address": str, "direction": str, "state": str, "round": int, "lag_rounds": int,
     "last_heard_seconds": NUMBER, "rtt_ms": NUMBER, "shares_sent": int, "shares_received": int,

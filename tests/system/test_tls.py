@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ciphered links between daemons: what they carry and show, and how they are turned on in a fleet that trains."""
+import subprocess
+
 import between
 import fleet
 import peer
@@ -158,6 +160,40 @@ class Rolling(TlsTest):
         told = "the peer does not know our key " + stolen
         f.wait("n2 to hear why", lambda: told in (f.nodes[2].peer("n0", "out")["last_error"] or ""))
         f.wait_round(0, f.nodes[0].status()["round"] + 20)
+
+
+class Lowered(TlsTest):
+    def test_a_reload_that_leaves_require_is_told_in_answer_log_and_status_until_it_is_back(self):
+        f = self.tls_fleet(2, options=FOREVER)
+        f.start()
+        f.wait_ciphered()
+        topology = f.nodes[0].status()["topology"]
+        self.assertEqual((topology["tls"], topology["tls_before"]), ("require", None))
+        for mode in ("offer", "off"):
+            f.tls = mode
+            f.write_topology(0)
+            said = ("%s: the file said tls=require and says tls=%s now: somebody who reaches this node's port may "
+                    "get in without a key; write tls=require again unless that is meant" % (f.nodes[0].status()["topology"]["file"], mode))
+            answer = f.reload(0)
+            self.assertEqual((answer["tls"], answer["tls_before"]), (mode, "require"))
+            self.assertIn(said, answer["warnings"])
+            self.assertIn('warning node=n0 event=warning text="%s"' % said, f.nodes[0].log())
+            topology = f.nodes[0].status()["topology"]
+            self.assertEqual((topology["tls"], topology["tls_before"]), (mode, "require"))
+        f.reload(0)  # the same once more: it stays told
+        self.assertEqual(f.nodes[0].status()["topology"]["tls_before"], "require")
+        run = subprocess.run([tls.SGPCTL, "-s", f.nodes[0].socket, "reload"], text=True, capture_output=True, check=True,
+                             timeout=fleet.PATIENCE)
+        self.assertIn("\nwarning: " + said + "\n", run.stdout)
+        run = subprocess.run([tls.SGPCTL, "-s", f.nodes[0].socket, "status", "--check"], text=True, capture_output=True,
+                             check=False, timeout=fleet.PATIENCE)
+        self.assertEqual(run.returncode, 7, run.stdout)
+        self.assertIn("\ndegraded: links may be plain: the topology file says tls=off, and said tls=require before\n",
+                      run.stdout)
+        f.tls = "require"
+        f.write_topology(0)
+        answer = f.reload(0)
+        self.assertEqual((answer["tls"], answer["tls_before"], answer["warnings"]), ("require", None, []))
 
 
 class Offer(TlsTest):

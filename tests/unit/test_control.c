@@ -221,7 +221,13 @@ Test(control, reload_says_what_has_changed_or_what_is_wrong_with_the_file)
     expect_text(answer, "digest", "0000000000000abc");
     cr_assert(eq(i64, json_integer_value(json_object_get(answer, "nodes_added")), 2));
     cr_assert(eq(i64, json_integer_value(json_object_get(answer, "edges_added")), 5));
-    cr_assert(eq(sz, json_object_size(answer), 11));
+    expect_text(answer, "tls", "off");
+    expect_text(answer, "tls_before", "require");
+    const json_t *warnings = json_object_get(answer, "warnings");
+    cr_assert(eq(sz, json_array_size(warnings), 1));
+    cr_assert(eq(
+        str, (char *)json_string_value(json_array_get(warnings, 0)), "/etc/sgpd/fleet.dot: slow"));
+    cr_assert(eq(sz, json_object_size(answer), 14));
     json_decref(answer);
     f->fake.order_code = SGP_E_TOPOLOGY;
     expect_error(ask(f, "POST", "/v1/reload", ""), 422, "invalid_file",

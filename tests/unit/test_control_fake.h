@@ -178,8 +178,16 @@ static int fake_reload(void *context, struct view_reload *ret_reload, struct sgp
     struct fake *fake = context;
     if (fake->order_code < 0)
         return sgp_fail(error, fake->order_code, "/etc/sgpd/fleet.dot:3: syntax error");
-    *ret_reload = (struct view_reload){
-        .digest = 0xabc, .nodes = 8, .phases = 3, .nodes_added = 2, .edges_added = 5};
+    static const char warnings[1][SGP_TEXT_BYTES] = {"/etc/sgpd/fleet.dot: slow"};
+    *ret_reload = (struct view_reload){.digest = 0xabc,
+        .nodes = 8,
+        .phases = 3,
+        .nodes_added = 2,
+        .edges_added = 5,
+        .tls = SGP_TLS_OFF,
+        .tls_before = SGP_TLS_REQUIRE,
+        .warnings = warnings,
+        .warning_count = 1};
     return 0;
 }
 
