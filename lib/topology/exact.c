@@ -114,33 +114,9 @@ static void give(struct proof *proof, const struct sgp_phase *phase, uint32_t pa
     proof->work += phase->edge_count + n;
 }
 
-/* A step is taken at the estimate of all parts, and counts as one of weight 1. */
-static int check_training(struct proof *proof, const struct sgp_phase *phase, uint32_t part)
-{
-    for (uint32_t i = 0; i < proof->topology->node_count; i++) {
-        double weight = proof->rows[(size_t)i * COLUMNS + WEIGHT];
-        if (proof->topology->nodes[i].relay || fabs(weight - 1) <= SLACK)
-            continue;
-        const char *name = proof->topology->nodes[i].name;
-        if (weight <= SLACK)
-            return sgp_fail(proof->error, SGP_E_TOPOLOGY,
-                "digraph %s trains, but node %s has nothing of part %u then; write train=false in "
-                "it",
-                phase->name, name, part);
-        return sgp_fail(proof->error, SGP_E_TOPOLOGY,
-            "digraph %s trains, but part %u of node %s has weight %.6g then and not 1; write "
-            "train=false in it",
-            phase->name, part, name, weight);
-    }
-    return 0;
-}
-
 static int run_phase(struct proof *proof, const struct sgp_phase *phase, uint32_t part)
 {
     for (uint32_t r = 0; r < phase->rounds; r++) {
-        int code = phase->exchanges ? 0 : check_training(proof, phase, part);
-        if (code)
-            return code;
         if (phase->edge_count == 0)
             break;
         give(proof, phase, part);
@@ -224,11 +200,37 @@ static int check_outer(struct proof *proof)
     return 0;
 }
 
+/* A local step needs an estimate, and within a cycle no node has one from the first exchange on: `x` is then a sum of parts
+ * (docs/rules/cycle.md). A cycle that begins again would also lose the steps that were taken after its entry vector. */
+static int check_training(struct proof *proof)
+{
+    const struct sgp_phase *phases = proof->topology->phases, *opening = NULL;
+    for (uint32_t p = proof->begin; p < proof->end; p++) {
+        const struct sgp_phase *phase = &phases[p];
+        *proof->phase = p;
+        if (opening != NULL && !phase->exchanges)
+            return sgp_fail(proof->error, SGP_E_TOPOLOGY,
+                "digraph %s trains, but the exchange of the exact cycle has begun in digraph %s; "
+                "write train=false in digraph %s",
+                phase->name, opening->name, phase->name);
+        if (opening == NULL && phase->edge_count > 0)
+            opening = phase;
+        if (opening == phase && !phase->exchanges && phase->rounds > 1)
+            return sgp_fail(proof->error, SGP_E_TOPOLOGY,
+                "digraph %s trains in %u rounds, but the exchange of the exact cycle begins in the "
+                "first; write rounds=1, and its other rounds as a digraph with train=false",
+                phase->name, phase->rounds);
+    }
+    return 0;
+}
+
 static int prove_cycle(struct proof *proof, struct sgp_cycle *cycle)
 {
     struct sgp_topology *topology = proof->topology;
     uint32_t edges = 0;
     int code = check_starts(proof);
+    if (!code)
+        code = check_training(proof);
     if (!code)
         code = check_outer(proof);
     if (code)

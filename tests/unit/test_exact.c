@@ -272,15 +272,35 @@ Test(exact, a_file_that_does_not_average_exactly_is_refused)
         "use smaller fractions of the whole vector");
 }
 
-Test(exact, training_on_an_empty_part_is_refused)
+/* Also where every part has weight 1 then: the second file below averages exactly, but a node that trains in `up1` has
+ * no estimate to take its steps from. */
+Test(exact, training_after_the_first_exchange_of_a_cycle_is_refused)
 {
     refused("digraph up { a -> b [fraction=1] }\ndigraph down {\n b -> a }",
-        "t:2: digraph down trains, but node a has nothing of part 0 then; write train=false in it");
-    refused(
-        "digraph fold { a; b; c -> a [fraction=1] }\ndigraph pair { train=false; a -> b; b -> a }\n"
-        "digraph back { a -> c }",
-        "t:3: digraph back trains, but part 0 of node a has weight 1.5 then and not 1; write "
-        "train=false in it");
+        "t:2: digraph down trains, but the exchange of the exact cycle has begun in digraph up; "
+        "write train=false in digraph down");
+    refused("digraph up0 { slices=4; a; b; a -> b [slice=1, fraction=1]; b -> a [slice=0, "
+            "fraction=1] }\ndigraph down0 { slices=4; train=false; a -> b [slice=0]; b -> a "
+            "[slice=1] }\ndigraph up1 { slices=4; a -> b [slice=3, fraction=1]; b -> a [slice=2, "
+            "fraction=1] }\ndigraph down1 { slices=4; train=false; a -> b [slice=2]; b -> a "
+            "[slice=3] }",
+        "t:3: digraph up1 trains, but the exchange of the exact cycle has begun in digraph up0; "
+        "write train=false in digraph up1");
+    refused("digraph swap { rounds=2; a -> b [fraction=1]; b -> a [fraction=1] }\n"
+            "digraph mean { train=false; a -> b; b -> a }",
+        "t:1: digraph swap trains in 2 rounds, but the exchange of the exact cycle begins in the "
+        "first; write rounds=1, and its other rounds as a digraph with train=false");
+}
+
+/* Several local steps are rounds without edges before the exchange. */
+Test(exact, training_before_the_first_exchange_is_fine)
+{
+    struct sgp_topology *t = parse("digraph steps { rounds=3; a; b }\n"
+                                   "digraph swap { a -> b [fraction=1]; b -> a [fraction=1] }\n"
+                                   "digraph mean { train=false; a -> b; b -> a }");
+    cr_assert(sgp_topology_has_exact(t));
+    cr_assert(eq(i64, t->cycle.turns, 4));
+    sgp_topology_destroy(t);
 }
 
 Test(exact, what_an_attribute_cannot_say_is_refused)
