@@ -38,7 +38,7 @@ static bool may_come_back(const struct sgp_core_link *link)
     return !link->retired && !left && link->pulse.state != SGP_NODE_FINISHED;
 }
 
-/* Nobody takes part but this node, though others may. With one other it would be followed wherever it goes. */
+/* Nobody takes part but this node, though others may. */
 static bool is_alone(const struct sgp_node *node)
 {
     bool expects = false;
@@ -47,7 +47,7 @@ static bool is_alone(const struct sgp_node *node)
             return false;
         expects = expects || may_come_back(&node->layout.links[i]);
     }
-    return expects && node->config.topology->node_count > 2;
+    return expects;
 }
 
 /* The first rounds after a start or a pause say nothing yet. */

@@ -44,6 +44,29 @@ class Killed(FleetTest):
         self.assertIn("event=absent peer=n3", f.nodes[0].log() + f.nodes[1].log())
 
 
+class Pair(FleetTest):
+    def rounds_in(self, node, seconds):
+        """Rounds that the node completes in a span, which is a unit here and no bound."""
+        before = node.status()["round"]
+        time.sleep(seconds)
+        return node.status()["round"] - before
+
+    def test_the_survivor_keeps_the_pace_of_both(self):
+        """n1 takes 300 steps a round and n0 one. Alone n0 made 40 times as many rounds as before; now it makes fewer."""
+        f = self.fleet(2, phases=[[(0, 1), (1, 0)]], options={"train.epochs": None, "train.rounds": "10000000"},
+                       own={1: {"train.local_steps": "300"}})
+        f.start()
+        f.wait_round(0, 100)
+        together = self.rounds_in(f.nodes[0], 1.5)
+        f.nodes[1].end(signal.SIGKILL)
+        f.wait_log(0, "event=absent peer=n1")
+        f.wait_round(0, f.nodes[0].status()["round"] + 10)
+        alone = self.rounds_in(f.nodes[0], 1.5)
+        self.assertGreater(together, 10)
+        self.assertLess(alone, 3 * together)
+        self.assert_alive(f, [0])
+
+
 class Ring(FleetTest):
     def test_the_one_behind_a_dead_node_names_itself_and_stays_finite(self):
         """n4 gives and hears nobody: it says so, and the guard keeps its weight from melting away."""

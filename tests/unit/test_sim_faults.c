@@ -410,6 +410,30 @@ Test(faults, one_that_was_cut_off_comes_back_a_little_behind_the_others)
     }
 }
 
+/* The other node of a pair may come back as well as one of many, and a run that is over by then had half of the rows. */
+Test(faults, the_survivor_of_a_pair_keeps_the_pace_that_both_had)
+{
+    static const uint32_t one[] = {1};
+    static const struct sgp_sim_cut cut = {
+        one, 1, 20 * SGP_SECOND, 61 * SGP_SECOND, SGP_SIM_BOTH_WAYS};
+    struct fleet *fleet = fleet_generate("complete", 2, 0);
+    fleet->options.rounds = 100000;
+    fleet->options.compute_ns = SGP_MILLISECOND;
+    fleet->options.latency_ns = 10 * SGP_MILLISECOND;
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    fleet_open(fleet);
+    sgp_round together = status_at(fleet, 20 * SGP_SECOND, 0).round;
+    sgp_round before = status_at(fleet, 40 * SGP_SECOND, 0).round;
+    sgp_round alone = status_at(fleet, 60 * SGP_SECOND, 0).round - before;
+    cr_assert(le(i64, alone, together), "in as many seconds");
+    cr_assert(ge(i64, alone, together / 2), "it trains on");
+    sgp_round apart =
+        status_at(fleet, 70 * SGP_SECOND, 0).round - status_at(fleet, 70 * SGP_SECOND, 1).round;
+    cr_assert(le(i64, llabs(apart), 1), "the other takes its round");
+    fleet_destroy(fleet);
+}
+
 /* It was started again 20 s into the run: how long that took says nothing of a round. */
 Test(faults, the_pace_of_one_that_was_started_again_is_that_of_its_rounds)
 {
