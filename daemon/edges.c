@@ -213,6 +213,38 @@ double edges_distance(const struct daemon *daemon)
     return furthest;
 }
 
+static bool is_apart(const struct sgp_peer_status *peer)
+{
+    bool left = peer->state == SGP_LINK_DOWN && peer->last_reason == SGP_REASON_LEFT;
+    return !peer->retired && !left && (peer->disagrees || !peer->ended);
+}
+
+bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes)
+{
+    size_t used = 0;
+    bool apart = false;
+    ret_names[0] = '\0';
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct sgp_peer_status peer, out;
+        sgp_node_link_status(daemon->node, i, &peer);
+        const char *name = daemon->prepared->topology->nodes[peer.peer].name;
+        if (!is_apart(&peer))
+            continue;
+        apart = true;
+        const struct edge *other = edges_find(daemon, peer.peer, SGP_OUT);
+        if (peer.direction == SGP_IN && other != NULL) { /* named once */
+            sgp_node_link_status(daemon->node, (uint32_t)(other - daemon->edges), &out);
+            if (is_apart(&out))
+                continue;
+        }
+        if (used + strlen(name) + 3 > bytes)
+            break;
+        used +=
+            (size_t)snprintf(ret_names + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+    return apart;
+}
+
 bool edges_unheard(const struct sgp_peer_status *peer)
 {
     return peer->direction == SGP_IN && !peer->retired &&

@@ -37,6 +37,10 @@ uint32_t edges_outsized(const struct edge *edge, const struct sgp_peer_status *s
 /* How far a node that has ended is from its neighbours, as a part of its estimate: the furthest whose end is
  * known. NaN: none is. */
 double edges_distance(const struct daemon *daemon);
+/* Whether a neighbour has ended with another model, or is not known to have ended with this one, as a neighbour that
+ * was stopped before its end. A neighbour that has left for good does not count. `ret_names` gets the names of these
+ * neighbours, with commas, as far as `bytes` holds them. */
+bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes);
 
 /* Whether a link is from a source that is not heard (not yet, or no longer). */
 bool edges_unheard(const struct sgp_peer_status *peer);

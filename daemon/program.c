@@ -89,6 +89,10 @@ static void say_with(struct program *program, struct sgp_attach_frame *frame, in
     frame->round = status.round;
     frame->rounds = status.open ? -1 : status.rounds;
     frame->weight = status.weight_estimate;
+    if (frame->type == SGP_ATTACH_WELCOME || frame->type == SGP_ATTACH_TURN) {
+        frame->index = prepared_rank(program->daemon->prepared);
+        frame->size = sgp_topology_trainers(program->daemon->prepared->topology);
+    }
     if (!program->dead && sgp_attach_send(program->guest.socket, frame, descriptor) < 0)
         lose(program, "its socket takes no more");
 }
@@ -104,8 +108,6 @@ static void welcome(struct program *program, bool resumed)
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_WELCOME,
         .flags = resumed ? SGP_ATTACH_RESUMED : 0,
         .parameters = prepared->parameters,
-        .index = prepared->self,
-        .size = prepared->topology->node_count,
         .local_steps = (uint32_t)program->daemon->config->local_steps,
         .seed = program->daemon->config->seed};
     (void)snprintf(frame.text, sizeof frame.text, "%s", program->daemon->config->name);
@@ -337,7 +339,7 @@ static void say_end(struct program *program)
         .distance = NAN};
     if (finished)
         frame.distance = edges_distance(program->daemon);
-    if (finished && sgp_node_disagreeing(program->daemon->node) > 0)
+    if (finished && edges_apart(program->daemon, frame.text, sizeof frame.text))
         frame.flags |= SGP_ATTACH_DISAGREES;
     program->stopped = true;
     program->answered = finished;

@@ -29,11 +29,11 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
         1, /* > with the memory's descriptor: parameters, rounds; text: what the program is called */
     SGP_ATTACH_WELCOME, /* < node, index, size, round, rounds, local_steps, seed, text: the node's name */
     SGP_ATTACH_REFUSED, /* < code; text: one line. The connection ends */
-    SGP_ATTACH_TURN, /* < turn, round, rounds, weight, code, flags: the memory is the program's */
+    SGP_ATTACH_TURN, /* < turn, round, rounds, weight, index, size, code, flags: the memory is the program's */
     SGP_ATTACH_DONE, /* > turn, rows, loss, learning_rate, epoch, flags: the memory is the daemon's */
-    SGP_ATTACH_STOP,     /* < no further turn comes: training is over */
-    SGP_ATTACH_FINISH,   /* > own steps are done; the daemon answers when the fleet has finished */
-    SGP_ATTACH_FINISHED, /* < round, distance, flags: the memory holds the fleet's model */
+    SGP_ATTACH_STOP,   /* < no further turn comes: training is over */
+    SGP_ATTACH_FINISH, /* > own steps are done; the daemon answers when the fleet has finished */
+    SGP_ATTACH_FINISHED, /* < round, distance, flags: the memory holds the fleet's model; with DISAGREES, text: the names */
     SGP_ATTACH_REPORT, /* > test_loss, test_accuracy, epoch (NaN: not known); text: other figures, or "" */
     SGP_ATTACH_ENOUGH,    /* > the fleet shall stop training; text: why */
     SGP_ATTACH_DETACH,    /* > the program leaves; the node pauses */
@@ -52,7 +52,7 @@ enum sgp_attach_flag {
         8, /* TURN, STOP: the turn before was taken back; its step does not count */
     SGP_ATTACH_ASSIGNED = 16, /* DONE: all tensors hold values in this turn */
     SGP_ATTACH_DISAGREES =
-        32, /* FINISHED: a neighbour's model is too far away; distance tells how far */
+        32, /* FINISHED: a neighbour has ended with another model, or is not known to have ended with this one */
     SGP_ATTACH_EVALUATES = 64, /* HELLO: it answers EVALUATE */
     SGP_ATTACH_PREDICTS = 128, /* HELLO: it answers PREDICT */
 };
@@ -73,14 +73,15 @@ struct sgp_attach_frame {
     double epoch;
     double learning_rate;
     double weight;        /* w, PushSum's */
-    uint32_t index;       /* of the node in the topology */
-    uint32_t size;        /* nodes of the topology */
+    uint32_t index;       /* of the node among those of the topology that train */
+    uint32_t size;        /* nodes of the topology that train: all but the relays */
     uint32_t local_steps; /* turns between two exchanges */
     uint32_t columns; /* float32 values of a row, which follow one another in the file that comes */
     uint64_t seed;    /* the fleet's, equal on all nodes */
     double test_loss;
     double test_accuracy; /* in [0, 1] */
-    double distance;      /* |z - z'| of the neighbour furthest away; NaN: none is known */
+    double
+        distance; /* |z - z'| of the neighbour furthest away, relative to the longer; NaN: none is known */
     char text[SGP_ATTACH_TEXT_BYTES]; /* UTF-8, ends with a zero */
 };
 
@@ -151,7 +152,8 @@ struct sgp_mixed { /* what came of it */
 
 struct sgp_finished {
     sgp_round round;
-    bool disagrees;
+    bool
+        disagrees; /* a neighbour has ended with another model, or is not known to have ended with this one */
     double distance;
 };
 
@@ -162,7 +164,7 @@ struct sgp_finished {
 SGP_API int sgp_attach(const struct sgp_attach_options *options, const float *initial,
     struct sgp_error *error, struct sgp_attachment **ret_attachment);
 
-/* Who this node is. */
+/* Who this node is: index and size as of the latest turn, for a reload may change them. */
 SGP_API void sgp_attachment_welcome(
     const struct sgp_attachment *attachment, struct sgp_attach_welcome *ret_welcome);
 

@@ -523,7 +523,9 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
                                        tell it; NaN: not known */
     double distance_relative; /* to the longer of the two */
     bool disagrees;           /* it is more than SGP_AGREED */
-    bool mismatch;            /* its topology digest, learning rate, batch or data differ */
+    bool
+        ended; /* the peer has said that its rounds are over, at this node's label where there is a token */
+    bool mismatch; /* its topology digest, learning rate, batch or data differ */
 };
 /* Links are numbered 0 .. count-1: out-links by peer, then in-links by peer. */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);

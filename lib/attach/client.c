@@ -205,6 +205,10 @@ static int await_turn(
         attachment->turn = frame.turn;
         attachment->round = frame.round;
         attachment->weight = frame.weight;
+        if (frame.size > 0) { /* a reload may have changed it */
+            attachment->welcome.index = frame.index;
+            attachment->welcome.size = frame.size;
+        }
         attachment->over = is_last(attachment, &frame);
     }
     if (frame.code < 0) {

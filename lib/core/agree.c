@@ -175,13 +175,16 @@ static void tell(
     note->until = sgp_core_last(node);
 }
 
+bool sgp_core_has_ended(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->end.ended.ended && (!sgp_core_has_token(node) || link->pulse.round == node->round);
+}
+
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool ended = link->end.ended.ended &&
-                     (!sgp_core_has_token(node) || link->pulse.round == node->round);
-        if (!link->retired && sgp_core_is_waited_for(link) && !ended)
+        if (!link->retired && sgp_core_is_waited_for(link) && !sgp_core_has_ended(node, link))
             return link;
     }
     return NULL;

@@ -363,6 +363,8 @@ void sgp_core_met(struct sgp_node *node, struct sgp_core_link *link); /* both ha
 struct sgp_verdict sgp_core_beat(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_beat *beat);
 /* Whom the end waits for, or NULL. */
+/* Whether the peer has said that its rounds are over. */
+bool sgp_core_has_ended(const struct sgp_node *node, const struct sgp_core_link *link);
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node);
 /* |z - z'|, and that by the longer of the two; both NaN if not known. */
 double sgp_core_distance(

@@ -215,6 +215,7 @@ void sgp_node_link_status(
     };
     ret_status->distance = sgp_core_distance(node, link, &ret_status->distance_relative);
     ret_status->disagrees = ret_status->distance_relative > SGP_AGREED;
+    ret_status->ended = sgp_core_has_ended(node, link);
     sgp_node_link_account(node, index, &ret_status->last_number, &ret_status->weight_owed);
 }
 

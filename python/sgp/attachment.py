@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import glob
 import logging
 import math
 import os
 import re
 import time
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Tuple
 
 from .errors import Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused
 from .memory import Layout, Memory
-from .protocol import DIVERGED, Closed, Connection, Flag, Frame, Type, number
+from .protocol import DIVERGED, RUN, Closed, Connection, Flag, Frame, Type, number
 from .questions import Questions
 
 _log = logging.getLogger("sgp")
@@ -37,8 +38,10 @@ class Finished:
     """What the fleet ended with."""
 
     round: int  #: the node's last round
-    disagrees: bool = False  #: a neighbour's model is too far away
-    distance: float = math.nan  #: |z - z'| of the neighbour furthest away, Euclidean; NaN: none is known
+    #: a neighbour has ended with another model, or is not known to have ended with this one: it was stopped, or is away
+    disagrees: bool = False
+    distance: float = math.nan  #: |z - z'| of the neighbour furthest away, relative to the longer; NaN: none is known
+    peers: Tuple[str, ...] = ()  #: the names of these neighbours
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +103,8 @@ class Attachment:
                 return Connection(self._path, self._timeout)
             except (FileNotFoundError, ConnectionRefusedError) as error:
                 if time.monotonic() >= end:
-                    raise NoDaemon(f"no daemon listens at {self._path}: {error.strerror}; start sgpd, or attach with "
-                                   "required=False to train alone") from None
+                    raise NoDaemon(f"no daemon listens at {self._path}: {error.strerror}{others_than(self._path)}; "
+                                   "start sgpd, or attach with required=False to train alone") from None
             except OSError as error:
                 raise Error(f"cannot connect to {self._path}: {error.strerror or error}") from error
             time.sleep(_RETRY_SECONDS)
@@ -227,6 +230,8 @@ class Attachment:
             self.mixed = Mixed(frame.round, frame.weight, Flag.EXCHANGED in frame.flags, Flag.JUMPED in frame.flags,
                                self._lost or Flag.SKIPPED in frame.flags, stop=self.over)
             self.turn = frame.turn
+            if frame.size > 0:  # a reload may have changed it
+                self.seat = dataclasses.replace(self.seat, index=frame.index, size=frame.size)
         self._lost = False
 
     def finish(self, timeout: Optional[float]) -> Finished:
@@ -249,7 +254,8 @@ class Attachment:
             link.done_with()
             if frame.type == Type.FINISHED:
                 self.mixed = dataclasses.replace(self.mixed, round=frame.round, stop=True)
-                return Finished(frame.round, Flag.DISAGREES in frame.flags, frame.distance)
+                peers = tuple(frame.text.split(", ")) if frame.text else ()
+                return Finished(frame.round, Flag.DISAGREES in frame.flags, frame.distance, peers)
 
     def report(self, test_loss: Optional[float], test_accuracy: Optional[float], epoch: Optional[float],
                others: str) -> None:
@@ -310,6 +316,15 @@ class Alone:
 
     def forget(self) -> None:
         """There is nothing to close."""
+
+
+def others_than(path: str) -> str:
+    """For a name that may be mistyped: the nodes of this machine, in words; empty if the path is no node's, or none is
+    there."""
+    if os.path.dirname(os.path.dirname(path)) != RUN:
+        return ""
+    names = sorted(glob.glob(f"{RUN}/*/attach.sock*"))
+    return f"; nodes here: {', '.join(os.path.basename(os.path.dirname(name)) for name in names)}" if names else ""
 
 
 def bad_step(frame: Frame, layout: Layout) -> Error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Union
 
 from .attachment import Alone, Attachment
-from .errors import Error, NoDaemon
+from .errors import Error, NoDaemon, TrainingWarning
 from .memory import Memory
 from .model import ArrayModel, Model
 from .node import Node
@@ -46,7 +47,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                another's. It may be any, and may be made before or after.
     name       The node's name ("n0": /run/sgpd/n0/attach.sock) or the path of a socket. None: $SGP_SOCKET.
     rounds     How many rounds this node trains. None: as the daemon is configured, else until finish().
-    required   False: where no daemon is, the node is a fleet of one and the script trains alone, on all rows.
+    required   False: where no daemon is, the node is a fleet of one and the script trains alone, on all rows. A
+               TrainingWarning says so, for the name may be mistyped.
     reconnect  True: a daemon that goes is waited for, and training goes on from its checkpoint; the step under way is
                then `skipped`. False: sgp.Disconnected.
     timeout    Seconds in which a daemon must be there, answer, and return. None: it must be there now, and may take
@@ -71,10 +73,10 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     try:
         path = socket_of(name)
         memory = Memory(shared.layout, shared.tags)
-    except Error:
+    except Error as error:
         if required or name is not None or os.environ.get("SGP_SOCKET"):
             raise
-        return Node(Alone(rounds), None, None, optimizer)
+        return alone(rounds, optimizer, error)
     shared.share(memory)
     try:
         program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
@@ -84,9 +86,15 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
         shared.release()
         memory.close()
         if isinstance(error, NoDaemon) and not required:
-            return Node(Alone(rounds), None, None, optimizer)
+            return alone(rounds, optimizer, error)
         raise
     return Node(fleet, shared, memory, optimizer)
+
+
+def alone(rounds: Optional[int], optimizer: Any, why: Error) -> Node:
+    """A fleet of one, which whoever called attach() is told of."""
+    warnings.warn(f"{str(why).split('; start')[0]}: this program trains alone, on all rows", TrainingWarning, stacklevel=3)
+    return Node(Alone(rounds), None, None, optimizer)
 
 
 def model_of(model: Any, buffers: str, params: str) -> Model:

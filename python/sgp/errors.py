@@ -9,6 +9,10 @@ class Error(Exception):
     """Anything that this package complains of. Raised itself where no class below fits."""
 
 
+class TrainingWarning(UserWarning):
+    """Training goes on, but probably not as you meant it. A filter of ``warnings`` can make it an error."""
+
+
 class NoDaemon(Error):
     """No daemon is there: start sgpd, or attach with ``required=False`` to train alone."""
 

@@ -8,11 +8,12 @@ import math
 import os
 import pickle
 import types
+import warnings
 import weakref
-from typing import Any, Iterator, Optional, SupportsFloat, Type, Union
+from typing import Any, Iterator, Optional, SupportsFloat, Tuple, Type, Union
 
 from .attachment import Alone, Attachment, Finished, Mixed, Step
-from .errors import Error, NotFinite
+from .errors import Error, NotFinite, TrainingWarning
 from .memory import Memory
 from .model import Model
 from .rows import Sampler, batches, length_of
@@ -45,9 +46,11 @@ class Node:
         self._fleet, self._model, self._memory, self._optimizer = fleet, model, memory, optimizer
         self._tally = Tally()
         self._silent = 0  # how many accumulate() are open
-        self._rows = 0  # of all steps
-        self._shard_rows: Optional[int] = None
+        self._rows = self._step_rows = 0  # of all steps, and of the last one
+        self._passes = 0.0  # over the rows of `_sampler`
+        self._sampler: Optional[Sampler] = None  # the latest
         self._finished: Optional[Finished] = None
+        self._detached = False
         self._owner = os.getpid()
         _attached.add(self)
         self._follow(fleet.first)
@@ -61,12 +64,12 @@ class Node:
 
     @property
     def index(self) -> int:
-        """Its place in the topology, from 0."""
+        """Its place among the nodes of the topology that train, from 0. A reload may change it."""
         return self._fleet.seat.index
 
     @property
     def size(self) -> int:
-        """Nodes of the topology."""
+        """Nodes of the topology that train: all but the relays. A reload may change it."""
         return self._fleet.seat.size
 
     @property
@@ -88,7 +91,7 @@ class Node:
     def epoch(self) -> float:
         """Passes over this node's rows so far, fractional: the `rows` given to mix(), by those that shard() or
         sampler() dealt to it. NaN before either was called."""
-        return self._rows / self._shard_rows if self._shard_rows else math.nan
+        return math.nan if self._sampler is None else self._passes
 
     @property
     def stopped(self) -> bool:
@@ -117,6 +120,8 @@ class Node:
         if self._fleet.turn and self._model is not None:
             self._model.gather()
         self._rows += self._tally.rows
+        self._step_rows = self._tally.rows
+        self._passes += self._tally.rows / len(self._sampler) if self._sampler else 0
         step = Step(self._tally.rows, self._tally.loss(), self.epoch, self._learning_rate(), assigned)
         self._tally = Tally()
         try:
@@ -169,18 +174,21 @@ class Node:
 
     def sampler(self, data: Any, *, shuffle: bool = True, seed: int = 0) -> Sampler:
         """The indices of this node's rows of `data` (anything with a length), for a DataLoader's ``sampler=``. Rows are
-        dealt in turn, equally many to each node: node i of n has rows i, i + n, i + 2 n, ... Raises Error where there
-        are fewer rows than nodes."""
-        sampler = Sampler(length_of(data), self.index, self.size, shuffle, seed, lambda: self.stopped)
-        self._shard_rows = len(sampler)
-        return sampler
+        dealt in turn, equally many to each node: node i of n has rows i, i + n, i + 2 n, ... Each iter() of it, and so
+        of the DataLoader, is another epoch; see sgp.Sampler. Raises Error where there are fewer rows than nodes."""
+        self._sampler = Sampler(length_of(data), self, shuffle, seed)
+        return self._sampler
+
+    def _trained(self) -> Tuple[int, int]:
+        """The rows that mix() was told of: of all steps, and of the last one."""
+        return self._rows + self._tally.rows, self._tally.rows or self._step_rows
 
     def shard(self, data: Any, *, batch_size: int, shuffle: bool = True, seed: int = 0) -> Iterator[Any]:
         """One epoch over this node's rows, in batches; it ends early when training is over.
 
         `data` is an array or tensor (batches are rows of it), a tuple of such side by side (batches are tuples), or a
-        data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch, in another order if
-        `shuffle`. Raises Error where there are fewer rows than nodes."""
+        data set of PyTorch (batches are what its DataLoader makes). Each call is another epoch over all of them, in
+        another order if `shuffle`, also after a ``break``. Raises Error where there are fewer rows than nodes."""
         sampler = self.sampler(data, shuffle=shuffle, seed=seed)
         sampler.set_epoch(self._epochs)
         self._epochs += 1
@@ -211,7 +219,7 @@ class Node:
         state_dict(). The parameters are the daemon's, which keeps checkpoints of its own. The file appears whole or
         not at all; it is a pickle."""
         states = {name: value.state_dict() for name, value in objects.items()}
-        kept = {"round": self.round, "rows": self._rows, "epochs": self._epochs, "objects": states}
+        kept = {"round": self.round, "passes": self._passes, "epochs": self._epochs, "objects": states}
         with open(f"{os.fspath(path)}.new", "wb") as file:
             pickle.dump(kept, file)
             file.flush()
@@ -231,7 +239,7 @@ class Node:
                         f"{', '.join(sorted(objects)) or 'nothing'}")
         for name, value in objects.items():
             value.load_state_dict(kept["objects"][name])
-        self._rows, self._epochs = kept["rows"], kept["epochs"]
+        self._passes, self._epochs = kept["passes"], kept["epochs"]
         return True
 
     # ---- the end
@@ -240,7 +248,8 @@ class Node:
         """Own steps are done: wait until the fleet has finished, and take its model. The node stays attached; the
         parameters are in memory of their own again. A step since the last mix() does not count.
 
-        `timeout` in seconds; None: as long as it takes. Raises TimeoutError (call again to go on waiting) and
+        A TrainingWarning names the neighbours that are not known to have ended with this model (Finished.peers): they
+        were stopped, or are away. `timeout` in seconds; None: as long as it takes. Raises TimeoutError (call again to go on waiting) and
         Disconnected. The second time it returns what it did the first."""
         self._check_owner()
         if self._finished is None:
@@ -248,13 +257,17 @@ class Node:
             if self._model is not None:
                 self._model.scatter()
             self._let_go()
+            if self._finished.disagrees:
+                warnings.warn(f"{', '.join(self._finished.peers) or 'a neighbour'} has not ended with this model",
+                              TrainingWarning, stacklevel=2)
         return self._finished
 
     def detach(self) -> None:
         """Leave: the node pauses, unless it has finished, and the parameters are in memory of their own again, as
-        they are. Does nothing the second time."""
+        they are. Inside ``with`` the block then ends without finish(). Does nothing the second time."""
         if self._owner != os.getpid():
             return
+        self._detached = True
         self._let_go()
         self._fleet.detach()
 
@@ -271,7 +284,7 @@ class Node:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[types.TracebackType]) -> None:
         try:
-            if kind is None:
+            if kind is None and not self._detached:
                 self.finish()
         finally:
             self.detach()

@@ -18,6 +18,7 @@ MAGIC, VERSION = 0x41504753, 1
 LAYOUT = struct.Struct("<IHHIiQqqQQddddIIIIQddd376s")
 TEXT_BYTES = 375  # of which a zero follows
 _DESCRIPTOR = 4  # bytes of one
+RUN = "/run/sgpd"  # where daemons have their sockets
 
 DIVERGED, CONFIG, MODEL, STATE = -1017, -1002, -1010, -1015  # codes of sgp/status.h
 
@@ -182,9 +183,9 @@ def socket_of(name: Optional[str], file: str = "attach.sock") -> str:
     name = name if name is not None else os.environ.get("SGP_SOCKET", "")
     if not name:
         raise Error("no node is named: give its name or a socket's path, or set $SGP_SOCKET")
-    path = name if "/" in name else f"/run/sgpd/{name}/{file}"
+    path = name if "/" in name else f"{RUN}/{name}/{file}"
     if name.endswith(".owner") and "/" not in name and not os.path.exists(path):
-        path = f"/run/sgpd/{name.removesuffix('.owner')}/{file}.owner"  # beside a node that trains
+        path = f"{RUN}/{name.removesuffix('.owner')}/{file}.owner"  # beside a node that trains
     if len(os.fsencode(path)) > 107:
         raise Error(f"the path of a socket has at most 107 bytes: {path}")
     return path

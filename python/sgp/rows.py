@@ -2,49 +2,113 @@
 """Which rows a node trains on, and in which order."""
 from __future__ import annotations
 
+import dataclasses
 import random
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Sized, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence, Set, Sized, Tuple, Union
 
 from .errors import Error
 
 
-class Sampler:
-    """The indices of this node's rows: those that are `index` modulo `size`, equally many on every node, so that up to
-    size - 1 rows at the end are nobody's. A DataLoader takes it as ``sampler=``. Each pass over it is an epoch, in
-    an order of its own if `shuffle`; it ends early when training is over."""
+class Place(Protocol):
+    """What a sampler asks of its node."""
 
-    def __init__(self, rows: int, index: int, size: int, shuffle: bool, seed: int, over: Callable[[], bool]) -> None:
-        if rows < size:
-            raise Error(f"{rows} rows cannot be dealt to {size} nodes; each needs one at least")
-        self._rows = range(index, rows // size * size, size)
-        self._shuffle, self._seed, self._over = shuffle, f"{seed}/{index}", over
-        self._epoch = self._position = 0
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def stopped(self) -> bool: ...
+
+    def _trained(self) -> Tuple[int, int]:
+        """The rows that mix() was told of: of all steps, and of the last one."""
+
+
+@dataclasses.dataclass
+class Pass:
+    """One epoch of a sampler, under way or over."""
+
+    epoch: int
+    first: int  #: rows that a saved pass had trained on, and which are left out
+    trained: int  #: rows that the node had trained on when the pass began
+    order: List[int]  #: the rows that are to come, or have come
+    handed: int = 0  #: of `order`
+    dealt: Tuple[int, int] = (0, 1)  #: index and size by which `order` was dealt
+    dealt_anew: bool = False
+
+
+class Sampler:
+    """The indices of this node's rows, for a DataLoader's ``sampler=``.
+
+    Node i of n has the rows i, i + n, i + 2n, ...: equally many as every other, so up to n - 1 rows at the end belong
+    to nobody. Every iter() begins an epoch of its own over all of them, whatever became of the one before: after a
+    ``break``, or with workers that read ahead, no row is lost. Epochs are numbered from 0, and each has an order of its
+    own if `shuffle`; set_epoch() says which is next. An epoch ends early when training is over.
+
+    When a reload of the topology file adds or removes a node, the rows are dealt anew: an epoch under way goes on with
+    the new rows that it has not handed out. From the moment at which all daemons have reloaded no two nodes have a row
+    in common."""
+
+    def __init__(self, rows: int, node: Place, shuffle: bool, seed: int) -> None:
+        if rows < node.size:
+            raise Error(f"{rows} rows cannot be dealt to {node.size} nodes; each needs one at least")
+        self._rows, self._node, self._shuffle, self._seed = rows, node, shuffle, seed
+        self._next, self._first = 0, 0  # epoch and row with which the next iter() begins
+        self._pass: Optional[Pass] = None  # the latest
+
+    def _own(self) -> range:
+        return range(self._node.index, self._rows // self._node.size * self._node.size, self._node.size)
+
+    def _order(self, epoch: int) -> List[int]:
+        rows = list(self._own())
+        if self._shuffle:
+            random.Random(f"{self._seed}/{self._node.index}/{epoch}").shuffle(rows)
+        return rows
 
     def __len__(self) -> int:
         """Rows of this node."""
-        return len(self._rows)
+        return len(self._own())
 
     def __iter__(self) -> Iterator[int]:
-        rows = list(self._rows)
-        if self._shuffle:
-            random.Random(f"{self._seed}/{self._epoch}").shuffle(rows)
-        while self._position < len(rows) and not self._over():
-            self._position += 1
-            yield rows[self._position - 1]
-        if self._position == len(rows):
-            self.set_epoch(self._epoch + 1)
+        order = self._order(self._next)
+        self._pass = Pass(self._next, self._first, self._node._trained()[0], order, self._first,
+                          (self._node.index, self._node.size))
+        self._next, self._first = self._next + 1, 0
+        return self._hand_out(self._pass)
+
+    def _hand_out(self, run: Pass) -> Iterator[int]:
+        given: Set[int] = set()
+        while not self._node.stopped:
+            if run.dealt != (self._node.index, self._node.size):
+                given.update(run.order[:run.handed])
+                run.order = [row for row in self._order(run.epoch) if row not in given]
+                run.handed, run.dealt, run.dealt_anew = 0, (self._node.index, self._node.size), True
+            if run.handed == len(run.order):
+                break
+            run.handed += 1
+            yield run.order[run.handed - 1]
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin with the first row of this epoch, counted from 0."""
-        self._epoch, self._position = epoch, 0
+        """The next iter() begins this epoch, counted from 0."""
+        self._next, self._first = epoch, 0
 
     def state_dict(self) -> Dict[str, int]:
-        """Where it is: the epoch, and the rows of it that were handed out. Workers that read ahead count."""
-        return {"epoch": self._epoch, "position": self._position}
+        """Where training is: the epoch, and how many of its rows mix() was told of since it began. So rows that workers
+        have read ahead come again. Without ``rows=`` in mix(), or after the rows were dealt anew, the epoch does."""
+        run = self._pass
+        if run is None:
+            return {"epoch": self._next, "position": self._first}
+        total, last = self._node._trained()
+        left = len(run.order) - run.first - (total - run.trained)
+        if not run.dealt_anew and run.handed == len(run.order) and left < max(last, 1):  # as ``drop_last`` leaves
+            return {"epoch": run.epoch + 1, "position": 0}
+        position = 0 if run.dealt_anew else min(run.handed, run.first + total - run.trained)
+        return {"epoch": run.epoch, "position": position}
 
     def load_state_dict(self, state: Dict[str, int]) -> None:
-        """Go on from there."""
-        self._epoch, self._position = state["epoch"], state["position"]
+        """The next iter() goes on from there."""
+        self._next, self._first, self._pass = state["epoch"], state["position"], None
 
 
 def chunks(sampler: Sampler, batch_size: int) -> Iterator[List[int]]:

@@ -10,11 +10,17 @@ from .node import Node
 Optimizer = TypeVar("Optimizer")
 
 
+def _bare(kind: Any) -> Any:
+    """An object of a class, before its state is set."""
+    return kind.__new__(kind)
+
+
 def wrap(optimizer: Optimizer, node: Node, *, every: int = 1) -> Optimizer:
     """Let each `every`-th ``optimizer.step()`` end with ``node.mix()``; returns the same object.
 
     For loops that cannot be changed: those of trainers and frameworks. Schedulers may be made before or after. Inside
     ``node.accumulate()`` no step mixes. Leave the loop when ``node.stopped``; ``node.mix`` is not to be called as well.
+    A copy of it, by pickle or deepcopy, is the optimiser alone and does not mix: wrap it where it is used.
     Raises ValueError for `every` below 1."""
     if every < 1:
         raise ValueError(f"every is {every}; at least 1")
@@ -32,5 +38,10 @@ def wrap(optimizer: Optimizer, node: Node, *, every: int = 1) -> Optimizer:
             node.mix(loss=result)
         return result
 
-    optimizer.__class__ = type(original.__name__, (original,), {"step": step, "__module__": original.__module__})
+    def reduce(self: Any, _: Any) -> Any:
+        """For pickle and deepcopy: the optimiser as it was before it was wrapped. A node cannot travel."""
+        return _bare, (original,), original.__reduce_ex__(self, 2)[2]
+
+    optimizer.__class__ = type(original.__name__, (original,), {"step": step, "__reduce_ex__": reduce,
+                                                                "__module__": original.__module__})
     return optimizer

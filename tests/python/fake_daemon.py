@@ -222,7 +222,8 @@ class FakeDaemon:
             self.say(STOP, **fields)
             return
         self.turn += 1
-        self.say(TURN, turn=self.turn, round=self.round, rounds=self.rounds, weight=self.weight, **fields)
+        self.say(TURN, turn=self.turn, round=self.round, rounds=self.rounds, weight=self.weight, index=self.index,
+                 size=self.size, **fields)
 
     def fold(self, frame):
         """x += z_new - z_old of updates, w times that of values; the round; the next turn. False: hang up."""
@@ -287,6 +288,13 @@ def nonsense(daemon, frame):
 def take_back(daemon, frame):
     """The turn had been cancelled: its step does not count."""
     daemon.hand_over(flags=SKIPPED)
+    return True
+
+
+def one_more(daemon, frame):
+    """The topology was reloaded, and names one node more."""
+    daemon.size += 1
+    daemon.hand_over()
     return True
 
 

@@ -3,11 +3,13 @@
 """The dialogue of the package sgp with a daemon, and with an adversary; the model is arrays of numpy."""
 import faulthandler
 import os
+import re
 import signal
 import tempfile
 import threading
 import time
 import unittest
+import warnings
 
 import numpy
 
@@ -481,6 +483,31 @@ class AttachTest(unittest.TestCase):
         self.assertEqual(node.mix().round, 1)
         node.detach()
 
+    def test_detach_inside_the_block(self):
+        """The block then ends without a word: there is nothing left to finish."""
+        daemon = self.daemon()
+        with sgp.attach(arrays(), name=daemon.path) as node:
+            node.mix()
+            node.detach()
+        self.assertEqual((len(daemon.of(DETACH)), len(daemon.of(FINISH))), (1, 0))
+        with self.assertRaisesRegex(sgp.Disconnected, "no longer attached"):
+            node.finish()
+
+    # ---- alone
+
+    def test_training_alone_is_told(self):
+        """A name that is mistyped must not train alone without a word."""
+        daemon = self.daemon()
+        name = daemon.path + "x"
+        with self.assertWarnsRegex(sgp.TrainingWarning, f"no daemon listens at {re.escape(name)}.*all rows") as told:
+            sgp.attach(arrays(), name=name, required=False).detach()
+        self.assertEqual(told.filename, __file__)
+        with self.assertWarnsRegex(sgp.TrainingWarning, "no node is named.*all rows"):
+            sgp.attach(arrays(), required=False).detach()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sgp.attach(arrays(), name=daemon.path, required=False).detach()
+
     # ---- rows
 
     def test_shards_are_disjoint_and_even(self):
@@ -525,6 +552,42 @@ class AttachTest(unittest.TestCase):
             with self.assertRaisesRegex(sgp.Error, "have 8, 9 rows"):
                 node.shard((numpy.arange(8), numpy.arange(9)), batch_size=1)
 
+    def test_every_pass_of_a_sampler_is_whole(self):
+        """As with a sampler of PyTorch, however the pass before it ended."""
+        with sgp.attach(arrays(), name=self.daemon(index=1, size=2).path) as node:
+            sampler = node.sampler(range(20))
+            first = next(iter(sampler))
+            self.assertIn(first, range(1, 20, 2))
+            for _ in zip(sampler, range(3)):
+                pass
+            for row in sampler:
+                break
+            left_open = iter(sampler)
+            passes = [next(left_open) and list(sampler), list(sampler)]
+            for rows in passes:
+                self.assertEqual(sorted(rows), list(range(1, 20, 2)))
+            self.assertNotEqual(*passes)
+            sampler.set_epoch(3)
+            again = list(sampler)
+            sampler.set_epoch(3)
+            self.assertEqual(list(sampler), again)
+
+    def test_shards_follow_a_reload_that_adds_a_node(self):
+        """A pass under way goes on with the rows of the new shard that it has not handed out."""
+        daemon = self.daemon(index=1, size=2, acts={2: fake_daemon.one_more})
+        with sgp.attach(arrays(), name=daemon.path) as node:
+            sampler = node.sampler(range(12), shuffle=False)
+            rows = []
+            for row in sampler:
+                rows.append(row)
+                node.mix(rows=1)
+            self.assertEqual((node.index, node.size), (1, 3))
+            self.assertEqual(rows, [1, 3, 4, 7, 10])
+            self.assertEqual(len(sampler), 4)
+            self.assertEqual(list(sampler), [1, 4, 7, 10])
+            self.assertEqual([list(batch) for batch in node.shard(numpy.arange(12), batch_size=9, shuffle=False)],
+                             [[1, 4, 7, 10]])
+
     # ---- keeping
 
     def test_saved_sampler_goes_on(self):
@@ -544,6 +607,7 @@ class AttachTest(unittest.TestCase):
                 self.assertTrue(other.load(path, sampler=again))
                 self.assertEqual(list(again), rest)
                 self.assertEqual(other.epoch, 0.4)
+                self.assertEqual(sorted(again), list(range(10)))
                 with self.assertRaisesRegex(sgp.Error, "holds sampler; asked for was optimizer"):
                     other.load(path, optimizer=again)
 

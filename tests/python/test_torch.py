@@ -5,6 +5,7 @@ import copy
 import faulthandler
 import io
 import os
+import pickle
 import re
 import unittest
 import warnings
@@ -397,6 +398,59 @@ class TorchTest(unittest.TestCase):
         self.assertEqual([x.tolist() for x, _ in batches], [[1, 3], [5, 7], [9]])
         loader = torch.utils.data.DataLoader(data, batch_size=5, sampler=node.sampler(data, shuffle=False))
         self.assertEqual([y.tolist() for _, y in loader], [[1, 3, 5, 7, 9]])
+
+    def test_a_pass_with_workers_that_read_ahead(self):
+        """What workers have fetched beyond a break, or beyond a save, comes again."""
+        data = torch.arange(40)
+        node = self.attach(network(), daemon={"index": 1, "size": 2})
+        own = list(range(1, 40, 2))
+        sampler = node.sampler(data)
+        loader = torch.utils.data.DataLoader(data, batch_size=4, sampler=sampler, num_workers=2)
+        next(iter(loader))
+        for _ in zip(loader, range(2)):
+            pass
+        self.assertEqual(sorted(int(x) for batch in loader for x in batch), own)
+        path = os.path.join(self.fake.folder.name, "state")
+        seen = []
+        for batch in loader:
+            node.mix(rows=len(batch))
+            seen += map(int, batch)
+            if len(seen) == 8:
+                break
+        node.save(path, sampler=sampler)
+        again = node.sampler(data)
+        node.load(path, sampler=again)
+        self.assertEqual(sorted(seen + list(again)), own)
+        self.assertEqual(sorted(again), own)
+
+    def test_a_tail_that_is_left_out_is_no_pass(self):
+        data = torch.arange(22)
+        node = self.attach(network(), daemon={"index": 0, "size": 2})
+        sampler = node.sampler(data)
+        for batch in torch.utils.data.DataLoader(data, batch_size=4, sampler=sampler, drop_last=True):
+            node.mix(rows=len(batch))
+        path = os.path.join(self.fake.folder.name, "state")
+        node.save(path, sampler=sampler)
+        again = node.sampler(data)
+        node.load(path, sampler=again)
+        self.assertEqual(sorted(again), list(range(0, 22, 2)))
+
+    def test_a_wrapped_optimizer_is_pickled(self):
+        """The copy is the optimiser alone: a node cannot travel."""
+        model = network()
+        node = self.attach(model)
+        optimizer = sgp.wrap(torch.optim.Adam(model.parameters(), lr=0.03), node)
+        step(model, optimizer)
+        for copied in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer)):
+            self.assertIs(type(copied), torch.optim.Adam)
+            self.assertEqual(copied.param_groups[0]["lr"], 0.03)
+            self.assertEqual(len(copied.state), 4)
+            copied.step()
+        file = io.BytesIO()
+        torch.save(optimizer, file)
+        self.assertEqual(len(self.fake.of(DONE)), 1)
+        step(model, optimizer)
+        self.assertEqual(len(self.fake.of(DONE)), 2)
 
     def test_saved_optimizer_goes_on(self):
         model = network()

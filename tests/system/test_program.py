@@ -90,6 +90,18 @@ class Turns(Programs):
         z = self.run_to_the_end(IRREGULAR, n=3, steps=400)
         self.assertAlmostEqual(z[1], -1.0, delta=0.05)
 
+    def test_relays_are_not_counted(self):
+        """Rows that are dealt by index and size would never be trained on if they were a relay's."""
+        f = self.fleet(3, phases=[[(0, 1), (1, 0), (0, 2), (2, 0)]], options=ATTACHED,
+                       own={2: {"control.attach": "n2.attach"}})
+        f.says_of = lambda i: ", train=false" if i == 0 else ""
+        for i in range(3):
+            f.write_topology(i)
+        f.start([2])
+        program = self.attach(f, 2, [1.0])
+        self.assertIsNone(program.refused)
+        self.assertEqual((program.welcome["index"], program.welcome["size"]), (1, 2))
+
     def test_local_steps_and_an_exact_cycle(self):
         z = self.run_to_the_end(RING, {"train.local_steps": "4"})
         self.assertAlmostEqual(z[0], 1.5, delta=0.3)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training scripts as people write them, through the package sgp and real daemons: what must be right, or else be told."""
+import signal
+import threading
+import unittest
+import warnings
+
+import fleet
+from attached import AttachTest, flat, loss_of, network, nn, rows, sgp, step, torch
+
+PAIR = [[(0, 1), (1, 0)]]
+TRIO = [[(i, (i + 1) % 3) for i in range(3)]]
+
+
+@unittest.skipIf(torch is None, "not installed: python3-torch")
+class Scripts(AttachTest):
+    def attach(self, f, i, *arguments, **options):
+        return sgp.attach(*arguments, name=self.path(f, i), timeout=fleet.PATIENCE, **options)
+
+    # ---- rows
+
+    def test_a_break_in_an_epoch_shortens_no_other(self):
+        """Workers read ahead, the loop leaves early, and the next epoch has every row of the node once."""
+        f = self.daemons(2, PAIR)
+
+        def act(i):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            x, y = rows(96)
+            seen = []
+            with self.attach(f, i, model, optimizer) as node:
+                data = torch.utils.data.TensorDataset(x, y, torch.arange(96))
+                loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=node.sampler(data), num_workers=1)
+                next(iter(loader))  # a look at the data
+                for epoch in range(3):
+                    own = []
+                    for number, (a, b, which) in enumerate(loader):
+                        if epoch == 1 and number == 2:
+                            break
+                        node.mix(loss=step(model, optimizer, a, b), rows=len(a))
+                        own += which.tolist()
+                    seen.append(own)
+            return seen
+        for i, (first, left, last) in enumerate(self.each(2, act)):
+            self.assertEqual([sorted(first), len(left), sorted(last)], [list(range(i, 96, 2)), 16, list(range(i, 96, 2))])
+        self.assertEqual([status["samples"] for status in f.quiet()], [48 + 16 + 48] * 2)
+
+    def test_a_third_node_takes_rows_of_its_own(self):
+        """The file is reloaded in the middle of an epoch. From then on no row is trained on by two nodes."""
+        f = self.daemons(3, PAIR, present=(0, 1))
+        together = threading.Barrier(3)
+
+        def train(i, epochs, reload=False):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            x, y = rows(60)
+            passes = []
+            with self.attach(f, i, model, optimizer) as node:
+                sampler = node.sampler(x)
+                for epoch in range(epochs):
+                    passes.append([])
+                    for row in sampler:
+                        if reload and node.size == 2 and len(passes[-1]) == 10:
+                            together.wait(fleet.PATIENCE)
+                        node.mix(loss=step(model, optimizer, x[[row]], y[[row]]), rows=1)
+                        passes[-1].append(row)
+                sizes = node.index, node.size, len(sampler)
+            return sizes, passes
+
+        def act(i):
+            if i < 2:
+                return train(i, 2, reload=True)
+            f.wait("both to be in their epoch", lambda: together.n_waiting == 2)
+            f.rewire(range(3), TRIO)
+            for node in f.nodes[:2]:
+                self.assertEqual(node.get("/v1/reload", "POST")[0], 200, node.log())
+            f.nodes[2].start()
+            together.wait(fleet.PATIENCE)
+            return train(2, 2)
+        results = self.each(3, act)
+        self.assertEqual([sizes for sizes, _ in results], [(i, 3, 20) for i in range(3)])
+        for i in range(2):
+            first, second = results[i][1]
+            self.assertEqual(sorted(second), list(range(i, 60, 3)))
+            self.assertTrue(all(row % 3 == i for row in first[11:]), first)  # one was handed out before
+            self.assertEqual(len(first), len(set(first)))
+            self.assertLessEqual(set(range(i, 60, 3)), set(first))
+        self.assertEqual([sorted(rows) for rows in results[2][1]], [list(range(2, 60, 3))] * 2)
+
+    # ---- ends
+
+    def test_a_peer_that_was_stopped_is_no_agreement(self):
+        f = self.daemons(2, PAIR)
+        gone = threading.Barrier(2)
+
+        def act(i):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            x, y = rows()
+            node = self.attach(f, i, model, optimizer)
+            for number in range(40):
+                if number == 10:
+                    gone.wait(fleet.PATIENCE)
+                    if i == 1:
+                        node.detach()
+                        f.nodes[1].end(signal.SIGTERM)
+                        return flat(model), None
+                node.mix(loss=step(model, optimizer, x[i::2], y[i::2]), rows=len(x) // 2)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                finished = node.finish(timeout=fleet.PATIENCE)
+            return flat(model), (finished, [str(warning.message) for warning in told])
+        (mine, (finished, told)), (its, _) = self.each(2, act)
+        self.assertGreater(float((mine - its).norm() / mine.norm()), 0.1, "else this shows nothing")
+        self.assertTrue(finished.disagrees)
+        self.assertEqual(finished.peers, ("n1",))
+        self.assertEqual(len(told), 1)
+        self.assertIn("n1 has not ended with this model", told[0])
+
+    def test_ends_that_agree_are_no_warning(self):
+        f = self.daemons(2, PAIR)
+
+        def act(i):
+            node = self.attach(f, i, network())
+            for _ in range(5):
+                node.mix()
+            return node.finish(timeout=fleet.PATIENCE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for finished in self.each(2, act):
+                self.assertFalse(finished.disagrees)
+                self.assertEqual(finished.peers, ())
+
+    def test_detached_inside_the_block(self):
+        f = self.daemons(1, [[]])
+        with self.attach(f, 0, network()) as node:
+            node.mix()
+            node.detach()
+        f.wait_state("paused")
+
+    # ---- models
+
+    def alone(self, model, train):
+        """What `train(model, node, x, y)` makes of all rows in one process."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with sgp.attach(model, required=False) as node:
+                train(model, node, *rows())
+        return model
+
+    def pair(self, make, train):
+        """The same by two nodes, each on the rows of its own; the models."""
+        f = self.daemons(2, PAIR)
+
+        def act(i):
+            model = make()
+            with self.attach(f, i, model) as node:
+                x, y = rows()
+                train(model, node, x[i::2], y[i::2])
+            return model
+        models = self.each(2, act)
+        torch.testing.assert_close(flat(models[0]), flat(models[1]), rtol=0, atol=1e-4)
+        return models[0]
+
+    def test_tied_weights_train_as_in_one_process(self):
+        def make():
+            model = network()
+            model.insert(2, nn.Linear(16, 16))
+            model.insert(3, nn.Linear(16, 16))
+            torch.manual_seed(3)
+            nn.init.orthogonal_(model[2].weight)
+            nn.init.zeros_(model[2].bias)
+            nn.init.zeros_(model[3].bias)
+            model[3].weight = model[2].weight
+            return model
+
+        def train(model, node, x, y):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+            for _ in range(50):
+                node.mix(loss=step(model, optimizer, x, y), rows=len(x))
+            self.assertIs(model[3].weight, model[2].weight)
+        one, two = self.alone(make(), train), self.pair(make, train)
+        self.assertIs(two[3].weight, two[2].weight)
+        torch.testing.assert_close(flat(two), flat(one), rtol=1e-3, atol=1e-4)
+
+    def test_lbfgs_with_a_closure(self):
+        def train(model, node, x, y):
+            optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=4)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = (model(x) - y).pow(2).mean()
+                loss.backward()
+                return loss
+            for _ in range(30):
+                node.mix(loss=optimizer.step(closure), rows=len(x))
+        begin = loss_of(network(), *rows())
+        one, two = self.alone(network(), train), self.pair(network, train)
+        self.assertLess(loss_of(two, *rows()), 0.1 * begin)
+        self.assertLess(loss_of(two, *rows()), 2 * loss_of(one, *rows()))
+
+    def test_a_gan_of_two_optimizers(self):
+        """Generator and discriminator are one model to the fleet, and two to their script."""
+        def make():
+            torch.manual_seed(4)
+            return nn.ModuleDict({"generator": nn.Linear(2, 2), "judge": nn.Linear(2, 1)})
+
+        def train(model, node, x, y):
+            draw = torch.Generator().manual_seed(node.index)
+            real = y + torch.tensor([2.0, -1.0])
+            makes = torch.optim.SGD(model["generator"].parameters(), lr=0.1)
+            judges = torch.optim.SGD(model["judge"].parameters(), lr=0.1, weight_decay=0.5)
+            for _ in range(300):
+                fake = model["generator"](torch.randn(len(real), 2, generator=draw))
+                judged = (nn.functional.softplus(-model["judge"](real)) + nn.functional.softplus(model["judge"](fake.detach())))
+                judges.zero_grad()
+                judged.mean().backward()
+                judges.step()
+                loss = nn.functional.softplus(-model["judge"](fake)).mean()
+                makes.zero_grad()
+                loss.backward()
+                makes.step()
+                node.mix(loss=loss, rows=len(real))
+        two = self.pair(make, train)
+        wanted = rows()[1].mean(0) + torch.tensor([2.0, -1.0])
+        torch.testing.assert_close(two["generator"].bias.detach(), wanted, rtol=0, atol=0.1)
+
+
+fleet.main()
