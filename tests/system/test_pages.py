@@ -179,10 +179,15 @@ def test_shells_offer_the_options_of_sgpd():
         assert bash("sgpd", "--check", "-c", f"{where}/n", folder=folder) == {f"{where}/n0.conf"}
 
 
+def source(path):
+    """The text of a file of the tree."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..", path), encoding="utf-8") as file:
+        return file.read()
+
+
 def numbers(path, pattern):
     """The first number of a pattern in a file of the tree."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..", path), encoding="utf-8") as file:
-        return re.search(pattern, file.read(), re.MULTILINE)[1]
+    return re.search(pattern, source(path), re.MULTILINE)[1]
 
 
 def test_the_version_is_one():
@@ -202,6 +207,17 @@ def test_the_page_on_upgrading_has_the_numbers_of_the_code():
         assert numbers(page, rf"^\| {row} [^|]*\| (\d+) \|") == numbers(path, pattern), row
     assert numbers("python/sgp/protocol.py", r"VERSION = \w+, (\d+)") == \
         numbers("include/sgp/attach.h", r"^#define SGP_ATTACH_VERSION (\d+)u")
+
+
+def test_what_packages_are_built_with_is_installed_on_a_bare_host():
+    """scripts/setup names each package that debian/control builds with, and build-essential, which Debian presupposes."""
+    lists = dict(re.findall(r'^(\w+)_packages="([^"]*)"', source("scripts/setup"), re.MULTILINE))
+    named = set(" ".join(lists[name] for name in ("build", "demo", "package")).split())
+    control = re.search(r"^Build-Depends:\n((?: .*\n)+)", source("debian/control"), re.MULTILINE).group(1)
+    needed = {re.match(r"[^ ,]+", line.strip()).group() for line in control.splitlines()}
+    brought = {"debhelper-compat": "debhelper", "dh-sequence-installsysusers": "debhelper", "dh-sequence-python3": "dh-python"}
+    missing = {brought.get(name, name) for name in needed | {"build-essential"}} - named
+    assert not missing, f"scripts/setup does not install {' '.join(sorted(missing))}"
 
 
 tap.run(dict(vars()))
