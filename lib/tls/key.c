@@ -252,7 +252,9 @@ static int read_file(const char *path, struct sgp_error *error, uint8_t *page)
 static int take_secret(struct sgp_key *key)
 {
     gnutls_x509_privkey_t parsed;
-    gnutls_datum_t text = {key->page, (unsigned)strlen((char *)key->page)};
+    uint8_t *page = key->page;
+    sgp_assert(page != NULL); /* gcc with sanitizers considers NULL where key->page is read again */
+    gnutls_datum_t text = {page, (unsigned)strlen((char *)page)};
     gnutls_datum_t point = {NULL, 0}, unused = {NULL, 0}, secret = {NULL, 0};
     gnutls_ecc_curve_t curve = GNUTLS_ECC_CURVE_INVALID;
     if (gnutls_x509_privkey_init(&parsed) < 0)
@@ -261,12 +263,12 @@ static int take_secret(struct sgp_key *key)
         parsed, &text, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN);
     if (code >= 0)
         code = gnutls_x509_privkey_export_ecc_raw(parsed, &curve, &point, &unused, &secret);
-    explicit_bzero(key->page, PAGE_BYTES);
+    explicit_bzero(page, PAGE_BYTES);
     bool good = code >= 0 && curve == GNUTLS_ECC_CURVE_ED25519 && point.size == ED25519_KEY_SIZE &&
                 secret.size == ED25519_KEY_SIZE;
     if (good) { /* the public half follows from it, whatever the file says */
-        memcpy(key->page, secret.data, ED25519_KEY_SIZE);
-        ed25519_sha512_public_key(key->point, key->page);
+        memcpy(page, secret.data, ED25519_KEY_SIZE);
+        ed25519_sha512_public_key(key->point, page);
     }
     if (secret.data != NULL)
         explicit_bzero(secret.data, secret.size);
