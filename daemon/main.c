@@ -10,6 +10,7 @@
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -83,10 +84,11 @@ static int parse_options(int count, char **arguments, struct options *ret_option
     return STATUS_USAGE;
 }
 
+/* Memory may be there at the next start; what else is wrong, people must mend. */
 static int refuse(const struct sgp_error *error, bool check)
 {
     (void)fprintf(stderr, "sgpd: %s\n", error->text);
-    return check ? STATUS_INVALID : STATUS_CONFIG;
+    return check ? STATUS_INVALID : error->code == -ENOMEM ? STATUS_FAILED : STATUS_CONFIG;
 }
 
 /* What would run, and where; *prepared is the caller's. */
@@ -104,23 +106,6 @@ static int check(const struct config *config, const struct prepared *prepared)
     return STATUS_DONE;
 }
 
-/* The node becomes what the program brings: its layout, and the parameters to begin with. */
-static int take_model(struct prepared *prepared, struct guest *guest, struct sgp_error *error)
-{
-    struct sgp_model_file *layout = NULL;
-    int code = sgp_safetensors_layout(guest->shared.head, guest->shared.head_bytes,
-        guest->shared.bytes - guest->shared.head_bytes, "the program's memory", error, &layout);
-    if (code == 0)
-        code = prepared_lay(prepared, layout, error);
-    if (code == 0)
-        code = prepared_learn(prepared, error);
-    const struct sgp_trainer_state state = {.x = guest->shared.values};
-    if (code == 0)
-        prepared->trainer->methods->resume(prepared->trainer, &state);
-    prepared->begins = code == 0;
-    return code;
-}
-
 static int run_unlaid(const struct config *config, struct prepared *prepared, struct log *log)
 {
     struct sgp_error error = {0};
@@ -133,10 +118,6 @@ static int run_unlaid(const struct config *config, struct prepared *prepared, st
     if (code > 0) {
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=0");
         return STATUS_DONE;
-    }
-    if (take_model(prepared, &guest, &error) < 0) {
-        door_refuse(&guest, error.code, error.text);
-        return refuse(&error, false);
     }
     return daemon_run(config, prepared, log, &(struct company){.guest = &guest});
 }

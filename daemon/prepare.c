@@ -575,8 +575,13 @@ int prepared_learn(struct prepared *p, struct sgp_error *error)
     const struct sgp_attached_settings attached = {.parameters = p->parameters,
         .values_from = p->layout ? shared_values_from(p->layout) : 0,
         .outer = p->settings.outer};
-    int code = p->layout ? sgp_attached_create(&attached, &why, &p->attached)
-                         : sgp_learner_create(&p->settings, &why, &p->learner);
+    int code = prepared_check_memory(p, error);
+    if (code < 0)
+        return code;
+    code = p->layout ? sgp_attached_create(&attached, &why, &p->attached)
+                     : sgp_learner_create(&p->settings, &why, &p->learner);
+    if (code == -ENOMEM)
+        return prepared_no_memory(p, error);
     if (code < 0)
         return fail_learner(p, code, &why, error);
     p->trainer = p->layout ? sgp_attached_trainer(p->attached) : sgp_learner_trainer(p->learner);

@@ -61,6 +61,8 @@ struct prepared {
     struct prepare_term terms[PREPARE_TERMS_MAX];
     uint32_t term_count;
     uint64_t memory_bytes;    /* the sum of the terms */
+    uint64_t fresh_bytes;     /* the part of it that prepared_learn and the daemon allocate */
+    uint64_t address_bytes;   /* the address space that this part takes: whole receive buffers */
     uint64_t workspace_bytes; /* of the learner, beside the vectors of the model */
     char warnings[PREPARE_WARNINGS_MAX][SGP_TEXT_BYTES];
     uint32_t warning_count;
@@ -73,7 +75,11 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
 /* Of one that is unlaid: everything that follows from the layout, which becomes its own. 0 or negative with *error. */
 int prepared_lay(struct prepared *prepared, struct sgp_model_file *layout, struct sgp_error *error);
 
-/* Then the learner, for a node that runs. 0 or -ENOMEM. */
+/* Undo that, and the learner: another program may bring another model. */
+void prepared_unlay(struct prepared *prepared);
+
+/* Then the learner, for a node that runs. 0 or -ENOMEM, also where the vectors of the node would find too little memory;
+ * then *error says how much the model takes, and how much is left. */
 int prepared_learn(struct prepared *prepared, struct sgp_error *error);
 
 void prepared_finish(struct prepared *prepared);
@@ -102,6 +108,11 @@ void prepared_warn(struct prepared *prepared, const char *format, ...) SGP_PRINT
 /* The sum of the terms, again; and a warning if this machine has less. */
 void prepared_sum_memory(struct prepared *prepared);
 void prepared_warn_of_memory(struct prepared *prepared);
+
+/* Compare that with what is left. 0 or -ENOMEM with *error. */
+int prepared_check_memory(const struct prepared *prepared, struct sgp_error *error);
+/* Say that the model found no memory. -ENOMEM. */
+int prepared_no_memory(const struct prepared *prepared, struct sgp_error *error);
 
 /* Where the layout of a program's model is kept. */
 void prepared_layout_path(const struct config *config, char path[CONFIG_TEXT_BYTES]);

@@ -60,6 +60,19 @@ int prepared_lay(struct prepared *p, struct sgp_model_file *layout, struct sgp_e
                : sgp_fail(error, SGP_E_LIMIT, "the program's model has too many parameters");
 }
 
+void prepared_unlay(struct prepared *p)
+{
+    if (p->trainer != NULL)
+        p->trainer->methods->destroy(p->trainer);
+    sgp_model_file_destroy(p->layout);
+    p->trainer = NULL;
+    p->attached = NULL;
+    p->layout = NULL;
+    p->unlaid = true;
+    p->begins = false;
+    p->parameters = 0;
+}
+
 int prepare_attached(struct prepared *p, struct sgp_error *error)
 {
     const struct config *config = p->config;

@@ -2,6 +2,10 @@
 /* What is counted of a node that is being prepared: warnings, and its memory term by term. */
 #include "prepare.h"
 
+#include "memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -43,6 +47,7 @@ void prepared_sum_memory(struct prepared *p)
         p->config->optimizer == SGP_OPTIMIZER_SGD || p->config->kind == CONFIG_ATTACHED ? 0
                                                                                         : vector;
     bool attached = p->config->kind == CONFIG_ATTACHED;
+    uint64_t rows = rows_bytes(p->data.train) + rows_bytes(p->data.test);
     add_term(p, "parameters", vector);
     add_term(p, "gradient", attached ? 0 : vector);
     add_term(p, "velocity of the optimizer", velocity);
@@ -59,6 +64,8 @@ void prepared_sum_memory(struct prepared *p)
     add_term(p, "rows in the network", p->workspace_bytes);
     add_term(p, "training rows", rows_bytes(p->data.train));
     add_term(p, "test rows", rows_bytes(p->data.test));
+    p->fresh_bytes = p->memory_bytes - rows - (attached ? vector : 0);
+    p->address_bytes = p->fresh_bytes + p->needs.receives * (vector - share) - (whole ? vector : 0);
 }
 
 void prepared_warn_of_memory(struct prepared *p)
@@ -69,4 +76,32 @@ void prepared_warn_of_memory(struct prepared *p)
             "the node takes %.1f MiB of memory, and this machine has %.1f; make [model] layers or "
             "[train] batch smaller",
             (double)p->memory_bytes / (1 << 20), (double)machine / (1 << 20));
+}
+
+/* The bound that leaves too little, or the nearest one. */
+static struct memory_bound bound_of(const struct prepared *p, uint64_t *ret_bytes)
+{
+    struct memory_bound left = memory_left(), address = memory_address_left();
+    bool by_address = p->fresh_bytes <= left.bytes && address.bytes != UINT64_MAX;
+    *ret_bytes = by_address ? p->address_bytes : p->fresh_bytes;
+    return by_address ? address : left;
+}
+
+int prepared_no_memory(const struct prepared *p, struct sgp_error *error)
+{
+    uint64_t bytes;
+    struct memory_bound left = bound_of(p, &bytes);
+    return sgp_fail(error, -ENOMEM,
+        "out of memory: a model of %" PRIu64
+        " parameters takes %.1f MiB here, and %.1f MiB are left %s; %s, or give sgpd more memory",
+        p->parameters, (double)bytes / (1 << 20), (double)left.bytes / (1 << 20), left.where,
+        p->layout != NULL ? "attach a smaller model"
+                          : "make [model] layers or [train] batch smaller");
+}
+
+int prepared_check_memory(const struct prepared *p, struct sgp_error *error)
+{
+    uint64_t bytes;
+    struct memory_bound left = bound_of(p, &bytes);
+    return bytes <= left.bytes ? 0 : prepared_no_memory(p, error);
 }

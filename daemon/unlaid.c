@@ -14,7 +14,7 @@
 struct unlaid {
     uv_loop_t loop;
     const struct config *config;
-    const struct prepared *prepared;
+    struct prepared *prepared;
     struct log *log;
     struct door *door;
     struct control *control;
@@ -140,28 +140,51 @@ static int stop(void *context)
 
 /* ---- the program ---- */
 
+/* The node becomes what the program brings: its layout, and the parameters to begin with. They are read last, because
+ * memory that nobody has written yet is made by reading it. */
+static int take_model(struct prepared *prepared, const struct guest *guest, struct sgp_error *error)
+{
+    struct sgp_model_file *layout = NULL;
+    int code = sgp_safetensors_layout(guest->shared.head, guest->shared.head_bytes,
+        guest->shared.bytes - guest->shared.head_bytes, "the program's memory", error, &layout);
+    if (code == 0)
+        code = prepared_lay(prepared, layout, error);
+    if (code == 0)
+        code = prepared_learn(prepared, error);
+    if (code == 0 &&
+        !isfinite(sgp_kernels_best()->largest(guest->shared.values, prepared->parameters)))
+        code = sgp_fail(error, SGP_E_DIVERGED, "the program's first parameters are not finite");
+    if (code < 0)
+        return code;
+    prepared->trainer->methods->resume(
+        prepared->trainer, &(struct sgp_trainer_state){.x = guest->shared.values});
+    prepared->begins = true;
+    return 0;
+}
+
 static void on_entered(void *context, struct guest *guest)
 {
     struct unlaid *unlaid = context;
-    const struct sgp_model_file *layout = guest->shared.layout;
     struct sgp_error error = {0};
     int64_t rounds = guest->hello.rounds, own = unlaid->prepared->rounds;
-    if (!isfinite(sgp_kernels_best()->largest(guest->shared.values, layout->value_count)))
-        (void)sgp_fail(&error, SGP_E_DIVERGED, "the program's first parameters are not finite");
-    else if (rounds >= 0 && own > 0 && rounds != own)
-        (void)sgp_fail(&error, SGP_E_CONFIG,
+    int code = 0;
+    if (rounds >= 0 && own > 0 && rounds != own)
+        code = sgp_fail(&error, SGP_E_CONFIG,
             "the program asks for %lld rounds, and [train] rounds is %lld; leave it out in one of "
             "the two",
             (long long)rounds, (long long)own);
-    if (error.code == 0) {
+    if (code == 0)
+        code = take_model(unlaid->prepared, guest, &error);
+    if (code == 0) {
         *unlaid->guest = *guest;
         end(unlaid, 0);
         return;
     }
+    prepared_unlay(unlaid->prepared);
     sgp_log(&unlaid->log->sink, SGP_LEVEL_WARNING,
         "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
         error.text);
-    door_refuse(guest, error.code, error.text);
+    door_refuse(guest, code, error.text);
 }
 
 static void on_watchdog(uv_timer_t *timer)
@@ -207,7 +230,7 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
     return code;
 }
 
-int unlaid_wait(const struct config *config, const struct prepared *prepared, struct log *log,
+int unlaid_wait(const struct config *config, struct prepared *prepared, struct log *log,
     struct guest *ret_guest, struct sgp_error *error)
 {
     struct unlaid unlaid = {.config = config,

@@ -257,10 +257,12 @@ class AttachTest(unittest.TestCase):
     def test_daemon_is_waited_for(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "attach.sock")
-            threading.Timer(0.3, lambda: late.append(self.daemon(path=path))).start()
             late = []
+            comes = threading.Timer(0.3, lambda: late.append(self.daemon(path=path)))
+            comes.start()
             sgp.attach(arrays(), name=path, timeout=common.PATIENCE).detach()
-            self.assertEqual(len(late), 1)
+            comes.join()  # it may serve before it is in the list
+            self.assertEqual(len(late[0].of(HELLO)), 1)
 
     def test_environment_names_it(self):
         daemon = self.daemon()

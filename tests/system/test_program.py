@@ -3,8 +3,10 @@
 import array
 import json
 import os
+import resource
 import signal
 import socket
+import subprocess
 import threading
 
 import fleet
@@ -16,6 +18,7 @@ ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, 
             "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
 RING = [[(i, (i + 1) % 4) for i in range(4)]]
 PAIRS = [[(i, i ^ hop) for i in range(4)] for hop in (1, 2)]  # which every algorithm takes
+LARGE = 16 << 20  # parameters of a model of 64 MiB
 # n0 keeps 1/3 of its weight, n1 and n2 1/2: weights down to a third
 IRREGULAR = [[(0, 1), (0, 2), (1, 2), (2, 0)]]
 
@@ -566,6 +569,37 @@ class Strangers(Programs):
             program = f.wait("a place", lambda: self.try_again(f))
             self.assertEqual(program.take()["type"], raw_program.TURN)
         self.assert_alive(f)
+
+    def limit_memory(self, node, more_mib):
+        """The daemon may have so much address space more than it has now."""
+        with open("/proc/%d/statm" % node.process.pid) as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(node.process.pid, resource.RLIMIT_AS, (now + (more_mib << 20), resource.RLIM_INFINITY))
+
+    def test_a_model_that_finds_no_memory_is_refused_and_the_next_program_served(self):
+        f = self.daemons(1, [[]])
+        f.wait_state("unlaid")
+        self.limit_memory(f.nodes[0], 160)
+        large = array.array("f", bytes(4 * LARGE))
+        says = r"out of memory: a model of %d parameters takes \d+\.\d MiB here, and \d+\.\d MiB are left of the address space" % LARGE
+        for _ in range(2):
+            self.assertRegex(self.attach(f, 0, large).refused or "", says)
+            self.assertEqual(f.nodes[0].status()["state"], "unlaid")
+        self.assertRegex(f.nodes[0].log(), "event=refused program=.* reason=\"" + says)
+        small = self.attach(f, 0, [1.0, 2.0])
+        self.assertIsNone(small.refused)
+        small.take()
+        self.assertEqual(small.step(lambda z: [v + 1 for v in z])["type"], raw_program.TURN)
+        self.assert_alive(f)
+
+    def test_a_built_in_model_that_finds_no_memory_is_one_line(self):
+        f = self.fleet(1, phases=[[]], options={"model.layers": "dense 8000 relu, dense 8000 relu, dense 2"})
+        done = subprocess.run(["prlimit", "--as=%d" % (1 << 30), *f.command(f.nodes[0])], text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              timeout=fleet.PATIENCE)
+        lines = [line for line in done.stdout.splitlines() if "memory" in line]
+        self.assertEqual((done.returncode, len(lines)), (1, 1), done.stdout)  # not 78: it is tried again
+        self.assertRegex(lines[0], r"out of memory: a model of 64\d{6} parameters takes \d+\.\d MiB here, and \d+\.\d MiB are left ")
 
     def test_many_descriptors_are_no_leak(self):
         f = self.daemons(1, [[]])

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much memory this process can still take, by each of the bounds that the system sets.
+ *
+ * Fails: never. A bound that cannot be read is UINT64_MAX. Blocks on files of /proc and /sys. Thread: any. */
+#ifndef SGPD_MEMORY_H
+#define SGPD_MEMORY_H
+
+#include <stdint.h>
+
+struct memory_bound {
+    uint64_t bytes;    /* UINT64_MAX: no bound */
+    const char *where; /* static: where so many bytes are left, as "on this machine" */
+};
+
+/* The least of what the machine (MemAvailable and swap, proc_meminfo(5)) and the control group (memory.max) leave. */
+struct memory_bound memory_left(void);
+
+/* What RLIMIT_AS leaves of the address space, less what threads and connections take. */
+struct memory_bound memory_address_left(void);
+
+/* What the control groups at `path`, as /proc/self/cgroup names it, and above leave of memory.max. `root` is where their
+ * hierarchy is mounted. Page cache that the kernel can give up counts as left. */
+uint64_t memory_group_left(const char *root, const char *path);
+
+#endif
