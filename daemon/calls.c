@@ -193,7 +193,7 @@ void calls_on_call(void *context, struct link *link, const struct sgp_message *m
     else
         (void)trust_is(daemon, link, (uint32_t)target, text);
     if (text[0] != '\0')
-        listener_refuse(&daemon->listener, link, reason, text);
+        listener_refuse(&daemon->listener, link, reason, text, NULL);
     else
         neighbours_take_over(daemon, link, (uint32_t)target, SGP_OUT);
 }

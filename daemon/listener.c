@@ -38,13 +38,13 @@ static enum sgp_tls tls_of(struct listener *listener, struct sgp_cipher_settings
 }
 
 /* Where TLS is required, who speaks without it learns why it is not let in, and nothing of this node. */
-void listener_refuse(
-    struct listener *listener, struct link *link, enum sgp_reason reason, const char *text)
+void listener_refuse(struct listener *listener, struct link *link, enum sgp_reason reason,
+    const char *text, const char *told)
 {
     listener_log(listener, link, text);
     struct sgp_message goodbye = {.type = SGP_GOODBYE,
         .pulse = {.state = SGP_NODE_JOINING, .next_round = SGP_ROUND_NONE, .stop = SGP_ROUND_NONE},
-        .goodbye = {.reason = reason, .text = sgp_reason_text(reason)}};
+        .goodbye = {.reason = reason, .text = told != NULL ? told : sgp_reason_text(reason)}};
     struct sgp_cipher_settings settings;
     if (link->cipher != NULL || tls_of(listener, &settings) != SGP_TLS_REQUIRE)
         listener->events.pulse(listener->events.context, &goodbye.pulse);
@@ -80,7 +80,7 @@ static void on_timeout(uv_timer_t *timer)
         return;
     }
     forget(listener, oldest);
-    listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "it said no hello within 5 s");
+    listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "it said no hello within 5 s", NULL);
 }
 
 static void arm(struct listener *listener)
@@ -101,12 +101,20 @@ static void on_first(struct link *link, uint8_t byte)
     struct sgp_cipher_settings settings;
     enum sgp_tls tls = tls_of(listener, &settings);
     int code = 0;
-    if (tls == SGP_TLS_OFF || (tls == SGP_TLS_OFFER && byte != SGP_CIPHER_HELLO))
+    if (tls != SGP_TLS_REQUIRE && byte != SGP_CIPHER_HELLO)
         return;
     if (byte != SGP_CIPHER_HELLO) {
         forget(listener, link);
         listener_refuse(listener, link, SGP_REASON_PROTOCOL,
-            "it speaks without TLS, which the topology file requires");
+            "it speaks without TLS, which the topology file requires",
+            "the peer requires TLS (tls=require), and this node's topology file does not say "
+            "so; " LISTENER_REMEDY);
+    } else if (tls == SGP_TLS_OFF) {
+        forget(listener, link);
+        listener_refuse(listener, link, SGP_REASON_PROTOCOL,
+            "a TLS client is calling, and by this node's topology file links are plain (tls=off); "
+            "if it is a node, " LISTENER_REMEDY,
+            NULL);
     } else if ((code = link_cipher(link, &settings)) < 0) {
         forget(listener, link);
         listener_log(listener, link, sgp_strerror(code));
@@ -125,7 +133,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
     else if (message->type == SGP_CALL)
         listener->events.call(listener->events.context, link, message);
     else
-        listener_refuse(listener, link, SGP_REASON_PROTOCOL, "its first message was no hello");
+        listener_refuse(
+            listener, link, SGP_REASON_PROTOCOL, "its first message was no hello", NULL);
 }
 
 static void on_failed(struct link *link, int code, const char *text)
@@ -133,7 +142,7 @@ static void on_failed(struct link *link, int code, const char *text)
     struct listener *listener = link->context;
     forget(listener, link);
     if (code == SGP_E_VERSION)
-        listener_refuse(listener, link, SGP_REASON_VERSION, text);
+        listener_refuse(listener, link, SGP_REASON_VERSION, text, NULL);
     else
         listener_log(listener, link, text);
 }
@@ -227,7 +236,8 @@ static bool make_room(struct listener *listener, const struct link *link)
     while (listener->unexpected_count > 0 && oldest->foreseen)
         oldest = oldest->next;
     forget(listener, oldest);
-    listener_refuse(listener, oldest, SGP_REASON_PROTOCOL, "too many callers without a hello");
+    listener_refuse(
+        listener, oldest, SGP_REASON_PROTOCOL, "too many callers without a hello", NULL);
     return true;
 }
 

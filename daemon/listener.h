@@ -74,8 +74,11 @@ void listener_close(struct listener *listener);
 /* One line in the log (`text`, no newline) about a caller that is refused, if there were not too many. */
 void listener_log(struct listener *listener, const struct link *link, const char *text);
 
-/* Refuse a caller: a goodbye with the reason, and one line in the log (`text`, no newline). */
-void listener_refuse(
-    struct listener *listener, struct link *link, enum sgp_reason reason, const char *text);
+/* Refuse a caller: a goodbye with the reason, and one line in the log (`text`, no newline). `told` is what the caller's
+ * operator reads, from the caller's point of view and with no name in it; NULL: the words of the reason. */
+void listener_refuse(struct listener *listener, struct link *link, enum sgp_reason reason,
+    const char *text, const char *told);
+
+#define LISTENER_REMEDY "both nodes need the same file"
 
 #endif

@@ -3,6 +3,7 @@
 #include "daemon.h"
 #include "beside.h"
 #include "site.h"
+#include "unit.h"
 #include "unlaid.h"
 
 #include "sgp/blas.h"
@@ -224,7 +225,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
     struct sgp_error error = {0};
     log_init(&log, config->log_level, config->name);
     if (fit_blas(arguments, config, options->check, &log, NULL, &error) < 0 ||
-        prepare(config, &error, &prepared) < 0)
+        unit_sees(config, &error) < 0 || prepare(config, &error, &prepared) < 0)
         return refuse(&error, options->check);
     int status = fit_blas(arguments, config, options->check, &log, &prepared, &error) < 0
                      ? refuse(&error, options->check)

@@ -25,6 +25,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
         statements_take(daemon, link, &message->statement);
         return;
     }
+    if (message->type == SGP_GOODBYE)
+        notes_farewell(daemon, link, message->goodbye.text);
     if (message->type == SGP_HELLO || message->type == SGP_WELCOME)
         link->signs = message->type == SGP_HELLO ? message->hello.signs : message->welcome.signs;
     if (message->type == SGP_SHARE) {
@@ -105,6 +107,31 @@ void neighbours_take_over(
 
 /* ---- in: a stranger said hello ---- */
 
+/* Why the topology file does not let a caller in: `text` for this node's log; returned for the caller's. NULL: it does. */
+static const char *refusal(
+    struct daemon *daemon, const struct sgp_hello *hello, int64_t source, char text[SGP_TEXT_BYTES])
+{
+    text[0] = '\0';
+    if (strcmp(hello->target, daemon->config->name) != 0) {
+        (void)snprintf(text, SGP_TEXT_BYTES, "%s looks for node %s, and this is %s", hello->source,
+            hello->target, daemon->config->name);
+        return "another node answers at the address that the topology file gives the peer; correct "
+               "the address";
+    }
+    if (source < 0) {
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "it is called %s, which this node's topology file does not name; " LISTENER_REMEDY,
+            hello->source);
+        return "the peer's topology file does not name this node; " LISTENER_REMEDY;
+    }
+    if (edges_find(daemon, (uint32_t)source, SGP_IN) != NULL)
+        return NULL;
+    (void)snprintf(text, SGP_TEXT_BYTES,
+        "this node's topology file has no edge from %s to %s; " LISTENER_REMEDY, hello->source,
+        daemon->config->name);
+    return "the peer's topology file has no edge from this node to it; " LISTENER_REMEDY;
+}
+
 void neighbours_on_hello(void *context, struct link *link, const struct sgp_message *message)
 {
     struct daemon *daemon = context;
@@ -112,20 +139,11 @@ void neighbours_on_hello(void *context, struct link *link, const struct sgp_mess
     const struct sgp_hello *hello = &message->hello;
     char text[SGP_TEXT_BYTES];
     int64_t source = sgp_topology_find(topology, hello->source);
-    text[0] = '\0';
-    if (strcmp(hello->target, daemon->config->name) != 0)
-        (void)snprintf(text, sizeof text, "%s looks for node %s, and this is %s", hello->source,
-            hello->target, daemon->config->name);
-    else if (source < 0)
-        (void)snprintf(
-            text, sizeof text, "it is called %s, which the topology does not name", hello->source);
-    else if (edges_find(daemon, (uint32_t)source, SGP_IN) == NULL)
-        (void)snprintf(text, sizeof text, "the topology has no edge from %s to %s", hello->source,
-            daemon->config->name);
-    else
-        (void)trust_is(daemon, link, (uint32_t)source, text);
+    const char *told = refusal(daemon, hello, source, text);
+    if (told == NULL && trust_is(daemon, link, (uint32_t)source, text))
+        text[0] = '\0';
     if (text[0] != '\0') {
-        listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text);
+        listener_refuse(&daemon->listener, link, SGP_REASON_UNKNOWN, text, told);
         return;
     }
     link->lineage = hello->lineage;

@@ -16,6 +16,10 @@
 #define LINES_NS (10 * SGP_SECOND)
 #define WAIT_NS (3 * SGP_SECOND) /* waiting for longer is said */
 
+#define COPY_REMEDY                                                                                \
+    "if a machine or a state directory was copied, give the copy a name of its own and an empty "  \
+    "state directory"
+
 static const char *name_of(const struct daemon *daemon, uint32_t peer)
 {
     return peer != SGP_SLOT_NONE ? daemon->prepared->topology->nodes[peer].name : "a former node";
@@ -118,6 +122,17 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
         name, caller->remote, other->remote, name);
 }
 
+/* It comes before the note of what it ends. */
+void notes_farewell(struct daemon *daemon, const struct link *link, const char *text)
+{
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    if (edge == NULL)
+        return;
+    (void)snprintf(edge->farewell, sizeof edge->farewell, "%s", text);
+    for (char *c = edge->farewell; *c != '\0'; c++)
+        *c = *c == '"' ? '\'' : *c; /* it will stand in quotes */
+}
+
 void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link)
 {
     if (is_due(daemon, edge, SGP_LEVEL_WARNING, "plain"))
@@ -180,17 +195,25 @@ static enum sgp_level level_of(const struct sgp_effect *effect)
     }
 }
 
-/* Why, as far as the core says; "" if it does not. What comes of a name given twice is said in words that help. */
-static const char *reason_of(
-    const struct daemon *daemon, const struct sgp_effect *effect, char text[SGP_TEXT_BYTES / 2])
+/* Reasons of which the number says less than the peer does. */
+static bool is_told_better(enum sgp_reason reason)
 {
-    const char *name = daemon->config->name;
-    if (effect->note.what == SGP_NOTE_DOWN && effect->note.reason == SGP_REASON_REPLACED) {
-        (void)snprintf(text, SGP_TEXT_BYTES / 2,
-            "another connection under the name %s took over; is another sgpd called %s?", name,
-            name);
+    return reason == SGP_REASON_UNKNOWN || reason == SGP_REASON_PROTOCOL;
+}
+
+/* Why, as far as the core says; "" if it does not. What comes of a name given twice is said in words that help. */
+static const char *reason_of(const struct daemon *daemon, const struct edge *edge,
+    const struct sgp_effect *effect, char text[SGP_TEXT_BYTES])
+{
+    bool down = effect->note.what == SGP_NOTE_DOWN;
+    if (down && effect->note.reason == SGP_REASON_REPLACED) {
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "another daemon is called %s, and %s hears it; stop one of the two: " COPY_REMEDY,
+            daemon->config->name, name_of(daemon, effect->note.link.peer));
         return text;
     }
+    if (down && is_told_better(effect->note.reason) && edge != NULL && edge->farewell[0] != '\0')
+        return edge->farewell;
     if (effect->note.reason != 0)
         return sgp_reason_text(effect->note.reason);
     if (effect->note.what == SGP_NOTE_MISMATCH)
@@ -228,27 +251,38 @@ static void keep_error(
     }
     if (effect->note.what == SGP_NOTE_REFUSED || will_not_have_us(effect)) {
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
-        (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %s",
+        (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %.440s",
             name_of(daemon, effect->note.link.peer), why);
     }
 }
 
 static void log_about_peer(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    char text[SGP_TEXT_BYTES / 2], kind[SGP_TEXT_BYTES];
-    const char *why = reason_of(daemon, effect, text), *name = sgp_note_name(effect->note.what);
+    char text[SGP_TEXT_BYTES], kind[SGP_TEXT_BYTES];
     enum sgp_direction direction = effect->note.link.direction == SGP_IN ? SGP_IN : SGP_OUT;
     struct edge *edge = edges_find(daemon, effect->note.link.peer, direction);
+    const char *why = reason_of(daemon, edge, effect, text);
+    const char *name = sgp_note_name(effect->note.what);
     bool known = edge != NULL && edge != &daemon->gone;
     if (known)
         keep_error(daemon, edge, effect, why);
-    (void)snprintf(kind, sizeof kind, "%s %s", name, why);
+    (void)snprintf(kind, sizeof kind, "%s %.400s", name, why);
     if (known && !is_due(daemon, edge, level_of(effect), kind))
         return;
     sgp_log(&daemon->log->sink, level_of(effect), "event=%s peer=%s direction=%s%s%s%s%s%s", name,
         name_of(daemon, effect->note.link.peer), direction_name(direction),
         *why ? " reason=\"" : "", why, *why ? "\"" : "", known ? " remote=" : "",
         known ? remote_of(daemon, edge) : "");
+}
+
+/* Whether the connection that stands has the lineage of one that waits aside: one memory, in two processes. */
+static bool is_twin(struct daemon *daemon, const struct link *link)
+{
+    const struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    const struct link *other = edge->links;
+    while (other != NULL && (other == link || !link_stands(other)))
+        other = other->next;
+    return other != NULL && other->lineage == link->lineage;
 }
 
 /* Whoever greets as a neighbour that is here is a stranger like others: a flood of them is no flood of
@@ -259,8 +293,15 @@ static void log_turned_away(struct daemon *daemon, const struct sgp_effect *effe
     const struct link *link = edges_link(daemon, &effect->note.link);
     if (link == NULL)
         return;
-    (void)snprintf(text, sizeof text, "it greets as %s, which is here: %s",
-        name_of(daemon, effect->note.link.peer), sgp_reason_text(effect->note.reason));
+    const char *name = name_of(daemon, effect->note.link.peer);
+    if (effect->note.reason == SGP_REASON_REPLACED && is_twin(daemon, link))
+        (void)snprintf(text, sizeof text,
+            "it greets as %s, which is here and is heard: two daemons are called %s and have one "
+            "memory; stop one of the two: " COPY_REMEDY,
+            name, name);
+    else
+        (void)snprintf(text, sizeof text, "it greets as %s, which is here: %s", name,
+            sgp_reason_text(effect->note.reason));
     listener_log(&daemon->listener, link, text);
 }
 

@@ -48,6 +48,7 @@ struct edge {
     uint64_t bytes_sent, bytes_received; /* of closed connections */
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
     char previous[SGP_TEXT_BYTES];       /* of the last one before that */
+    char farewell[SGP_TEXT_BYTES]; /* what the peer said when it ended the last one: notes.c */
     struct link_lines lines;
     bool ciphered;              /* one of its connections was: trust.c */
     bool calling;               /* its source is being called: calls.c */

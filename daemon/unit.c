@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DIRECTORY "/etc/sgpd"
@@ -35,17 +36,19 @@ warn(const struct config *config, enum config_id id, struct site *site, const ch
     memcpy(site->warnings[site->warning_count++], warning.text, sizeof warning.text);
 }
 
-/* Where a path leads; as it is if that cannot be told. */
-static void resolve(const char *path, char real[PATH_MAX])
-{
-    if (!realpath(path, real))
-        (void)snprintf(real, PATH_MAX, "%s", path);
-}
-
 static bool is_below(const char *path, const char *directory)
 {
     size_t length = strlen(directory);
     return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+/* Where a path leads. If the end is not there, glibc keeps the part at which it fails: of a symbolic link that is a part
+ * of its target. */
+static void resolve(const char *path, char real[PATH_MAX])
+{
+    real[0] = '\0';
+    if (!realpath(path, real) && (real[0] != '/' || is_below(path, real)))
+        (void)snprintf(real, PATH_MAX, "%s", path);
 }
 
 /* The setting of the unit that hides a path, and NULL if none does. */
@@ -95,18 +98,67 @@ static void look_at_file(const struct config *config, enum config_id id, const c
             real);
 }
 
+#define FILES 7u
+
+/* What a daemon reads, by the keys that name it; "": nothing. */
+struct named_file {
+    enum config_id id;
+    const char *path;
+};
+
+static void name_files(const struct config *config, struct named_file files[FILES])
+{
+    const struct named_file all[FILES] = {{NO_KEY, config->file},
+        {CONFIG_ID_TOPOLOGY, config->topology}, {CONFIG_ID_TRAIN, config->train},
+        {CONFIG_ID_LABELS, config->labels}, {CONFIG_ID_TEST, config->test},
+        {CONFIG_ID_TEST_LABELS, config->test_labels}, {CONFIG_ID_SCALE, config->scale}};
+    for (size_t i = 0; i < FILES; i++) {
+        files[i] = all[i];
+        if (strcmp(files[i].path, "none") == 0)
+            files[i].path = "";
+    }
+}
+
 static void look_at_files(const struct config *config, const struct passwd *user, struct site *site)
 {
-    const struct {
-        enum config_id id;
-        const char *path;
-    } files[] = {{NO_KEY, config->file}, {CONFIG_ID_TOPOLOGY, config->topology},
-        {CONFIG_ID_TRAIN, config->train}, {CONFIG_ID_LABELS, config->labels},
-        {CONFIG_ID_TEST, config->test}, {CONFIG_ID_TEST_LABELS, config->test_labels},
-        {CONFIG_ID_SCALE, config->scale}};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (*files[i].path && strcmp(files[i].path, "none") != 0)
+    struct named_file files[FILES];
+    name_files(config, files);
+    for (size_t i = 0; i < FILES; i++)
+        if (*files[i].path)
             look_at_file(config, files[i].id, files[i].path, user, site);
+}
+
+/* Whether systemd has put an empty directory that nobody may enter in the place of this one (ProtectHome=yes). */
+static bool is_covered(const char *path)
+{
+    struct stat top;
+    char directory[PATH_MAX];
+    (void)snprintf(directory, sizeof directory, "%s", path);
+    for (char *slash = directory + strlen(directory); slash != NULL && slash > directory;
+         slash = strrchr(directory, '/')) {
+        *slash = '\0';
+        if (stat(directory, &top) == 0)
+            return S_ISDIR(top.st_mode) && (top.st_mode & 0777) == 0;
+    }
+    return false;
+}
+
+int unit_sees(const struct config *config, struct sgp_error *error)
+{
+    struct named_file files[FILES];
+    char real[PATH_MAX];
+    name_files(config, files);
+    for (size_t i = 0; i < FILES; i++) {
+        if (!*files[i].path || files[i].id == NO_KEY || access(files[i].path, F_OK) == 0)
+            continue;
+        resolve(files[i].path, real);
+        if (hidden_by(real) && is_covered(real))
+            return config_fail(config, files[i].id, error, SGP_E_CONFIG,
+                "%.200s: this service does not see it, whoever may read it: its unit hides home "
+                "directories (ProtectHome=); keep it in /srv or /var/lib",
+                real);
+    }
+    return 0;
 }
 
 /* StateDirectory= and RuntimeDirectory= are all that ProtectSystem= leaves to be written to. */

@@ -13,4 +13,8 @@
  * systemd would be refused. Of others nothing is said: no unit reads them. */
 void unit_check(const struct config *config, struct site *site);
 
+/* Of a daemon that starts: whether a file of its configuration is hidden by its unit, so that it is not there for this
+ * process and is for everybody else. Returns 0, or SGP_E_CONFIG with *error. */
+int unit_sees(const struct config *config, struct sgp_error *error);
+
 #endif

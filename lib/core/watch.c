@@ -70,6 +70,14 @@ static bool receives(const struct sgp_core_link *link)
     return link->receiving.filling || link->question.filling;
 }
 
+/* How long a greeting may take. A target may let a source wait aside for SGP_SILENCE_MIN_NS (aside.c), and the source is to
+ * hear then why it is turned away. */
+static sgp_time greeting_end(const struct sgp_core_link *link)
+{
+    sgp_time more = link->direction == SGP_OUT ? SGP_BEAT_NS : 0;
+    return link->connection.since + SGP_SILENCE_MIN_NS + more;
+}
+
 /* When silence on this link becomes absence. Beats do not keep a payload alive that hardly comes: it
  * holds a buffer, and may hold the round. How long that may last does not depend on the peer's pace, for
  * on a thin link what was lost has to be sent again. */
@@ -81,9 +89,7 @@ static sgp_time absent_at(const struct sgp_node *node, const struct sgp_core_lin
     if (receives(link) && !node->drained && sgp_core_payload_end(link) < at)
         at = sgp_core_payload_end(link);
     bool greeting = link->connection.state == SGP_LINK_CONNECTING;
-    return greeting && link->connection.since + SGP_SILENCE_MIN_NS < at
-               ? link->connection.since + SGP_SILENCE_MIN_NS
-               : at;
+    return greeting && greeting_end(link) < at ? greeting_end(link) : at;
 }
 
 static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)

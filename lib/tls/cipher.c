@@ -28,6 +28,7 @@ struct sgp_cipher {
     size_t shaken;   /* bytes of the peer's handshake */
     uint64_t sealed; /* with the present key */
     const char *objection;
+    bool spoke; /* the peer's first byte has come */
     bool known;
     bool failed;
     char peer[SGP_KEY_BYTES];
@@ -173,9 +174,20 @@ const char *sgp_cipher_name(const struct sgp_cipher *cipher)
 
 /* ---- in ---- */
 
+/* The first byte of a record of TLS is its type (RFC 8446, section 5.1): 20 to 23, of which a handshake begins with 21, an
+ * alert, or 22. */
+static bool is_record(uint8_t first)
+{
+    return first >= 20 && first <= 23;
+}
+
 void sgp_cipher_feed(struct sgp_cipher *cipher, const void *bytes, size_t count)
 {
     sgp_assert(cipher->came_count == 0);
+    if (!cipher->spoke && count > 0 && !is_record(*(const uint8_t *)bytes))
+        cipher->objection = "the peer answers without TLS, so its topology file says neither "
+                            "tls=offer nor tls=require; both nodes need the same file";
+    cipher->spoke = cipher->spoke || count > 0;
     cipher->came = bytes;
     cipher->came_count = count;
 }
@@ -203,7 +215,7 @@ static int fail(struct sgp_cipher *cipher, int code, struct sgp_error *error)
         (void)sgp_fail(error, SGP_E_PROTOCOL, "%s", cipher->objection);
     else if (code == GNUTLS_E_FATAL_ALERT_RECEIVED && is_refusal(gnutls_alert_get(cipher->session)))
         (void)sgp_fail(error, SGP_E_PROTOCOL,
-            "the peer does not know our key %s; its topology file names it",
+            "the peer refused our key %s: give this node that key in the peer's topology file",
             cipher->settings.key->hash);
     else if (code == GNUTLS_E_FATAL_ALERT_RECEIVED)
         (void)sgp_fail(error, SGP_E_PROTOCOL, "TLS: the peer sent alert %d, %s",

@@ -70,7 +70,7 @@ class Hostile(Trio):
         self.assert_goes_on()
 
     def test_an_unknown_name(self):
-        self.refused_hello("mallory", "n0", 8, "it is called mallory, which the topology does not")
+        self.refused_hello("mallory", "n0", 8, "it is called mallory, which this node's topology file does not")
 
     def test_a_caller_for_somebody_else(self):
         self.refused_hello("n2", "n1", 8, "n2 looks for node n1, and this is n0")

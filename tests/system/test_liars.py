@@ -38,8 +38,10 @@ class Strangers(Trio):
              if "event=refused remote=127.0.0.1:%d " % port in line), None))
 
     def test_callers_of_other_protocols_are_named(self):
-        for data, who in ((b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64), "a TLS client"),
-                          (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH client"),
+        self.assertIn('reason="a TLS client is calling, and by this node\'s topology file links are plain (tls=off); if it '
+                      'is a node, both nodes need the same file"',
+                      self.cut(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64)))
+        for data, who in ((b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH client"),
                           (b"POST / HTTP/1.1\r\n\r\n", "an HTTP client"),
                           (b"\x00", "a stranger")):
             self.assertIn('reason="%s is calling: its first bytes are not a frame of sgpd; this port is '

@@ -157,7 +157,7 @@ class Rolling(TlsTest):
         f.wait_log(0, "event=refused")
         told = "it has the key %s, and the topology file gives n2 %s" % (stolen, f.keys[2])
         f.wait("n0 to name both keys", lambda: told in (f.nodes[0].peer("n2", "out")["last_error"] or ""))
-        told = "the peer does not know our key " + stolen
+        told = "the peer refused our key " + stolen
         f.wait("n2 to hear why", lambda: told in (f.nodes[2].peer("n0", "out")["last_error"] or ""))
         f.wait_round(0, f.nodes[0].status()["round"] + 20)
 

@@ -182,7 +182,8 @@ Test(cipher, a_listener_of_another_key_is_not_believed)
     cr_assert(eq(str, caller.error.text, text));
     cr_assert(eq(int, listener.code, SGP_E_PROTOCOL));
     (void)snprintf(text, sizeof text,
-        "the peer does not know our key %s; its topology file names it", sgp_key_hash(keys[2]));
+        "the peer refused our key %s: give this node that key in the peer's topology file",
+        sgp_key_hash(keys[2]));
     cr_assert(eq(str, listener.error.text, text));
     close_ends(&caller, &listener);
 }
@@ -201,7 +202,8 @@ Test(cipher, a_caller_of_another_key_is_refused_and_hears_of_it)
     cr_assert(eq(str, listener.error.text, text));
     cr_assert(eq(int, (int)open_some(&caller, came, sizeof came), SGP_E_PROTOCOL));
     (void)snprintf(text, sizeof text,
-        "the peer does not know our key %s; its topology file names it", sgp_key_hash(keys[2]));
+        "the peer refused our key %s: give this node that key in the peer's topology file",
+        sgp_key_hash(keys[2]));
     cr_assert(eq(str, caller.error.text, text));
     cr_assert(
         eq(int, (int)open_some(&caller, came, sizeof came), SGP_E_PROTOCOL)); /* over is over */

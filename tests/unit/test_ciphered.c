@@ -202,7 +202,8 @@ Test(ciphered, a_caller_whom_the_listener_refuses_hears_why)
     cr_assert(eq(int, failures[1], SGP_E_PROTOCOL));
     char text[SGP_TEXT_BYTES];
     (void)snprintf(text, sizeof text,
-        "the peer does not know our key %s; its topology file names it", sgp_key_hash(key));
+        "the peer refused our key %s: give this node that key in the peer's topology file",
+        sgp_key_hash(key));
     cr_assert(eq(str, failure_text, text));
     leave(&loop);
 }

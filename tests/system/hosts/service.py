@@ -163,6 +163,8 @@ class Start(Service):
             started = self.run_("systemctl", "start", f"sgpd@{name}").returncode == 0
             self.assertEqual(started, fault is None, name)
             self.assertEqual(self.show(name, "ExecMainStatus"), "0" if started else "78")
+        self.assertIn("[data] train: /root/rows.csv: this service does not see it, whoever may read it: its unit hides "
+                      "home directories (ProtectHome=)", self.journal("-u", "sgpd@hidden"))
 
     def test_without_a_configuration_it_does_not_start(self):
         self.assertNotEqual(self.run_("systemctl", "start", "sgpd@nobody").returncode, 0)
