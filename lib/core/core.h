@@ -331,7 +331,8 @@ bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_recei
 void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and somebody is ready */
-bool sgp_core_could_hand_on(const struct sgp_node *node); /* to somebody, soon */
+bool sgp_core_could_hand_on(const struct sgp_node *node); /* to a node that stays, soon */
+bool sgp_core_tells_last(struct sgp_node *node); /* it stops, and publishes the token first */
 void sgp_core_token_returns(struct sgp_node *node, uint32_t slot);
 void sgp_core_forget_told(struct sgp_node *node);
 void sgp_core_forgo_token(struct sgp_node *node);

@@ -448,7 +448,8 @@ bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round
 
 static sgp_round promise_of_token(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool may = node->mass.weight > 0 && node->copy.exists && !node->drained && !link->retired;
+    bool may = node->mass.weight > 0 && node->copy.exists && !node->drained && !link->retired &&
+               link->pulse.state != SGP_NODE_DRAINING;
     return may ? node->copy.label : SGP_ROUND_NONE;
 }
 

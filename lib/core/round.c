@@ -228,6 +228,11 @@ static void drain(struct sgp_node *node)
 {
     if (node->drained || sgp_core_computes(node))
         return;
+    if (sgp_core_tells_last(node)) {
+        sgp_core_enter(node, SGP_STAGE_IDLE);
+        sgp_core_enter(node, SGP_STAGE_PUBLISHING);
+        return;
+    }
     bool waits = !settled(node) || sgp_core_could_hand_on(node);
     if (waits && node->now < node->drain_until)
         return;

@@ -137,12 +137,21 @@ void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive)
     sgp_core_touch_all(node);
 }
 
+/* A source that stops gives the token to any node that stays, also to a paused one. */
+static bool keeps_for(const struct sgp_core_link *link, enum sgp_node_state state)
+{
+    bool stays = state != SGP_NODE_JOINING && state != SGP_NODE_DRAINING;
+    return stays && link->pulse.state == SGP_NODE_DRAINING;
+}
+
 /* Whether the token of that source would find anything to do here. Where two have it, they meet. */
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!sgp_core_has_token(node))
         return true;
     enum sgp_node_state state = sgp_core_state(node);
+    if (keeps_for(link, state) && !node->leaving.wanted)
+        return true;
     bool takes =
         (state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING || state == SGP_NODE_FINISHED) &&
         !node->leaving.wanted;
@@ -166,7 +175,8 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
 {
     for (uint32_t i = 0; i < node->layout.out_count; i++) {
         struct sgp_core_link *link = next_of(node, i);
-        bool present = !link->retired && sgp_core_is_up(link) && !link->liveness.absent;
+        bool present = !link->retired && sgp_core_is_up(link) && !link->liveness.absent &&
+                       link->pulse.state != SGP_NODE_DRAINING;
         bool ready = present && !link->owed.exists && link->giving.credit != SGP_ROUND_NONE;
         if (ready)
             return link;
@@ -177,8 +187,23 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
     return NULL;
 }
 
+/* A target that stops, or whose connection ended, before the share was sent cannot have accepted it. */
+static void recall(struct sgp_node *node)
+{
+    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        const struct sgp_owed *owed = &link->owed;
+        bool kept = owed->exists && !owed->told && !owed->lost && !owed->is_void;
+        if (kept && (!sgp_core_is_up(link) || link->pulse.state == SGP_NODE_DRAINING))
+            sgp_core_take_back(node, link, SGP_REASON_LEAVING);
+    }
+}
+
 void sgp_core_hand_on(struct sgp_node *node)
 {
+    if (sgp_core_has_token(node))
+        recall(node);
     bool able = sgp_core_has_token(node) && is_here(node) && node->token.slot != SGP_SLOT_NONE &&
                 node->giving.slot == SGP_SLOT_NONE && node->state != SGP_NODE_JOINING &&
                 !node->drained;
@@ -203,18 +228,31 @@ void sgp_core_hand_on(struct sgp_node *node)
     sgp_core_touch_all(node);
 }
 
-/* Or it may be on its way here, to whoever is ready. */
+/* Whether that neighbour would take the token of one that stops, once it hears of that. */
+static bool could_keep(const struct sgp_core_link *link)
+{
+    enum sgp_node_state state = link->pulse.state;
+    return !link->retired && sgp_core_is_up(link) && !link->liveness.absent &&
+           state != SGP_NODE_DRAINING;
+}
+
+/* The token is here, or may be on its way: a source that has a credit may have used it, until it says that it will not. */
 bool sgp_core_could_hand_on(const struct sgp_node *node)
 {
     bool comes = false, could = false;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        bool trains = sgp_core_is_waited_for(link) && link->pulse.state == SGP_NODE_TRAINING;
-        could = could || (link->direction == SGP_OUT && trains);
-        comes =
-            comes || link->receiving.filling || (trains && link->receiving.slot != SGP_SLOT_NONE);
+        could = could || (link->direction == SGP_OUT && could_keep(link));
+        comes = comes || link->receiving.filling || link->receiving.slot != SGP_SLOT_NONE;
     }
     return sgp_core_has_token(node) && could && (is_here(node) || comes);
+}
+
+/* A token that is not told yet cannot be handed on. */
+bool sgp_core_tells_last(struct sgp_node *node)
+{
+    bool untold = is_here(node) && node->token.slot == SGP_SLOT_NONE && !node->token.of_record;
+    return untold && sgp_core_could_hand_on(node) && sgp_core_tell(node);
 }
 
 /* It was refused, or its target is gone. x is what it was, and what this node has moved since; if its snapshot is lost, x is

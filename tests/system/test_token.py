@@ -11,6 +11,7 @@ from fleet import Fleet, FleetTest
 
 SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
 MANY = {"train.epochs": "100000"}
+STOPS = int(os.environ.get("SGP_STOPS", 200 if fleet.LONG else 8))
 
 
 class Handed(Fleet):
@@ -157,6 +158,21 @@ class Token(FleetTest):
         self.goes_on(f)
         self.pause(f, (0, 1, 2))
         self.holder(f, (0, 1, 2))
+
+    def test_no_clean_stop_takes_the_token_along(self):
+        """Whoever stops, the others train on, also before it is back."""
+        f = self.handed(3, **MANY)
+        f.start()
+        f.wait_round(0, 20)
+        for turn in range(STOPS):
+            i = turn % 3
+            self.assertEqual(f.nodes[i].end(), 0)
+            self.goes_on(f, (i + 1) % 3, rounds=4)
+            f.nodes[i].start()
+            if turn % 4:  # else the next stops while it joins
+                self.goes_on(f, i, rounds=1 + turn % 16)
+            if turn % 50 == 49:
+                print("# %d stops" % (turn + 1), flush=True)
 
     def test_a_token_that_is_lost_is_made_anew(self):
         f = self.handed(3, **MANY)

@@ -209,3 +209,59 @@ Test(sim_token, what_is_lost_for_good_is_made_anew)
     }
     cr_assert(gt(u32, lost, 0), "the token was with some of them");
 }
+
+/* ---- clean stops ---- */
+
+static struct fleet *stopped_fleet(uint32_t i)
+{
+    struct fleet *fleet =
+        fleet_of((struct sgp_delay){.token = i % 3 == 0 ? SGP_TOKEN_FIXED : SGP_TOKEN_DYNAMIC});
+    fleet->options.rounds = 40;
+    fleet->options.seed = i + 1;
+    fleet->options.latency_ns = (sgp_time)(1 + i % 7) * SGP_MILLISECOND;
+    fleet->options.compute_tail = i % 2 == 0 ? 1.5 : 0;
+    fleet->options.compute_tail_max = 40;
+    cr_assert(
+        eq(int, sgp_sim_create(fleet->topology, &fleet->options, &fleet->error, &fleet->sim), 0));
+    return fleet;
+}
+
+/* The other nodes train on with the token, and end on one model: a node that stops at whatever moment hands it on first. */
+static void expect_others_have_it(struct fleet *fleet, uint32_t i)
+{
+    uint32_t finished = 0;
+    double weight = 0;
+    cr_expect(eq(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error), 0), "%u: %s", i,
+        fleet->error.text);
+    for (uint32_t k = 0; k < NODES; k++) {
+        bool there = status_of(fleet, k).state == SGP_NODE_FINISHED;
+        finished += there;
+        weight += there ? status_of(fleet, k).weight : 0;
+    }
+    cr_expect(ge(u32, finished, NODES - 2), "%u", i);
+    cr_expect(epsilon_eq(dbl, weight, 1, 0), "%u: the token went with a node that stopped", i);
+}
+
+/* When all have begun: one that is gone before is waited for. */
+static sgp_time all_train(struct fleet *fleet)
+{
+    sgp_time now = 0;
+    for (uint32_t k = 0; k < NODES; k++)
+        while (status_of(fleet, k).state == SGP_NODE_JOINING)
+            cr_assert(zero(int, sgp_sim_run(fleet->sim, now += SGP_MILLISECOND, &fleet->error)));
+    return now + 1;
+}
+
+/* Every moment from the first step on: whoever stops is given the token, has it, hands it on, or is about to be. */
+Test(sim_token, whoever_stops_hands_it_on)
+{
+    for (uint32_t i = 0; i < fleet_many(2000, 100); i++) {
+        struct fleet *fleet = stopped_fleet(i);
+        sgp_time at = all_train(fleet) + (sgp_time)i * 613 * 1000;
+        for (uint32_t k = 0; k <= i / 2 % 2; k++)
+            cr_assert(zero(int, sgp_sim_command(fleet->sim, at + (sgp_time)k * SGP_MILLISECOND,
+                                    (i + k) % NODES, SGP_EVENT_STOP)));
+        expect_others_have_it(fleet, i);
+        fleet_destroy(fleet);
+    }
+}
