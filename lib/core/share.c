@@ -256,6 +256,15 @@ static void send(struct sgp_node *node, struct sgp_core_link *link, bool then)
     sgp_core_send_payload(node, link, SGP_SHARE, owed->slot)->share = owed->share;
 }
 
+/* A token for a target that stops, or whose connection ended, before the share was sent: that cannot have accepted it. */
+static bool returns_unsent(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    const struct sgp_owed *owed = &link->owed;
+    bool unsent = owed->exists && !owed->told && !owed->lost && !owed->is_void;
+    return sgp_core_has_token(node) && unsent &&
+           (!sgp_core_is_up(link) || link->pulse.state == SGP_NODE_DRAINING);
+}
+
 /* Send what is owed, in order. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
@@ -264,6 +273,10 @@ void sgp_core_send_owed(struct sgp_node *node)
         struct sgp_core_link *link = &node->layout.links[i];
         if (may_send(node, link, &link->owed))
             send(node, link, false);
+        else if (returns_unsent(node, link)) {
+            sgp_core_take_back(node, link, SGP_REASON_LEAVING);
+            node->again = true; /* another target may be ready */
+        }
         if (link->owed.sent && may_send(node, link, &link->owed_then))
             send(node, link, true);
     }

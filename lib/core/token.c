@@ -187,23 +187,8 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
     return NULL;
 }
 
-/* A target that stops, or whose connection ended, before the share was sent cannot have accepted it. */
-static void recall(struct sgp_node *node)
-{
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
-        const struct sgp_owed *owed = &link->owed;
-        bool kept = owed->exists && !owed->told && !owed->lost && !owed->is_void;
-        if (kept && (!sgp_core_is_up(link) || link->pulse.state == SGP_NODE_DRAINING))
-            sgp_core_take_back(node, link, SGP_REASON_LEAVING);
-    }
-}
-
 void sgp_core_hand_on(struct sgp_node *node)
 {
-    if (sgp_core_has_token(node))
-        recall(node);
     bool able = sgp_core_has_token(node) && is_here(node) && node->token.slot != SGP_SLOT_NONE &&
                 node->giving.slot == SGP_SLOT_NONE && node->state != SGP_NODE_JOINING &&
                 !node->drained;
