@@ -10,7 +10,7 @@ import fleet
 from fleet import Fleet, FleetTest
 
 SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
-MANY = {"train.epochs": "100000"}
+MANY = {"train.epochs": "10000000"}
 STOPS = int(os.environ.get("SGP_STOPS", 200 if fleet.LONG else 8))
 
 
