@@ -140,6 +140,11 @@ void ctl_print_object(const struct ctl *ctl, const json_t *object);
 /* An answer of GET /v1/status in the order in which a person reads it; the caller releases it. */
 json_t *ctl_status_in_order(const json_t *status);
 
+/* Whether an answer of GET /v1/status says that model.safetensors is being written. */
+bool ctl_model_is_written_now(const json_t *status);
+/* Why the model is not on the disk, and what helps, as one line; "" if nothing failed. */
+void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
+
 /* An answer of GET /v1/peers as a table. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers);
 

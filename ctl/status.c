@@ -15,10 +15,10 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 
 /* The order in which a person reads them; what a later daemon adds comes behind. */
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
-    "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "samples",
-    "samples_per_second", "weight", "weight_in_flight", "weight_minted", "weight_unknown",
-    "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard", "mismatch",
-    "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed", "statements_refused",
+    "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "model_file",
+    "samples", "samples_per_second", "weight", "weight_in_flight", "weight_minted",
+    "weight_unknown", "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard",
+    "mismatch", "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed", "statements_refused",
     "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "blas", "topology",
     "incarnation", "version", "protocol", "schema"};
 
@@ -32,6 +32,28 @@ json_t *ctl_status_in_order(const json_t *status)
     }
     (void)json_object_update_missing(ordered, (json_t *)status);
     return ordered;
+}
+
+static bool model_file_is(const json_t *status, const char *what)
+{
+    const char *file = json_string_value(json_object_get(status, "model_file"));
+    return file != NULL && strcmp(file, what) == 0;
+}
+
+bool ctl_model_is_written_now(const json_t *status)
+{
+    return model_file_is(status, "writing");
+}
+
+void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
+{
+    const char *why = json_string_value(json_object_get(status, "last_error"));
+    text[0] = '\0';
+    if (model_file_is(status, "failed"))
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "its model is not on the disk (%.300s); it is in the daemon's memory: make room, and "
+            "sgpctl checkpoint writes it",
+            why ? why : "see its journal");
 }
 
 /* A node that has waited this long for a neighbour is not well. */
@@ -70,6 +92,14 @@ static void add_divergence(json_t *reasons, const json_t *status)
             json_number_value(loss));
     else
         add(reasons, "training diverged: a loss was not finite; " REMEDY);
+}
+
+static void add_unwritten(json_t *reasons, const json_t *status)
+{
+    char text[SGP_TEXT_BYTES];
+    ctl_model_failure(status, text);
+    if (text[0] != '\0')
+        add(reasons, "%s", text);
 }
 
 static void add_outsized(json_t *reasons, const json_t *peer)
@@ -133,6 +163,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
     add_plain_links(reasons, status);
     add_disagreement(reasons, status);
     add_divergence(reasons, status);
+    add_unwritten(reasons, status);
     bool finished = strcmp(state, "finished") == 0;
     size_t index;
     json_t *peer;
@@ -225,9 +256,9 @@ const struct ctl_command ctl_status_command = {.words = "status",
     .help =
         "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
         "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
-        "finite), ended with another model than a neighbour, or with a neighbour that is absent,\n"
-        "far too slow or not connected, or whose shares are out of all proportion; or when a\n"
-        "reload has left tls=require or tls=offer.\n",
+        "finite), ended with another model than a neighbour or without room for its own on the\n"
+        "disk, or with a neighbour that is absent, far too slow or not connected, or whose shares\n"
+        "are out of all proportion; or when a reload has left tls=require or tls=offer.\n",
     .run = status};
 
 /* ---- peers ---- */

@@ -92,8 +92,8 @@ static bool holds(const struct condition *condition, const json_t *status, const
     switch (what->kind) {
     case READY:
         return true;
-    case FINISHED:
-        return finished(status);
+    case FINISHED: /* with its model on the disk, as far as that is known yet */
+        return finished(status) && !ctl_model_is_written_now(status);
     case PEERS:
         return (double)connected(peers) >= condition->bound;
     case DISAGREEMENT:
@@ -166,12 +166,18 @@ static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_
     waiting->unanswered = 0;
     describe(waiting, status);
     bool met = holds(condition, status, peers);
-    bool hopeless = !met && condition->what->kind != PEERS;
+    bool ends = condition->what->kind == FINISHED;
+    bool hopeless = !met && !ends && condition->what->kind != PEERS;
     *ret_over = true;
+    char failure[SGP_TEXT_BYTES] = "";
+    if (met && ends)
+        ctl_model_failure(status, failure);
+    if (failure[0] != '\0')
+        return ctl_fail(ctl, CTL_FAILED, "it has finished, and %s", failure);
     if (hopeless && finished(status))
         return ctl_fail(
             ctl, CTL_FAILED, "%s was not reached: it is %s", condition->text, waiting->text);
-    if (hopeless && paused_by_divergence(status))
+    if (!met && condition->what->kind != PEERS && paused_by_divergence(status))
         return ctl_fail(ctl, CTL_FAILED,
             "%s was not reached: it is %s, since its training diverged; see sgpctl status --check",
             condition->text, waiting->text);
@@ -283,11 +289,11 @@ const struct ctl_command ctl_wait_command = {.words = "wait",
         "  accuracy:A       its latest test accuracy is at least A, between 0 and 1\n"
         "  disagreement:D   it differs from the models it received by at most D\n"
         "  peers:N          N different neighbours are connected\n"
-        "  finished         training and mixing are over\n"
+        "  finished         training and mixing are over, and the model is written\n"
         "\n"
         "A daemon that is not there yet is waited for if -n or -s names it. What is waited for\n"
         "is said on standard error, once and when it changes. Ends with 3 when the daemon ends\n"
         "first, and with 1 for what cannot come: the node has finished without meeting the\n"
-        "condition, or its training diverged; its unit has failed; or no node of this name is\n"
-        "here, neither /etc/sgpd/NAME.conf nor /run/sgpd/NAME.\n",
+        "condition, or could not write its model, or its training diverged; its unit has failed;\n"
+        "or no node of this name is here, neither /etc/sgpd/NAME.conf nor /run/sgpd/NAME.\n",
     .run = run};

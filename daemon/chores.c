@@ -194,9 +194,9 @@ static void done_save(struct job *job, bool cancelled)
     else
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=saved round=%" PRId64 " file=\"%s\"",
             task->round, task->save->path);
-    daemon->unsaved = cancelled || task->code != 0;
-    daemon->changed =
-        daemon->changed || daemon->unsaved; /* a checkpoint, or the end, tries again */
+    bool failed = cancelled || task->code != 0;
+    daemon->model_file = failed ? MODEL_FAILED : MODEL_WRITTEN;
+    daemon->changed = daemon->changed || failed; /* a checkpoint, or the end, tries again */
     free(task->vector);
     free(task->save);
     task_give(task);
@@ -219,7 +219,8 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     if (task == NULL || save == NULL || vector == NULL) {
         notes_error(daemon, weight > 0 ? "no memory to save the model"
                                        : "all mass is given away; there is no model to save");
-        daemon->unsaved = weight > 0;
+        if (weight > 0)
+            daemon->model_file = MODEL_FAILED;
         if (task != NULL)
             task_give(task);
         free(save);
@@ -235,6 +236,7 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     task->entered = entered;
     task->vector = vector;
     task->save = save;
+    daemon->model_file = MODEL_WRITING;
     daemon->saves++;
     daemon->changed = false;
     notify_extend(30 * SGP_SECOND);

@@ -414,7 +414,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);
     sgp_assert(uv_loop_close(&daemon.loop) == 0);
     free_all(&daemon);
-    if (daemon.unsaved)
+    if (daemon.model_file == MODEL_FAILED)
         daemon.exit_status = 1;
     if (code == 0)
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=%d", daemon.exit_status);

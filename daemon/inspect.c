@@ -28,6 +28,11 @@ static void fill_training(const struct daemon *daemon, struct view_status *view,
     view->test_accuracy = figures->test.accuracy;
     view->learning_rate = figures->training.learning_rate;
     view->diverging = figures_diverging(figures);
+    static const char *const words[] = {[MODEL_NONE] = NULL,
+        [MODEL_WRITING] = "writing",
+        [MODEL_WRITTEN] = "written",
+        [MODEL_FAILED] = "failed"};
+    view->model_file = words[daemon->model_file];
     bool ended = view->state == SGP_NODE_FINISHED;
     view->disagreement = figures_disagreement(figures, ended, ended ? edges_distance(daemon) : NAN);
 }

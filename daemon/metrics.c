@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 struct metric {
@@ -57,6 +58,8 @@ struct link_metric {
         (double)view->starving)                                                                    \
     X(diverging, "gauge", "1 while a loss is far above its early level, or not finite.",           \
         (double)(view->diverging != NULL))                                                         \
+    X(model_unwritten, "gauge", "1 while the latest try to write model.safetensors has failed.",   \
+        (double)(view->model_file != NULL && strcmp(view->model_file, "failed") == 0))             \
     X(waiting_seconds, "gauge", "Seconds the node has been waiting for a neighbour.",              \
         view->waiting_for[0] ? view->waiting_seconds : 0)
 

@@ -183,7 +183,12 @@ struct daemon {
     uint32_t chores;   /* jobs for onlookers under way */
     uint32_t saves;    /* under way; a checkpoint is one */
     bool changed;      /* x may have changed since the model was saved */
-    bool unsaved;      /* the latest try to save the model failed */
+    enum model_file {
+        MODEL_NONE, /* this process has not begun one */
+        MODEL_WRITING,
+        MODEL_WRITTEN,
+        MODEL_FAILED,
+    } model_file; /* the latest try to save the model */
 
     /* survive.c */
     struct ledger ledger;

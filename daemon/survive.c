@@ -203,7 +203,8 @@ int survive_checkpoint(struct daemon *daemon)
     struct task *task = busy ? NULL : task_take(daemon, run_checkpoint, done_checkpoint);
     if (task == NULL)
         return -EBUSY;
-    if (daemon->unsaved && daemon->saves == 0 && status.state == SGP_NODE_FINISHED)
+    if (daemon->model_file == MODEL_FAILED && daemon->saves == 0 &&
+        status.state == SGP_NODE_FINISHED)
         chores_save(daemon, status.round, status.weight_estimate);
     task->checkpoint = (struct sgp_checkpoint){
         .parameters = daemon->prepared->parameters, .shape = daemon->prepared->fingerprint.shape};

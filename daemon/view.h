@@ -41,6 +41,9 @@ struct view_status {
     double test_loss;     /* of the latest evaluation */
     double test_accuracy; /* of the latest evaluation, in [0, 1] */
     double learning_rate;
+    const char *
+        model_file; /* what became of the latest model.safetensors: "writing", "written", "failed"; NULL: none
+                             * was begun by this process. Static */
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
     double weight;
     double weight_in_flight;

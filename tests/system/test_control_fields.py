@@ -27,7 +27,7 @@ STATUS = {
     "parameters": int, "memory_bytes": int, "blas": str, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "cycles_renewed": int, "statements_refused": int, "starving": bool,
-    "diverging": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
+    "diverging": (str, type(None)), "model_file": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
     "slow": list, "overdue": list, "copy": (dict, type(None)), "owns": (str, list, type(None)), "waiting": (dict, type(None)), "program": (dict, type(None)),
 }
 PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int, "tls": str,

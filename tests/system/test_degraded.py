@@ -11,6 +11,7 @@ import sys
 import fleet
 import peer
 from fleet import FleetTest
+from test_state_directory import FULL, Disk, own_mounts, sandbox
 from trio import Trio
 
 SGPCTL = None  # the second argument
@@ -104,6 +105,41 @@ class Outsized(Trio):
             f"the latest {count} shares of n2 were refused: their values are out of all proportion to our own; try a "
             "smaller [optimizer] learning_rate, or bring the columns to one size with [data] scale"]
             for count in (3, 4)] + [[]])
+
+
+class FullDisk(FleetTest):
+    def wait(self, node, timeout):
+        done = subprocess.run([SGPCTL, "-s", node.socket, "wait", "--for", "finished", "--timeout", str(timeout)], text=True,
+                              capture_output=True, timeout=2 * fleet.PATIENCE, check=False)
+        return done.returncode, done.stderr
+
+    def test_an_end_without_a_model_on_the_disk_is_degraded(self):
+        own_mounts()
+        f = self.fleet(2, options={"train.epochs": "3"})
+        disk = Disk(f.nodes[0])
+        self.addCleanup(sandbox.call, "umount", "--lazy", disk.directory)
+        f.start([0])
+        f.wait_state("joining", [0])
+        self.assertIsNone(f.nodes[0].status().get("model_file"))
+        disk.fill()
+        f.start([1])
+        ends = [self.wait(node, fleet.PATIENCE) for node in f.nodes]
+        self.assertEqual([code for code, _ in ends], [1, 0], ends)
+        says = r"its model is not on the disk \(.*%s\); it is in the daemon's memory: make room, and sgpctl checkpoint writes it" % FULL
+        self.assertRegex(ends[0][1], "it has finished, and " + says)
+        self.assertEqual([node.status()["model_file"] for node in f.nodes], ["failed", "written"])
+        code, reasons = check(f.nodes[0])
+        self.assertEqual((code, check(f.nodes[1])), (7, (0, [])), reasons)
+        self.assertRegex("\n".join(reasons), says)
+        self.assertIn(b"\nsgpd_model_unwritten 1\n", f.nodes[0].get("/metrics")[1])
+        disk.empty()
+
+        def written():
+            f.nodes[0].get("/v1/checkpoint", "POST")
+            return f.nodes[0].status()["model_file"] == "written"
+        f.wait("the model on the disk", written)
+        self.assertEqual((self.wait(f.nodes[0], fleet.PATIENCE)[0], check(f.nodes[0])), (0, (0, [])))
+        self.assertIn(b"\nsgpd_model_unwritten 0\n", f.nodes[0].get("/metrics")[1])
 
 
 if __name__ == "__main__":
