@@ -12,7 +12,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -259,6 +262,46 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     return curl_easy_perform(curl);
 }
 
+/* The daemon's queue of connections is full when more come than it accepts. curl does not block, so it takes that for
+ * a failure without an error. Wait for a place in the queue as a socket does that blocks. false: that was not it, or
+ * the time is up. */
+static bool wait_for_place(const char *path, double seconds)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    const struct timeval time = {
+        .tv_sec = (time_t)seconds, .tv_usec = 1 + (suseconds_t)(fmod(seconds, 1) * 999998)};
+    int descriptor = seconds > 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    if (descriptor < 0)
+        return false;
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+    int code = connect(descriptor, (const struct sockaddr *)&address, sizeof address);
+    (void)close(descriptor);
+    return code == 0;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Until there was a place in the queue. *ret_os_error is that of connecting; 0: there was none. */
+static CURLcode perform_in_turn(const struct ctl_request *request, const char *path,
+    struct curl_slist *headers, struct answer *answer, long *ret_os_error)
+{
+    double end = now() + fmin(patience(request), ANSWER_SECONDS);
+    CURLcode code;
+    do {
+        code = perform(request, path, headers, answer);
+        *ret_os_error = 0;
+        (void)curl_easy_getinfo(answer->curl, CURLINFO_OS_ERRNO, ret_os_error);
+    } while (
+        code == CURLE_COULDNT_CONNECT && *ret_os_error == 0 && wait_for_place(path, end - now()));
+    return code;
+}
+
 enum ctl_exit ctl_ask(
     struct ctl *ctl, const struct ctl_request *request, struct ctl_reply *ret_reply)
 {
@@ -273,10 +316,9 @@ enum ctl_exit ctl_ask(
     struct curl_slist *headers = curl_slist_append(curl_slist_append(NULL, "Expect:"), type);
     if (!answer.curl || !headers)
         return ctl_fail(ctl, CTL_FAILED, "%s", sgp_strerror(-ENOMEM));
-    CURLcode code = perform(request, ctl->socket, headers, &answer);
     long http = 0, os_error = 0;
+    CURLcode code = perform_in_turn(request, ctl->socket, headers, &answer, &os_error);
     (void)curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &http);
-    (void)curl_easy_getinfo(answer.curl, CURLINFO_OS_ERRNO, &os_error);
     curl_easy_cleanup(answer.curl);
     curl_slist_free_all(headers);
     if (answer.write_error != 0)

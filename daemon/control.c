@@ -15,9 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define TICK_MS 1000u       /* while any connection is open: libmicrohttpd's time-outs */
-#define REFUSED_MS 1000u    /* a refused client has this long to read its answer */
-#define ACCEPTS_PER_WAKE 64 /* so that a flood of clients does not own the loop */
+#define TICK_MS 1000u    /* while any connection is open: libmicrohttpd's time-outs */
+#define WAKE_NS 10000u   /* what it takes to wake the loop, beside what is measured */
+#define REFUSED_MS 1000u /* a refused client has this long to read its answer */
+#define QUEUE 256        /* clients that are not accepted yet; a shorter queue is a shorter wait */
+#define ACCEPTS_PER_WAKE 16 /* so that a flood of clients does not own the loop */
 
 static void pump(struct control *control);
 
@@ -26,14 +28,11 @@ static void pump(struct control *control);
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code)
 {
+    (void)connection;
     struct control *control = context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        struct client *client = calloc(1, sizeof *client);
-        if (!client)
-            return; /* its requests are refused for want of a context */
-        client->descriptor =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        client->since = uv_now(control->loop);
+        struct client *client = control->entering;
+        control->entering = NULL;
         client->next = control->clients;
         control->clients = client;
         control->client_count++;
@@ -51,17 +50,70 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     free(client);
 }
 
-/* A full house: whoever has been silent longest, and long enough, makes room. */
-static void evict(struct control *control)
+/* Places. */
+
+/* How many places are taken: in all, by all but the privileged, by the users of one kind. */
+struct taken {
+    uint32_t all, others, user;
+};
+
+static struct taken count_taken(const struct control *control, const struct client *newcomer)
+{
+    struct taken taken = {0};
+    for (const struct client *client = control->clients; client; client = client->next) {
+        taken.all += !client->leaving;
+        taken.others += !client->leaving && !http_is_privileged(client);
+        taken.user += !client->leaving && client->uid == newcomer->uid;
+    }
+    return taken;
+}
+
+static bool is_any(const struct client *client, const struct client *newcomer)
+{
+    (void)client;
+    (void)newcomer;
+    return true;
+}
+
+static bool is_other(const struct client *client, const struct client *newcomer)
+{
+    (void)newcomer;
+    return !http_is_privileged(client);
+}
+
+static bool is_of_user(const struct client *client, const struct client *newcomer)
+{
+    return client->uid == newcomer->uid;
+}
+
+/* End the client of a kind that was silent longest. false: none is silent. */
+static bool evict(struct control *control, const struct client *newcomer,
+    bool (*is_of_kind)(const struct client *client, const struct client *newcomer))
 {
     struct client *oldest = NULL;
     for (struct client *client = control->clients; client; client = client->next)
-        if (!client->busy && (!oldest || client->since < oldest->since))
+        if (!client->busy && !client->leaving && is_of_kind(client, newcomer) &&
+            (!oldest || client->since <= oldest->since)) /* the latest comes first in the list */
             oldest = client;
-    if (!oldest || uv_now(control->loop) - oldest->since < CONTROL_EVICT_MS)
-        return;
+    if (!oldest)
+        return false;
+    oldest->leaving = true;
     (void)shutdown(oldest->descriptor, SHUT_RDWR);
-    pump(control);
+    return true;
+}
+
+/* A place for a newcomer, whoever has to go for it. */
+static bool has_place(struct control *control, const struct client *newcomer)
+{
+    struct taken taken = count_taken(control, newcomer);
+    bool privileged = http_is_privileged(newcomer);
+    if (!privileged && taken.user >= CONTROL_USER_MAX)
+        return evict(control, newcomer, is_of_user);
+    if (!privileged && taken.others >= CONTROL_OTHERS_MAX)
+        return evict(control, newcomer, is_other);
+    if (taken.all >= CONTROL_CONNECTIONS_MAX)
+        return evict(control, newcomer, is_other) || evict(control, newcomer, is_any);
+    return true;
 }
 
 /* Say 503 and close a second later: closed at once, most clients would see a broken pipe instead. */
@@ -83,45 +135,53 @@ static void refuse(struct control *control, int descriptor)
         (struct refused){descriptor, uv_now(control->loop)};
 }
 
+/* A client that connects and drops the connection costs little more than this call. */
+static bool has_gone(int descriptor)
+{
+    char byte;
+    return recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void admit(struct control *control, int descriptor)
 {
-    if (control->client_count >= CONTROL_CONNECTIONS_MAX)
-        evict(control);
-    if (control->closing) {
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    struct client *client = has_gone(descriptor) ? NULL : calloc(1, sizeof *client);
+    if (!client || getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0) {
+        free(client);
         (void)close(descriptor);
         return;
     }
-    if (control->client_count >= CONTROL_CONNECTIONS_MAX) {
+    *client =
+        (struct client){.descriptor = descriptor, .uid = peer.uid, .since = uv_now(control->loop)};
+    if (!has_place(control, client)) {
+        free(client);
         refuse(control, descriptor);
         return;
     }
+    control->entering = client;
     const struct sockaddr_un address = {.sun_family = AF_UNIX};
     /* On failure libmicrohttpd has closed the descriptor. */
     (void)MHD_add_connection(
         control->server, descriptor, (const struct sockaddr *)&address, sizeof address);
+    free(control->entering);
+    control->entering = NULL;
 }
 
-static void on_acceptable(uv_poll_t *handle, int status, int events)
+static void accept_some(struct control *control)
 {
-    (void)status;
-    (void)events;
-    struct control *control = handle->data;
-    for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
+    for (int i = 0; i < ACCEPTS_PER_WAKE && !control->accepting_paused; i++) {
         int descriptor = accept4(control->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (descriptor >= 0) {
             admit(control, descriptor);
-            if (control->closing)
-                return;
             continue;
         }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            /* The client stays in the queue and would wake the loop again at once. */
-            control->accepting_paused = true;
-            (void)uv_poll_stop(&control->accepting);
-        }
-        break;
+        if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
+            return;
+        /* The client stays in the queue and would wake the loop again at once. */
+        control->accepting_paused = true;
+        (void)uv_poll_stop(&control->accepting);
     }
-    pump(control);
 }
 
 /* The loop. */
@@ -131,6 +191,13 @@ static void on_pollable(uv_poll_t *handle, int status, int events)
     (void)status;
     (void)events;
     pump(handle->data);
+}
+
+static void listen_to(struct control *control)
+{
+    if (!control->accepting_paused)
+        (void)uv_poll_start(&control->accepting, UV_READABLE, on_pollable);
+    (void)uv_poll_start(&control->polling, UV_READABLE, on_pollable);
 }
 
 static void sweep(struct control *control)
@@ -145,7 +212,10 @@ static void sweep(struct control *control)
     }
     control->refused_count = kept;
     for (struct client *client = control->clients; client; client = client->next) {
-        uint64_t most = 1000u * (client->busy ? CONTROL_ANSWER_SECONDS : CONTROL_REQUEST_SECONDS);
+        uint64_t most =
+            1000u * (client->busy       ? CONTROL_ANSWER_SECONDS + (client->answer_bytes >> 20)
+                        : client->spoke ? CONTROL_REQUEST_SECONDS
+                                        : CONTROL_HEAD_SECONDS);
         if (!client->waiting && now - client->since > most)
             (void)shutdown(client->descriptor, SHUT_RDWR);
     }
@@ -155,10 +225,7 @@ static void on_tick(uv_timer_t *handle)
 {
     struct control *control = handle->data;
     sweep(control);
-    if (control->accepting_paused) {
-        control->accepting_paused = false;
-        (void)uv_poll_start(&control->accepting, UV_READABLE, on_acceptable);
-    }
+    control->accepting_paused = false;
     pump(control);
 }
 
@@ -167,29 +234,68 @@ static void shut_down(struct control *control);
 static void run_server(struct control *control)
 {
     control->pumping = true;
+    if (!control->closing)
+        accept_some(control);
     /* Twice: libmicrohttpd 0.9.75 closes in one run what it frees, and lets in, only in the next. */
     (void)MHD_run(control->server);
     (void)MHD_run(control->server);
     control->pumping = false;
 }
 
+/* Accept and serve, unless that has taken all of its time: then nothing is read before it has some again. */
+static uint64_t serve(struct control *control)
+{
+    uint64_t wait = allowance_wait(&control->allowance, uv_hrtime());
+    if (wait == 0) {
+        uint64_t before = allowance_spent_by_thread();
+        run_server(control);
+        uint64_t spent = allowance_spent_by_thread() - before;
+        allowance_charge(&control->allowance, uv_hrtime(), spent + WAKE_NS);
+        wait = allowance_wait(&control->allowance, uv_hrtime());
+    }
+    return wait;
+}
+
+static void rest_or_listen(struct control *control, bool rest)
+{
+    if (rest) {
+        (void)uv_poll_stop(&control->accepting);
+        (void)uv_poll_stop(&control->polling);
+    } else if (control->resting) {
+        listen_to(control);
+    }
+    control->resting = rest;
+}
+
+static unsigned long long least(unsigned long long a, unsigned long long b)
+{
+    return a < b ? a : b;
+}
+
 static void pump(struct control *control)
 {
     if (control->pumping)
         return;
-    run_server(control);
+    uint64_t rest = serve(control);
     if (control->closing) {
         shut_down(control);
         return;
     }
-    if (control->client_count == 0 && control->refused_count == 0 && !control->accepting_paused) {
+    rest_or_listen(control, rest > 0);
+    uint64_t wait = offloads_turn(&control->offloads);
+    if (control->client_count == 0 && control->refused_count == 0 && !control->accepting_paused &&
+        rest == 0 && wait == UINT64_MAX) {
         (void)uv_timer_stop(&control->timer);
         return;
     }
     unsigned long long delay = TICK_MS;
     unsigned long long wanted;
-    if (MHD_get_timeout(control->server, &wanted) == MHD_YES && wanted < delay)
-        delay = wanted;
+    if (rest == 0 && MHD_get_timeout(control->server, &wanted) == MHD_YES)
+        delay = least(delay, wanted);
+    if (rest > 0)
+        delay = least(delay, rest / 1000000u + 1);
+    if (wait != UINT64_MAX)
+        delay = least(delay, wait / 1000000u + 1);
     /* Only ever sooner: clients that come more often than the tick must not put it off for ever. */
     if (!uv_is_active((uv_handle_t *)&control->timer) ||
         delay < uv_timer_get_due_in(&control->timer))
@@ -203,7 +309,7 @@ static int start_server(struct control *control, struct sgp_error *error)
     control->server =
         MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
             NULL, NULL, http_handle, control, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned)CONTROL_CONNECTIONS_MAX + 1, MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned)CONTROL_CONNECTIONS_MAX + ACCEPTS_PER_WAKE + 1, MHD_OPTION_CONNECTION_TIMEOUT,
             (unsigned)CONTROL_SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
             (size_t)CONTROL_HEADER_BYTES_MAX, MHD_OPTION_NOTIFY_COMPLETED, http_completed, NULL,
             MHD_OPTION_NOTIFY_CONNECTION, on_connection, control, MHD_OPTION_END);
@@ -221,8 +327,9 @@ static void join_loop(struct control *control)
     sgp_assert(code == 0); /* fresh descriptors of a pollable kind */
     control->handles = 3;
     control->timer.data = control->accepting.data = control->polling.data = control;
-    (void)uv_poll_start(&control->accepting, UV_READABLE, on_acceptable);
-    (void)uv_poll_start(&control->polling, UV_READABLE, on_pollable);
+    listen_to(control);
+    offloads_open(&control->offloads, control->loop);
+    allowance_init(&control->allowance, uv_hrtime(), CONTROL_PART, CONTROL_MOST_NS);
 }
 
 int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
@@ -246,6 +353,7 @@ int control_open(uv_loop_t *loop, const char *path, const struct view_actions *a
     int code = socket_file_listen(path, SOCK_STREAM, "[control] socket", error);
     if (code >= 0) {
         control->listener = code;
+        (void)listen(control->listener, QUEUE); /* it listens: that makes the queue shorter */
         code = start_server(control, error);
         if (code < 0) {
             (void)unlink(path);
@@ -294,6 +402,7 @@ static void orphan_jobs(struct control *control)
 static void shut_down(struct control *control)
 {
     orphan_jobs(control);
+    offloads_close(&control->offloads);
     run_server(control); /* sends what has been answered */
     uv_close((uv_handle_t *)&control->accepting, on_closed);
     uv_close((uv_handle_t *)&control->polling, on_closed);

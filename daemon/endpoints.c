@@ -4,6 +4,7 @@
 
 #include "export.h"
 #include "predict.h"
+#include "readers.h"
 #include "render.h"
 
 #include <errno.h>
@@ -102,49 +103,6 @@ static void serve_status(struct request *request)
     http_answer_json(request, root);
 }
 
-static void serve_peers(struct request *request)
-{
-    const struct view_actions *actions = &request->control->actions;
-    json_t *peers = json_array();
-    uint32_t count = actions->peer_count(actions->context);
-    for (uint32_t i = 0; i < count; i++) {
-        struct view_peer peer = {0};
-        actions->peer(actions->context, i, &peer);
-        json_array_append_new(peers, render_peer(&peer));
-    }
-    http_answer_json(request, peers);
-}
-
-static void serve_topology(struct request *request)
-{
-    const struct view_actions *actions = &request->control->actions;
-    struct view_status status = ask_status(request->control);
-    http_answer_json(request, render_topology(&status, actions->topology(actions->context)));
-}
-
-static void serve_history(struct request *request)
-{
-    const struct view_actions *actions = &request->control->actions;
-    json_t *rows = json_array();
-    uint32_t count = actions->history_count(actions->context);
-    for (uint32_t i = 0; i < count; i++) {
-        struct view_history_row row = {0};
-        actions->history(actions->context, i, &row);
-        json_array_append_new(rows, render_history_row(&row));
-    }
-    http_answer_json(request, rows);
-}
-
-static void serve_metrics(struct request *request)
-{
-    char *text;
-    size_t bytes;
-    struct MHD_Response *response = NULL;
-    if (render_metrics(&request->control->actions, &text, &bytes) == 0)
-        response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
-    http_answer(request, MHD_HTTP_OK, response, "text/plain; version=0.0.4; charset=utf-8");
-}
-
 /* Orders. The answer names the state after the order, as far as it has changed at once. */
 
 static void obey(struct request *request, int (*order)(void *context))
@@ -210,7 +168,7 @@ static struct http_job *create_job(struct request *request)
     if (!job)
         http_fail_code(request, -ENOMEM);
     else
-        job->destroy = destroy_job;
+        *job = (struct http_job){.heavy = true, .destroy = destroy_job};
     return job;
 }
 
@@ -341,7 +299,7 @@ static void answer_model(struct request *request, float *values, sgp_round round
     }
     if (response) {
         request->control->download_count++;
-        http_answer(request, MHD_HTTP_OK, response, "application/octet-stream");
+        http_answer(request, MHD_HTTP_OK, response, download->bytes, "application/octet-stream");
     } else {
         free(download ? download->head : NULL);
         free(download);
@@ -370,7 +328,10 @@ static void on_estimated(
 static void serve_model(struct request *request)
 {
     const struct view_actions *actions = &request->control->actions;
-    if (request->control->job_count + request->control->download_count >= CONTROL_JOBS_MAX) {
+    uint32_t most = CONTROL_JOBS_MAX;
+    if (http_is_privileged(request->client))
+        most += CONTROL_JOBS_KEPT;
+    if (request->control->job_count + request->control->download_count >= most) {
         http_fail_code(request, -EBUSY);
         return;
     }
@@ -384,11 +345,11 @@ static void serve_model(struct request *request)
 
 const struct endpoint endpoints[] = {
     {"GET", "/v1/status", false, false, serve_status},
-    {"GET", "/v1/peers", false, false, serve_peers},
-    {"GET", "/v1/topology", false, false, serve_topology},
-    {"GET", "/v1/history", false, false, serve_history},
+    {"GET", "/v1/peers", false, false, readers_peers},
+    {"GET", "/v1/topology", false, false, readers_topology},
+    {"GET", "/v1/history", false, false, readers_history},
     {"GET", "/v1/model", false, false, serve_model},
-    {"GET", "/metrics", false, false, serve_metrics},
+    {"GET", "/metrics", false, false, readers_metrics},
     {"POST", "/v1/predict", false, true, predict_serve},
     {"POST", "/v1/evaluate", false, false, serve_evaluate},
     {"POST", "/v1/pause", true, false, serve_pause},

@@ -186,6 +186,7 @@ int history_add(
     else
         history->count++;
     history->rows[place] = *row;
+    history->added++;
     int code = write_row(history, row);
     bool told = history->failed;
     history->failed = code < 0;

@@ -21,6 +21,7 @@ struct history {
     struct view_history_row *rows; /* a ring of VIEW_HISTORY_MAX */
     uint32_t first;
     uint32_t count;
+    uint64_t added; /* since the start; the latest `count` are in the ring */
     char *path;
     int fd;             /* -1: not open */
     uint64_t lines;     /* of the file, its head among them */

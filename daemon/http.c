@@ -9,35 +9,57 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* Answers. */
 
 void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
-    const char *content_type)
+    uint64_t bytes, const char *content_type)
 {
     sgp_assert(!request->response);
     if (response)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
     request->response = response;
     request->status = status;
+    request->client->answer_bytes = response ? bytes : 0;
 }
 
-static void answer_json(struct request *request, unsigned status, json_t *root)
+static void answer_text(
+    struct request *request, unsigned status, char *text, size_t bytes, const char *content_type)
 {
     struct MHD_Response *response = NULL;
+    if (text)
+        response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
+    if (!response)
+        free(text);
+    http_answer(request, status, response, bytes, content_type);
+}
+
+void http_answer_text(struct request *request, char *text, size_t bytes, const char *content_type)
+{
+    answer_text(request, MHD_HTTP_OK, text, bytes, content_type);
+}
+
+char *http_dump(json_t *root, size_t *ret_bytes)
+{
     char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     json_decref(root);
     size_t bytes = text ? strlen(text) : 0;
     char *line = text ? realloc(text, bytes + 2) : NULL;
-    if (line) {
-        memcpy(line + bytes, "\n", 2);
-        response = MHD_create_response_from_buffer(bytes + 1, line, MHD_RESPMEM_MUST_FREE);
-    } else {
+    if (!line) {
         free(text);
+        return NULL;
     }
-    http_answer(request, status, response, "application/json");
+    memcpy(line + bytes, "\n", 2);
+    *ret_bytes = bytes + 1;
+    return line;
+}
+
+static void answer_json(struct request *request, unsigned status, json_t *root)
+{
+    size_t bytes = 0;
+    char *text = http_dump(root, &bytes);
+    answer_text(request, status, text, bytes, "application/json");
 }
 
 void http_answer_json(struct request *request, json_t *root)
@@ -121,11 +143,32 @@ void http_fail_error(struct request *request, const struct sgp_error *error)
 
 /* Jobs. */
 
+bool http_is_privileged(const struct client *client)
+{
+    return client->uid == 0 || client->uid == geteuid();
+}
+
 bool http_room_for_job(struct request *request)
 {
-    if (request->control->job_count < CONTROL_JOBS_MAX)
+    uint32_t most = CONTROL_JOBS_MAX;
+    if (http_is_privileged(request->client))
+        most += CONTROL_JOBS_KEPT;
+    if (request->control->job_count < most)
         return true;
     http_fail_code(request, -EBUSY);
+    return false;
+}
+
+bool http_room_for_answer(struct request *request)
+{
+    uint64_t held = 0;
+    for (const struct client *client = request->control->clients; client; client = client->next)
+        held += client->uid == request->client->uid ? client->answer_bytes : 0;
+    if (held <= CONTROL_HELD_BYTES_MAX)
+        return true;
+    http_fail(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+        "answers of more than %u MiB wait for this user; fetch them first",
+        CONTROL_HELD_BYTES_MAX >> 20);
     return false;
 }
 
@@ -136,7 +179,7 @@ void http_begin_job(struct request *request, struct http_job *job)
     job->request = request;
     job->next = control->jobs;
     control->jobs = job;
-    control->job_count++;
+    control->job_count += job->heavy;
     request->job = job;
     request->client->waiting = true;
     MHD_suspend_connection(request->connection);
@@ -151,7 +194,7 @@ void http_end_job(struct http_job *job)
         while (*link != job)
             link = &(*link)->next;
         *link = job->next;
-        control->job_count--;
+        control->job_count -= job->heavy;
     }
     if (request) {
         request->job = NULL;
@@ -164,16 +207,6 @@ void http_end_job(struct http_job *job)
 }
 
 /* Requests. */
-
-/* Who is at the other end of the socket: root and the daemon's own user may change things. */
-static bool may_change(struct request *request)
-{
-    struct ucred peer;
-    socklen_t bytes = sizeof peer;
-    if (getsockopt(request->client->descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
-        return false;
-    return peer.uid == 0 || peer.uid == geteuid();
-}
 
 /* What the head says of the length of the body. libmicrohttpd has refused a length that is no number. */
 struct framing {
@@ -221,7 +254,7 @@ static void begin_request(struct request *request, const char *url, const char *
         http_fail(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%.10s is not for %s", method, url);
     else if (!request->endpoint)
         http_fail(request, MHD_HTTP_NOT_FOUND, "there is no %.10s %.100s", method, url);
-    else if (request->endpoint->changes && !may_change(request))
+    else if (request->endpoint->changes && !http_is_privileged(request->client))
         http_fail(request, MHD_HTTP_FORBIDDEN,
             "only root and the user of the daemon may %s it; reading is for the whole group",
             request->endpoint->path + strlen("/v1/"));
@@ -269,6 +302,7 @@ static struct request *create_request(struct control *control, struct MHD_Connec
     }
     *request = (struct request){
         .control = control, .connection = connection, .client = info->socket_context};
+    request->client->spoke = true;
     return request;
 }
 
@@ -315,6 +349,7 @@ void http_completed(void *context, struct MHD_Connection *connection, void **req
     if (request->job)
         request->job->request = NULL;
     request->client->busy = false;
+    request->client->answer_bytes = 0;
     request->client->since = uv_now(request->control->loop);
     if (request->response)
         MHD_destroy_response(request->response);

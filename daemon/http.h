@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the control server: connections, requests, answers and jobs. Each file calls those below it:
  *
- *   control.c   socket, accepting, the loop, the end
+ *   control.c   socket, accepting, places, the loop, the end
  *   endpoints.c what each path does, as a table that control.c hands down
+ *   readers.c   what onlookers read: copied on the loop thread, rendered off it
  *   predict.c   rows from a body to the model's outputs
  *   http.c      a request from its first line to its answer; permissions
+ *   page.c      which rows of the history an answer has
+ *   offload.c   work that takes the loop thread too long
+ *   allowance.c the processor time that all of this may take
  *
- * Thread: the loop thread, except for the one function in predict.c that parses a body. */
+ * Thread: the loop thread, except for the `run` of a struct offload (offload.h). */
 #ifndef SGPD_HTTP_H
 #define SGPD_HTTP_H
 
+#include "allowance.h"
 #include "control.h"
+#include "offload.h"
 
 #include <jansson.h>
 #include <microhttpd.h>
+#include <sys/types.h>
 
 /* One accepted connection. */
 struct client {
     struct client *next;
     int descriptor;
-    uint64_t since; /* uv_now when it connected, was last answered, or its answer began */
-    bool busy;      /* a whole request has come and is not answered to the end */
-    bool waiting;   /* busy with a job: no deadline */
+    uid_t uid;             /* of the process that connected */
+    uint64_t since;        /* uv_now when it connected, was last answered, or its answer began */
+    uint64_t answer_bytes; /* of the answer that it has not fetched to the end */
+    bool spoke;            /* the head of a request has come */
+    bool busy;             /* a whole request has come and is not answered to the end */
+    bool waiting;          /* busy with a job: no deadline */
+    bool leaving;          /* shut down, and libmicrohttpd has not noticed yet: it has no place */
 };
 
 /* A job that outlives the handler: the request is suspended until it ends. Everything that a job
@@ -30,6 +41,7 @@ struct http_job {
     struct http_job *next;
     struct control *control; /* NULL once the server has closed */
     struct request *request; /* NULL once nobody waits for the answer */
+    bool heavy;              /* one of the CONTROL_JOBS_MAX */
     void (*destroy)(struct http_job *job);
 };
 
@@ -70,7 +82,8 @@ struct control {
     const struct endpoint *endpoints;
     size_t endpoint_count;
     struct http_job *jobs;
-    uint32_t job_count;
+    uint32_t job_count; /* heavy ones */
+    struct offloads offloads;
     uint32_t download_count; /* models that are being fetched, each a copy of the parameters */
     void (*pump)(struct control *control); /* let libmicrohttpd work, and set its timer */
     bool closing;
@@ -82,11 +95,14 @@ struct control {
     uv_poll_t accepting;
     uv_poll_t polling; /* libmicrohttpd's epoll descriptor */
     uv_timer_t timer;
-    unsigned handles;      /* open ones of the three */
-    bool accepting_paused; /* out of descriptors until the next tick */
-    bool pumping;          /* libmicrohttpd is at work, perhaps in one of our handlers */
-    struct client *clients;
+    unsigned handles;           /* open ones of the three */
+    struct allowance allowance; /* of the loop thread's time */
+    bool resting;               /* the allowance is overdrawn: nothing is read or accepted */
+    bool accepting_paused;      /* out of descriptors until the next tick */
+    bool pumping;               /* libmicrohttpd is at work, perhaps in one of our handlers */
+    struct client *clients;     /* http.c reads them */
     uint32_t client_count;
+    struct client *entering; /* while libmicrohttpd is given its connection */
     struct refused refused[CONTROL_REFUSED_MAX];
     uint32_t refused_count;
     void (*closed)(void *argument);
@@ -102,7 +118,11 @@ void http_completed(void *context, struct MHD_Connection *connection, void **req
 
 /* Answers. Each request gets exactly one. */
 void http_answer(struct request *request, unsigned status, struct MHD_Response *response,
-    const char *content_type); /* takes the response; NULL: out of memory */
+    uint64_t bytes, const char *content_type); /* takes the response; NULL: out of memory */
+/* 200; takes the text, which came from malloc; NULL: no memory. */
+void http_answer_text(struct request *request, char *text, size_t bytes, const char *content_type);
+/* JSON as the text of an answer; takes root. NULL if root is, or without memory. Any thread. */
+char *http_dump(json_t *root, size_t *ret_bytes);
 void http_answer_json(struct request *request, json_t *root); /* 200; takes root; NULL: no memory */
 void http_fail(struct request *request, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -110,7 +130,13 @@ void http_fail_code(struct request *request, int code); /* an action refused or 
 /* The same with its line, if it has one: a conflict with what the node is. */
 void http_fail_error(struct request *request, const struct sgp_error *error);
 
-/* Jobs. A handler asks for room (without, the request is answered), starts its work, and
+/* Whether the client is root or the daemon's own user. */
+bool http_is_privileged(const struct client *client);
+
+/* Whether the client's user may have one more large answer (without, the request is answered). */
+bool http_room_for_answer(struct request *request);
+
+/* Jobs. A handler asks for room if its job is heavy (without, the request is answered), starts its work, and
  * begins the job, which suspends the request. Whoever learns of the end sets the answer, if
  * job->request is still there, and ends the job, which destroys it. */
 bool http_room_for_job(struct request *request);

@@ -136,16 +136,16 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
     edges_bytes(edge, &ret_peer->bytes_sent, &ret_peer->bytes_received);
 }
 
-static uint32_t inspect_history_count(void *context)
+static uint64_t inspect_history_total(void *context)
 {
     const struct daemon *daemon = context;
-    return daemon->history.count;
+    return daemon->history.added;
 }
 
-static void inspect_history(void *context, uint32_t index, struct view_history_row *ret_row)
+static void inspect_history(void *context, uint64_t number, struct view_history_row *ret_row)
 {
-    const struct daemon *daemon = context;
-    *ret_row = *history_row(&daemon->history, index);
+    const struct history *history = &((const struct daemon *)context)->history;
+    *ret_row = *history_row(history, (uint32_t)(number - (history->added - history->count)));
 }
 
 static const struct sgp_topology *inspect_topology(void *context)
@@ -159,7 +159,7 @@ void inspect_offer(struct view_actions *actions)
     actions->status = inspect_status;
     actions->peer_count = inspect_peer_count;
     actions->peer = inspect_peer;
-    actions->history_count = inspect_history_count;
+    actions->history_total = inspect_history_total;
     actions->history = inspect_history;
     actions->topology = inspect_topology;
 }

@@ -143,44 +143,40 @@ static void print_state(FILE *stream, const struct view_status *status)
             (enum sgp_node_state)state == status->state);
 }
 
-static void print_links(
-    FILE *stream, const struct view_actions *actions, const struct link_metric *metric)
+static void print_links(FILE *stream, const struct view_peer *peers, uint32_t peer_count,
+    const struct link_metric *metric)
 {
     print_head(stream, &metric->metric);
-    uint32_t count = actions->peer_count(actions->context);
-    for (uint32_t i = 0; i < count; i++) {
-        struct view_peer peer = {0};
-        actions->peer(actions->context, i, &peer);
-        double value = metric->value(&peer);
+    for (uint32_t i = 0; i < peer_count; i++) {
+        double value = metric->value(&peers[i]);
         if (!isfinite(value))
             continue;
         (void)fprintf(stream, "%s{peer=\"", metric->metric.name);
-        print_label(stream, peer.name);
+        print_label(stream, peers[i].name);
         (void)fprintf(stream, "\",direction=\"%s\"} %.15g\n",
-            peer.direction == SGP_OUT ? "out" : "in", value);
+            peers[i].direction == SGP_OUT ? "out" : "in", value);
     }
 }
 
-int render_metrics(const struct view_actions *actions, char **ret_text, size_t *ret_bytes)
+int render_metrics(const struct view_status *status, const struct view_peer *peers,
+    uint32_t peer_count, char **ret_text, size_t *ret_bytes)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *stream = open_memstream(&text, &bytes);
     if (!stream)
         return -ENOMEM;
-    struct view_status status = {0};
-    actions->status(actions->context, &status);
-    print_info(stream, &status);
-    print_state(stream, &status);
+    print_info(stream, status);
+    print_state(stream, status);
     for (size_t i = 0; i < sizeof node_metrics / sizeof node_metrics[0]; i++) {
-        double value = node_metrics[i].value(&status);
+        double value = node_metrics[i].value(status);
         if (!isfinite(value))
             continue;
         print_head(stream, &node_metrics[i].metric);
         (void)fprintf(stream, "%s %.15g\n", node_metrics[i].metric.name, value);
     }
     for (size_t i = 0; i < sizeof link_metrics / sizeof link_metrics[0]; i++)
-        print_links(stream, actions, &link_metrics[i]);
+        print_links(stream, peers, peer_count, &link_metrics[i]);
     if (fclose(stream) != 0) {
         free(text);
         return -ENOMEM;

@@ -6,8 +6,8 @@
  * training data is: a line of column names, then rows, scaled as the configuration says. A program takes rows of any
  * width, and numbers as they are.
  *
- * Parsing takes a while and runs in libuv's pool, where it touches its own struct and constants
- * alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
+ * Parsing and rendering take a while and run off the loop thread (offload.h), where they touch their own struct and
+ * constants alone; everything else runs on the loop thread. A body is hostile: it fails with 400 and the line. */
 #include "predict.h"
 
 #include "render.h"
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 
 struct predict {
     struct http_job job;
-    uv_work_t work;
+    struct offload offload; /* to parse the body, then to render the outputs */
     struct view_actions actions;
     struct control_model model;
     char *body; /* owned; zero-terminated */
@@ -31,7 +32,11 @@ struct predict {
     float *features; /* rows x inputs, owned */
     uint64_t rows;
     uint32_t inputs; /* of a row: the model's; 0: a program's, as many as the first row has */
-    unsigned status; /* of the answer if parsing failed, else 0 */
+    float *outputs;  /* rows x output_count, owned; NULL until the model has answered */
+    uint64_t output_count;
+    char *text; /* the answer; NULL: no memory, or it failed */
+    size_t bytes;
+    unsigned status; /* of the answer if parsing or rendering failed, else 0 */
     struct sgp_error error;
 };
 
@@ -40,6 +45,8 @@ static void destroy_predict(struct http_job *job)
     struct predict *predict = (struct predict *)job;
     free(predict->body);
     free(predict->features);
+    free(predict->outputs);
+    free(predict->text);
     free(predict);
 }
 
@@ -80,7 +87,7 @@ static bool make_room(struct predict *predict, uint64_t rows)
     return predict->features != NULL;
 }
 
-/* JSON (in the pool). */
+/* JSON (off the loop thread). */
 
 static bool parse_row(struct predict *predict, size_t index, const json_t *row)
 {
@@ -124,7 +131,7 @@ static void parse_json(struct predict *predict)
     json_decref(root);
 }
 
-/* CSV (in the pool). The reader takes files, so the body becomes one in memory. */
+/* CSV (off the loop thread). The reader takes files, so the body becomes one in memory. */
 
 static int body_as_file(const struct predict *predict)
 {
@@ -206,9 +213,14 @@ static void parse_csv(struct predict *predict)
     (void)close(descriptor);
 }
 
-static void parse_body(uv_work_t *work)
+static struct predict *of_offload(struct offload *offload)
 {
-    struct predict *predict = work->data;
+    return (struct predict *)((char *)offload - offsetof(struct predict, offload));
+}
+
+static void parse_body(struct offload *offload)
+{
+    struct predict *predict = of_offload(offload);
     const unsigned char *body = (const unsigned char *)predict->body;
     size_t blanks = strspn(predict->body, " \t\r\n");
     if (blanks == predict->body_bytes)
@@ -222,22 +234,60 @@ static void parse_body(uv_work_t *work)
         parse_csv(predict);
 }
 
-/* The way of a request, on the loop thread. */
+/* Outputs (off the loop thread). JSON has no word for an infinity. */
 
-/* JSON has no word for an infinity. */
-static bool are_finite(
-    struct request *request, const float *outputs, uint64_t rows, uint64_t output_count)
+static bool are_finite(struct predict *predict)
 {
-    for (uint64_t i = 0; i < rows * output_count; i++) {
-        if (isfinite(outputs[i]))
+    uint64_t width = predict->output_count;
+    for (uint64_t i = 0; i < predict->rows * width; i++) {
+        if (isfinite(predict->outputs[i]))
             continue;
-        http_fail(request, MHD_HTTP_BAD_REQUEST,
+        refuse(predict, MHD_HTTP_BAD_REQUEST,
             "row %llu: output %llu of the model is not a finite number; the features are too "
             "large, or the model has diverged",
-            (unsigned long long)(i / output_count + 1), (unsigned long long)(i % output_count + 1));
+            (unsigned long long)(i / width + 1), (unsigned long long)(i % width + 1));
         return false;
     }
     return true;
+}
+
+static void render(struct offload *offload)
+{
+    struct predict *predict = of_offload(offload);
+    if (are_finite(predict))
+        predict->text = http_dump(render_prediction(&predict->model, predict->outputs,
+                                      predict->rows, predict->output_count),
+            &predict->bytes);
+}
+
+/* The way of a request, on the loop thread. */
+
+static bool is_wanted(struct offload *offload)
+{
+    return of_offload(offload)->job.request != NULL;
+}
+
+static void on_rendered(struct offload *offload)
+{
+    struct predict *predict = of_offload(offload);
+    struct request *request = predict->job.request;
+    if (request && predict->status) {
+        http_fail(request, predict->status, "%s", predict->error.text);
+    } else if (request && predict->text) {
+        http_answer_text(request, predict->text, predict->bytes, "application/json");
+        predict->text = NULL;
+    } else if (request) {
+        http_fail_code(request, -ENOMEM);
+    }
+    http_end_job(&predict->job);
+}
+
+static void push(struct predict *predict, void (*run)(struct offload *offload),
+    void (*end)(struct offload *offload))
+{
+    struct control *control = predict->job.control;
+    predict->offload = (struct offload){.begin = is_wanted, .run = run, .end = end};
+    offloads_push(&control->offloads, &predict->offload);
 }
 
 static void on_predicted(void *argument, const struct sgp_error *error, const float *outputs,
@@ -245,19 +295,29 @@ static void on_predicted(void *argument, const struct sgp_error *error, const fl
 {
     struct predict *predict = argument;
     struct request *request = predict->job.request;
+    sgp_assert(error->code < 0 || rows == predict->rows);
+    if (request && error->code == 0)
+        predict->outputs = malloc(rows * output_count * sizeof *outputs + 1);
+    if (predict->outputs) {
+        memcpy(predict->outputs, outputs, rows * output_count * sizeof *outputs);
+        predict->output_count = output_count;
+        push(predict, render, on_rendered);
+        predict->job.control->pump(predict->job.control);
+        return;
+    }
     if (request && error->code < 0)
         http_fail_error(request, error);
-    else if (request && are_finite(request, outputs, rows, output_count))
-        http_answer_json(request, render_prediction(&predict->model, outputs, rows, output_count));
+    else if (request)
+        http_fail_code(request, -ENOMEM);
     http_end_job(&predict->job);
 }
 
-static void on_parsed(uv_work_t *work, int status)
+static void on_parsed(struct offload *offload)
 {
-    struct predict *predict = work->data;
+    struct predict *predict = of_offload(offload);
     struct request *request = predict->job.request;
-    struct sgp_error error = {.code = status};
-    if (status == 0 && request && predict->status == 0) {
+    struct sgp_error error = {0};
+    if (request && predict->status == 0) {
         error.code = predict->actions.predict(predict->actions.context, predict->features,
             predict->rows, predict->inputs, on_predicted, predict, &error);
         if (error.code == 0)
@@ -272,7 +332,7 @@ static void on_parsed(uv_work_t *work, int status)
 
 void predict_serve(struct request *request)
 {
-    if (!http_room_for_job(request))
+    if (!http_room_for_job(request) || !http_room_for_answer(request))
         return;
     struct predict *predict = calloc(1, sizeof *predict);
     /* A request without a body has none to hand over. */
@@ -284,14 +344,12 @@ void predict_serve(struct request *request)
         http_fail_code(request, -ENOMEM);
         return;
     }
-    *predict = (struct predict){.job.destroy = destroy_predict,
-        .work.data = predict,
+    *predict = (struct predict){.job = {.heavy = true, .destroy = destroy_predict},
         .actions = request->control->actions,
         .model = request->control->model,
         .inputs = request->control->model.model->inputs,
         .body = body,
         .body_bytes = request->body_bytes};
-    int code = uv_queue_work(request->control->loop, &predict->work, parse_body, on_parsed);
-    sgp_assert(code == 0); /* refused only without a function */
     http_begin_job(request, &predict->job);
+    push(predict, parse_body, on_parsed);
 }

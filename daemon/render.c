@@ -227,12 +227,17 @@ static json_t *render_keys(const struct sgp_topology *topology, uint32_t node)
     return topology->nodes[node].keys[0][0] ? json_string(text) : json_null();
 }
 
-json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology)
+bool render_has_edges(const struct sgp_topology *topology)
 {
     uint64_t edge_count = 0;
     for (uint32_t i = 0; i < topology->phase_count; i++)
         edge_count += topology->phases[i].edge_count;
-    bool whole = edge_count <= RENDER_EDGES_MAX;
+    return edge_count <= RENDER_EDGES_MAX;
+}
+
+json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology)
+{
+    bool whole = render_has_edges(topology);
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < topology->node_count; i++)
         json_array_append_new(nodes,
@@ -260,14 +265,23 @@ json_t *render_topology(const struct view_status *status, const struct sgp_topol
         (json_int_t)status->phase, "nodes", nodes, "phases", phases);
 }
 
-json_t *render_history_row(const struct view_history_row *row)
+static json_t *render_row(uint64_t number, const struct view_history_row *row)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "round",
-        round_or_null(row->round), "seconds", real_or_null(row->seconds), "epoch",
-        real_or_null(row->epoch), "loss", real_or_null(row->loss), "test_loss",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "number",
+        count(number), "round", round_or_null(row->round), "seconds", real_or_null(row->seconds),
+        "epoch", real_or_null(row->epoch), "loss", real_or_null(row->loss), "test_loss",
         real_or_null(row->test_loss), "test_accuracy", real_or_null(row->test_accuracy),
         "disagreement", real_or_null(row->disagreement), "weight", real_or_null(row->weight),
         "bytes_sent", count(row->bytes_sent), "bytes_received", count(row->bytes_received));
+}
+
+json_t *render_history(const struct page *page, const struct view_history_row *rows)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < page->count; i++)
+        (void)json_array_append_new(list, render_row(page_row(page, i), &rows[i]));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "total", count(page->total), "oldest",
+        count(page->oldest), "every", count(page->every), "next", count(page->next), "rows", list);
 }
 
 json_t *render_left(const char *heir, double weight, double owed)

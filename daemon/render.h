@@ -9,6 +9,7 @@
 #define SGPD_RENDER_H
 
 #include "control.h"
+#include "page.h"
 
 #include <jansson.h>
 
@@ -16,8 +17,9 @@
 
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology);
 json_t *render_peer(const struct view_peer *peer);
+/* Whether render_topology names the edges. */
+bool render_has_edges(const struct sgp_topology *topology);
 json_t *render_topology(const struct view_status *status, const struct sgp_topology *topology);
-json_t *render_history_row(const struct view_history_row *row);
 json_t *render_reload(const struct view_reload *reload);
 /* {"left", "heir", "weight", "owed"}; the heir is null if "". */
 json_t *render_left(const char *heir, double weight, double owed);
@@ -31,8 +33,11 @@ json_t *render_prediction(
  * may be NULL) are further members. */
 json_t *render_error(unsigned status, const char *code, const char *message, json_t *hints);
 
-/* The text of GET /metrics, in the exposition format 0.0.4; the caller frees *ret_text. Peers are
- * asked for through the actions. */
-int render_metrics(const struct view_actions *actions, char **ret_text, size_t *ret_bytes);
+/* The answer of GET /v1/history: `rows` are those of the page. */
+json_t *render_history(const struct page *page, const struct view_history_row *rows);
+
+/* The text of GET /metrics, in the exposition format 0.0.4; the caller frees *ret_text. */
+int render_metrics(const struct view_status *status, const struct view_peer *peers,
+    uint32_t peer_count, char **ret_text, size_t *ret_bytes);
 
 #endif

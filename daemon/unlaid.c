@@ -60,6 +60,12 @@ static uint32_t view_none(void *context)
     return 0;
 }
 
+static uint64_t view_no_history(void *context)
+{
+    (void)context;
+    return 0;
+}
+
 static const struct sgp_topology *view_topology(void *context)
 {
     return ((const struct unlaid *)context)->prepared->topology;
@@ -207,7 +213,7 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
     const struct view_actions actions = {.context = unlaid,
         .status = view_unlaid,
         .peer_count = view_none,
-        .history_count = view_none,
+        .history_total = view_no_history,
         .topology = view_topology,
         .pause = not_yet,
         .resume = not_yet,

@@ -164,8 +164,10 @@ struct view_actions {
     void (*status)(void *context, struct view_status *ret_status);
     uint32_t (*peer_count)(void *context);
     void (*peer)(void *context, uint32_t index, struct view_peer *ret_peer);
-    uint32_t (*history_count)(void *context); /* rows kept, oldest first */
-    void (*history)(void *context, uint32_t index, struct view_history_row *ret_row);
+    uint64_t (*history_total)(
+        void *context); /* rows added since the start; the latest VIEW_HISTORY_MAX are kept */
+    void (*history)(void *context, uint64_t number,
+        struct view_history_row *ret_row);                 /* 0: the first; one kept */
     const struct sgp_topology *(*topology)(void *context); /* in use; borrowed for the call */
     int (*pause)(void *context);
     int (*resume)(void *context);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import struct
 import time
 from typing import Any, Callable, Dict, List, Optional
 
@@ -13,6 +14,7 @@ from .protocol import socket_of
 
 _POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 30.0
+_PAGE_ROWS = 1024  # the most that the daemon gives at a time
 
 
 class _Connection(http.client.HTTPConnection):
@@ -22,8 +24,11 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self._timeout)
+        # A connect that blocks waits its turn where the daemon's queue is full; one with settimeout() would not.
+        if self._timeout is not None:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(self._timeout), 0))
         self.sock.connect(self._path)
+        self.sock.settimeout(self._timeout)
 
 
 class Client:
@@ -66,8 +71,14 @@ class Client:
 
     def history(self) -> List[Dict[str, Any]]:
         """Figures over time, oldest first: the rows of history.csv that the daemon still has."""
-        value: List[Dict[str, Any]] = self._ask("GET", "/v1/history")
-        return value
+        rows: List[Dict[str, Any]] = []
+        since = 0
+        while True:
+            page: Dict[str, Any] = self._ask("GET", f"/v1/history?since={since}&limit={_PAGE_ROWS}")
+            rows += page["rows"]
+            since = page["next"]
+            if since >= page["total"]:
+                return rows
 
     def evaluate(self) -> Dict[str, Any]:
         """Measure the estimate on the held-out rows now, however long that takes: samples, loss, accuracy (0 to 1)."""

@@ -44,8 +44,10 @@ class UnixConnection(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(10)
+        # A connect that blocks waits its turn where the queue is full; after settimeout() it would fail.
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 10, 0))
         self.sock.connect(self.path)
+        self.sock.settimeout(10)
 
 
 @functools.cache

@@ -42,7 +42,7 @@ PEER = {
     "disagrees": bool, "slow": bool, "overdue": bool, "cipher": (str, type(None)), "key": (str, type(None)),
 }
 HISTORY = {
-    "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,
+    "number": int, "round": int, "seconds": NUMBER, "epoch": NUMBER, "loss": NUMBER, "test_loss": NUMBER,
     "test_accuracy": NUMBER, "disagreement": NUMBER, "weight": NUMBER, "bytes_sent": int,
     "bytes_received": int,
 }
@@ -174,9 +174,13 @@ class Reading(Control):
                       {"source": "n1", "target": "n0", "fraction": 0.5}]}])
 
     def test_history_has_a_row_an_epoch(self):
-        rows = self.fleet_.wait("history", lambda: self.node.json("/v1/history")[:3])
-        for row in rows:
+        rows = self.fleet_.wait("history", lambda: self.node.json("/v1/history?since=0&limit=3")["rows"])
+        for number, row in enumerate(rows):
             self.assert_typed(HISTORY, row)
+            self.assertEqual(row["number"], number)
+        page = self.node.json("/v1/history?since=1&limit=1")
+        self.assertEqual((page["rows"], page["oldest"], page["every"], page["next"]), (rows[1:2], 0, 1, 2))
+        self.assertEqual(set(page), {"rows", "total", "oldest", "every", "next"})
         self.assertEqual([row["epoch"] for row in rows], sorted(row["epoch"] for row in rows))
 
     def test_metrics_is_prometheus_text(self):

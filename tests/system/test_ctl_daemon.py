@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """sgpctl against a scripted daemon: test_ctl_daemon.py SGPCTL MAKE_MODEL."""
+import contextlib
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 
 import tap
@@ -39,6 +42,42 @@ def test_whom_it_does_not_hear_is_named():
         assert f"unheard {text}" in lines, lines
     many = ask({"GET /v1/status": {**STATUS, "unheard": ["n" * 60] * 100}}, "status")[0].splitlines()
     assert any(line.startswith("unheard nnn") and len(line) < 330 for line in many), many
+
+
+def test_a_full_queue_of_the_daemon_is_waited_for():
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(directory, "control.sock")
+        listener.bind(path)
+        listener.listen(1)
+        held = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                held.append(socket.socket(socket.AF_UNIX))
+                held[-1].setblocking(False)
+                held[-1].connect(path)
+        tool = subprocess.Popen([SGPCTL, "-s", path, "--json", "status"], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        end = time.monotonic() + 30
+        while tool.poll() is None and time.monotonic() < end:  # until it waits for a place
+            with open(f"/proc/{tool.pid}/wchan", encoding="ascii") as file:
+                if file.read() == "unix_wait_for_peer":
+                    break
+            time.sleep(0.01)
+        for client in held:
+            client.close()
+        listener.settimeout(30)
+        body = json.dumps(STATUS).encode()
+        while tool.poll() is None:
+            try:
+                with listener.accept()[0] as client:
+                    if client.recv(65536):
+                        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+                        break
+            except TimeoutError:
+                break
+        out, err = tool.communicate(timeout=30)
+    assert tool.returncode == 0, (tool.returncode, out, err)
+    assert json.loads(out)["name"] == STATUS["name"], out
 
 
 def degraded(status, peers):

@@ -82,7 +82,7 @@ class Degraded(FleetTest):
             return status and status["state"] == "finished"
 
         f.wait("the end", over)
-        losses = [row["loss"] for row in node.json("/v1/history")]
+        losses = [row["loss"] for row in node.json("/v1/history")["rows"]]
         self.assertGreater(max(losses), 10 * min(losses))
         self.assertEqual((seen, check(node)), ({None}, (0, [])))
 

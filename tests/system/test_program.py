@@ -342,12 +342,12 @@ class Questions(Programs):
         for number in range(1, 1001):
             p.send(raw_program.REPORT, test_loss=float(number))
         f.wait("the last of them", lambda: node.status()["test_loss"] == 1000)
-        rows = node.json("/v1/history")
+        rows = node.json("/v1/history")["rows"]
         self.assertLess(len(rows), 100)  # one, and one a second
         self.assertEqual(rows[0]["test_loss"], 1)
         p.step(lambda z: z)
         p.send(raw_program.REPORT, test_loss=0.5)  # of another round
-        f.wait("its row", lambda: node.json("/v1/history")[-1]["test_loss"] == 0.5)
+        f.wait("its row", lambda: node.json("/v1/history")["rows"][-1]["test_loss"] == 0.5)
 
 
 class Faults(Programs):

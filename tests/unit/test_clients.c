@@ -116,12 +116,15 @@ static void turn_until_jobs(struct fixture *f, unsigned count)
         turn(f);
 }
 
+/* Of the user of the daemon. */
+#define JOBS_MAX (CONTROL_JOBS_MAX + CONTROL_JOBS_KEPT)
+
 Test(clients, too_many_jobs)
 {
     struct fixture *f = start();
     f->fake.hold = true;
-    int waiting[CONTROL_JOBS_MAX];
-    for (unsigned i = 0; i < CONTROL_JOBS_MAX; i++) {
+    int waiting[JOBS_MAX];
+    for (unsigned i = 0; i < JOBS_MAX; i++) {
         waiting[i] = begin(f, "POST", "/v1/evaluate");
         turn_until_jobs(f, i + 1);
     }
@@ -130,7 +133,7 @@ Test(clients, too_many_jobs)
         ask(f, "POST", "/v1/predict", "[[1,2,3]]"), 503, "busy", "too many jobs wait; try again");
     json_decref(get(f, "/v1/status"));
     f->fake.hold = false;
-    for (unsigned i = 0; i < CONTROL_JOBS_MAX; i++)
+    for (unsigned i = 0; i < JOBS_MAX; i++)
         json_decref(parse_answer(receive(f, waiting[i]), 200));
     finish(f);
 }
@@ -138,7 +141,7 @@ Test(clients, too_many_jobs)
 Test(clients, models_that_are_being_fetched_count)
 {
     struct fixture *f = start();
-    f->control->download_count = CONTROL_JOBS_MAX;
+    f->control->download_count = JOBS_MAX;
     expect_error(ask(f, "GET", "/v1/model", ""), 503, "busy", "too many jobs wait; try again");
     f->control->download_count = 0;
     for (int i = 0; i < 3; i++) {
@@ -236,8 +239,7 @@ Test(clients, a_hundred_silent_clients)
     finish(f);
 }
 
-/* Beyond the limit a newcomer is told so; once the silent have been silent long enough, one of them
- * makes room for it. */
+/* Whoever is silent makes room for a newcomer: the one first who was silent longest. */
 Test(clients, a_full_house)
 {
     struct fixture *f = start();
@@ -248,20 +250,116 @@ Test(clients, a_full_house)
     }
     while (f->control->client_count < CONTROL_CONNECTIONS_MAX)
         turn(f);
-    struct answer refused = ask(f, "GET", "/v1/status", "");
-    cr_assert(eq(int, refused.status, 503), "%s", refused.text);
-    cr_assert(strstr(refused.text, "\"message\":\"too many clients; try again\"") != NULL);
-    free(refused.text);
-    struct answer answer = ask(f, "GET", "/v1/status", "");
-    while (answer.status == 503) {
-        free(answer.text);
-        answer = ask(f, "GET", "/v1/status", "");
-    }
-    cr_assert(eq(int, answer.status, 200));
-    free(answer.text);
-    cr_assert(le(u32, f->control->client_count, CONTROL_CONNECTIONS_MAX));
+    json_decref(get(f, "/v1/status"));
+    while (f->control->client_count >= CONTROL_CONNECTIONS_MAX)
+        turn(f);
+    char byte;
+    cr_assert(eq(int, (int)recv(silent[0], &byte, 1, 0), 0), "the first has gone");
+    for (unsigned i = 1; i < CONTROL_CONNECTIONS_MAX; i++)
+        cr_assert(eq(int, (int)recv(silent[i], &byte, 1, 0), -1), "client %u has gone", i);
     for (unsigned i = 0; i < CONTROL_CONNECTIONS_MAX; i++)
         (void)close(silent[i]);
+    finish(f);
+}
+
+/* When none is silent a newcomer is told so. Here all wait for an answer, which the server has no time to make. */
+Test(clients, a_house_full_of_busy_clients)
+{
+    struct fixture *f = start();
+    int busy[CONTROL_CONNECTIONS_MAX];
+    f->control->offloads.allowance.balance = -INT64_C(1000000000000);
+    for (unsigned i = 0; i < CONTROL_CONNECTIONS_MAX; i++)
+        busy[i] = begin(f, "GET", "/v1/history");
+    for (uint32_t waiting = 0; waiting < CONTROL_CONNECTIONS_MAX;) {
+        turn(f);
+        waiting = 0;
+        for (const struct client *client = f->control->clients; client; client = client->next)
+            waiting += client->waiting;
+    }
+    expect_error(ask(f, "GET", "/v1/status", ""), 503, "busy", "too many clients; try again");
+    f->control->offloads.allowance.balance = f->control->offloads.allowance.most;
+    f->control->offloads.allowance.part = 1;
+    for (unsigned i = 0; i < CONTROL_CONNECTIONS_MAX; i++)
+        json_decref(parse_answer(receive(f, busy[i]), 200));
+    finish(f);
+}
+
+/* Connections of another user, which say nothing; they are a child's, until the descriptor returned is closed. */
+static int crowd_of_nobody(struct fixture *f, unsigned count, pid_t *ret_child)
+{
+    int pair[2];
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0));
+    cr_assert(eq(int, chmod(f->directory, 0755), 0));
+    cr_assert(eq(int, chmod(f->path, 0666), 0));
+    pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        (void)close(pair[0]);
+        if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
+            _exit(1);
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        strcpy(address.sun_path, f->path);
+        for (unsigned i = 0; i < count; i++) {
+            int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+            if (connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0)
+                _exit(2);
+        }
+        (void)!write(pair[1], &byte, 1);
+        (void)!read(pair[1], &byte, 1);
+        _exit(0);
+    }
+    (void)close(pair[1]);
+    (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    char byte;
+    while (recv(pair[0], &byte, 1, 0) < 0)
+        turn(f);
+    *ret_child = child;
+    return pair[0];
+}
+
+/* A user that opens many connections has its own places alone; root and the user of the daemon keep theirs. */
+Test(clients, a_user_has_its_places_and_no_more)
+{
+    if (geteuid() != 0)
+        cr_skip("another user can be played by root alone");
+    struct fixture *f = start();
+    pid_t child;
+    int crowd = crowd_of_nobody(f, 340, &child);
+    for (int i = 0; i < 20; i++) { /* not once in all that is there a 503 */
+        json_decref(get(f, "/v1/status"));
+        json_decref(parse_answer(ask(f, "POST", "/v1/pause", ""), 200));
+    }
+    while (f->control->client_count > CONTROL_USER_MAX)
+        turn(f);
+    uint32_t left = 0;
+    for (const struct client *client = f->control->clients; client; client = client->next)
+        left += client->uid == 65534;
+    cr_assert(eq(u32, left, CONTROL_USER_MAX));
+    (void)close(crowd);
+    int status;
+    cr_assert(eq(int, (int)waitpid(child, &status, 0), (int)child));
+    cr_assert(eq(int, status, 0));
+    finish(f);
+}
+
+/* Without a head of a request for CONTROL_HEAD_SECONDS a client is let go, without a second request later. */
+Test(clients, a_first_request_has_less_time_than_a_later_one)
+{
+    struct fixture *f = start();
+    int silent = dial(f), waiting = dial(f);
+    send_all(f, waiting, "GET /v1/status HTTP/1.1\r\nHost: n\r\n\r\n", 38);
+    while (f->control->client_count < 2 ||
+           !(f->control->clients->spoke || f->control->clients->next->spoke))
+        turn(f);
+    for (struct client *client = f->control->clients; client; client = client->next)
+        client->since -= 1000 * (CONTROL_HEAD_SECONDS + 1);
+    while (f->control->client_count == 2)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    char byte;
+    cr_assert(eq(int, (int)recv(silent, &byte, 1, 0), 0));
+    cr_assert(f->control->clients->spoke);
+    (void)close(silent);
+    (void)close(waiting);
     finish(f);
 }
 

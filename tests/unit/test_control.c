@@ -149,11 +149,127 @@ Test(control, topology_and_history)
     expect_number(edge, "fraction", 0.5);
     json_decref(topology);
     json_t *history = get(f, "/v1/history");
-    cr_assert(eq(sz, json_array_size(history), 3));
-    expect_number(json_array_get(history, 2), "round", 2);
-    expect_number(json_array_get(history, 1), "loss", 1);
-    expect_null(json_array_get(history, 1), "test_loss");
+    const json_t *rows = json_object_get(history, "rows");
+    cr_assert(eq(sz, json_array_size(rows), 3));
+    expect_number(json_array_get(rows, 2), "number", 2);
+    expect_number(json_array_get(rows, 2), "round", 2);
+    expect_number(json_array_get(rows, 1), "loss", 1);
+    expect_null(json_array_get(rows, 1), "test_loss");
     json_decref(history);
+    finish(f);
+}
+
+/* The rows of an answer: "total oldest every next: numbers", the numbers as first-last. */
+static void expect_page(struct fixture *f, const char *query, const char *expected)
+{
+    char path[96], text[160];
+    (void)snprintf(path, sizeof path, "/v1/history%s", query);
+    json_t *page = get(f, path);
+    const json_t *rows = json_object_get(page, "rows");
+    size_t count = json_array_size(rows);
+    const json_t *first = json_array_get(rows, 0), *last = json_array_get(rows, count - 1);
+    (void)snprintf(text, sizeof text, "%lld %lld %lld %lld: %zu, %lld-%lld",
+        json_integer_value(json_object_get(page, "total")),
+        json_integer_value(json_object_get(page, "oldest")),
+        json_integer_value(json_object_get(page, "every")),
+        json_integer_value(json_object_get(page, "next")), count,
+        json_integer_value(json_object_get(first, "number")),
+        json_integer_value(json_object_get(last, "round")));
+    cr_assert(eq(str, text, (char *)expected), "%s", query);
+    json_decref(page);
+}
+
+Test(control, history_is_thinned_or_paged)
+{
+    struct fixture *f = start();
+    f->fake.history_total = 5000;
+    expect_page(f, "", "5000 904 32 5000: 129, 928-4999");
+    expect_page(f, "?limit=10", "5000 904 512 5000: 9, 1024-4999");
+    expect_page(f, "?since=0", "5000 904 1 1160: 256, 904-1159");
+    expect_page(f, "?since=1160&limit=1024", "5000 904 1 2184: 1024, 1160-2183");
+    expect_page(f, "?limit=2&since=4999", "5000 904 1 5000: 1, 4999-4999");
+    expect_page(f, "?since=5000", "5000 904 1 5000: 0, 0-0");
+    static const char *const bad[][2] = {
+        {"?since=", "since= is not the number of a row; give 0, or `next` of an earlier answer"},
+        {"?since=-1",
+            "since=-1 is not the number of a row; give 0, or `next` of an earlier answer"},
+        {"?since=1e3",
+            "since=1e3 is not the number of a row; give 0, or `next` of an earlier answer"},
+        {"?since=18446744073709551616", "since=18446744073709551616 is not the number of a row; "
+                                        "give 0, or `next` of an earlier "
+                                        "answer"},
+        {"?limit=0", "limit=0 is not a number from 1 to 1024"},
+        {"?limit=1025&since=1", "limit=1025 is not a number from 1 to 1024"},
+        {"?from=3", "/v1/history has no argument 'from'; give since=NUMBER or limit=ROWS"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char path[96];
+        (void)snprintf(path, sizeof path, "/v1/history%s", bad[i][0]);
+        expect_error(ask(f, "GET", path, ""), 400, "bad_request", bad[i][1]);
+    }
+    finish(f);
+}
+
+/* What the loop thread has to do for an answer: values of JSON that it makes, and rows that it copies. */
+static uv_thread_t loop_thread;
+static unsigned made_by_loop;
+
+static void *count_made(size_t bytes)
+{
+    uv_thread_t self = uv_thread_self();
+    made_by_loop += (unsigned)uv_thread_equal(&self, &loop_thread);
+    return malloc(bytes);
+}
+
+static void expect_little_work(
+    struct fixture *f, const char *method, const char *path, const char *body, unsigned rows)
+{
+    made_by_loop = f->fake.rows_looked_at = 0;
+    struct answer answer = ask(f, method, path, body);
+    cr_assert(eq(int, answer.status, 200), "%s", answer.text);
+    cr_expect(le(u32, made_by_loop, 10), "%s %s: values made by the loop thread", method, path);
+    cr_expect(le(u32, f->fake.rows_looked_at, rows), "%s %s: rows copied", method, path);
+    free(answer.text);
+}
+
+Test(control, the_loop_thread_renders_no_long_answer)
+{
+    struct fixture *f = start();
+    loop_thread = uv_thread_self();
+    json_set_alloc_funcs(count_made, free);
+    f->fake.history_total = 1000000;
+    expect_little_work(f, "GET", "/v1/history", "", 256);
+    expect_little_work(f, "GET", "/v1/history?since=999000&limit=1024", "", 1024);
+    expect_little_work(f, "GET", "/v1/peers", "", 0);
+    expect_little_work(f, "GET", "/v1/topology", "", 0);
+    char body[4096] = "[[1,2,3]";
+    for (size_t used = strlen(body); used < sizeof body - 32; used = strlen(body))
+        (void)strcpy(body + used, ",[1,2,3]");
+    (void)strcat(body, "]");
+    expect_little_work(f, "POST", "/v1/predict", body, 0);
+    finish(f);
+}
+
+/* The server has spent all of its time: it neither accepts nor reads, and says so to the loop. */
+Test(control, a_server_that_has_spent_its_time_rests)
+{
+    struct fixture *f = start();
+    json_decref(get(f, "/v1/status"));
+    while (f->control->client_count > 0)
+        turn(f);
+    f->control->allowance.balance = -INT64_C(1000000000);
+    int descriptor = dial(f);
+    send_all(f, descriptor, "GET /v1/status HTTP/1.1\r\nHost: n\r\nConnection: close\r\n\r\n", 56);
+    for (int i = 0; i < 100; i++)
+        turn(f);
+    cr_assert(f->control->resting);
+    cr_assert(not(uv_is_active((uv_handle_t *)&f->control->accepting)));
+    cr_assert(eq(u32, f->control->client_count, 0));
+    cr_assert(uv_is_active((uv_handle_t *)&f->control->timer));
+    f->control->allowance.balance = f->control->allowance.most;
+    f->control->pump(f->control);
+    json_decref(parse_answer(receive(f, descriptor), 200));
+    cr_assert(not(f->control->resting));
     finish(f);
 }
 

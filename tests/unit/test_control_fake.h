@@ -51,6 +51,8 @@ struct fake {
     enum sgp_node_state state;
     unsigned orders;
     unsigned looks; /* at peers */
+    uint64_t history_total;
+    unsigned rows_looked_at;
 };
 
 struct fixture {
@@ -127,16 +129,17 @@ static void fake_peer(void *context, uint32_t index, struct view_peer *peer)
         .shares_outsized = 3};
 }
 
-static uint32_t fake_history_count(void *context)
+static uint64_t fake_history_total(void *context)
 {
-    (void)context;
-    return 3;
+    return ((struct fake *)context)->history_total;
 }
 
-static void fake_history(void *context, uint32_t index, struct view_history_row *row)
+static void fake_history(void *context, uint64_t number, struct view_history_row *row)
 {
-    (void)context;
-    *row = (struct view_history_row){.round = index, .loss = 2.0 - index, .test_loss = NAN};
+    struct fake *fake = context;
+    fake->rows_looked_at++;
+    *row = (struct view_history_row){
+        .round = (sgp_round)number, .loss = 2.0 - (double)number, .test_loss = NAN};
 }
 
 static const struct sgp_topology *fake_topology(void *context)
@@ -277,7 +280,7 @@ static void on_turn(uv_prepare_t *handle)
 static const struct view_actions fake_actions = {.status = fake_status,
     .peer_count = fake_peer_count,
     .peer = fake_peer,
-    .history_count = fake_history_count,
+    .history_total = fake_history_total,
     .history = fake_history,
     .topology = fake_topology,
     .pause = fake_pause,
@@ -324,6 +327,7 @@ static struct fixture *start(void)
     cr_assert(mkdtemp(f->directory) != NULL);
     (void)snprintf(f->path, sizeof f->path, "%s/control.sock", f->directory);
     f->fake.state = SGP_NODE_TRAINING;
+    f->fake.history_total = 3;
     f->fake.topology = make_topology();
     cr_assert(eq(
         int, sgp_model_init(&f->fake.model, "dense 2", SGP_LOSS_CROSS_ENTROPY, INPUTS, NULL), 0));

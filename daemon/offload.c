@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work in libuv's pool, one piece at a time; see offload.h. */
+#include "offload.h"
+
+#include "sgp/status.h"
+
+#include <stddef.h>
+
+void offloads_open(struct offloads *offloads, uv_loop_t *loop)
+{
+    *offloads = (struct offloads){.loop = loop};
+    allowance_init(&offloads->allowance, uv_hrtime(), OFFLOAD_PART, OFFLOAD_MOST_NS);
+}
+
+void offloads_push(struct offloads *offloads, struct offload *offload)
+{
+    sgp_assert(!offloads->closed);
+    offload->next = NULL;
+    offload->owner = offloads;
+    if (offloads->last != NULL)
+        offloads->last->next = offload;
+    else
+        offloads->first = offload;
+    offloads->last = offload;
+}
+
+static struct offload *take_first(struct offloads *offloads)
+{
+    struct offload *offload = offloads->first;
+    if (offload != NULL)
+        offloads->first = offload->next;
+    if (offloads->first == NULL)
+        offloads->last = NULL;
+    return offload;
+}
+
+static void run(uv_work_t *work)
+{
+    struct offload *offload = work->data;
+    uint64_t before = allowance_spent_by_thread();
+    offload->run(offload);
+    offload->spent = allowance_spent_by_thread() - before;
+}
+
+static void on_run(uv_work_t *work, int status)
+{
+    (void)status; /* nobody cancels it */
+    struct offload *offload = work->data;
+    struct offloads *offloads = offload->owner;
+    if (offloads != NULL) {
+        allowance_charge(&offloads->allowance, uv_hrtime(), offload->spent);
+        offloads->running = NULL;
+    }
+    offload->end(offload);
+}
+
+uint64_t offloads_turn(struct offloads *offloads)
+{
+    while (offloads->running == NULL && offloads->first != NULL) {
+        uint64_t wait = allowance_wait(&offloads->allowance, uv_hrtime());
+        if (wait > 0)
+            return wait;
+        struct offload *offload = take_first(offloads);
+        if (!offload->begin(offload)) {
+            offload->end(offload);
+            continue;
+        }
+        offloads->running = offload;
+        offload->work.data = offload;
+        int code = uv_queue_work(offloads->loop, &offload->work, run, on_run);
+        sgp_assert(code == 0); /* refused only without a function */
+    }
+    return UINT64_MAX;
+}
+
+void offloads_close(struct offloads *offloads)
+{
+    struct offload *offload;
+    offloads->closed = true;
+    if (offloads->running != NULL)
+        offloads->running->owner = NULL;
+    offloads->running = NULL;
+    while ((offload = take_first(offloads)) != NULL)
+        offload->end(offload);
+}
