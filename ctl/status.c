@@ -18,9 +18,9 @@ static const char *const status_order[] = {"name", "state", "waiting", "round", 
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "model_file",
     "samples", "samples_per_second", "weight", "weight_in_flight", "weight_minted",
     "weight_unknown", "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard",
-    "mismatch", "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed", "statements_refused",
-    "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes", "blas", "topology",
-    "incarnation", "version", "protocol", "schema"};
+    "mismatch", "same_updates", "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed",
+    "statements_refused", "last_error", "uptime_seconds", "algorithm", "parameters", "memory_bytes",
+    "blas", "topology", "incarnation", "version", "protocol", "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)
 {
@@ -134,6 +134,21 @@ static void add_disagreement(json_t *reasons, const json_t *status)
     }
 }
 
+/* The fleet trains no faster than one node of it. */
+static void add_same_updates(json_t *reasons, const json_t *status)
+{
+    size_t index;
+    json_t *name;
+    json_array_foreach(json_object_get(status, "same_updates"), index, name)
+    {
+        add(reasons,
+            "%s makes the updates of another node, bit for bit: both train on the same rows; give "
+            "each "
+            "its own, and seed what a program draws by node.seed",
+            json_string_value(name));
+    }
+}
+
 /* A reload may have taken the ciphers off by a slip; it stays told until the file or the process is another. */
 static void add_plain_links(json_t *reasons, const json_t *status)
 {
@@ -162,6 +177,7 @@ static json_t *degraded(const json_t *status, const json_t *peers)
             text_of(waiting, "peer"));
     add_plain_links(reasons, status);
     add_disagreement(reasons, status);
+    add_same_updates(reasons, status);
     add_divergence(reasons, status);
     add_unwritten(reasons, status);
     bool finished = strcmp(state, "finished") == 0;
@@ -271,7 +287,8 @@ static const char *const peer_fields[] = {"name", "address", "direction", "state
     "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
     "shares_received", "shares_returned", "shares_late", "staleness", "shares_outsized",
     "weight_owed", "bytes_sent", "bytes_received", "mismatch", "last_error", "previous_error",
-    "absent_after_seconds", "retired", "slow", "overdue", "cipher", "key"};
+    "absent_after_seconds", "retired", "slow", "overdue", "cipher", "key", "learning_rate",
+    "same_updates"};
 
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
 {

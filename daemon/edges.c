@@ -213,6 +213,31 @@ double edges_distance(const struct daemon *daemon)
     return furthest;
 }
 
+typedef bool (*peer_test)(const struct sgp_peer_status *peer);
+
+/* Whether any neighbour passes; and the names of those that do, with commas. Out-links come first: a neighbour that passes on
+ * both is named once. */
+static bool name_peers(struct daemon *daemon, peer_test passes, char *ret_names, size_t bytes)
+{
+    size_t used = 0;
+    bool any = false;
+    ret_names[0] = '\0';
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct sgp_peer_status peer, out = {.retired = true};
+        sgp_node_link_status(daemon->node, i, &peer);
+        const struct edge *other = edges_find(daemon, peer.peer, SGP_OUT);
+        if (peer.direction == SGP_IN && other != NULL)
+            sgp_node_link_status(daemon->node, (uint32_t)(other - daemon->edges), &out);
+        const char *name = daemon->prepared->topology->nodes[peer.peer].name;
+        if (!passes(&peer) || passes(&out) || used + strlen(name) + 3 > bytes)
+            continue;
+        any = true;
+        used +=
+            (size_t)snprintf(ret_names + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+    return any;
+}
+
 static bool is_apart(const struct sgp_peer_status *peer)
 {
     bool left = peer->state == SGP_LINK_DOWN && peer->last_reason == SGP_REASON_LEFT;
@@ -221,28 +246,17 @@ static bool is_apart(const struct sgp_peer_status *peer)
 
 bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes)
 {
-    size_t used = 0;
-    bool apart = false;
-    ret_names[0] = '\0';
-    for (uint32_t i = 0; i < daemon->edge_count; i++) {
-        struct sgp_peer_status peer, out;
-        sgp_node_link_status(daemon->node, i, &peer);
-        const char *name = daemon->prepared->topology->nodes[peer.peer].name;
-        if (!is_apart(&peer))
-            continue;
-        apart = true;
-        const struct edge *other = edges_find(daemon, peer.peer, SGP_OUT);
-        if (peer.direction == SGP_IN && other != NULL) { /* named once */
-            sgp_node_link_status(daemon->node, (uint32_t)(other - daemon->edges), &out);
-            if (is_apart(&out))
-                continue;
-        }
-        if (used + strlen(name) + 3 > bytes)
-            break;
-        used +=
-            (size_t)snprintf(ret_names + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
-    }
-    return apart;
+    return name_peers(daemon, is_apart, ret_names, bytes);
+}
+
+static bool trains_the_same(const struct sgp_peer_status *peer)
+{
+    return peer->same_updates;
+}
+
+bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes)
+{
+    return name_peers(daemon, trains_the_same, ret_names, bytes);
 }
 
 bool edges_unheard(const struct sgp_peer_status *peer)

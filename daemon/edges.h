@@ -42,6 +42,9 @@ double edges_distance(const struct daemon *daemon);
  * neighbours, with commas, as far as `bytes` holds them. */
 bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes);
 
+/* Likewise those whose updates are another node's bit for bit (SGP_NOTE_SAME_UPDATES). */
+bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes);
+
 /* Whether a link is from a source that is not heard (not yet, or no longer). */
 bool edges_unheard(const struct sgp_peer_status *peer);
 /* Whether a node that has begun hears none of the sources that its file names. */

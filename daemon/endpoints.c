@@ -32,6 +32,11 @@ static bool differs(const struct view_peer *peer)
     return peer->mismatch;
 }
 
+static bool trains_the_same(const struct view_peer *peer)
+{
+    return peer->same_updates;
+}
+
 static bool is_slow(const struct view_peer *peer)
 {
     return peer->slow;
@@ -66,6 +71,7 @@ static const struct remark {
 } remarks[] = {
     {"unheard", is_unheard, name_of},
     {"mismatch", differs, name_of},
+    {"same_updates", trains_the_same, name_of},
     {"disagrees", disagrees, distance_of},
     {"slow", is_slow, name_of},
     {"overdue", is_overdue, name_of},

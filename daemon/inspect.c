@@ -123,6 +123,8 @@ static void inspect_peer(void *context, uint32_t index, struct view_peer *ret_pe
         .distance_relative = peer.distance_relative,
         .disagrees = peer.disagrees,
         .mismatch = peer.mismatch,
+        .same_updates = peer.same_updates,
+        .learning_rate = peer.learning_rate > 0 ? peer.learning_rate : NAN,
     };
     memcpy(ret_peer->name, node->name, sizeof ret_peer->name);
     memcpy(ret_peer->address, node->address, sizeof ret_peer->address);

@@ -6,6 +6,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "program.h"
 #include "statements.h"
 #include "survive.h"
 
@@ -70,6 +71,8 @@ void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
         on_drained(daemon, effect);
     else if (effect->note.what == SGP_NOTE_UP)
         on_up(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_SAME_UPDATES)
+        program_same_updates(daemon);
     else if (effect->note.what == SGP_NOTE_ENOUGH)
         daemon->asks_stop = effect->note.until;
 }

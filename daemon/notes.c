@@ -218,6 +218,14 @@ static const char *reason_of(const struct daemon *daemon, const struct edge *edg
         return sgp_reason_text(effect->note.reason);
     if (effect->note.what == SGP_NOTE_MISMATCH)
         return "its topology, learning rate or batch size differs";
+    if (effect->note.what == SGP_NOTE_SAME_UPDATES)
+        return "its latest 8 updates were another node's bit for bit: both train on the same rows; "
+               "a program that draws its own rows seeds that by node.seed";
+    if (effect->note.what == SGP_NOTE_OTHER_RATE) {
+        (void)snprintf(text, SGP_TEXT_BYTES / 2, "its learning rate is %.4g, and ours is %.4g",
+            effect->note.amount, daemon->figures.training.learning_rate);
+        return text;
+    }
     if (effect->note.what == SGP_NOTE_OTHER_DATA)
         return "both take a part of [data] train, and the files differ: where each node has a "
                "file of its own, set shards = none";

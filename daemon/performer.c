@@ -17,6 +17,7 @@
 #include "sgp/copy.h"
 #include "sgp/kernels.h"
 #include "sgp/payload.h"
+#include "sgp/update.h"
 
 #include <string.h>
 
@@ -137,6 +138,7 @@ static void run_train(struct job *job)
             return;
         step.samples += sum->samples;
         loss += step.loss * (double)(step.samples - sum->samples);
+        step.update = sgp_update_chain(sum->update, step.update);
         *sum = step;
     }
     sum->loss = loss / (double)sum->samples;
@@ -158,7 +160,12 @@ static void done_train(struct job *job, bool cancelled)
     if (task->code == 0 && !cancelled &&
         figures_trained(&daemon->figures, &task->training, events_now()))
         daemon->measure_due = true;
-    post_done(task, SGP_EVENT_TRAINED, cancelled);
+    const struct sgp_training training = task->training;
+    int code = task->code;
+    uint32_t steps = task->steps;
+    task_give(task);
+    if (!cancelled)
+        events_trained(daemon, code, &training, steps);
 }
 
 /* A new epoch shuffles all rows in one of many short steps: more than so many are not for the loop thread. */

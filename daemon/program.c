@@ -11,6 +11,7 @@
 #include "task.h"
 
 #include "sgp/attached.h"
+#include "sgp/update.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -43,6 +44,7 @@ struct program {
     bool late;      /* a turn was taken back, and it may still write there: until its DONE */
     bool skipped;   /* the step of the turn before did not count */
     bool jumped;    /* x is no continuation of the estimate of the turn before */
+    bool same;      /* it is to hear of neighbours that make the same updates */
     uint64_t turn;
     sgp_time since;               /* of the turn, or of its absence */
     sgp_round told;               /* round of the turn before */
@@ -51,7 +53,9 @@ struct program {
     struct questions questions;   /* in the place of a turn */
 
     /* what the core wants */
-    uint32_t steps; /* turns until TRAINED; 0: none is due */
+    uint32_t steps;               /* turns until TRAINED; 0: none is due */
+    uint32_t taken;               /* turns of the round that came to something, */
+    struct sgp_training training; /* and what they came to */
     double pace;
     bool holds; /* an order pauses the node; daemon->programless is the other reason */
 };
@@ -212,6 +216,9 @@ static void done_hand_out(struct job *job, bool cancelled)
     program->told = round;
     program->weight = task.weight;
     program->since = events_now();
+    if (program->same && edges_same_updates(program->daemon, frame.text, sizeof frame.text))
+        frame.flags |= SGP_ATTACH_SAME_UPDATES;
+    program->same = false;
     say(program, &frame);
 }
 
@@ -260,19 +267,24 @@ static void run_take_back(struct job *job)
     struct program *program = task->argument;
     bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
     task->code = sgp_attached_take_back(attached(program), program->weight, program->pace, assigned,
-        program->guest.shared.values, &task->rows);
+        program->guest.shared.values, &task->training.update, &task->rows);
     if (task->code < 0) /* so that it may go on from what is sound */
         hand_out(task);
 }
 
-static void count_step(struct program *program)
+static void count_step(struct program *program, uint64_t update)
 {
     struct daemon *daemon = program->daemon;
     const struct sgp_attach_frame *done = &program->done;
     const struct sgp_training training = {.samples = done->rows,
         .loss = done->loss,
         .epoch = done->epoch,
-        .learning_rate = done->learning_rate};
+        .learning_rate = done->learning_rate,
+        .update = sgp_update_chain(program->training.update, update)};
+    program->taken++;
+    program->training.samples += done->rows;
+    program->training.learning_rate = done->learning_rate;
+    program->training.update = training.update;
     if (figures_trained(&daemon->figures, &training, events_now()))
         daemon->measure_due = true;
     daemon->changed = true;
@@ -295,7 +307,7 @@ static void end_steps(struct program *program, int code)
 {
     program->steps = 0;
     (void)uv_timer_stop(&program->patience); /* it was for these */
-    post(program, SGP_EVENT_TRAINED, code);
+    events_trained(program->daemon, code, &program->training, program->taken);
 }
 
 static void done_take_back(struct job *job, bool cancelled)
@@ -304,7 +316,7 @@ static void done_take_back(struct job *job, bool cancelled)
     struct program *program = task.argument;
     program->daemon->figures.failed = task.code != 0;
     if (task.code == 0 && !cancelled)
-        count_step(program);
+        count_step(program, task.training.update);
     if (program->dead || cancelled) {
         bury(program);
         return;
@@ -443,6 +455,7 @@ static void take_in(struct program *program, struct guest *guest, bool resumed)
     program->present = true;
     program->turn_out = program->late = program->finishing = program->ended = false;
     program->stopped = program->answered = false;
+    program->same = true; /* whoever was there before may have heard of it */
     program->skipped = program->skipped && program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
     program->poll->data = program;
@@ -578,9 +591,17 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- what the rest of the daemon asks ---- */
 
+void program_same_updates(struct daemon *daemon)
+{
+    if (daemon->program != NULL)
+        daemon->program->same = true;
+}
+
 void program_train(struct daemon *daemon, uint32_t steps, double pace)
 {
     daemon->program->steps = steps;
+    daemon->program->taken = 0;
+    daemon->program->training = (struct sgp_training){.samples = 0};
     daemon->program->pace = pace;
     give_turn(daemon->program); /* program_settle sees to it if nobody is there */
 }

@@ -23,6 +23,9 @@ void program_close(struct daemon *daemon); /* after worker_stop */
 /* Fill in evaluate and predict: the program is asked between two of its turns. */
 void program_offer(const struct prepared *prepared, struct view_actions *actions);
 
+/* Neighbours make the same updates: the program hears of it with its next turn. */
+void program_same_updates(struct daemon *daemon);
+
 /* The core's TRAIN: `steps` turns, then TRAINED. */
 void program_train(struct daemon *daemon, uint32_t steps, double pace);
 

@@ -184,8 +184,9 @@ json_t *render_reload(const struct view_reload *reload)
 json_t *render_peer(const struct view_peer *peer)
 {
     bool heard = peer->round != SGP_ROUND_NONE;
-    return json_pack("{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
+    return json_pack(
+        "{s:o, s:o, s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
         "name", foreign(peer->name), "address", foreign(peer->address), "direction",
         direction_name(peer->direction), "state", link_state_name(peer), "node_state",
         peer->peer_state ? json_string(sgp_node_state_name(peer->peer_state)) : json_null(),
@@ -199,9 +200,10 @@ json_t *render_peer(const struct view_peer *peer)
         count(peer->shares_outsized), "weight_owed", real_or_null(peer->weight_owed), "bytes_sent",
         count(peer->bytes_sent), "bytes_received", count(peer->bytes_received), "distance",
         real_or_null(peer->distance), "disagrees", (int)peer->disagrees, "mismatch",
-        (int)peer->mismatch, "retired", (int)peer->retired, "slow", (int)peer->slow, "overdue",
-        (int)peer->overdue, "cipher", text_or_null(peer->cipher), "key", text_or_null(peer->key),
-        "last_error", text_or_null(peer->last_error), "previous_error",
+        (int)peer->mismatch, "same_updates", (int)peer->same_updates, "learning_rate",
+        real_or_null(peer->learning_rate), "retired", (int)peer->retired, "slow", (int)peer->slow,
+        "overdue", (int)peer->overdue, "cipher", text_or_null(peer->cipher), "key",
+        text_or_null(peer->key), "last_error", text_or_null(peer->last_error), "previous_error",
         text_or_null(peer->previous_error));
 }
 

@@ -106,6 +106,8 @@ struct view_peer { /* one link */
     double distance_relative; /* to the longer of the two */
     bool disagrees;           /* it is further away than finished neighbours may be */
     bool mismatch;            /* its topology digest, learning rate, batch or data differ */
+    bool same_updates;        /* as in struct sgp_peer_status, like the next */
+    double learning_rate;     /* NaN: not known */
     char cipher[32];          /* of the connection that stands; "": none, or plain */
     char key[SGP_KEY_BYTES];  /* the peer's, with which it was opened; "" likewise */
     char last_error[SGP_TEXT_BYTES];     /* since it came up; "" if none */

@@ -55,6 +55,8 @@ enum sgp_attach_flag {
         32, /* FINISHED: a neighbour has ended with another model, or is not known to have ended with this one */
     SGP_ATTACH_EVALUATES = 64, /* HELLO: it answers EVALUATE */
     SGP_ATTACH_PREDICTS = 128, /* HELLO: it answers PREDICT */
+    SGP_ATTACH_SAME_UPDATES =
+        256, /* TURN: the updates of neighbours, which the text names, are another node's bit for bit; said once */
 };
 
 /* Little-endian, without gaps. What a type does not name is zero. */
@@ -147,7 +149,9 @@ struct sgp_mixed { /* what came of it */
     sgp_round round;
     double weight;
     bool exchanged, jumped, skipped;
-    bool stop; /* no further turn: training is over, and z is the estimate */
+    bool
+        same_updates; /* said once: neighbours train on the same rows as this node, or as one another */
+    bool stop;        /* no further turn: training is over, and z is the estimate */
 };
 
 struct sgp_finished {

@@ -35,8 +35,8 @@ SGP_API struct sgp_trainer *sgp_attached_trainer(struct sgp_attached *attached);
 SGP_API bool sgp_attached_hand_out(struct sgp_attached *attached, double weight, float *memory);
 
 /* Fold what the program made of it; `weight` and `pace` are those of the turn. `assigned`: all are values. The memory is
- * read once. Returns 0; SGP_E_DIVERGED if a value moved further than SGP_ATTACHED_STEP_MAX: then x is as it was, and *ret_first the first of them. */
+ * read once. Returns 0, and in *ret_update the digest of the updates (sgp/update.h), 0 for values; SGP_E_DIVERGED if a value moved further than SGP_ATTACHED_STEP_MAX: then x is as it was, and *ret_first the first of them. */
 SGP_API int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace,
-    bool assigned, const float *memory, uint64_t *ret_first);
+    bool assigned, const float *memory, uint64_t *ret_update, uint64_t *ret_first);
 
 #endif

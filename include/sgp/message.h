@@ -161,7 +161,11 @@ struct sgp_share {
      * itself; all of its mass is in this share then. 0: an ordinary share. */
     double bequest;
     bool asks; /* the source hopes for a share of the target's mass, as it was before this one */
+    uint64_t
+        update; /* digest of what the source's latest training changed (sgp/update.h); 0: not said */
+    double rate; /* the learning rate of that; 0: not said. At most SGP_RATE_MAX */
 };
+#define SGP_RATE_MAX 1000000u
 
 struct sgp_ack {
     uint64_t number;        /* everything up to here is settled */

@@ -144,6 +144,9 @@ enum sgp_event_type {
                         an obstacle (sgp_node_token_obstacle) */
 };
 
+/* So many trainings in a row that are another node's bit for bit, or at another learning rate, are told. */
+#define SGP_LIKENESS_ROUNDS 8u
+
 struct sgp_event {
     enum sgp_event_type type;
     sgp_time now; /* never decreases from event to event */
@@ -151,6 +154,9 @@ struct sgp_event {
     int code;
     uint32_t slot;
     uint64_t bytes;
+    uint64_t
+        update; /* TRAINED: digest of what training changed (sgp/update.h); 0: nothing, not known, or not to be compared */
+    double rate;                       /* TRAINED: its learning rate; 0: not known */
     const struct sgp_message *message; /* borrowed for the call */
     const struct sgp_sketch *sketch;   /* borrowed for the call */
 };
@@ -227,7 +233,11 @@ enum sgp_note {
     SGP_NOTE_ENOUGH, /* this node asks the fleet to stop training at round `until`. Where that is to be signed, it does
                         not count before PROVEN */
     SGP_NOTE_VISITED, /* peer: the token came from it; amount: updates that it has taken up here */
-    SGP_NOTE_COUNT,   /* one past the last */
+    SGP_NOTE_SAME_UPDATES, /* peer: its latest SGP_LIKENESS_ROUNDS trainings were those of this node, or of another
+                              source of it, bit for bit; a warning only */
+    SGP_NOTE_OTHER_RATE, /* peer: for so many trainings its learning rate, `amount`, was none that this node had of late; a
+                            warning only */
+    SGP_NOTE_COUNT, /* one past the last */
 };
 
 /* What a NOTE tells; beside that its effect's round and weight. Fields that a note does not name are 0. */
@@ -526,6 +536,9 @@ struct sgp_peer_status { /* one link: a peer seen in one direction */
     bool
         ended; /* the peer has said that its rounds are over, at this node's label where there is a token */
     bool mismatch; /* its topology digest, learning rate, batch or data differ */
+    bool
+        same_updates; /* IN: its latest SGP_LIKENESS_ROUNDS trainings were another node's bit for bit */
+    double learning_rate; /* IN: of its latest training; 0: not known */
 };
 /* Links are numbered 0 .. count-1: out-links by peer, then in-links by peer. */
 SGP_API uint32_t sgp_node_link_count(const struct sgp_node *node);

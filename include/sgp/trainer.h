@@ -18,6 +18,8 @@ struct sgp_training {     /* what one `train` call did */
     double loss;          /* mean over these rows, at the estimates they were computed at */
     double epoch;         /* epochs done since the start, fractional */
     double learning_rate; /* of the last step */
+    uint64_t
+        update; /* digest of all steps (sgp/update.h); 0: they changed nothing, or it is not known */
 };
 
 struct sgp_evaluation { /* how good the estimate is on held-out rows */

@@ -221,6 +221,7 @@ static int await_turn(
         .weight = attachment->weight,
         .exchanged = frame.flags & SGP_ATTACH_EXCHANGED,
         .jumped = frame.flags & SGP_ATTACH_JUMPED,
+        .same_updates = frame.flags & SGP_ATTACH_SAME_UPDATES,
         .skipped = attachment->refused || (frame.flags & SGP_ATTACH_SKIPPED),
         .stop = attachment->over};
     attachment->refused = false;

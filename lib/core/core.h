@@ -53,6 +53,7 @@
  *   awaited.c  for whom a round waits
  *
  *   token.c    owning as a token: what is told, who is next, a visit
+ *   likeness.c who trains on the same rows, or at another learning rate
  *
  *   emit.c     effects, notes, messages, states
  *   pace.c     how fast the node is beside its neighbours
@@ -289,6 +290,11 @@ void sgp_core_know_source(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
 /* The target has accepted so many. False: it cannot have. Before settling. */
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted);
+
+/* likeness.c */
+void sgp_core_has_trained(struct sgp_node *node, uint64_t update, double rate);
+void sgp_core_compare_training(struct sgp_node *node, uint32_t peer, const struct sgp_share *share);
+void sgp_core_forget_updates(struct sgp_node *node); /* their nodes have other indices now */
 
 /* receive.c */
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);

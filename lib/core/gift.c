@@ -252,6 +252,8 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .payload_bytes = slot != SGP_SLOT_NONE ? 4 * slice.count : 0,
                 .asks = gift->asks,
                 .bequest = gift->bequest,
+                .update = node->likeness.update,
+                .rate = node->likeness.rate,
             },
     };
     if (link->owed.exists)

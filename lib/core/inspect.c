@@ -211,7 +211,10 @@ void sgp_node_link_status(
         .owes = link->owed.exists,
         .last_error = link->connection.last_error,
         .last_reason = link->connection.last_reason,
-        .mismatch = link->greeting.mismatch || link->greeting.other_data,
+        .mismatch = link->greeting.mismatch || link->greeting.other_data ||
+                    link->likeness.unlike >= SGP_LIKENESS_ROUNDS,
+        .same_updates = link->likeness.same >= SGP_LIKENESS_ROUNDS,
+        .learning_rate = link->likeness.rate,
     };
     ret_status->distance = sgp_core_distance(node, link, &ret_status->distance_relative);
     ret_status->disagrees = ret_status->distance_relative > SGP_AGREED;

@@ -182,6 +182,7 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
         on_link_event(node, event);
         break;
     case SGP_EVENT_TRAINED:
+        sgp_core_has_trained(node, event->update, event->rate);
         sgp_core_trained(node, event->code);
         break;
     case SGP_EVENT_PUBLISHED:

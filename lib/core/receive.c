@@ -153,6 +153,7 @@ static void be_visited(struct sgp_node *node, struct sgp_receive *receive)
 
 static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool folded)
 {
+    sgp_core_compare_training(node, receive->peer, &receive->share);
     if (sgp_core_has_token(node)) {
         be_visited(node, receive);
         return;

@@ -238,6 +238,7 @@ void sgp_node_reload(
     sgp_core_swap_layout(node, &reload->layout);
     move_slots(node, &reload->layout, reload->index);
     move_links(node, &reload->layout, reload->index);
+    sgp_core_forget_updates(node);
     sgp_core_pass_on_labels(node);
     renew_for(node, former);
     node->changed = true; /* everybody hears the new promises */

@@ -204,6 +204,14 @@ struct sgp_core_link {
             missed; /* OUT: nothing of the peer came to the step that is closed, which it has to hear */
     } work;
 
+    struct {             /* IN: likeness.c */
+        uint64_t update; /* digest of the peer's latest training that it told; 0: none yet */
+        bool matched;    /* another node's was the same, */
+        uint32_t same;   /* so often in a row */
+        double rate;     /* the peer's learning rate; 0: not known */
+        uint32_t unlike; /* so often in a row it was none that this node had of late */
+    } likeness;
+
     struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
 };
 
@@ -302,6 +310,21 @@ struct sgp_token_state {
     uint32_t pending; /* and all that this node has made and the token has not taken up */
     bool of_record;   /* it is here by the record of a former process */
     bool renewed;     /* an epoch began, and the token has not been here since */
+};
+
+/* Digests of trainings, and learning rates. */
+#define SGP_CORE_UPDATES 64u /* that are remembered, of this node and its sources */
+struct sgp_seen_update {
+    uint32_t peer;
+    uint64_t update; /* 0: there is none */
+};
+struct sgp_likeness {
+    uint64_t update; /* of this node's latest training; 0: it changed nothing, or is not known */
+    double rate;     /* and its learning rate; 0: not known */
+    struct sgp_seen_update seen[SGP_CORE_UPDATES];
+    uint32_t next;
+    double rates[SGP_LIKENESS_ROUNDS];
+    uint32_t next_rate;
 };
 
 /* The estimate that this node looks for, and whom it asks next; a worker of several owners, each of these. */
@@ -481,10 +504,11 @@ struct sgp_node {
     struct sgp_layout layout;
     struct sgp_leaving
         leaving; /* leave.c; accounts.c, share.c: what became of the bequest; reload.c */
-    struct sgp_ending ending;   /* agree.c; emit.c: spoiled */
-    struct sgp_inquiry inquiry; /* inquiry.c; accounts.c: a reload */
-    struct sgp_handing handing; /* estimate.c; reload.c */
-    struct sgp_seeking seeking; /* seek.c, estimate.c, receive.c; reload.c */
+    struct sgp_ending ending;     /* agree.c; emit.c: spoiled */
+    struct sgp_inquiry inquiry;   /* inquiry.c; accounts.c: a reload */
+    struct sgp_handing handing;   /* estimate.c; reload.c */
+    struct sgp_seeking seeking;   /* seek.c, estimate.c, receive.c; reload.c */
+    struct sgp_likeness likeness; /* likeness.c */
 };
 
 #endif

@@ -111,6 +111,8 @@ static const struct sgp_journal_field event_fields[] = {
     EVENT(INT, code),
     EVENT(U32, slot),
     EVENT(U64, bytes),
+    EVENT(U64, update),
+    EVENT(REAL, rate),
 };
 
 #define VALUE(k)                                                                                   \

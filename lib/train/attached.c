@@ -3,6 +3,7 @@
 #include "sgp/attached.h"
 
 #include "sgp/buffer.h"
+#include "sgp/update.h"
 #include "vector_trainer.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static uint64_t add_run(struct sgp_attached *attached, const float *x, float fac
 
 /* x stays as it is until all is sound; then it is what was `given`. */
 int sgp_attached_take_back(struct sgp_attached *attached, double weight, double pace, bool assigned,
-    const float *memory, uint64_t *ret_first)
+    const float *memory, uint64_t *ret_update, uint64_t *ret_first)
 {
     struct sgp_vector_trainer *vector = &attached->vector;
     uint64_t count = vector->trainer.parameters, updates = assigned ? 0 : attached->values_from;
@@ -80,6 +81,7 @@ int sgp_attached_take_back(struct sgp_attached *attached, double weight, double 
         *ret_first = at + sound;
         return SGP_E_DIVERGED;
     }
+    *ret_update = updates > 0 ? sgp_update_digest(attached->given, x, updates, 0) : 0;
     sgp_vector_trainer_take(&vector->trainer, &attached->given);
     attached->steps++;
     return 0;

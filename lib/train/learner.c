@@ -6,6 +6,7 @@
 #include "network.h"
 #include "sgp/buffer.h"
 #include "sgp/random.h"
+#include "sgp/update.h"
 #include "vector_trainer.h"
 
 #include <cblas.h>
@@ -82,6 +83,9 @@ static int step(
     double middle = ((double)learner->steps + 0.5) / (double)steps_per_epoch;
     training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, middle);
     sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
+    if (training->learning_rate > 0) /* the gradient, which its velocity and x follow from */
+        training->update = sgp_update_digest(
+            learner->gradient, NULL, settings->model.parameters, training->update);
     learner->steps++;
     training->samples += rows;
     training->loss += loss;

@@ -152,6 +152,8 @@ static const struct sgp_field share_fields[] = {
     LATER_REAL("bequest", share.bequest, SGP_NODES_MAX),
     EPOCH,
     THEN,
+    LATER_U64("update", share.update),
+    LATER_REAL("rate", share.rate, SGP_RATE_MAX),
 };
 
 static const struct sgp_field ack_fields[] = {

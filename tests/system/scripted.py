@@ -20,7 +20,7 @@ STATUS = {
     "schema": 1, "version": "0.1.0", "protocol": 2, "name": "n0", "state": "training",
     "incarnation": "00000000000000ff", "algorithm": "sgp", "round": 7, "rounds": 10,
     "samples": 224, "parameters": 10, "memory_bytes": 2048, "jumps": 0, "cycles_renewed": 0, "statements_refused": 0, "starving": False,
-    "hears_nobody": False, "unheard": [], "mismatch": [], "slow": [], "overdue": [], "disagrees": [], "program": None,
+    "hears_nobody": False, "unheard": [], "mismatch": [], "same_updates": [], "slow": [], "overdue": [], "disagrees": [], "program": None,
     "topology": {"file": "fleet.dot", "digest": "0000000000000001", "nodes": 2, "phase": 0,
                  "phases": 1},
     "waiting": None, "last_error": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
@@ -31,7 +31,7 @@ PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": 
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
         "last_heard_seconds": 0.25, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
         "shares_returned": 0, "shares_late": 0, "staleness": None, "shares_outsized": 0, "weight_owed": 0.5, "bytes_sent": 4096, "bytes_received": 128,
-        "mismatch": False, "last_error": None, "previous_error": None, "absent_after_seconds": 3.0, "retired": False,
+        "mismatch": False, "same_updates": False, "learning_rate": 0.05, "last_error": None, "previous_error": None, "absent_after_seconds": 3.0, "retired": False,
         "slow": False, "overdue": False, "cipher": None, "key": None}
 
 

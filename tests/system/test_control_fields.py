@@ -27,7 +27,7 @@ STATUS = {
     "parameters": int, "memory_bytes": int, "blas": str, "topology": dict, "last_error": (str, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "cycles_renewed": int, "statements_refused": int, "starving": bool,
-    "diverging": (str, type(None)), "model_file": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "disagrees": list,
+    "diverging": (str, type(None)), "model_file": (str, type(None)), "hears_nobody": bool, "unheard": list, "mismatch": list, "same_updates": list, "disagrees": list,
     "slow": list, "overdue": list, "copy": (dict, type(None)), "owns": (str, list, type(None)), "waiting": (dict, type(None)), "program": (dict, type(None)),
 }
 PLACE = {"file": str, "digest": str, "nodes": int, "phase": int, "phases": int, "tls": str,
@@ -37,7 +37,7 @@ PEER = {
     "last_heard_seconds": NUMBER, "rtt_ms": NUMBER, "shares_sent": int, "shares_received": int,
     "shares_returned": int, "shares_late": int, "staleness": (int, type(None)), "shares_outsized": int, "bytes_sent": int, "bytes_received": int,
     "last_error": (str, type(None)),
-    "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool,
+    "node_state": str, "absent": bool, "absent_after_seconds": NUMBER, "weight_owed": NUMBER, "mismatch": bool, "same_updates": bool, "learning_rate": (float, type(None)),
     "retired": bool, "previous_error": (str, type(None)), "distance": (*NUMBER, type(None)),
     "disagrees": bool, "slow": bool, "overdue": bool, "cipher": (str, type(None)), "key": (str, type(None)),
 }

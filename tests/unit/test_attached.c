@@ -37,13 +37,13 @@ Test(attached, an_update_counts_once_and_a_value_as_often_as_it_weighs)
     cr_assert(eq(flt, memory[0], 4));
     memory[0] += 1;
     memory[3] = 17; /* z is 17 from now on, whoever else gave mass */
-    uint64_t first;
-    cr_assert(zero(int, sgp_attached_take_back(attached, 0.25, 1, false, memory, &first)));
+    uint64_t update, first;
+    cr_assert(zero(int, sgp_attached_take_back(attached, 0.25, 1, false, memory, &update, &first)));
     expect_x((const float[COUNT]){2, 2, 3, 17 * 0.25f});
     cr_assert(not(sgp_attached_hand_out(attached, 0.25, memory)));
     for (uint32_t i = 0; i < COUNT; i++)
         memory[i] = 5;
-    cr_assert(zero(int, sgp_attached_take_back(attached, 0.25, 1, true, memory, &first)));
+    cr_assert(zero(int, sgp_attached_take_back(attached, 0.25, 1, true, memory, &update, &first)));
     expect_x((const float[COUNT]){1.25f, 1.25f, 1.25f, 1.25f});
     trainer->methods->destroy(trainer);
 }
@@ -56,8 +56,8 @@ Test(attached, a_turn_is_no_job)
     float values[COUNT] = {8, 8, 8, 8}, *share = values;
     trainer->methods->restore(trainer, share, 0.5f, 0, COUNT);
     memory[1] -= 2;
-    uint64_t first;
-    cr_assert(zero(int, sgp_attached_take_back(attached, 1, 0.5, false, memory, &first)));
+    uint64_t update, first;
+    cr_assert(zero(int, sgp_attached_take_back(attached, 1, 0.5, false, memory, &update, &first)));
     expect_x((const float[COUNT]){5, 4, 5, 5});
     trainer->methods->destroy(trainer);
 }
@@ -70,9 +70,9 @@ Test(attached, what_is_not_finite_changes_nothing)
         (void)sgp_attached_hand_out(attached, 1, memory);
         memory[0] = 100;
         memory[2] = wrong[i];
-        uint64_t first = 0;
-        cr_assert(
-            eq(int, sgp_attached_take_back(attached, 1, 1, false, memory, &first), SGP_E_DIVERGED));
+        uint64_t update, first = 0;
+        cr_assert(eq(int, sgp_attached_take_back(attached, 1, 1, false, memory, &update, &first),
+            SGP_E_DIVERGED));
         cr_assert(eq(u64, first, 2));
         expect_x(x);
     }
@@ -84,10 +84,11 @@ Test(attached, turns_without_a_step_do_not_drift)
 {
     const float x[COUNT] = {0.1f, -1e-30f, 3e7f, 0.3f};
     begin_with(x);
-    uint64_t first;
+    uint64_t update, first;
     for (uint32_t turn = 0; turn < 1000; turn++) {
         (void)sgp_attached_hand_out(attached, 0.17, memory);
-        cr_assert(zero(int, sgp_attached_take_back(attached, 0.17, 1, false, memory, &first)));
+        cr_assert(
+            zero(int, sgp_attached_take_back(attached, 0.17, 1, false, memory, &update, &first)));
     }
     expect_x(x);
     trainer->methods->destroy(trainer);

@@ -605,6 +605,25 @@ Test(wire, weights_that_are_not_numbers_are_refused)
     cr_assert(zero(int, with_weight((const uint8_t[8]){0x3f, 0xf0}, NULL)));
 }
 
+/* What training came to is told behind everything else; who does not tell it sends the bytes of former releases. */
+Test(wire, a_share_tells_of_its_training)
+{
+    struct sgp_message message = sample(9), back;
+    struct sgp_wire_text text;
+    uint8_t plain[SGP_WIRE_FRAME_MAX], frame[SGP_WIRE_FRAME_MAX];
+    size_t without = encode(&message, plain);
+    message.share.update = UINT64_MAX;
+    message.share.rate = 0.25;
+    size_t with = encode(&message, frame);
+    cr_assert(gt(sz, with, without + 17), "an integer of 64 bits, a float64");
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(eq(u64, back.share.update, UINT64_MAX));
+    cr_assert(eq(dbl, back.share.rate, 0.25));
+    cr_assert(zero(int, decode(plain, &text, &back, NULL)));
+    cr_assert(zero(u64, back.share.update));
+    cr_assert(zero(dbl, back.share.rate));
+}
+
 /* A beat's body is small enough to write by hand. */
 #define BEAT(...) decode_beat((const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}))
 static char *decode_beat(const uint8_t *body, size_t count)
