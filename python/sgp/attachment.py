@@ -77,6 +77,7 @@ class Attachment:
         self.over = False
         self.turn = 0
         self.mixed = Mixed(round=0, weight=1.0)
+        self.same_updates: Optional[str] = None  # neighbours that a warning is due of
         self._path, self._memory, self._questions, self._program = path, memory, questions, program
         self._wanted, self._timeout, self._reconnect = rounds, timeout, reconnect
         self._answered = 0  # the last turn that was handed back
@@ -232,6 +233,8 @@ class Attachment:
             self.turn = frame.turn
             if frame.size > 0:  # a reload may have changed it
                 self.seat = dataclasses.replace(self.seat, index=frame.index, size=frame.size)
+            if Flag.SAME_UPDATES in frame.flags:
+                self.same_updates = frame.text
         self._lost = False
 
     def finish(self, timeout: Optional[float]) -> Finished:
@@ -289,6 +292,7 @@ class Alone:
         self.rounds = rounds
         self.over = rounds == 0
         self.turn = 1
+        self.same_updates = None
         self.seat = Seat("alone", 0, 1, 0, 1, False)
         self.mixed = self.first = Mixed(round=0, weight=1.0, stop=self.over)
 

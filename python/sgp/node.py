@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import math
 import os
 import pickle
@@ -73,6 +74,14 @@ class Node:
         return self._fleet.seat.size
 
     @property
+    def seed(self) -> int:
+        """A seed of this node, from 0 to 2^32 - 1, for whatever the program draws itself: ``torch.manual_seed(node.seed)``
+        before the first batch. It differs by node, and is a function of the fleet's `[node] seed` and of `index`
+        alone, so a run repeats. With one seed on all nodes, all would train on the same rows."""
+        run = hashlib.sha256(str(self._fleet.seat.seed).encode()).digest()
+        return (int.from_bytes(run[:4], "little") + self.index) % 2**32
+
+    @property
     def round(self) -> int:
         """The round that it is in, from 0."""
         return self._fleet.mixed.round
@@ -137,6 +146,11 @@ class Node:
             self._model.scatter()
         if mixed.jumped:
             self._forget_momentum()
+        if self._fleet.same_updates is not None:
+            warnings.warn(f"the updates of {self._fleet.same_updates} were another node's, bit for bit, for 8 rounds: they "
+                          "train on the same rows; seed what this program draws by node.seed, or take rows from "
+                          "node.shard() or node.sampler()", TrainingWarning, stacklevel=4)
+            self._fleet.same_updates = None
         return mixed
 
     def _learning_rate(self) -> Optional[float]:

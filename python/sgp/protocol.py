@@ -51,6 +51,10 @@ class Flag(enum.IntFlag):
     DISAGREES = 32
     EVALUATES = 64
     PREDICTS = 128
+    SAME_UPDATES = 256
+
+
+_FLAGS = sum(Flag)  # that this version knows
 
 
 class Closed(Exception):
@@ -99,7 +103,7 @@ class Frame:
             raise Error(f"the daemon sent what version {VERSION} of the protocol does not know; "
                         "are sgpd and the package sgp of one release?")
         named = dict(zip(_NUMBERS, numbers))
-        return cls(Type(kind), Flag(flags & 255), text=text.split(b"\0")[0].decode("utf-8", "replace"), **named)
+        return cls(Type(kind), Flag(flags & _FLAGS), text=text.split(b"\0")[0].decode("utf-8", "replace"), **named)
 
 
 _NUMBERS = [field.name for field in dataclasses.fields(Frame)][2:-1]  # between flags and text

@@ -298,6 +298,11 @@ def one_more(daemon, frame):
     return True
 
 
+def same_updates(daemon, frame):
+    daemon.hand_over(flags=256, text="n1, n2")
+    return True
+
+
 def jump(daemon, frame):
     """The parameters become another's."""
     daemon.x[:] = 5 * daemon.weight

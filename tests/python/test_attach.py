@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dialogue of the package sgp with a daemon, and with an adversary; the model is arrays of numpy."""
 import faulthandler
+import hashlib
 import os
 import re
 import signal
@@ -509,6 +510,30 @@ class AttachTest(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             sgp.attach(arrays(), name=daemon.path, required=False).detach()
+
+    # ---- equal clones
+
+    def test_the_seed_is_of_the_run_and_the_node(self):
+        seeds = []
+        for index in (0, 1, 2, 0):
+            with sgp.attach(arrays(), name=self.daemon(index=index, size=3).path) as node:
+                seeds.append(node.seed)
+        self.assertEqual(seeds, [seeds[0], seeds[0] + 1, seeds[0] + 2, seeds[0]])
+        self.assertEqual(seeds[0], int.from_bytes(hashlib.sha256(b"7").digest()[:4], "little"))
+        self.assertIn(seeds[2], range(2**32))  # as numpy.random.seed() wants it
+
+    def test_equal_updates_are_a_warning(self):
+        daemon = self.daemon(acts={2: fake_daemon.same_updates})
+        node = self.attach(daemon, arrays())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            node.mix()
+        with self.assertWarnsRegex(sgp.TrainingWarning, "the updates of n1, n2 were another node's.*node.seed") as told:
+            node.mix()
+        self.assertEqual(told.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            node.mix()
 
     # ---- rows
 
