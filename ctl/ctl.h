@@ -145,12 +145,15 @@ bool ctl_model_is_written_now(const json_t *status);
 /* Why the model is not on the disk, and what helps, as one line; "" if nothing failed. */
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
 
-/* An answer of GET /v1/peers as a table. */
-void ctl_print_peers(const struct ctl *ctl, const json_t *peers);
+/* An answer of GET /v1/peers as an aligned table, of the columns that a person looks for first or of all. */
+void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all);
 
 /* Print an array of objects, these keys as columns: aligned on a terminal, else separated by tabs. */
 #define CTL_COLUMNS_MAX 32u
 void ctl_print_table(
+    const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
+/* The same, aligned also where standard output is no terminal. */
+void ctl_print_aligned(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
 
 /* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: *ret_topology is the

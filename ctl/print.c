@@ -226,8 +226,8 @@ static int columns(const char *text)
     return count;
 }
 
-void ctl_print_table(
-    const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count)
+static void print_table(const struct ctl *ctl, const json_t *rows, const char *const *keys,
+    size_t key_count, bool aligned)
 {
     char text[CTL_CELL_BYTES];
     int widths[CTL_COLUMNS_MAX];
@@ -253,10 +253,22 @@ void ctl_print_table(
             bool last = k + 1 == key_count;
             bool bold = ctl->colour && !row;
             (void)printf("%s%s%s%*s%s", bold ? "\x1b[1m" : "", text, bold ? "\x1b[0m" : "",
-                ctl->terminal && !last ? widths[k] - columns(text) + 2 : 0, "",
-                last            ? "\n"
-                : ctl->terminal ? ""
-                                : "\t");
+                aligned && !last ? widths[k] - columns(text) + 2 : 0, "",
+                last      ? "\n"
+                : aligned ? ""
+                          : "\t");
         }
     }
+}
+
+void ctl_print_table(
+    const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count)
+{
+    print_table(ctl, rows, keys, key_count, ctl->terminal);
+}
+
+void ctl_print_aligned(
+    const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count)
+{
+    print_table(ctl, rows, keys, key_count, true);
 }

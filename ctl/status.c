@@ -56,6 +56,45 @@ void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
             why ? why : "see its journal");
 }
 
+/* What a person looks for first. What is not known is left out. */
+static const char *const status_short[] = {"name", "state", "round", "rounds", "epoch", "epochs",
+    "loss", "test_loss", "test_accuracy", "samples_per_second", "weight", "disagreement",
+    "uptime_seconds"};
+/* What belongs to it only while there is something to say: not null, false, 0 or empty. */
+static const char *const status_remarks[] = {"waiting", "diverging", "model_file", "starving",
+    "hears_nobody", "unheard", "disagrees", "mismatch", "slow", "overdue", "weight_unknown",
+    "weight_minted", "statements_refused", "last_error"};
+
+static bool says_something(const json_t *value)
+{
+    return json_is_true(value) || json_is_string(value) || json_is_object(value) ||
+           json_array_size(value) > 0 || (json_is_number(value) && json_number_value(value) != 0);
+}
+
+static bool is_among(const char *key, const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* The few fields of a status, in its order, that are shown unless all are asked for; the caller releases them. */
+static json_t *shorten(const json_t *status)
+{
+    json_t *few = json_object();
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)status, key, value)
+    {
+        bool first = is_among(key, status_short, sizeof status_short / sizeof *status_short);
+        bool remark = is_among(key, status_remarks, sizeof status_remarks / sizeof *status_remarks);
+        if ((first && !json_is_null(value)) || (remark && says_something(value)))
+            (void)json_object_set(few, key, value);
+    }
+    return few;
+}
+
 /* A node that has waited this long for a neighbour is not well. */
 #define WAITING_SECONDS_MAX 5.0
 /* Nor is one of whose shares so many in a row were refused, or that refused so many, as out of all proportion: one
@@ -231,13 +270,20 @@ static const struct ctl_option status_options[] = {
         .summary =
             "also look at the neighbours, and end with 7 if the node is degraded; the reasons are "
             "printed last, and settings that differ as a note"},
-    {0}};
+    {"--all", .summary = "print every field; --json always does"}, {0}};
+
+static void print_status(const struct ctl *ctl, const json_t *status, bool all)
+{
+    json_t *few = all ? json_incref((json_t *)status) : shorten(status);
+    ctl_print_object(ctl, few);
+    json_decref(few);
+}
 
 static enum ctl_exit status(struct ctl *ctl, int argc, char **argv)
 {
-    struct ctl_given options[1] = {0};
+    struct ctl_given options[2] = {0};
     json_t *answer, *peers = NULL, *reasons = NULL;
-    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, options, 1, 0, 0);
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, options, 2, 0, 0);
     if (code == CTL_DONE)
         code = get(ctl, "/v1/status", &answer);
     if (code == CTL_DONE && options[0].given)
@@ -255,7 +301,7 @@ static enum ctl_exit status(struct ctl *ctl, int argc, char **argv)
             (void)json_object_set_new(ordered, "degraded", reasons);
         code = ctl_print_json(ordered);
     } else {
-        ctl_print_object(ctl, ordered);
+        print_status(ctl, ordered, options[1].given);
         if (reasons)
             print_differing(ctl, ordered);
         print_reasons(reasons);
@@ -270,6 +316,8 @@ const struct ctl_command ctl_status_command = {.words = "status",
     .options = status_options,
     .summary = "print what the daemon is doing",
     .help =
+        "It prints what is known of state, progress, losses and weight, and whatever is "
+        "unusual.\n\n"
         "A node is degraded when it is paused, draining, starving, hearing nobody, waiting for\n"
         "more than 5 s, diverging (a loss is more than 100 times what it was early on, or not\n"
         "finite), ended with another model than a neighbour or without room for its own on the\n"
@@ -279,7 +327,7 @@ const struct ctl_command ctl_status_command = {.words = "status",
 
 /* ---- peers ---- */
 
-/* A terminal has 80 to 200 columns; scripts get every field. */
+/* What is shown unless all is asked for: a terminal has 80 to 200 columns. */
 static const char *const peer_columns[] = {"name", "direction", "state", "node_state", "round",
     "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent", "shares_received",
     "shares_returned", "bytes_sent", "bytes_received", "cipher", "last_error"};
@@ -290,31 +338,36 @@ static const char *const peer_fields[] = {"name", "address", "direction", "state
     "absent_after_seconds", "retired", "slow", "overdue", "cipher", "key", "learning_rate",
     "same_updates"};
 
-void ctl_print_peers(const struct ctl *ctl, const json_t *peers)
+static const struct ctl_option peers_options[] = {
+    {"--all", .summary = "print every field; --json always does"}, {0}};
+
+void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all)
 {
-    if (ctl->terminal)
-        ctl_print_table(ctl, peers, peer_columns, sizeof peer_columns / sizeof *peer_columns);
+    if (all)
+        ctl_print_aligned(ctl, peers, peer_fields, sizeof peer_fields / sizeof *peer_fields);
     else
-        ctl_print_table(ctl, peers, peer_fields, sizeof peer_fields / sizeof *peer_fields);
+        ctl_print_aligned(ctl, peers, peer_columns, sizeof peer_columns / sizeof *peer_columns);
 }
 
 static enum ctl_exit peers(struct ctl *ctl, int argc, char **argv)
 {
+    struct ctl_given options[1] = {0};
     json_t *answer;
-    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, NULL, 0, 0, 0);
+    enum ctl_exit code = ctl_options_take(ctl, &argc, argv, options, 1, 0, 0);
     if (code == CTL_DONE)
         code = get(ctl, "/v1/peers", &answer);
     if (code != CTL_DONE)
         return code;
     if (ctl->json)
         return ctl_print_json(answer);
-    ctl_print_peers(ctl, answer);
+    ctl_print_peers(ctl, answer, options[0].given);
     json_decref(answer);
     return CTL_DONE;
 }
 
 const struct ctl_command ctl_peers_command = {.words = "peers",
     .operands = "",
+    .options = peers_options,
     .summary = "print the daemon's links: one line a neighbour and direction",
     .run = peers};
 

@@ -175,7 +175,7 @@ static void print_lines(
         (void)json_object_set(few, figures[i], json_object_get(status, figures[i]));
     ctl_print_object(ctl, few);
     (void)putchar('\n');
-    ctl_print_peers(ctl, peers);
+    ctl_print_peers(ctl, peers, false);
     json_decref(few);
 }
 

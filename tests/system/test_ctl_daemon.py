@@ -23,20 +23,35 @@ def test_status_as_json_is_what_the_daemon_said():
 
 
 def test_status_as_lines_is_stable_and_exact():
-    lines = ask({"GET /v1/status": STATUS}, "status")[0].splitlines()
+    lines = ask({"GET /v1/status": STATUS}, "status", "--all")[0].splitlines()
     assert lines[:5] == ["name n0", "state training", "waiting -", "round 7", "rounds 10"], lines
     assert "samples_per_second 100.25" in lines and "loss 0.1" in lines
     assert "topology.file fleet.dot" in lines and "memory_bytes 2048" in lines
     assert len(lines) == len(STATUS) - 1 + len(STATUS["topology"])
 
 
+def test_status_is_short_and_tells_whatever_is_unusual():
+    short = ["name n0", "state training", "round 7", "rounds 10", "epoch 0.5", "epochs 1", "loss 0.1",
+             "test_accuracy 0.875", "samples_per_second 100.25", "weight 1", "disagreement 0.001", "uptime_seconds 3.5"]
+    assert ask({"GET /v1/status": STATUS}, "status")[0].splitlines() == short
+    unusual = {"waiting": {"for": "share", "peer": "n1", "seconds": 0.5}, "diverging": "loss", "starving": True,
+               "hears_nobody": True, "unheard": ["n1"], "mismatch": ["n2"], "slow": ["n3"], "overdue": ["n4"],
+               "weight_unknown": 0.5, "weight_minted": 1.0, "statements_refused": 2, "last_error": "no room"}
+    lines = ask({"GET /v1/status": {**STATUS, **unusual}}, "status")[0].splitlines()
+    assert set(lines) - set(short) == {
+        "waiting.for share", "waiting.peer n1", "waiting.seconds 0.5", "diverging loss", "starving yes", "hears_nobody yes",
+        "unheard n1", "mismatch n2", "slow n3", "overdue n4", "weight_unknown 0.5", "weight_minted 1",
+        "statements_refused 2", "last_error no room"}, lines
+    assert json.loads(ask({"GET /v1/status": STATUS}, "status", "--json")[0]) == STATUS
+
+
 def test_a_status_of_a_later_daemon_is_shown_whole():
-    lines = ask({"GET /v1/status": {**STATUS, "temperature": 40}}, "status")[0].splitlines()
+    lines = ask({"GET /v1/status": {**STATUS, "temperature": 40}}, "status", "--all")[0].splitlines()
     assert lines[-1] == "temperature 40", lines
 
 
 def test_whom_it_does_not_hear_is_named():
-    assert "unheard -" in ask({"GET /v1/status": STATUS}, "status")[0].splitlines()
+    assert "unheard -" in ask({"GET /v1/status": STATUS}, "status", "--all")[0].splitlines()
     for names, text in ((["n3"], "n3"), (["n3", "n5"], "n3,n5"), (["\x1b[31mn3"], "?[31mn3")):
         lines = ask({"GET /v1/status": {**STATUS, "unheard": names}}, "status")[0].splitlines()
         assert f"unheard {text}" in lines, lines
@@ -133,18 +148,27 @@ def test_a_short_wait_is_not_degraded():
          "GET /v1/peers": [PEER]}, "status", "--check")
 
 
-def test_peers_as_tabs_have_every_field():
-    lines = ask({"GET /v1/peers": [PEER, {**PEER, "name": "n2"}]}, "peers")[0].splitlines()
-    assert lines[0].split("\t") == list(PEER) and len(lines) == 3, lines
-    assert lines[1].split("\t") == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                    "0.25", "-", "7", "0", "0", "0", "-", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no",
-                                    "no", "no", "-", "-"]
+def test_peers_are_aligned_and_all_have_every_field():
+    answers = {"GET /v1/peers": [PEER, {**PEER, "name": "n\u00e4chster", "last_error": "a reset"}]}
+    lines = ask(answers, "peers")[0].splitlines()
+    assert lines[0].split() == ["name", "direction", "state", "node_state", "round", "lag_rounds", "last_heard_seconds",
+                                "rtt_ms", "shares_sent", "shares_received", "shares_returned", "bytes_sent",
+                                "bytes_received", "cipher", "last_error"], lines
+    assert lines[1].split() == ["n1", "out", "up", "training", "6", "1", "0.25", "-", "7", "0", "0", "4096", "128",
+                                "-", "-"], lines
+    begins = [line.rindex(word) for line, word in zip(lines, ("last_error", "-", "a reset"))]
+    assert len(set(begins)) == 1 and len(lines) == 3, lines
+    lines = ask(answers, "peers", "--all")[0].splitlines()
+    assert lines[0].split() == list(PEER) and len(lines) == 3, lines
+    assert lines[1].split() == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
+                                "0.25", "-", "7", "0", "0", "0", "-", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no",
+                                "no", "no", "-", "-"]
     assert json.loads(ask({"GET /v1/peers": [PEER]}, "peers", "--json")[0]) == [PEER]
 
 
 def test_a_hostile_name_cannot_command_the_terminal():
     out, _ = ask({"GET /v1/peers": [{**PEER, "name": "\x1b[2J\nn1\tup"}]}, "peers")
-    assert out.splitlines()[1].startswith("?[2J?n1?up\t127"), out
+    assert out.splitlines()[1].startswith("?[2J?n1?up  out"), out
     out, err = ask({"GET /v1/peers": (500, {"error": {"message": "bad\x1b[31m\nline"}})}, "peers",
                    status=1)
     assert (out, err) == ("", "sgpctl: bad?[31m?line\n")
@@ -375,7 +399,7 @@ def test_a_name_that_is_not_utf8_is_told_all_the_same():
 
 
 def test_a_terminal_gets_columns_and_units():
-    lines = terminal({"GET /v1/status": STATUS}, "status", NO_COLOR="1").splitlines()
+    lines = terminal({"GET /v1/status": STATUS}, "status", "--all", NO_COLOR="1").splitlines()
     assert "memory_bytes        2.0 KiB" in lines and "uptime_seconds      3.5 s" in lines, lines
     peers = [PEER, {**PEER, "name": "n\u00e4chster"}]
     lines = terminal({"GET /v1/peers": peers}, "peers", NO_COLOR="1").splitlines()
