@@ -39,6 +39,7 @@ struct program {
     bool job;       /* one of its memory is under way */
     bool finishing; /* it has said FINISH */
     bool ended;     /* ... and the core knows */
+    bool enough;    /* it has said ENOUGH */
     bool stopped;   /* it was told STOP */
     bool answered;  /* it was told FINISHED */
     bool late;      /* a turn was taken back, and it may still write there: until its DONE */
@@ -454,7 +455,7 @@ static void take_in(struct program *program, struct guest *guest, bool resumed)
     program->guest = *guest;
     program->present = true;
     program->turn_out = program->late = program->finishing = program->ended = false;
-    program->stopped = program->answered = false;
+    program->stopped = program->answered = program->enough = false;
     program->same = true; /* whoever was there before may have heard of it */
     program->skipped = program->skipped && program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
@@ -553,8 +554,10 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
         on_report(program, frame);
         break;
     case SGP_ATTACH_ENOUGH:
-        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
-            "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
+        if (!program->enough) /* once is all that it can say */
+            sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO,
+                "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
+        program->enough = true;
         post(program, SGP_EVENT_ENOUGH, 0);
         break;
     case SGP_ATTACH_EVALUATED:

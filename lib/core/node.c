@@ -76,6 +76,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->fleet.endless = config->open;
     node->fleet.ends = sgp_core_own_end(node);
     node->fleet.stop = SGP_ROUND_NONE;
+    node->fleet.asked = SGP_ROUND_NONE;
     node->mass.weight = sgp_topology_starts(config->topology, config->self);
     node->mass.members_most = config->topology->node_count;
     node->giving.slot = node->token.slot = SGP_SLOT_NONE;

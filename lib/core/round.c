@@ -265,8 +265,11 @@ void sgp_core_enough(struct sgp_node *node)
     /* everybody has heard of it by then, though this node may be behind */
     sgp_round margin = sgp_core_far_ahead(node) * sgp_core_rounds_of_turn(node);
     sgp_round stop = sgp_core_furthest(node, node->round, is_present) + margin;
-    if (node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop)
+    bool stops = node->fleet.stop != SGP_ROUND_NONE && stop >= node->fleet.stop;
+    bool asked = node->fleet.asked != SGP_ROUND_NONE && stop >= node->fleet.asked;
+    if (stops || asked)
         return;
+    node->fleet.asked = stop;
     sgp_core_note(node, SGP_NOTE_ENOUGH, node->config.self)->until = stop;
     if (sgp_core_proves(node))
         return;

@@ -444,6 +444,7 @@ struct sgp_node {
         sgp_round ends;  /* greatest count of training rounds heard of */
         bool endless;    /* its own end is open, or was */
         sgp_round stop;  /* least early stop heard of, or NONE */
+        sgp_round asked; /* least early stop that this node asked for, or NONE */
         sgp_round heard; /* no round heard of is beyond this one */
     } fleet;
 

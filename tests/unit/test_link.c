@@ -307,6 +307,8 @@ Test(link, where_words_on_the_end_are_signed_a_mere_word_proves_nothing)
     const struct sgp_effect *asks = find_note(&desk, SGP_NOTE_ENOUGH);
     cr_assert_not_null(asks);
     cr_assert(gt(i64, asks->note.until, 0));
+    post_type(&desk, SGP_EVENT_ENOUGH);
+    cr_assert_null(find_note(&desk, SGP_NOTE_ENOUGH), "it has asked already");
     cr_assert(eq(i64, status_of(&desk).rounds, 100));
     cr_assert(eq(i64, sgp_node_own_end(desk.node), 100));
     prove(&desk, 300, SGP_ROUND_NONE);
