@@ -5,6 +5,7 @@
 #include "socket_file.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,14 @@ static int read_hello(struct guest *guest, struct sgp_error *error)
             error, code, "no frame of version %u: %s", SGP_ATTACH_VERSION, sgp_strerror(code));
     if (code == 0)
         code = shared_open(descriptor, error, &guest->shared);
+    if (code == 0 && guest->hello.parameters != guest->shared.layout->value_count) {
+        uint64_t there = guest->shared.layout->value_count;
+        shared_close(&guest->shared);
+        code = sgp_fail(error, SGP_E_PROTOCOL,
+            "HELLO says %" PRIu64 " parameters, and the program's memory has %" PRIu64
+            "; the same number is right",
+            guest->hello.parameters, there);
+    }
     if (descriptor >= 0)
         (void)close(descriptor);
     return code;

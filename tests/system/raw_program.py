@@ -29,7 +29,7 @@ def frame(kind, **fields):
     return FRAME.pack(*(values[name] for name in FIELDS))
 
 
-def header(tensors, values_from=None, tags=None):
+def header(tensors, values_from=None, tags=None, padding=4096):
     """The head of a safetensors file of these (name, shape), and how many values follow."""
     count, entries = 0, {}
     for name, shape in tensors:
@@ -41,7 +41,7 @@ def header(tensors, values_from=None, tags=None):
     metadata = {"xxh3": "0" * 16, "values_from": str(count if values_from is None else values_from)}
     metadata.update(tags or {})
     text = json.dumps({"__metadata__": metadata, **entries}).encode()
-    text += b" " * (-(len(text) + 8) % 4096)
+    text += b" " * (-(len(text) + 8) % padding)
     return struct.pack("<Q", len(text)) + text, count
 
 
@@ -57,14 +57,14 @@ class Program:
     so many values `more` than its header says."""
 
     def __init__(self, path, values, tensors=None, values_from=None, rounds=-1, tags=None, seals=SEALS, patience=PATIENCE,
-                 flags=0, more=0):
-        head, count = header(tensors or [("w", [len(values)])], values_from, tags)
+                 flags=0, more=0, padding=4096, parameters=None):
+        head, count = header(tensors or [("w", [len(values)])], values_from, tags, padding)
         assert count == len(values)
         self.offset, self.count = len(head), count
         self.descriptor = memory(head, array.array("f", values) + array.array("f", [0] * more), seals)
         self.map = mmap.mmap(self.descriptor, 0)
         self.socket = self.connect(path, patience)
-        self.send(HELLO, descriptors=[self.descriptor], flags=flags, parameters=count, rounds=rounds, text=b"raw")
+        self.send(HELLO, descriptors=[self.descriptor], flags=flags, parameters=count if parameters is None else parameters, rounds=rounds, text=b"raw")
         self.welcome = self.receive()
         self.refused = self.welcome["text"] if self.welcome["type"] == REFUSED else None
         self.turn = None

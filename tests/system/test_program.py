@@ -182,6 +182,18 @@ class Turns(Programs):
         self.assertEqual(self.each(programs, act), [raw_program.STOP] * 2)
         self.assertIn('reason="good enough"', f.nodes[1].log())
 
+    def test_enough_said_again_and_again_is_one_line(self):
+        f = self.daemons(1, [[]])
+        program = self.attach(f, 0, [1.0, 1.0])
+        program.take()
+        for _ in range(20000):
+            program.send(raw_program.ENOUGH, text=b"good enough")
+        program.step(lambda z: z)  # behind all of them
+        said = [line for line in f.nodes[0].log().splitlines() if "event=enough" in line]
+        self.assertEqual(len([line for line in said if "good enough" in line]), 1, len(said))
+        self.assertLessEqual(len(said), 2)  # ... and when the fleet stops
+        self.assert_alive(f)
+
     def test_what_it_reports_is_in_the_status(self):
         f = self.daemons(1, [[]])
         p = self.attach(f, 0, [1.0])
@@ -533,6 +545,8 @@ class Strangers(Programs):
             self.refused(f, "no memfd of fixed size", seals=seals)
         for more in (1, 1 << 16):  # it has grown since its header was written
             self.refused(f, "the program's memory", more=more)
+        self.refused(f, "padded with blanks until the values begin at a multiple of 4096", padding=4)
+        self.refused(f, "HELLO says 3 parameters, and the program's memory has 2", parameters=3)
         self.refused(f, "values_from", values_from=3)
         self.refused(f, "not finite", values=(1.0, float("inf")))
         self.refused(f, "tensor 'a b'", tensors=[("a b", [2])])
