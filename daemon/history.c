@@ -15,6 +15,9 @@
 #define PATH_BYTES 4096u
 #define ROW_BYTES 512u
 #define PIECE_BYTES 8192u
+#define FILE_BYTES_MAX                                                                             \
+    ((off_t)HISTORY_ROWS_MAX * ROW_BYTES) /* a longer file is none that sgpd wrote */
+#define KEPT_BYTES (FILE_BYTES_MAX / 2)   /* of such a file, from its end */
 
 static const char head[] = "round,seconds,epoch,loss,test_loss,test_accuracy,"
                            "disagreement,weight,bytes_sent,bytes_received\n";
@@ -70,19 +73,6 @@ static int count_lines(struct history *history)
     return count < 0 ? -errno : 0;
 }
 
-static int have_file(struct history *history)
-{
-    if (history->fd >= 0)
-        return 0;
-    history->fd = open(history->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
-    int code = history->fd < 0 ? -errno : count_lines(history);
-    if (code < 0 && history->fd >= 0) {
-        (void)close(history->fd);
-        history->fd = -1;
-    }
-    return code;
-}
-
 /* The head and every second row, the first and the last among them. */
 static int copy_half(const struct history *history, int to)
 {
@@ -105,7 +95,31 @@ static int copy_half(const struct history *history, int to)
     return count < 0 ? -errno : fsync(to) < 0 ? -errno : 0;
 }
 
-static int thin(struct history *history)
+/* The head, and the whole rows at the end of a file that is too long to be read through. */
+static int copy_end(const struct history *history, int to)
+{
+    char piece[PIECE_BYTES];
+    struct stat info;
+    bool within = false; /* behind the first end of a line */
+    int code = fstat(history->fd, &info) < 0 ? -errno : write_all(to, head, sizeof head - 1);
+    off_t at = code == 0 ? info.st_size - KEPT_BYTES : 0;
+    ssize_t count = 0;
+    while (code == 0 && (count = pread(history->fd, piece, sizeof piece, at)) > 0) {
+        const char *first = within ? piece : memchr(piece, '\n', (size_t)count);
+        at += count;
+        if (first == NULL)
+            continue;
+        first += within ? 0 : 1;
+        within = true;
+        code = write_all(to, first, (size_t)(piece + count - first));
+    }
+    return code < 0 ? code : count < 0 || fsync(to) < 0 ? -errno : 0;
+}
+
+static int have_file(struct history *history);
+
+/* Another file in the place of the one that is open: what `copy` takes of that. */
+static int replace(struct history *history, int (*copy)(const struct history *history, int to))
 {
     char temporary[PATH_BYTES];
     if (snprintf(temporary, sizeof temporary, "%s.new", history->path) >= (int)sizeof temporary)
@@ -114,7 +128,7 @@ static int thin(struct history *history)
     int to = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (to < 0)
         return -errno;
-    int code = copy_half(history, to);
+    int code = copy(history, to);
     if (code == 0 && rename(temporary, history->path) < 0)
         code = -errno;
     (void)close(to);
@@ -125,6 +139,23 @@ static int thin(struct history *history)
     (void)close(history->fd);
     history->fd = -1;
     return have_file(history);
+}
+
+static int have_file(struct history *history)
+{
+    struct stat info;
+    if (history->fd >= 0)
+        return 0;
+    history->fd = open(
+        history->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0640);
+    int code = history->fd < 0 || fstat(history->fd, &info) < 0 ? -errno : 0;
+    if (code == 0)
+        code = info.st_size > FILE_BYTES_MAX ? replace(history, copy_end) : count_lines(history);
+    if (code < 0 && history->fd >= 0) {
+        (void)close(history->fd);
+        history->fd = -1;
+    }
+    return code;
 }
 
 static int print_value(char *text, double value, int digits)
@@ -171,7 +202,7 @@ static int write_row(struct history *history, const struct view_history_row *row
 {
     int code = have_file(history);
     while (code == 0 && history->lines > history->rows_most)
-        code = thin(history);
+        code = replace(history, copy_half);
     return code < 0 ? code : append(history, row);
 }
 

@@ -4,7 +4,8 @@
  * empty field.
  *
  * The file is bounded: before a row that would be one too many, every second row is dropped, but never
- * the first and the last. So the past is told ever more coarsely, and the present row by row.
+ * the first and the last. So the past is told ever more coarsely, and the present row by row. A file that is longer than
+ * so many rows can be was written by somebody else: its last 4 MiB stay. A symbolic link is not followed.
  *
  * Fails: a full disk, or a file that cannot be had, costs rows of the file and nothing else; each row tries
  * anew. Allocates at open alone. Thread: the loop thread. */

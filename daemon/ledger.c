@@ -321,7 +321,7 @@ static off_t size_of(int fd)
 static int read_file(struct ledger *ledger, struct sgp_error *error, uint32_t *ret_capacity)
 {
     const char *path = ledger->path;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT)
         return 0;
     off_t size = size_of(fd);
@@ -470,7 +470,9 @@ static int replace(struct ledger *ledger, uint32_t capacity, struct sgp_error *e
 /* The file that was read, if it can be had: that takes nothing of a disk that may be full. */
 static bool go_on(struct ledger *ledger, uint32_t capacity)
 {
-    int fd = reserve(&ledger->record, capacity) ? open(ledger->path, O_RDWR | O_CLOEXEC) : -1;
+    int fd = reserve(&ledger->record, capacity)
+                 ? open(ledger->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+                 : -1;
     if (fd < 0)
         return false;
     int code = map(ledger, fd, capacity);

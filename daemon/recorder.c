@@ -61,7 +61,8 @@ static int open_file(
     if (path[0] == '\0')
         return 0;
     file->path = path;
-    file->descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+    file->descriptor =
+        open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0640);
     int code = file->descriptor < 0 || fstat(file->descriptor, &info) < 0 ? -errno : 0;
     if (code == 0 && flock(file->descriptor, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         code = -EBUSY;

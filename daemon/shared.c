@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #define LENGTH_BYTES 8u
+#define PAGE_BYTES 4096u /* at a multiple of which the values begin */
 #define LAYOUT "the program's memory"
 
 /* ---- memory ---- */
@@ -41,11 +42,12 @@ static int copy_head(struct shared *shared, struct sgp_error *error)
     uint64_t length;
     memcpy(&length, shared->mapped, LENGTH_BYTES);
     if (length > SGP_FILE_HEADER_BYTES_MAX || length > shared->bytes - LENGTH_BYTES ||
-        length % 4 != 0)
+        (LENGTH_BYTES + length) % PAGE_BYTES != 0)
         return sgp_fail(error, SGP_E_FILE,
             LAYOUT " says a header of %" PRIu64
-                   " bytes; a multiple of 4, at most %u and within the memory is right",
-            length, SGP_FILE_HEADER_BYTES_MAX);
+                   " bytes; at most %u, within the memory, and padded with blanks until the values "
+                   "begin at a multiple of %u is right",
+            length, SGP_FILE_HEADER_BYTES_MAX, PAGE_BYTES);
     shared->head_bytes = LENGTH_BYTES + (size_t)length;
     shared->head = malloc(shared->head_bytes);
     if (shared->head == NULL)
@@ -178,9 +180,14 @@ int shared_compare(
 int shared_read_layout(
     const char *path, struct sgp_error *error, struct sgp_model_file **ret_layout)
 {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return sgp_fail(error, -errno, "%s: %s", path, strerror(errno));
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
+    if (file == NULL) {
+        int code = -errno;
+        if (descriptor >= 0)
+            (void)close(descriptor);
+        return sgp_fail(error, code, "%s: %s", path, sgp_strerror(code));
+    }
     size_t most = LENGTH_BYTES + SGP_FILE_HEADER_BYTES_MAX + sizeof(uint64_t);
     unsigned char *bytes = malloc(most);
     size_t got = bytes != NULL ? fread(bytes, 1, most, file) : 0;
@@ -203,7 +210,8 @@ int shared_write_layout(const char *path, const struct shared *shared, struct sg
     char temporary[4096];
     uint64_t data = shared->bytes - shared->head_bytes;
     (void)snprintf(temporary, sizeof temporary, "%s.new", path);
-    int descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    (void)unlink(temporary); /* of a process that was killed */
+    int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     bool written =
         descriptor >= 0 &&
         write(descriptor, shared->head, shared->head_bytes) == (ssize_t)shared->head_bytes &&

@@ -107,13 +107,13 @@ static int try_file(const struct config *config, enum config_id id, const char *
     struct sgp_error why = {0};
     if (path[0] == '\0')
         return 0;
-    int descriptor = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+    int descriptor = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (descriptor >= 0)
         return close(descriptor);
     if (errno == ENOENT)
         return try_parent(config, id, path, error, site);
     int code = sgp_fail(
-        &why, -errno, "%.300s: %s; give a file that sgpd may write to", path, strerror(errno));
+        &why, -errno, "%.300s: %s; give a file that sgpd may write to", path, sgp_strerror(-errno));
     return judge(config, id, code, why.text, error, site);
 }
 

@@ -5,6 +5,7 @@
 #include "sgp/status.h"
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@ const char *sgp_strerror(int code)
     }
     if (code == 0)
         return "no error";
+    if (code == -ELOOP) /* O_NOFOLLOW, in the state directory */
+        return "it is a symbolic link, which is not followed here";
     /* strerror may write "Unknown error N" into a buffer of its own; this one never does. */
     const char *text = code < 0 && code > -4096 ? strerrordesc_np(-code) : NULL;
     return text ? text : "unknown error";

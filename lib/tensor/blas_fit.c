@@ -224,9 +224,14 @@ static bool recall(
     const struct sgp_blas_wish *wish, const char *key, char ret_name[SGP_BLAS_NAME_BYTES])
 {
     char path[SGP_TEXT_BYTES], line[2 * SGP_TEXT_BYTES] = "";
-    FILE *file = place_of(wish, "", path) ? fopen(path, "re") : NULL;
-    if (file == NULL)
+    int descriptor =
+        place_of(wish, "", path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "r") : NULL;
+    if (file == NULL) {
+        if (descriptor >= 0)
+            (void)close(descriptor);
         return false;
+    }
     bool same = fgets(line, sizeof line, file) != NULL;
     line[strcspn(line, "\n")] = '\0';
     same = same && strcmp(line, key) == 0 && fscanf(file, "%31[A-Za-z0-9_]", ret_name) == 1;
@@ -240,7 +245,8 @@ static void remember(const struct sgp_blas_wish *wish, const char *key, const ch
     char path[SGP_TEXT_BYTES], fresh[SGP_TEXT_BYTES];
     if (!place_of(wish, "", path) || !place_of(wish, ".new", fresh))
         return;
-    int descriptor = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    (void)unlink(fresh); /* of a process that was killed */
+    int descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     if (file == NULL)
         return;

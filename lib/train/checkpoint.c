@@ -5,11 +5,13 @@
 #include "atomic_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 struct header {
@@ -180,9 +182,12 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
 int sgp_checkpoint_read(const char *path, uint64_t parameters, uint64_t shape,
     struct sgp_error *error, struct sgp_checkpoint *ret_checkpoint, float **ret_memory)
 {
-    FILE *file = fopen(path, "rbe");
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
     if (!file) {
         int code = -errno;
+        if (descriptor >= 0)
+            (void)close(descriptor);
         return sgp_fail(error, code, "%s: cannot be read: %s", path, sgp_strerror(code));
     }
     int code = read_open(file, path, parameters, shape, error, ret_checkpoint, ret_memory);

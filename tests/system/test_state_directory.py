@@ -192,6 +192,59 @@ class LeftBehind(StateTest):
         self.assert_all_weight(f)
 
 
+class Links(StateTest):
+    """A symbolic link in the state directory leads to a file that sgpd neither reads nor writes."""
+
+    def setUp(self):
+        super().setUp()
+        self.f = self.fleet(1, phases=[[]], options={**OPTIONS, "log.events": "n0/events", "log.trace": "n0/trace"})
+        self.node = self.f.nodes[0]
+        self.f.start()
+        self.trains(self.f)
+        for count in (1, 2):
+            self.node.get("/v1/checkpoint", "POST")
+            self.f.wait("a checkpoint", lambda n=count: self.node.log().count("event=checkpoint") >= n)
+        self.assertEqual(self.node.end(), 0, self.node.log())
+
+    def lead_away(self, name):
+        """The file lies elsewhere, and a link in its place; where, and what it holds."""
+        away = os.path.join(self.f.directory, "away-" + name)
+        os.rename(os.path.join(self.node.directory, name), away)
+        os.symlink(away, os.path.join(self.node.directory, name))
+        with open(away, "rb") as file:
+            return away, file.read()
+
+    def test_what_it_can_do_without_is_told(self):
+        names = ("checkpoint", "checkpoint.1", "history.csv", "model.safetensors")
+        away = [self.lead_away(name) for name in names]
+        told = len(self.node.log())
+        self.node.start()
+        self.trains(self.f)
+        self.f.wait("a row", lambda: "history.csv: cannot be written" in self.node.log()[told:])
+        self.node.get("/v1/checkpoint", "POST")
+        self.f.wait("a checkpoint", lambda: "event=checkpoint" in self.node.log()[told:])
+        self.assertEqual(self.node.end(), 0, self.node.log())
+        log = self.node.log()[told:]
+        self.assertIn("parameters=none", log)
+        for name in names[:3]:
+            self.assertRegex(log, name + ": cannot be (read|written): it is a symbolic link, which is not followed here")
+        for path, content in away:
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), content, path)
+
+    def test_without_the_others_it_does_not_start(self):
+        for name in ("ledger", "events", "trace"):
+            with self.subTest(file=name):
+                away, content = self.lead_away(name)
+                told = len(self.node.log())
+                self.node.start()
+                self.assertEqual(self.node.process.wait(fleet.PATIENCE), 1, self.node.log()[told:])
+                self.assertRegex(self.node.log()[told:], "/" + name + ": cannot be [a-z]+: it is a symbolic link")
+                with open(away, "rb") as file:
+                    self.assertEqual(file.read(), content, away)
+                os.replace(away, os.path.join(self.node.directory, name))
+
+
 def shorten(path, size):
     os.truncate(path, size)
 

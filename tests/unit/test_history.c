@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,4 +240,56 @@ Test(history, a_torn_last_line_spoils_no_row_behind_it)
         cr_assert(eq(str, line, (char *)expected[i]));
     }
     (void)fclose(file);
+}
+
+/* How many bytes the calling process has read, by /proc. */
+static unsigned long long bytes_read(void)
+{
+    char line[128];
+    unsigned long long bytes = 0;
+    FILE *file = fopen("/proc/self/io", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL &&
+           sscanf(line, "rchar: %llu", &bytes) != 1)
+        ;
+    if (file != NULL)
+        (void)fclose(file);
+    return bytes;
+}
+
+Test(history, a_file_that_is_too_long_is_read_from_its_end)
+{
+    long long rounds[8];
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL);
+    cr_assert(fseeko(file, (off_t)4 << 30, SEEK_SET) == 0); /* a hole */
+    (void)fputs("0\n7,0.000,0,0.25,0,0,0,1,0,0\n8,0.000,0,0.25,0,0,0,1,0,0\n", file);
+    cr_assert(fclose(file) == 0);
+    unsigned long long before = bytes_read();
+    must_add(9, 10);
+    cr_assert(bytes_read() - before < (16u << 20), "%llu bytes read", bytes_read() - before);
+    cr_assert(eq(u32, read_rounds(rounds, 8), 3));
+    cr_assert(eq(llong, rounds[0], 7));
+    cr_assert(eq(llong, rounds[2], 9));
+    must_add(10, 11);
+    cr_assert(eq(u32, read_rounds(rounds, 8), 4));
+}
+
+Test(history, a_long_file_without_lines_begins_anew)
+{
+    long long rounds[8];
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL && fclose(file) == 0 && truncate(path, (off_t)4 << 30) == 0);
+    must_add(0, 2);
+    cr_assert(eq(u32, read_rounds(rounds, 8), 2));
+}
+
+Test(history, a_symbolic_link_is_not_followed)
+{
+    struct sgp_error error;
+    char target[80];
+    (void)snprintf(target, sizeof target, "%s-target", directory);
+    cr_assert(zero(int, symlink(target, path)));
+    cr_assert(eq(int, add(1, &error), -ELOOP));
+    cr_assert(strstr(error.text, "symbolic link") != NULL, "%s", error.text);
+    cr_assert(access(target, F_OK) < 0, "the target was made");
 }
