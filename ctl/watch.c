@@ -135,8 +135,10 @@ static void print_circumstances(const struct ctl *ctl, const json_t *status, dou
     if (json_is_string(json_object_get(waiting, "peer")))
         print_line(ctl, "waits for a %s of %s for %.0f s", text_of(waiting, "for"),
             text_of(waiting, "peer"), real_of(waiting, "seconds"));
-    if (json_is_string(json_object_get(status, "last_error")))
-        print_line(ctl, "error: %s", text_of(status, "last_error"));
+    if (json_is_string(json_object_get(status, "last_error"))) {
+        ctl_cell(ctl, "last_error_seconds", json_object_get(status, "last_error_seconds"), up);
+        print_line(ctl, "error, %s ago: %s", up, text_of(status, "last_error"));
+    }
 }
 
 static void print_peers(const struct ctl *ctl, const json_t *peers)

@@ -112,6 +112,8 @@ static void add_row(struct daemon *daemon, sgp_round round, double weight)
     struct sgp_error error = {0};
     if (history_add(&daemon->history, &row, &error) < 0)
         notes_error(daemon, "the history goes on in memory alone: %s", error.text);
+    else if (!daemon->history.failed) /* else it was told before */
+        notes_mended(daemon, "the history ");
     notes_divergence(daemon);
     /* Epochs of a tiny model may take a millisecond: at most one line a second, but for the last. */
     sgp_time now = events_now();
@@ -196,6 +198,8 @@ static void done_save(struct job *job, bool cancelled)
             task->round, task->save->path);
     bool failed = cancelled || task->code != 0;
     daemon->model_file = failed ? MODEL_FAILED : MODEL_WRITTEN;
+    if (!failed)
+        notes_mended(daemon, "the model ");
     daemon->changed = daemon->changed || failed; /* a checkpoint, or the end, tries again */
     free(task->vector);
     free(task->save);
@@ -217,7 +221,7 @@ void chores_save(struct daemon *daemon, sgp_round round, double weight)
     struct save *save = calloc(1, sizeof *save);
     float *vector = malloc(daemon->prepared->parameters * sizeof *vector);
     if (task == NULL || save == NULL || vector == NULL) {
-        notes_error(daemon, weight > 0 ? "no memory to save the model"
+        notes_error(daemon, weight > 0 ? "the model was not saved: no memory"
                                        : "all mass is given away; there is no model to save");
         if (weight > 0)
             daemon->model_file = MODEL_FAILED;

@@ -80,6 +80,8 @@ static void inspect_status(void *context, struct view_status *ret_status)
     sgp_blas_text(&daemon->prepared->blas, ret_status->blas);
     program_view(daemon, &ret_status->program);
     memcpy(ret_status->last_error, daemon->last_error, sizeof ret_status->last_error);
+    ret_status->last_error_seconds =
+        daemon->last_error[0] != '\0' ? seconds_since(daemon->last_error_at, now) : NAN;
     fill_training(daemon, ret_status, now);
 }
 

@@ -36,7 +36,14 @@ void notes_error(struct daemon *daemon, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(daemon->last_error, sizeof daemon->last_error, format, arguments);
     va_end(arguments);
+    daemon->last_error_at = events_now();
     sgp_log(&daemon->log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", daemon->last_error);
+}
+
+void notes_mended(struct daemon *daemon, const char *beginning)
+{
+    if (strncmp(daemon->last_error, beginning, strlen(beginning)) == 0)
+        daemon->last_error[0] = '\0';
 }
 
 /* ---- links ---- */
@@ -253,6 +260,11 @@ static const char *remote_of(const struct daemon *daemon, const struct edge *edg
 static void keep_error(
     struct daemon *daemon, struct edge *edge, const struct sgp_effect *effect, const char *why)
 {
+    if (effect->note.what == SGP_NOTE_UP) {
+        char peer[SGP_NAME_BYTES + 2];
+        (void)snprintf(peer, sizeof peer, "%s: ", name_of(daemon, effect->note.link.peer));
+        notes_mended(daemon, peer);
+    }
     if (effect->note.what == SGP_NOTE_UP && edge->error[0] != '\0') {
         memcpy(edge->previous, edge->error, sizeof edge->previous);
         edge->error[0] = '\0';
@@ -261,6 +273,7 @@ static void keep_error(
         (void)snprintf(edge->error, sizeof edge->error, "%s", why);
         (void)snprintf(daemon->last_error, sizeof daemon->last_error, "%s: %.440s",
             name_of(daemon, effect->note.link.peer), why);
+        daemon->last_error_at = events_now();
     }
 }
 

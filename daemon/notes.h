@@ -25,6 +25,9 @@ void notes_lines_dropped(struct daemon *daemon);
 /* A connection failed; fills edge->error. */
 void notes_link_failed(
     struct daemon *daemon, const struct link *link, struct edge *edge, int code, const char *text);
+/* An error that people must know of: a line of the log, and the last error. */
 void notes_error(struct daemon *daemon, const char *format, ...) SGP_PRINTF(2, 3);
+/* What the last error is about goes well again: it begins with these words. */
+void notes_mended(struct daemon *daemon, const char *beginning);
 
 #endif

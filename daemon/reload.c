@@ -27,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RELOAD_ERROR "reload:"
+
 struct reload {            /* what is ready before the point of no return */
     struct prepared place; /* after it, the former one */
     struct sgp_node_needs needs;
@@ -233,9 +235,10 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     int code = make_ready(daemon, &reload, error);
     if (code == 0) {
         make_change(daemon, &reload);
+        notes_mended(daemon, RELOAD_ERROR);
         tell(daemon, &reload, ret_reload);
     } else {
-        notes_error(daemon, "reload: %s; the former topology is kept", error->text);
+        notes_error(daemon, RELOAD_ERROR " %s; the former topology is kept", error->text);
     }
     discard(&reload);
     notify_ready();

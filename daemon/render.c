@@ -63,7 +63,7 @@ static const char *link_state_name(const struct view_peer *peer)
     case SGP_LINK_CONNECTING:
         return "connecting";
     default:
-        return "down";
+        return peer->retired ? "retired" : "down"; /* nobody expects a connection of it */
     }
 }
 
@@ -127,7 +127,7 @@ static json_t *tls_or_null(enum sgp_tls tls)
 json_t *render_status(const struct view_status *status, const struct sgp_topology *topology)
 {
     json_t *figures = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch",
         real_or_null(status->epoch), "epochs", real_or_null(status->epochs), "samples_per_second",
         real_or_null(status->samples_per_second), "loss", real_or_null(status->loss), "test_loss",
         real_or_null(status->test_loss), "test_accuracy", real_or_null(status->test_accuracy),
@@ -136,7 +136,8 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
         "disagreement", real_or_null(status->disagreement), "weight_minted",
         real_or_null(status->weight_minted), "surplus", real_or_null(status->surplus),
         "weight_unknown", real_or_null(status->weight_unknown), "uptime_seconds",
-        real_or_null(status->uptime_seconds));
+        real_or_null(status->uptime_seconds), "last_error_seconds",
+        real_or_null(status->last_error_seconds));
     json_t *place =
         json_pack("{s:o, s:o, s:I, s:I, s:I, s:s, s:o}", "file", foreign(status->topology_file),
             "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count,

@@ -202,7 +202,8 @@ struct daemon {
     void *left_argument;
 
     /* notes.c */
-    char last_error[SGP_TEXT_BYTES];
+    char last_error[SGP_TEXT_BYTES]; /* "" if none, or if what it begins with was mended */
+    sgp_time last_error_at;
     sgp_time wait_told; /* waiting_since of the wait last told */
     bool deaf_told;     /* the log's last word is that nobody is heard */
     bool divergence_told;

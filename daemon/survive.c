@@ -175,7 +175,9 @@ static void done_checkpoint(struct job *job, bool cancelled)
     daemon->saves--;
     if (task.code < 0)
         notes_error(daemon, "the checkpoint was not written: %s", task.error.text);
-    else if (!cancelled)
+    else
+        notes_mended(daemon, "the checkpoint ");
+    if (task.code >= 0 && !cancelled)
         sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=checkpoint round=%" PRId64,
             task.checkpoint.moment.round);
     if (!cancelled)

@@ -72,7 +72,8 @@ struct view_status {
     enum sgp_waiting waiting;
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
     double waiting_seconds;
-    char last_error[SGP_TEXT_BYTES]; /* "" if none */
+    char last_error[SGP_TEXT_BYTES]; /* "" if none, or if it was mended */
+    double last_error_seconds;       /* ago; NaN if none */
     struct view_program program;
     bool unlaid; /* no program has brought a model yet: the rest says little */
 };

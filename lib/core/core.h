@@ -484,6 +484,10 @@ enum sgp_reason sgp_core_judge(
     const struct sgp_node *node, const struct sgp_pulse *pulse, const struct sgp_hello *hello);
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_proven(struct sgp_node *node, const struct sgp_pulse *pulse);
+/* What a pulse says of its sender's topology file; 0: nothing. */
+void sgp_core_hear_topology(struct sgp_node *node, struct sgp_core_link *link, uint64_t digest);
+/* This node's own file is another: of every peer whether its file differs. Whoever reloads it knows, so nothing is noted. */
+void sgp_core_compare_topologies(struct sgp_node *node);
 struct sgp_verdict sgp_core_hello(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_hello *hello);
 struct sgp_verdict sgp_core_welcome(

@@ -59,6 +59,19 @@ static struct sgp_epoch epoch_said(const struct sgp_node *node)
     return epoch;
 }
 
+/* A greeting tells the topology file by its fingerprint; after a reload the next beat does. */
+static struct sgp_epoch epoch_told(
+    const struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type)
+{
+    struct sgp_epoch epoch = epoch_said(node);
+    uint64_t digest = node->config.topology->digest;
+    if (type == SGP_BEAT && link->greeting.said != digest)
+        epoch.topology = digest;
+    if (type == SGP_BEAT || type == SGP_HELLO || type == SGP_WELCOME)
+        link->greeting.said = digest;
+    return epoch;
+}
+
 struct sgp_message *sgp_core_send_payload(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type, uint32_t slot)
 {
@@ -73,7 +86,7 @@ struct sgp_message *sgp_core_send_payload(
         .next_round = SGP_ROUND_NONE,
         .ends = node->fleet.ends,
         .stop = node->fleet.stop,
-        .epoch = epoch_said(node),
+        .epoch = epoch_told(node, link, type),
     };
     if (type == SGP_BEAT) {
         link->end.told = sgp_core_says_ended(node);

@@ -59,21 +59,50 @@ static enum sgp_reason compare(
     return SGP_REASON_NONE;
 }
 
-/* Warn of what merely differs. */
-static void note_differences(
-    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
+static bool differs_from(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    const struct sgp_fingerprint *own = &node->config.fingerprint;
-    bool steps = own->batch > 0 && other->batch > 0;
-    bool differs =
-        own->topology != other->topology ||
-        (steps && (own->batch != other->batch ||
-                      memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0));
+    return link->greeting.steps || link->greeting.topology != node->config.fingerprint.topology;
+}
+
+/* Warn once when files or steps begin to differ. */
+static void note_mismatch(struct sgp_node *node, struct sgp_core_link *link)
+{
+    bool differs = differs_from(node, link);
     if (differs && !link->greeting.mismatch) {
         struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
         note->link.direction = link->direction;
     }
     link->greeting.mismatch = differs;
+}
+
+void sgp_core_hear_topology(struct sgp_node *node, struct sgp_core_link *link, uint64_t digest)
+{
+    if (digest == 0) /* nothing is said of it */
+        return;
+    link->greeting.topology = digest;
+    note_mismatch(node, link);
+}
+
+void sgp_core_compare_topologies(struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        struct sgp_core_link *link = &node->layout.links[i];
+        if (link->connection.state == SGP_LINK_UP)
+            link->greeting.mismatch = differs_from(node, link);
+    }
+}
+
+/* Warn of what merely differs. */
+static void note_differences(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
+{
+    const struct sgp_fingerprint *own = &node->config.fingerprint;
+    link->greeting.steps =
+        own->batch > 0 && other->batch > 0 &&
+        (own->batch != other->batch ||
+            memcmp(&own->learning_rate, &other->learning_rate, sizeof(double)) != 0);
+    link->greeting.topology = other->topology;
+    note_mismatch(node, link);
     bool apart = own->data != 0 && other->data != 0 && own->data != other->data;
     if (apart && !link->greeting.other_data) {
         struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);

@@ -57,8 +57,9 @@ enum {
     OF_ROUND =
         15, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE, COMPENSATE), FOLD twice, and notes (STATE, ROUND,
                JUMP, ADDED, VISITED twice) */
-    OF_MASS = 12,    /* what is dissolved, adopted, disputed or scaled, each with its note */
-    OF_REST = 12,    /* a question, starving, agreement, the end, and what answers an event */
+    OF_MASS = 12, /* what is dissolved, adopted, disputed or scaled, each with its note */
+    OF_REST =
+        13, /* a question, starving, agreement, the end, a file that differs, and what answers an event */
     OF_AN_END = 2,   /* HANG_UP and why, */
     OF_A_RETURN = 2, /* RESTORE and why, */
     OF_MESSAGES = 2, /* and what is said on one link */

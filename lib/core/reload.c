@@ -239,6 +239,7 @@ void sgp_node_reload(
     move_slots(node, &reload->layout, reload->index);
     move_links(node, &reload->layout, reload->index);
     sgp_core_forget_updates(node);
+    sgp_core_compare_topologies(node);
     sgp_core_pass_on_labels(node);
     renew_for(node, former);
     node->changed = true; /* everybody hears the new promises */

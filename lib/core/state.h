@@ -82,10 +82,13 @@ struct sgp_core_link {
         bool absent;
     } liveness;
 
-    struct {          /* greet.c */
-        bool trained; /* it was seen training, or far behind: if it joins, nobody waits for it */
-        bool mismatch;
-        bool other_data; /* both take parts of a table, and it is not one */
+    struct {           /* greet.c; emit.c: said */
+        bool trained;  /* it was seen training, or far behind: if it joins, nobody waits for it */
+        uint64_t said; /* digest of this node's topology file, as the peer has heard last */
+        uint64_t topology; /* of the peer's, as heard last */
+        bool steps;        /* its learning rate or batch differ */
+        bool mismatch;     /* that, or its topology file does */
+        bool other_data;   /* both take parts of a table, and it is not one */
     } greeting;
 
     /* outdated.c; greet.c: the target's lineage; share.c, gift.c, token.c: the numbers of shares. What both ends

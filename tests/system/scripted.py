@@ -23,7 +23,7 @@ STATUS = {
     "hears_nobody": False, "unheard": [], "mismatch": [], "same_updates": [], "slow": [], "overdue": [], "disagrees": [], "program": None,
     "topology": {"file": "fleet.dot", "digest": "0000000000000001", "nodes": 2, "phase": 0,
                  "phases": 1},
-    "waiting": None, "last_error": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
+    "waiting": None, "last_error": None, "last_error_seconds": None, "epoch": 0.5, "epochs": 1.0, "samples_per_second": 100.25,
     "loss": 0.1, "test_loss": None, "test_accuracy": 0.875, "learning_rate": 0.05, "diverging": None, "weight": 1.0,
     "weight_in_flight": 0.0, "disagreement": 0.001, "weight_minted": 0.0, "surplus": 0.0, "uptime_seconds": 3.5}
 

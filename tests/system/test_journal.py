@@ -60,7 +60,7 @@ class Links(FleetTest):
         self.assertRegex(f.nodes[0].log(), r"event=namesake peer=n1 direction=in remote=127\.0\.0\.1:\d+ "
                          r'other=127\.0\.0\.1:\d+ reason="two nodes call themselves n1; every node has a name of its own"')
         f.wait("word to one of the two", lambda: any(
-            'reason="another connection under the name n1 took over; is another sgpd called n1?"' in node.log()
+            'reason="another daemon is called n1, and n0 hears it; stop one of the two: ' in node.log()
             for node in f.nodes[1:]))
 
 

@@ -6,6 +6,7 @@ is told of in the log, and after every reload all nodes must go on.
 """
 import os
 import random
+import shutil
 import signal
 
 import fleet
@@ -173,6 +174,64 @@ class Files(ReloadTest):
         f.wait_log(0, "the former topology is kept")
         self.go_on(f)
         self.assert_alive(f)
+
+    def test_a_reload_of_one_node_alone_is_a_mismatch_on_both_sides_until_the_other_has_the_file_too(self):
+        f = self.fleet(2, phases=ring(2), options=OPTIONS)
+        f.start()
+        f.wait_state("training")
+
+        def seen():
+            return [sorted(node.status()["mismatch"]) for node in f.nodes]
+
+        self.assertEqual(seen(), [[], []])
+        other = [[(0, 1), (1, 0)], [(0, 1)]]
+        for order in ((0, 1), (1, 0)):
+            self.write(f, order[0], 2, other)
+            self.reload(f, order[0])
+            f.wait("both to see that the files differ", lambda: seen() == [["n1"], ["n0"]])
+            f.wait_log(order[1], "event=mismatch peer=n%d" % order[0])
+            self.go_on(f)
+            self.write(f, order[1], 2, other)
+            self.reload(f, order[1])
+            f.wait("both to see that they do not", lambda: seen() == [[], []])
+            other = ring(2)
+        self.go_on(f)
+
+    def test_what_is_mended_is_no_error_any_more_and_what_is_not_has_its_age(self):
+        f = self.fleet(2, phases=ring(2), options=OPTIONS)
+        f.start()
+        f.wait_state("training")
+        self.assertEqual([f.nodes[0].status()[key] for key in ("last_error", "last_error_seconds")], [None, None])
+        with open(os.path.join(f.directory, "n0.dot"), "w", encoding="ascii") as file:
+            file.write("digraph {")
+        self.assertEqual(f.nodes[0].get("/v1/reload", "POST")[0], 422)
+        status = f.nodes[0].status()
+        self.assertIn("reload: ", status["last_error"])
+        self.assertTrue(0 <= status["last_error_seconds"] <= status["uptime_seconds"], status)
+        self.write(f, 0, 2, ring(2))
+        self.reload(f, 0)
+        self.assertEqual([f.nodes[0].status()[key] for key in ("last_error", "last_error_seconds")], [None, None])
+        for layers, error in (("dense 3 relu, dense 2", "n1: the models have other layers"), ("dense 2", None)):
+            f.nodes[1].end()
+            shutil.rmtree(f.nodes[1].directory)
+            os.mkdir(f.nodes[1].directory)
+            f.write_configuration(1, OPTIONS, {"model.layers": layers})
+            f.nodes[1].start()
+            if error:
+                f.wait("n0 to say why", lambda: (f.nodes[0].status()["last_error"] or "").startswith(error))
+        f.wait("n0 to have no error", lambda: f.nodes[0].status()["last_error"] is None)
+
+    def test_an_edge_that_the_file_has_dropped_is_retired_and_not_down(self):
+        f = self.fleet(3, phases=exponential(3), options=OPTIONS)
+        f.start()
+        f.wait_state("training")
+        for i in range(3):
+            self.write(f, i, 3, ring(3))
+            self.reload(f, i)
+        f.wait("n0's edge to n2 to end",
+               lambda: {peer["state"] for peer in f.nodes[0].json("/v1/peers")
+                        if (peer["name"], peer["direction"]) in (("n2", "out"), ("n1", "in"))} == {"retired"})
+        self.assertEqual({peer["state"] for peer in f.nodes[0].json("/v1/peers") if not peer["retired"]}, {"up"})
 
     def test_an_unchanged_file_changes_nothing(self):
         f = self.trio()
