@@ -194,6 +194,8 @@ bool sgp_core_owns_by_file(const struct sgp_node *node);  /* and owning is no to
 bool sgp_core_works_by_file(const struct sgp_node *node); /* for such: it asks each for its part */
 bool sgp_core_is_worker(const struct sgp_node *node);
 bool sgp_core_has_token(const struct sgp_node *node); /* owning is one, here or elsewhere */
+/* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
+bool sgp_core_mints(const struct sgp_node *node);
 bool sgp_core_shares_label(
     const struct sgp_node *node); /* labels count the steps of all, each at its own pace */
 /* The w of z = x / w, where x is what jobs work on; a worker's is its copy and what it has moved since, at 1. 0: the node
@@ -203,7 +205,7 @@ bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until anot
 bool sgp_core_is_weightless(
     const struct sgp_share *share); /* values: a part of an exact cycle, or an update */
 bool sgp_core_is_update(const struct sgp_share *share);
-bool sgp_core_is_token(const struct sgp_share *share);
+bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *share);
 bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
 /* Whether the peer owns the vector, or parts of it, where owners stay. */
 bool sgp_core_is_from_owner(const struct sgp_node *node, const struct sgp_core_link *link);
@@ -334,6 +336,13 @@ bool sgp_core_takes_one_each(
     const struct sgp_node *node);          /* in strict order, one update of each visit */
 bool sgp_core_tell(struct sgp_node *node); /* publish it; false: it must wait */
 bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive);
+void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of a round */
+/* The greatest label that a token of that neighbour may have. */
+sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
+bool sgp_core_may_copy_label(const struct sgp_node *node, uint32_t peer, sgp_round label);
+/* One beyond the labels of all neighbours that count, as far as these are credible. */
+sgp_round sgp_core_newest_label(
+    const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *));
 void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and somebody is ready */

@@ -214,7 +214,7 @@ void sgp_core_remake_token(struct sgp_node *node)
     node->token.renewed = false;
     sgp_core_forget_told(node);
     if (node->copy.exists)
-        node->copy.label = sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;
+        node->copy.label = sgp_core_newest_label(node, sgp_core_is_up);
 }
 
 void sgp_core_renew(struct sgp_node *node)

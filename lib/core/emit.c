@@ -105,6 +105,8 @@ struct sgp_message *sgp_core_send_payload(
             link->giving.credit_then = SGP_ROUND_NONE;
         if (!holds)
             link->giving.credit = SGP_ROUND_NONE;
+        if (link->giving.announced == SGP_ROUND_NONE)
+            link->giving.pledged_from = promise;
         link->giving.announced = promise;
         link->giving.announced_then = then;
         effect->send.message.pulse.next_round = promise;

@@ -27,7 +27,8 @@ struct sgp_verdict sgp_core_estimate(
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
                  estimate->round <= link->pulse.round && estimate->round >= link->question.newer &&
-                 estimate->payload_bytes == 4 * values.count;
+                 estimate->payload_bytes == 4 * values.count &&
+                 sgp_core_may_copy_label(node, link->peer, estimate->round);
     if (!sound)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->question.incoming = *estimate;
@@ -65,6 +66,8 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
+    if (sgp_core_mints(node)) /* others have the token, or had */
+        sgp_core_forgo_token(node);
     if (sgp_core_is_worker(node))
         sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     else

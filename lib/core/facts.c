@@ -167,6 +167,12 @@ bool sgp_core_is_worker(const struct sgp_node *node)
     return node->config.topology->owner != SGP_NODE_NONE && !sgp_core_is_owner(node);
 }
 
+bool sgp_core_mints(const struct sgp_node *node)
+{
+    return sgp_core_has_token(node) && sgp_core_is_owner(node) && !node->past.recorded &&
+           node->exact.epoch.number == 0 && node->state == SGP_NODE_JOINING;
+}
+
 bool sgp_core_shares_label(const struct sgp_node *node)
 {
     return node->config.topology->owner != SGP_NODE_NONE && sgp_core_at_own_pace(node);
@@ -268,9 +274,10 @@ bool sgp_core_is_update(const struct sgp_share *share)
            !share->asks;
 }
 
-bool sgp_core_is_token(const struct sgp_share *share)
+bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *share)
 {
-    return share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
+    bool whole = share->slice.first == 0 && share->slice.count == node->config.parameters;
+    return whole && share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
            share->bequest <= 0 && !share->asks;
 }
 

@@ -184,10 +184,9 @@ void sgp_core_goodbye(
     bool counts = link->owed.exists && !link->owed.is_void;
     if (link->direction == SGP_OUT && counts && link->owed.sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
-    /* Whatever the peer accepted it acknowledged before, or when it greeted. A token does not wait for its return. */
+    /* Whatever the peer accepted it acknowledged before, or when it greeted. A token does not wait for the peer's return. */
     bool greeted_before = link->direction == SGP_OUT && link->connection.state == SGP_LINK_UP;
-    bool returns =
-        reason == SGP_REASON_LEFT || (reason == SGP_REASON_LEAVING && sgp_core_has_token(node));
+    bool returns = reason == SGP_REASON_LEFT || sgp_core_has_token(node);
     counts = link->owed.exists && !link->owed.is_void;
     if (greeted_before && counts && link->inquiry.disputed == 0 && returns)
         sgp_core_take_back(node, link, reason);

@@ -149,7 +149,7 @@ static void on_start(struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.out_count; i++)
         node->layout.links[i].connection.redial = node->now;
     sgp_core_touch_all(node);
-    node->stage_since = node->now;
+    node->stage_since = node->copy.since = node->now;
     node->unrecorded = !node->past.recorded;
     (void)sgp_core_leaves_now(node); /* its former process was about to */
     if (sgp_core_has_token(node))    /* x is what it is, whoever has the weight */

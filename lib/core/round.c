@@ -56,13 +56,6 @@ static uint32_t count_heard(struct sgp_node *node)
     return heard;
 }
 
-/* The token begins with this node, unless a fleet comes back that has it, or had. */
-static bool mints(const struct sgp_node *node)
-{
-    return sgp_core_has_token(node) && sgp_core_is_owner(node) && !node->past.recorded &&
-           node->exact.epoch.number == 0;
-}
-
 /* A neighbour that joins too, but with a past far beyond this node's first round: a fleet comes back to
  * which this node is new. Its model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
@@ -73,7 +66,7 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
         const struct sgp_core_link *link = &node->layout.links[i];
         if (link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
             link->pulse.state == SGP_NODE_JOINING &&
-            link->pulse.round > node->round + (mints(node) ? 0 : sgp_core_far_ahead(node)))
+            link->pulse.round > node->round + (sgp_core_mints(node) ? 0 : sgp_core_far_ahead(node)))
             return link;
     }
     return NULL;
@@ -146,7 +139,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
     if (has_fleet(node)) /* it goes where the fleet is */
         return true;
     return node->config.start != SGP_START_ALL && count_heard(node) >= node->config.start &&
-           !mints(node);
+           !sgp_core_mints(node);
 }
 
 /* ---- the end ---- */
@@ -465,6 +458,8 @@ void sgp_core_trained(struct sgp_node *node, int code)
 {
     sgp_assert(node->stage == SGP_STAGE_TRAIN);
     bool gave = node->config.method->publishes_first;
+    if (code == 0)
+        sgp_core_time_update(node, node->now - node->stage_since);
     sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
     node->token.pending += code == 0 && sgp_core_has_token(node);
@@ -530,9 +525,10 @@ static void resume(struct sgp_node *node)
     }
     node->round_since = node->now;
     bool owner = sgp_core_is_owner(node);
-    sgp_round there = owner ? sgp_core_furthest(node, node->round, sgp_core_is_up)
-                            : sgp_core_followed(node, node->round, sgp_core_living);
-    there += owner; /* the step is lost of which it may have added updates */
+    sgp_round there = sgp_core_has_token(node) ? sgp_core_newest_label(node, sgp_core_is_up)
+                      : owner ? sgp_core_furthest(node, node->round, sgp_core_is_up) + 1
+                              : sgp_core_followed(node, node->round, sgp_core_living);
+    /* the owner's step is lost of which it may have added updates */
     node->past.restored = false;
     node->unrecorded = true;
     if (there == node->round)
@@ -545,6 +541,21 @@ static void resume(struct sgp_node *node)
     (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
 }
 
+/* Whoever claims to have trained may be no neighbour at all, so the node gives the token up for a copy alone (adopt in
+ * estimate.c), and seeks that for as long as the claim stands. Of its own past it is sure. */
+static void doubt_token(struct sgp_node *node)
+{
+    if (node->config.seeks) {
+        sgp_core_forgo_token(node);
+        return;
+    }
+    node->past.restored = comes_late(node);
+    if (node->past.restored)
+        sgp_core_want(node);
+    else if (node->seeking.wants)
+        sgp_core_stop_seeking(node);
+}
+
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
@@ -553,8 +564,8 @@ static void join(struct sgp_node *node)
     if (comes_late(node) ||
         behind) /* also one without a past goes where the fleet is, with its model */
         node->past.restored = true;
-    if (node->past.restored && mints(node))
-        sgp_core_forgo_token(node);
+    if (sgp_core_mints(node))
+        doubt_token(node);
     bool lacks = sgp_core_has_token(node) && sgp_core_is_worker(node) && !node->copy.exists;
     if (lacks && !node->seeking.wants)
         sgp_core_want(node);

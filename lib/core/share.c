@@ -48,7 +48,7 @@ static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
     if (sgp_core_has_token(node))
-        return !sgp_core_is_token(share);
+        return !sgp_core_is_token(node, share);
     if (sgp_core_is_owner(node))
         return !sgp_core_is_update(share);
     const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
@@ -156,6 +156,8 @@ static enum sgp_reason judge(
                  (share->slice.first != owned.first || share->slice.count != owned.count);
     if (spoiled || over || other) /* by another file that gives it other parts */
         return SGP_REASON_CHANGED;
+    if (sgp_core_has_token(node) && share->round > sgp_core_label_most(node, link->peer))
+        return SGP_REASON_RANGE;
     return has_room(node, link, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
 
@@ -285,7 +287,8 @@ void sgp_core_send_owed(struct sgp_node *node)
 void sgp_core_credit(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit)
 {
-    bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced != SGP_ROUND_NONE;
+    bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced != SGP_ROUND_NONE &&
+                   (!sgp_core_has_token(node) || credit->round >= link->giving.pledged_from);
     if (credit->round == link->giving.announced ||
         pledged) /* else it crossed a change of plan: void */
         link->giving.credit = credit->round;

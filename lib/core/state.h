@@ -149,6 +149,7 @@ struct sgp_core_link {
         sgp_round plan; /* the next round with this edge, from `plan_from` on */
         sgp_round plan_from;
         sgp_round announced, announced_then; /* the promises last stated */
+        sgp_round pledged_from;              /* the first that was stated since there was none */
         sgp_round credit, credit_then;       /* the rounds of unused credits, or NONE */
         uint32_t left_out;                   /* turns in a row without a share */
         bool answer_due; /* the peer gave us a share that asks for one of ours */
@@ -309,10 +310,11 @@ struct sgp_copy {
 struct sgp_token_state {
     uint32_t
         slot; /* snapshot: the token while it is here, else what is told of this node's updates; NONE: neither */
-    uint32_t told;    /* updates in that, while the token is away; */
-    uint32_t pending; /* and all that this node has made and the token has not taken up */
-    bool of_record;   /* it is here by the record of a former process */
-    bool renewed;     /* an epoch began, and the token has not been here since */
+    uint32_t told;     /* updates in that, while the token is away; */
+    uint32_t pending;  /* and all that this node has made and the token has not taken up */
+    bool of_record;    /* it is here by the record of a former process */
+    bool renewed;      /* an epoch began, and the token has not been here since */
+    sgp_time quickest; /* the least time that steps of a round took; 0: none were taken yet */
 };
 
 /* Digests of trainings, and learning rates. */

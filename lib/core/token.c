@@ -9,6 +9,10 @@
  * The rule: docs/rules/token.md */
 #include "core/core.h"
 
+#define PACE_FACTOR                                                                                \
+    16 /* a fleet may be so many times as fast as if all nodes had this one's best pace */
+#define UPDATE_NS SGP_MILLISECOND /* what an update takes, before this node has made one */
+
 static const struct sgp_delay *delay_of(const struct sgp_node *node)
 {
     return &node->config.topology->phases[0].delay;
@@ -96,6 +100,76 @@ bool sgp_core_tell(struct sgp_node *node)
     sgp_core_touch_all(node); /* another label is promised, or a credit is due */
     node->unrecorded = true;
     return true;
+}
+
+/* ---- how far a label may rise ---- */
+
+void sgp_core_time_update(struct sgp_node *node, sgp_time took)
+{
+    sgp_time least = node->token.quickest;
+    took = took > 1 ? took : 1;
+    node->token.quickest = least == 0 || took < least ? took : least;
+}
+
+/* What all nodes may have made at most since this node had its copy: so many times as much as if all had its own best pace. */
+static sgp_round made_since(const struct sgp_node *node)
+{
+    sgp_time each = node->token.quickest > 0 ? node->token.quickest : UPDATE_NS;
+    double made = (double)PACE_FACTOR * node->config.topology->node_count *
+                  (double)(node->now - node->copy.since) / (double)each;
+    return made < (double)SGP_ROUND_MAX ? (sgp_round)made : SGP_ROUND_MAX;
+}
+
+/* What may wait at all nodes for a visit, and the update that each has under way. */
+static sgp_round untold_most(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    return (sgp_round)topology->node_count * (sgp_topology_delay_most(topology) + 1);
+}
+
+/* The greatest round that a neighbour other than `peer` says. */
+static sgp_round said_by_others(const struct sgp_node *node, uint32_t peer)
+{
+    sgp_round said = 0, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        if (link->peer != peer && sgp_core_living(link) && round > said)
+            said = round;
+    }
+    return said;
+}
+
+sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer)
+{
+    sgp_round made = made_since(node), said = said_by_others(node, peer);
+    sgp_round known = made < SGP_ROUND_MAX - node->round ? node->round + made : SGP_ROUND_MAX;
+    known = known > said ? known : said;
+    sgp_round untold = untold_most(node);
+    return known < SGP_ROUND_MAX - untold ? known + untold : SGP_ROUND_MAX;
+}
+
+/* A node without a copy knows no label: it takes the word of the only neighbour that it hears. */
+bool sgp_core_may_copy_label(const struct sgp_node *node, uint32_t peer, sgp_round label)
+{
+    return !sgp_core_has_token(node) || said_by_others(node, peer) == 0 ||
+           label <= sgp_core_label_most(node, peer);
+}
+
+/* A label that is beyond all that is known, and comes never twice. */
+sgp_round sgp_core_newest_label(
+    const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *))
+{
+    sgp_round newest = node->round, most = sgp_core_mixing_end(node);
+    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        sgp_round round = link->pulse.round < most ? link->pulse.round : most;
+        sgp_round credible = sgp_core_label_most(node, link->peer);
+        round = round < credible ? round : credible;
+        if (counts(link) && round > newest)
+            newest = round;
+    }
+    return newest + 1;
 }
 
 /* ---- a visit ---- */
@@ -248,7 +322,7 @@ void sgp_core_token_returns(struct sgp_node *node, uint32_t slot)
     node->token.slot = slot; /* what the link used is the token's again */
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
         return;
-    node->copy.label = sgp_core_furthest(node, node->round, sgp_core_living) + 1;
+    node->copy.label = sgp_core_newest_label(node, sgp_core_living);
     node->round = node->copy.label + node->token.pending;
 }
 

@@ -3,24 +3,27 @@
 and a token that is made anew do."""
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 
 import fleet
+import peer
 from fleet import Fleet, FleetTest
 
 SGPCTL = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and os.path.exists(sys.argv[2]) else "sgpctl"
-MANY = {"train.epochs": "10000000"}
+MANY = {"train.epochs": "1000000"}
 STOPS = int(os.environ.get("SGP_STOPS", 200 if fleet.LONG else 8))
 
 
 class Handed(Fleet):
     """Edges from each to all others; the token begins with the first of those who are there."""
 
-    def __init__(self, n, says=("token=dynamic",), journals=(), **options):
+    def __init__(self, n, says=("token=dynamic",), journals=(), dial=None, **options):
         self.says_all = says
         own = {i: {"log.events": "n%d.events" % i, "log.trace": "n%d.trace" % i} for i in journals}
-        super().__init__(n, phases=[[]], rows=options.pop("rows", 1000), own=own,
+        super().__init__(n, phases=[[]], dial=dial, rows=options.pop("rows", 1000), own=own,
                          options={"train.algorithm": "cyclic", **options})
 
     def write_topology(self, index):
@@ -29,8 +32,8 @@ class Handed(Fleet):
             file.write("digraph token {\n")
             file.writelines("  %s;\n" % what for what in self.says_all)
             for i in self.present:
-                file.write('  n%d [address="%s:%d"%s];\n' % (
-                    i, self.host(i), self.ports[i], ", owns=all" if i == self.present[0] else ""))
+                file.write('  n%d [address="%s"%s];\n' % (
+                    i, self.address(index, i), ", owns=all" if i == self.present[0] else ""))
             file.writelines("  n%d -> n%d;\n" % (a, b) for a in self.present for b in self.present if a != b)
             file.write("}\n")
         os.replace(path + ".new", path)
@@ -214,6 +217,73 @@ class Token(FleetTest):
         code, said = g.check()
         self.assertEqual(code, 6, said)
         self.assertIn("algorithm cyclic wants a token that goes round; write token=dynamic", said)
+
+
+class Liar(Token):
+    """n2 is played by the test."""
+
+    def overhear(self, f):
+        """What a node says of itself when it dials n2."""
+        with socket.create_server((f.host(2), f.ports[2])) as listener:
+            listener.settimeout(fleet.PATIENCE)
+            self.parameters, self.fingerprint = peer.overhear(listener)
+
+    def greet(self, target, **pulse):
+        """n2 greets a node as one that trains; `pulse` is what it says of itself."""
+        n2 = peer.Peer(self.f.ports[target])
+        self.addCleanup(n2.close)
+        for name, value in pulse.items():
+            setattr(n2, name, value)
+        n2.hello("n2", "n%d" % target, self.parameters, self.fingerprint)
+        n2.receive(peer.WELCOME)
+        return n2
+
+    def test_a_hello_in_another_s_name_does_not_take_the_token(self):
+        self.f = self.handed(3, **MANY)
+        self.f.start([0])
+        self.overhear(self.f)
+        n2 = self.greet(0, round=50)
+        n2.send(peer.BEAT)
+        n2.receive(peer.BEAT)  # n0 has heard it
+        n2.close()
+        self.f.start([1, 2])
+        for i in range(3):
+            self.f.wait_round(i, 40)
+
+    def forged(self, target, round_, weight=1.0, first=0, count=None):
+        """n2 gives `target` a token of that label once it has a credit; the kind and the fields of the answer."""
+        count = self.parameters if count is None else count
+        n2 = self.greet(target, next_round=max(self.status(self.f, target)["round"], 1))
+        n2.round = n2.next_round
+        n2.send(peer.BEAT)
+        n2.receive(peer.CREDIT)
+        n2.round = round_
+        n2.ends = max(round_, n2.ends)
+        n2.send(peer.SHARE, 1, round_, 1.0, weight, first, count, 4 * count)
+        try:
+            n2.chunk(struct.pack("<%df" % count, *[0.1] * count))
+            answer = n2.receive(peer.ACK, peer.GOODBYE)
+        except peer.Closed:
+            answer = None
+        n2.close()
+        return answer
+
+    def test_a_label_that_nobody_can_have_reached_and_a_part_of_a_token_are_refused(self):
+        self.f = self.handed(3, **MANY)
+        self.f.start()
+        for i in range(3):
+            self.f.wait_round(i, 20)
+        self.assertEqual(self.f.nodes[2].end(), 0)
+        self.overhear(self.f)
+        for turn in range(4):
+            self.assertEqual(self.forged(turn % 2, 12000000), (peer.ACK, [1, 3]))
+            self.goes_on(self.f, turn % 2)
+        self.assertEqual(self.forged(0, 1, count=1)[0], peer.GOODBYE)
+        self.goes_on(self.f)
+        for i in range(2):
+            status = self.status(self.f, i)
+            self.assertEqual(status["state"], "training")
+            self.assertLess(status["round"], 12000000)
 
 
 if __name__ == "__main__":
