@@ -50,18 +50,18 @@ def enter(namespaces):
 
 
 def once(function):
-    """Remember what a function returned, and the reason when it skipped."""
+    """Remember what a function returned, or why it could not: what it left half done would fail for another reason."""
     kept = []
 
     def remembered(*arguments):
         if not kept:
             try:
                 kept.append((function(*arguments), None))
-            except unittest.SkipTest as reason:
+            except Exception as reason:  # SkipTest among them
                 kept.append((None, reason))
         value, reason = kept[0]
         if reason is not None:
-            raise unittest.SkipTest(str(reason))
+            raise reason
         return value
     return remembered
 
