@@ -201,8 +201,8 @@ enum sgp_note {
     SGP_NOTE_RETURNED, /* peer: a share came back to this node; reason */
     SGP_NOTE_REFUSED,  /* peer: this node refused its share; reason */
     SGP_NOTE_MISMATCH, /* peer: topology digest, learning rate or batch differ; a warning only */
-    SGP_NOTE_STARVING, /* weight below 0.75 w_min: gives less or nothing until it has grown; told at
-                           most once a minute */
+    SGP_NOTE_STARVING, /* weight below 0.75 w_min: gives less or nothing until it has grown; told when
+                           that has lasted for 3 s, and then once a minute */
     SGP_NOTE_DIVERGED, /* training failed; the node pauses itself */
     SGP_NOTE_ADOPTED, /* peer: took its estimate; of an owner, amount: so many of the steps on record are in no copy */
     SGP_NOTE_DRAINED,   /* after STOP: everything settled or the bound passed; the process may end.

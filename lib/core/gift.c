@@ -13,7 +13,8 @@
 #include <math.h>
 
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
-#define SGP_QUIET_NS (60 * SGP_SECOND) /* a node that starves tells of it once in so long */
+#define SGP_STARVES_NS (3 * SGP_SECOND) /* a node that starves tells of it after so long, */
+#define SGP_QUIET_NS (60 * SGP_SECOND)  /* and then once in so long */
 
 /* ---- choosing and being asked ---- */
 
@@ -191,6 +192,20 @@ static double choose(struct sgp_node *node)
 
 /* ---- how much ---- */
 
+/* A node that is given nothing while a neighbour is started again starves for a moment. That is told only once it has
+ * lasted, with whole gifts in between or not. */
+static void tell_starving(struct sgp_node *node)
+{
+    sgp_time now = node->now;
+    if (now >= node->giving.starves_until)
+        node->giving.starves_since = now;
+    node->giving.starves_until = now + SGP_STARVES_NS;
+    if (now - node->giving.starves_since < SGP_STARVES_NS || now < node->giving.quiet_until)
+        return;
+    (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
+    node->giving.quiet_until = now + SGP_QUIET_NS;
+}
+
 /* How much of its fractions a node gives: all, unless w would fall so far below what the file lets it
  * be that eta / w blows up; then only down to that floor, and next to nothing is an empty share, so
  * that nobody waits. The rule has no jump at its threshold: one that gave all or nothing would leave a
@@ -207,10 +222,8 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
     node->giving.starving = part < 1;
-    if (node->giving.starving && node->now >= node->giving.quiet_until) {
-        (void)sgp_core_note(node, SGP_NOTE_STARVING, node->config.self);
-        node->giving.quiet_until = node->now + SGP_QUIET_NS;
-    }
+    if (node->giving.starving)
+        tell_starving(node);
     return part < SGP_GIVE_LEAST ? 0 : part;
 }
 

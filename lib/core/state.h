@@ -486,10 +486,12 @@ struct sgp_node {
 
     struct { /* gift.c; publish.c, round.c: published; token.c: a hand-over */
         bool starving;
-        sgp_time quiet_until; /* until then that is not told again */
-        uint32_t count;       /* of the gifts of this turn */
-        uint32_t slot;        /* of the PUBLISH jobs under way, */
-        uint32_t jobs;        /* and how many there are */
+        sgp_time starves_since; /* the first time of those that are told as one, */
+        sgp_time starves_until; /* of which is the next, if it comes before this */
+        sgp_time quiet_until;   /* until then that is not told again */
+        uint32_t count;         /* of the gifts of this turn */
+        uint32_t slot;          /* of the PUBLISH jobs under way, */
+        uint32_t jobs;          /* and how many there are */
     } giving;
 
     struct sgp_folding folding; /* fold.c, publish.c, emit.c */

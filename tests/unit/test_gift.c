@@ -337,8 +337,8 @@ static bool give_and_get(struct desk *desk, uint64_t k, double gain)
     return told;
 }
 
-/* With w_min 1 and 1/2 kept a node starves below 3/4. Above and below in turn: one line for people,
- * until it has had its whole due again. */
+/* With w_min 1 and 1/2 kept a node starves below 3/4. Above and below in turn: one line for people once that has lasted
+ * for 3 s, and again a minute later. */
 Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
 {
     struct desk desk;
@@ -348,15 +348,42 @@ Test(gift, a_node_that_starves_on_and_off_tells_of_it_once_in_a_while)
     open_desk(&desk, topology, config);
     greet_pair(&desk);
     double weight = 1;
-    for (uint64_t k = 0; k < 40; k++) { /* odd rounds begin below the threshold, even ones above */
-        desk.now += 2 * SGP_SECOND;
+    for (uint64_t k = 0; k < 80; k++) { /* odd rounds begin below the threshold, even ones above */
+        desk.now += SGP_SECOND;
         bool starves = k % 2 == 1;
         double kept = starves ? 0.375 : weight / 2, next = starves ? 0.875 : 0.625;
         bool told = give_and_get(&desk, k, next - kept);
-        cr_assert(eq(int, told, k == 1 || k == 31), "round %d", (int)k);
+        cr_assert(eq(int, told, k == 5 || k == 65), "round %d", (int)k);
         cr_assert(eq(int, status_of(&desk).starving, starves), "status says how it is now");
         weight = status_of(&desk).weight;
         cr_assert(eq(dbl, weight, next));
+    }
+    close_desk(&desk);
+}
+
+/* A neighbour that is started again is away for a second or two; meanwhile others weigh less. Nobody need read that. */
+Test(gift, a_node_that_starves_for_less_than_3_s_does_not_tell)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair();
+    struct sgp_node_config config = config_of(topology);
+    config.weight_least = 1;
+    open_desk(&desk, topology, config);
+    greet_pair(&desk);
+    uint64_t k = 0;
+    (void)give_and_get(&desk, k++, 0.125); /* 0.625 from here on, which is too little */
+    for (int restart = 0; restart < 3; restart++) {
+        for (int round = 0; round < 6; round++) {
+            desk.now += SGP_SECOND / 2;
+            bool told = give_and_get(&desk, k++, round == 5 ? 0.625 : 0.25);
+            cr_assert(not(told), "restart %d, round %d", restart, round);
+            cr_assert(status_of(&desk).starving);
+        }
+        for (int round = 0; round < 4; round++) { /* from 1, so it does not starve */
+            desk.now += SGP_SECOND;
+            (void)give_and_get(&desk, k++, round == 3 ? 0.125 : 0.5);
+        }
+        cr_assert(not(status_of(&desk).starving));
     }
     close_desk(&desk);
 }
