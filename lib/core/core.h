@@ -558,6 +558,8 @@ void sgp_core_drain(struct sgp_node *node);
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
 /* Where all have one beginning: the neighbour that round 0 waits for, or NULL. */
 const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
+sgp_time sgp_core_awaits_mass_until(
+    const struct sgp_node *node); /* its round does not begin before */
 
 /* watch.c */
 void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */

@@ -353,14 +353,20 @@ static bool others_train(const struct sgp_node *node)
     return false;
 }
 
-/* At its own pace a node is held up by its steps. One that takes none waits for mass: a relay for each round, as long
- * as others train, and one that has given everything away. */
-static bool is_paced(const struct sgp_node *node)
+/* Until when a round does not begin. At its own pace a node is held up by its steps. One that takes none waits for mass: a relay
+ * for each round, as long as others train, and one that has given everything away. In a round that only exchanges a node waits
+ * no longer than its steps take, for whoever would give to it may wait likewise. */
+sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
 {
-    if (node->config.topology->owner != SGP_NODE_NONE) /* by updates, and by copies */
-        return true;
+    bool owned =
+        node->config.topology->owner != SGP_NODE_NONE; /* paced by updates, and by copies */
+    if (!sgp_core_at_own_pace(node) || owned || node->stage != SGP_STAGE_BEGIN)
+        return 0;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
-    return node->mass.weight > 0 && (steps || node->fed || !others_train(node));
+    if (node->mass.weight > 0 && (steps || node->fed || !others_train(node)))
+        return 0;
+    bool relay = node->config.topology->nodes[node->config.self].relay;
+    return relay || node->mass.weight <= 0 ? SGP_TIME_NEVER : node->round_since + node->pace.steps;
 }
 
 /* One that had nothing when an epoch began has asked for an estimate, and would pass zeros off as one. */
@@ -412,9 +418,7 @@ static void begin(struct sgp_node *node)
         lacks_estimate(node))
         return;
     node->config.one_beginning = false;
-    if (sgp_core_at_own_pace(node) && !is_paced(node))
-        return;
-    if (sgp_core_rests_until(node) > node->now)
+    if (sgp_core_awaits_mass_until(node) > node->now || sgp_core_rests_until(node) > node->now)
         return;
     node->pace.begun = node->now;
     if (node->config.method->publishes_first)
@@ -462,6 +466,7 @@ void sgp_core_trained(struct sgp_node *node, int code)
         sgp_core_time_update(node, node->now - node->stage_since);
     sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
+    node->pace.steps = node->now - node->pace.begun;
     node->token.pending += code == 0 && sgp_core_has_token(node);
     node->unrecorded = true;
     if (code != SGP_E_DIVERGED) /* taken, or taken back: the round goes on without */

@@ -453,11 +453,12 @@ struct sgp_node {
         sgp_round heard; /* no round heard of is beyond this one */
     } fleet;
 
-    struct {             /* pace.c; round.c: begun */
+    struct {             /* pace.c; round.c: begun, steps */
         sgp_round round; /* when its own pace began to be measured */
         sgp_time since;
         sgp_time each;  /* a round of its own on the mean, when its steps were done; 0: not known */
-        sgp_time begun; /* when the steps of its round began */
+        sgp_time begun; /* when the steps of its round began, */
+        sgp_time steps; /* and how long the last ones took; 0: not known */
         sgp_time together; /* a round with others, on the mean of so many of late */
         sgp_round together_rounds;
     } pace;

@@ -75,6 +75,47 @@ Test(round, an_outer_step_follows_the_digraph_that_asks_for_it_as_long_as_steps_
     cr_assert(zero(u32, rounds_with_outer(true, rounds)), "a relay took none of the steps before");
 }
 
+/* Two digraphs, of which the second only exchanges. */
+static struct sgp_topology *pair_that_exchanges(void)
+{
+    static const struct sgp_topology_node names[] = {{.name = "n0"}, {.name = "n1"}};
+    static const struct sgp_edge both[] = {
+        {0, 1, SGP_FRACTION_DEFAULT}, {1, 0, SGP_FRACTION_DEFAULT}};
+    struct sgp_topology *topology;
+    cr_assert(zero(int, sgp_topology_create(names, 2, NULL, &topology)));
+    for (int exchanges = 0; exchanges < 2; exchanges++)
+        cr_assert(zero(
+            int, sgp_topology_add(topology,
+                     &(struct sgp_phase_options){.name = "p", .rounds = 1, .exchanges = exchanges},
+                     both, 2, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    return topology;
+}
+
+/* Its neighbour may be in such a round, too, and wait for this node. */
+Test(round, at_its_own_pace_a_round_that_only_exchanges_waits_for_mass_as_long_as_steps_take)
+{
+    struct desk desk;
+    struct sgp_topology *topology = pair_that_exchanges();
+    struct sgp_node_config config = config_of(topology);
+    config.method = sgp_method_find("agp");
+    open_desk(&desk, topology, config);
+    desk.peers.method = config.method->number;
+    greet_pair(&desk);
+    desk.now += 40 * SGP_MILLISECOND;
+    post_type(&desk, SGP_EVENT_TRAINED);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    cr_assert(eq(i64, sgp_node_deadline(desk.node), desk.now + 40 * SGP_MILLISECOND));
+    desk.now += 39 * SGP_MILLISECOND;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    desk.now += SGP_MILLISECOND;
+    for (int i = 0; i < 3; i++)
+        post_type(&desk, SGP_EVENT_TICK);
+    cr_assert(eq(i64, status_of(&desk).round, 2));
+    close_desk(&desk);
+}
+
 Test(round, divergence_pauses_the_node)
 {
     struct desk desk;
