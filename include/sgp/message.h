@@ -133,8 +133,8 @@ struct sgp_welcome {
 /* What a beat says beyond the pulse. */
 struct sgp_beat {
     sgp_round
-        mixes;  /* somebody found that estimates differ at the end: mix until this label, one past
-                        (max-gossip); 0: nobody did */
+        mixes;  /* mix until this label, one past (max-gossip): from the end of training on the sender's
+                        last round, or what was asked for because estimates differed; 0: not known yet */
     bool ended; /* the sender is through with its rounds; `sketch` is that of its estimate, */
     bool
         empty; /* but it has no estimate, for want of weight, or none that a sketch can tell: then the

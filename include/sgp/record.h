@@ -66,7 +66,7 @@ struct sgp_record {
         rounds; /* in which it trains, of a relay the end that it has heard of; 0: its end is open; SGP_ROUND_NONE: none, it has ended */
     sgp_round stop; /* where the fleet stops early, or SGP_ROUND_NONE */
     sgp_round
-        mixes; /* until where the fleet mixes, if somebody asked for more than its cycles; or 0 */
+        mixes; /* the greatest last round of mixing that a neighbour named, or this node asked for; or 0 */
     double covered; /* of these, those whose mass has come; <= surplus */
     double
         unknown; /* by which the total may be off at most, since former records were outdated: the

@@ -8,6 +8,7 @@
  * finished already and hears, from somebody who was cut off, of another estimate: both halves mix once
  * more, by their weights. Mixing is bounded (SGP_MIXING_CYCLES_MAX); beyond that a node finishes, and says
  * with whom it disagrees.
+ * From the end of training on each node names its own last round, and the greatest that is heard counts: files may differ.
  * The rule: docs/rules/agree.md */
 #include "core/core.h"
 

@@ -123,9 +123,11 @@ bool sgp_core_state_is_active(enum sgp_node_state state);
 bool sgp_core_active(const struct sgp_node *node);      /* takes part in rounds, or is about to */
 bool sgp_core_at_own_pace(const struct sgp_node *node); /* while it trains it waits for nobody */
 bool sgp_core_has_own_buffers(const struct sgp_node *node); /* one for each in-link */
+bool sgp_core_grants_all(const struct sgp_node *node);      /* buffers for shares of any round */
 sgp_round sgp_core_overlap(const struct sgp_node *node);    /* how old a promise may be, now */
 sgp_round sgp_core_train_end(const struct sgp_node *node);  /* the fleet's; one past */
 sgp_round sgp_core_last(const struct sgp_node *node);       /* one past the last round of mixing */
+sgp_round sgp_core_last_named(const struct sgp_node *node); /* to neighbours; 0: none yet */
 #define SGP_MIXING_CYCLES_MAX 1000 /* after the last training round that anybody knows of */
 /* Whatever the file: of the longest cycle, after final_cycles as many again. */
 #define SGP_MIXING_ROUNDS_MAX                                                                      \
@@ -556,10 +558,10 @@ void sgp_core_end_steps(struct sgp_node *node);
 void sgp_core_pause(struct sgp_node *node, bool paused);
 void sgp_core_drain(struct sgp_node *node);
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing);
-/* Where all have one beginning: the neighbour that round 0 waits for, or NULL. */
-const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
 sgp_time sgp_core_awaits_mass_until(
     const struct sgp_node *node); /* its round does not begin before */
+/* Where all have one beginning: the neighbour that round 0 waits for, or NULL. */
+const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
 
 /* watch.c */
 void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */

@@ -89,13 +89,14 @@ struct sgp_message *sgp_core_send_payload(
         .epoch = epoch_told(node, link, type),
     };
     if (type == SGP_BEAT) {
+        struct sgp_beat *beat = &effect->send.message.beat;
         link->end.told = sgp_core_says_ended(node);
-        effect->send.message.beat = (struct sgp_beat){.mixes = node->ending.mixes};
-        if (link->end.told)
-            effect->send.message.beat = (struct sgp_beat){.mixes = node->ending.mixes,
-                .ended = true,
-                .empty = node->ending.empty,
-                .sketch = node->ending.sketch};
+        link->end.named = sgp_core_last_named(node);
+        *beat = (struct sgp_beat){.mixes = link->end.named, .ended = link->end.told};
+        if (link->end.told) {
+            beat->empty = node->ending.empty;
+            beat->sketch = node->ending.sketch;
+        }
     }
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);

@@ -32,6 +32,11 @@ bool sgp_core_has_own_buffers(const struct sgp_node *node)
     return sgp_method_has_own_buffers(node->config.method);
 }
 
+bool sgp_core_grants_all(const struct sgp_node *node)
+{
+    return sgp_core_has_own_buffers(node) || node->stage == SGP_STAGE_END;
+}
+
 /* Nothing overlaps once the steps are done: what is under way must arrive before the end. */
 sgp_round sgp_core_overlap(const struct sgp_node *node)
 {
@@ -54,6 +59,15 @@ sgp_round sgp_core_last(const struct sgp_node *node)
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
     return sgp_topology_start_from(topology, last);
+}
+
+/* From the end of training on a node names its own last round: by another file, or another configuration, its neighbours' lies
+ * elsewhere, and the greatest that is heard counts for all. Before, an early stop may still bring it nearer. */
+sgp_round sgp_core_last_named(const struct sgp_node *node)
+{
+    bool mixes = node->config.topology->owner == SGP_NODE_NONE && node->fleet.ends > 0 &&
+                 node->round >= sgp_core_train_end(node);
+    return mixes ? sgp_core_last(node) : node->ending.mixes;
 }
 
 /* Where files differ, as while they are reloaded, one node's cycle is longer than another's: it may ask for

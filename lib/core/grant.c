@@ -18,10 +18,11 @@ static uint32_t count_free(const struct sgp_node *node, uint32_t *ret_first)
 /* The last round for which credits are granted: the next one, so that nobody waits for a credit. But where
  * shares take most of a round to come, one of the next round would take half of the wire from one of this round
  * that is late, whose target would then be later still with its own, and so on: such a fleet stays out of
- * step for ever, at half its speed. There the next round's credits wait for this round's shares. */
+ * step for ever, at half its speed. There the next round's credits wait for this round's shares. A node at its end has no next
+ * round, and serves whoever still mixes. */
 static sgp_round horizon_of(const struct sgp_node *node)
 {
-    if (sgp_core_has_own_buffers(node))
+    if (sgp_core_grants_all(node))
         return SGP_ROUND_MAX;
     bool thin = node->thin && !sgp_core_is_exact(node);
     return thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
@@ -112,7 +113,8 @@ void sgp_core_grant(struct sgp_node *node)
          !node->drained && !sgp_core_has_gone(node) && (turn = first_without_buffer(node)).link;) {
         uint32_t slot = SGP_SLOT_NONE;
         uint32_t unused = count_free(node, &slot);
-        bool now_due = turn.round <= node->round && !sgp_core_is_late(turn.link);
+        bool came_to_it = turn.round <= node->round || node->stage == SGP_STAGE_END;
+        bool now_due = came_to_it && !sgp_core_is_late(turn.link);
         if (unused == 0 && now_due) { /* mass may be added early, only the order is lost */
             sgp_core_absorb_early(node);
             if (take_back_credit(node, &turn))

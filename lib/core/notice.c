@@ -15,6 +15,8 @@ static struct sgp_facts facts_of(const struct sgp_node *node)
         .heir = node->leaving.heir,
         .bequest_round = node->leaving.round,
         .last = sgp_core_last(node),
+        .named = sgp_core_last_named(node),
+        .grants_all = sgp_core_grants_all(node),
         .round = node->round,
         .from = from};
 }
@@ -45,7 +47,8 @@ void sgp_core_notice(struct sgp_node *node)
                facts.leaving != former->leaving || facts.left != former->left ||
                facts.pledges != former->pledges || facts.chooses != former->chooses ||
                facts.heir != former->heir || facts.bequest_round != former->bequest_round ||
-               facts.last != former->last;
+               facts.last != former->last || facts.named != former->named ||
+               facts.grants_all != former->grants_all;
     bool turned = facts.from != former->from;
     if (all || node->changed || (turned && (facts.chooses || facts.from != former->from + 1)))
         sgp_core_touch_all(node);

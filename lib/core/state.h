@@ -122,9 +122,10 @@ struct sgp_core_link {
                         * owed was not acknowledged in the time that it may take */
     } patience;
 
-    struct {                   /* agree.c; emit.c: told; link.c: a connection ends */
+    struct {                   /* agree.c; emit.c: told, named; link.c: a connection ends */
         struct sgp_beat ended; /* what the latest beat said */
-        bool told;             /* on this connection that we are through with our rounds */
+        bool told;             /* on this connection that we are through with our rounds, */
+        sgp_round named;       /* and which round is our last; 0: not yet */
     } end;
 
     struct { /* IN: seek.c, estimate.c; receive.c: it is over */
@@ -364,7 +365,7 @@ struct sgp_leaving {
 /* The end of this node's rounds. */
 struct sgp_ending {
     sgp_round
-        mixes; /* the greatest last round that was asked for, since estimates differed; 0: none */
+        mixes; /* the greatest last round that a neighbour named, or this node asked for, since estimates differed; 0: none */
     uint32_t asked; /* how often in a row by this node, */
     double apart;   /* and how far the furthest was then, relative */
     bool sketching; /* the SKETCH job is under way, */
@@ -389,9 +390,9 @@ enum sgp_set {       /* of links; `touched` ones count as members of all */
 /* What all links depend on. */
 struct sgp_facts {
     enum sgp_node_state state;
-    bool drained, leaving, left, chooses, pledges;
+    bool drained, leaving, left, chooses, pledges, grants_all;
     uint32_t heir;
-    sgp_round bequest_round, last;
+    sgp_round bequest_round, last, named;
     sgp_round round, from; /* the round, and that of the next turn */
 };
 

@@ -42,7 +42,8 @@ void sgp_core_announce(struct sgp_node *node)
         bool stops = sgp_core_has_token(node) && link->pulse.state == SGP_NODE_DRAINING;
         bool broken = link->direction == SGP_OUT && (is_urgent(own, link->pulse.state) || stops) &&
                       sgp_core_promise(node, link) != link->giving.announced;
-        bool turned = sgp_core_says_ended(node) != link->end.told;
+        bool turned = sgp_core_says_ended(node) != link->end.told ||
+                      sgp_core_last_named(node) != link->end.named;
         if (due || broken || turned || link->work.missed || node->changed)
             (void)sgp_core_send(node, link, SGP_BEAT);
         link->work.missed = false;
@@ -161,7 +162,7 @@ static bool is_near(const struct sgp_node *node, const struct sgp_core_link *lin
 static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool near = is_near(node, link);
-    bool granted_soon = near || (promises(link) && sgp_core_has_own_buffers(node));
+    bool granted_soon = near || (promises(link) && sgp_core_grants_all(node));
     bool without = granted_soon && link->connection.state == SGP_LINK_UP &&
                    (link->receiving.slot == SGP_SLOT_NONE ||
                        (link->receiving.then > 0 && link->receiving.slot_then == SGP_SLOT_NONE));

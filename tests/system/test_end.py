@@ -8,6 +8,8 @@ from fleet import FleetTest
 
 HALVES = [[(0, 1), (1, 0), (2, 3), (3, 2)]]
 RING = [[(i, (i + 1) % 5) for i in range(5)]]
+BOTH_WAYS = [[(i, (i + step) % 4) for i in range(4) for step in (1, 3)]]
+IN_TURN = [[(0, 1), (1, 0), (2, 3), (3, 2)], [(1, 2), (2, 1), (3, 0), (0, 3)], [(0, 2), (2, 0), (1, 3), (3, 1)]]
 
 
 class Ends(FleetTest):
@@ -59,6 +61,36 @@ class Ends(FleetTest):
         self.assertEqual(sorted(told["disagrees"][0]), ["distance", "peer", "relative"])
         self.assertGreater(told["disagrees"][0]["distance"], 0)
         self.assertIn("event=disagrees peer=", "".join(node.log() for node in f.nodes))
+
+    def expect_one_end(self, f):
+        f.wait_state("finished")
+        f.wait("one last round for all", lambda: len({s["round"] for s in f.wait_state("finished")}) == 1)
+        self.assertLessEqual(abs(self.total(f) - f.n), 1e-9)
+        self.assertLess(self.distance(f), 1e-3)
+        self.assertEqual([s["disagrees"] for s in f.wait_state("finished")], [[]] * f.n)
+
+    def test_a_fleet_ends_though_one_node_missed_a_reload(self):
+        """It was down, and comes back with the former file, whose cycle has one round; those of the others have three."""
+        for algorithm in fleet.algorithms():
+            with self.subTest(algorithm=algorithm):
+                f = self.fleet(4, phases=BOTH_WAYS, options={
+                    "train.algorithm": algorithm, "train.epochs": "20", "train.final_cycles": "10"})
+                f.start()
+                f.wait_round(0, 10)
+                f.wait_round(3, 10)
+                self.assertEqual(f.nodes[3].end(), 0)
+                f.phases = IN_TURN
+                for i in range(3):
+                    f.write_topology(i)
+                    self.assertEqual(f.nodes[i].get("/v1/reload", "POST")[0], 200, f.nodes[i].log())
+                f.start([3])
+                self.expect_one_end(f)
+                f.close()
+
+    def test_a_fleet_ends_though_one_node_is_to_mix_for_longer(self):
+        f = self.fleet(4, options={"train.epochs": "5"}, own={3: {"train.final_cycles": "20"}})
+        f.start()
+        self.expect_one_end(f)
 
     def test_one_that_had_finished_is_finished_and_serves_while_its_neighbours_are_down(self):
         f = self.fleet(2, options={"train.epochs": "10"})

@@ -238,6 +238,60 @@ Test(agree, a_last_round_beyond_all_mixing_is_cut_and_not_refused)
     close_desk(&desk);
 }
 
+/* Until its last training round an early stop may bring the end nearer. */
+Test(agree, a_node_names_its_own_last_round_once_training_has_ended)
+{
+    struct desk desk;
+    open_pair_that_mixes(&desk, 3);
+    desk.now += SGP_BEAT_NS;
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_BEAT, 1));
+    cr_assert(zero(i64, find_sent(&desk, SGP_BEAT, 1)->send.message.beat.mixes));
+    struct sgp_pulse pulse = pulse_at(0, 0);
+    pulse.stop = 0;
+    say_pulse(&desk, 1, SGP_IN, pulse);
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat, "at once, not with the next beat");
+    cr_assert(eq(i64, beat->send.message.beat.mixes, 3));
+    cr_assert(not(beat->send.message.beat.ended));
+    close_desk(&desk);
+}
+
+/* A neighbour's file has longer cycles, or its configuration more of them. */
+Test(agree, the_greatest_last_round_that_is_named_counts_and_is_passed_on)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    sketched(&desk, 2);
+    cr_assert(find_sent(&desk, SGP_BEAT, 1)->send.message.beat.ended);
+    struct sgp_pulse pulse = pulse_at(0, 3);
+    pulse.state = SGP_NODE_SETTLING;
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_BEAT, .pulse = pulse, .beat = {.mixes = 6}});
+    cr_assert(eq(i64, status_of(&desk).last_round, 6));
+    const struct sgp_effect *beat = find_sent(&desk, SGP_BEAT, 1);
+    cr_assert_not_null(beat);
+    cr_assert(eq(i64, beat->send.message.beat.mixes, 6));
+    cr_assert(not(beat->send.message.beat.ended));
+    close_desk(&desk);
+}
+
+/* Where its bound cuts what a neighbour names, that one mixes on, and must not wait for a credit for ever. */
+Test(agree, at_its_end_a_node_grants_a_credit_for_whatever_round_a_neighbour_mixes_in)
+{
+    struct desk desk;
+    come_to_the_end(&desk, 0);
+    sketched(&desk, 2);
+    struct sgp_pulse pulse = pulse_at(5, 5);
+    pulse.state = SGP_NODE_SETTLING;
+    say_pulse(&desk, 1, SGP_IN, pulse);
+    const struct sgp_effect *credit = find_sent(&desk, SGP_CREDIT, 1);
+    cr_assert_not_null(credit);
+    cr_assert(eq(i64, credit->send.message.credit.round, 5));
+    cr_assert(zero(i64, status_of(&desk).last_round));
+    close_desk(&desk);
+}
+
 /* It goes to where the fleet is, and not beyond where its own mixing may end. */
 Test(agree, no_neighbour_takes_it_beyond_all_mixing)
 {
