@@ -28,6 +28,9 @@ struct campaign {
     struct sgp_random random;
     struct sgp_topology *topology;
     const char *family;
+    struct sgp_topology *other; /* the file that all nodes but `odd` have in the end; NULL: none */
+    const char *other_family;
+    uint32_t odd;
     struct sgp_sim_options options;
     double eta, eta_most;
     sgp_time window;  /* every fault begins and ends before */
@@ -43,10 +46,12 @@ struct campaign {
     struct sgp_sim_half_open half_opens[CAMPAIGN_FAULTS_MAX];
     struct sgp_sim_crash crashes[2 * CAMPAIGN_FAULTS_MAX]; /* with the machine: two */
     struct sgp_sim_clock clocks[CAMPAIGN_FAULTS_MAX];
+    struct sgp_sim_reload reloads[2 * (CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION)];
     struct campaign_command commands[3 * CAMPAIGN_FAULTS_MAX];
     uint32_t command_count;
     uint32_t restores;            /* crashes after which an earlier record is put back */
     bool recovers;                /* trains for CAMPAIGN_RECOVERY_NS after the last fault */
+    bool apart;                   /* files differ in the end */
     bool whole;                   /* nobody leaves for good, so that all must agree in the end */
     struct campaign_plant *plant; /* NULL: none */
     struct sgp_sim *sim;          /* while it runs */

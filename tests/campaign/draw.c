@@ -78,7 +78,7 @@ static struct sgp_staleness draw_staleness(struct campaign *campaign)
         .most = chance(campaign, 0.5) ? 0 : 1 + below(campaign, 8)};
 }
 
-static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+static struct sgp_generate_options draw_owner(struct campaign *campaign, uint32_t nodes)
 {
     struct sgp_generate_options options = {.family = "owner", .nodes = nodes};
     bool several = campaign->seed % 2 == 0 && nodes > 2;
@@ -88,11 +88,10 @@ static int draw_owner(struct campaign *campaign, uint32_t nodes, struct sgp_erro
         options.backup = below(campaign, nodes < 5 ? nodes - options.owners : 4);
     else
         options.staleness = draw_staleness(campaign);
-    campaign->family = options.family;
-    return sgp_generate(&options, error, &campaign->topology);
+    return options;
 }
 
-static int draw_token(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+static struct sgp_generate_options draw_token(struct campaign *campaign, uint32_t nodes)
 {
     struct sgp_generate_options options = {.family = "token", .nodes = nodes};
     bool fixed = chance(campaign, 0.25);
@@ -101,40 +100,45 @@ static int draw_token(struct campaign *campaign, uint32_t nodes, struct sgp_erro
         options.delay.mean = chance(campaign, 0.3);
         options.delay.most = chance(campaign, 0.5) ? 0 : 1 + below(campaign, 12);
     }
-    campaign->family = options.family;
-    return sgp_generate(&options, error, &campaign->topology);
+    return options;
 }
 
-static int draw_topology(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+/* Families of gossip come first; exact cycles have faults of their own (test_sim_cycle_faults.c). */
+static struct sgp_generate_options draw_gossip(struct campaign *campaign, uint32_t nodes)
 {
-    if (campaign->options.method->wants == SGP_WANTS_OWNER)
-        return draw_owner(campaign, nodes, error);
-    if (campaign->options.method->wants == SGP_WANTS_TOKEN)
-        return draw_token(campaign, nodes, error);
-    uint32_t families =
-        0; /* those of gossip come first; exact cycles have faults of their own (test_sim_cycle_faults.c) */
+    uint32_t families = 0;
     while (!(sgp_generate_families[families].options & SGP_GENERATE_EXACT))
         families++;
+    const struct sgp_generate_family *family = &sgp_generate_families[below(campaign, families)];
+    bool peers = family->options & SGP_GENERATE_PEERS;
+    bool degree = family->options & SGP_GENERATE_DEGREE;
+    return (struct sgp_generate_options){.family = family->name,
+        .nodes = nodes,
+        .peers = peers ? 1 + below(campaign, 3) : 0,
+        .degree = degree ? 1 + below(campaign, nodes - 1 < 4 ? nodes - 1 : 4) : 0,
+        .seed = family->options & SGP_GENERATE_SEED ? campaign->seed : 0};
+}
+
+static int draw_topology(struct campaign *campaign, uint32_t nodes, const char **ret_family,
+    struct sgp_topology **ret_topology, struct sgp_error *error)
+{
+    const struct sgp_method *method = campaign->options.method;
     for (uint32_t attempt = 0; attempt < 64; attempt++) {
-        const struct sgp_generate_family *family =
-            &sgp_generate_families[below(campaign, families)];
-        bool peers = family->options & SGP_GENERATE_PEERS;
-        bool degree = family->options & SGP_GENERATE_DEGREE;
-        struct sgp_generate_options options = {.family = family->name,
-            .nodes = nodes,
-            .peers = peers ? 1 + below(campaign, 3) : 0,
-            .degree = degree ? 1 + below(campaign, nodes - 1 < 4 ? nodes - 1 : 4) : 0,
-            .seed = family->options & SGP_GENERATE_SEED ? campaign->seed : 0};
-        if (sgp_generate(&options, NULL, &campaign->topology) < 0)
+        struct sgp_generate_options options =
+            method->wants == SGP_WANTS_OWNER   ? draw_owner(campaign, nodes)
+            : method->wants == SGP_WANTS_TOKEN ? draw_token(campaign, nodes)
+                                               : draw_gossip(campaign, nodes);
+        struct sgp_topology *topology;
+        if (sgp_generate(&options, NULL, &topology) < 0)
             continue;
-        campaign->family = family->name;
-        if (sgp_method_suit(campaign->options.method, campaign->topology, NULL, NULL) == 0)
+        if (sgp_method_suit(method, topology, NULL, NULL) == 0) {
+            *ret_family = options.family;
+            *ret_topology = topology;
             return 0;
-        sgp_topology_destroy(campaign->topology);
-        campaign->topology = NULL;
+        }
+        sgp_topology_destroy(topology);
     }
-    return sgp_fail(error, SGP_E_TOPOLOGY, "no family suits %s with %u nodes",
-        campaign->options.method->name, nodes);
+    return sgp_fail(error, SGP_E_TOPOLOGY, "no family suits %s with %u nodes", method->name, nodes);
 }
 
 /* What the topology asks of the fleet: a learning rate that suits its least weight, and as many final
@@ -513,6 +517,43 @@ static void draw_rest(struct campaign *campaign)
     command(campaign, crash->back + 1, crash->node, SGP_EVENT_RESUME);
 }
 
+/* ---- files ---- */
+
+/* A reload makes no node a relay. Where it turns compensation on, the first updates have no base; the simulator's checks do not know
+ * of that. */
+static bool may_follow(const struct sgp_topology *former, const struct sgp_topology *next)
+{
+    bool may = former->digest != next->digest &&
+               former->phases[0].staleness.damping == next->phases[0].staleness.damping;
+    for (uint32_t i = 0; i < former->node_count; i++)
+        may = may && former->nodes[i].relay == next->nodes[i].relay;
+    return may;
+}
+
+/* In one fleet of three all nodes but one get another file, amid everything else: files differ at the end, and stay so. Drawn
+ * last, so that all else stays as it was. */
+static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
+{
+    struct sgp_sim_options *options = &campaign->options;
+    if (!chance(campaign, 1 / 3.0))
+        return 0;
+    int status = draw_topology(campaign, nodes, &campaign->other_family, &campaign->other, error);
+    if (status < 0 || !may_follow(campaign->topology, campaign->other))
+        return status;
+    campaign->odd = any_node(campaign);
+    options->reloads = campaign->reloads;
+    for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
+        campaign->reloads[options->reload_count++] =
+            (struct sgp_sim_reload){.node = i, .topology = campaign->topology};
+        if (i != campaign->odd)
+            campaign->reloads[options->reload_count++] = (struct sgp_sim_reload){
+                .node = i, .at = moment(campaign), .topology = campaign->other};
+    }
+    options->start = 1; /* by other files some never greet */
+    campaign->apart = true;
+    return 0;
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -536,7 +577,7 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     campaign->options.method = method;
     campaign->options.context = campaign;
     campaign->options.trainer = make_trainer;
-    int status = draw_topology(campaign, nodes, error);
+    int status = draw_topology(campaign, nodes, &campaign->family, &campaign->topology, error);
     if (status == 0)
         status = suit_fleet(campaign, error);
     if (status < 0)
@@ -556,12 +597,13 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_machines(campaign);
     if (campaign->options.method->wants == SGP_WANTS_TOKEN)
         draw_remaking(campaign);
-    return 0;
+    return draw_missed_reload(campaign, nodes, error);
 }
 
 void campaign_finish(struct campaign *campaign)
 {
     sgp_topology_destroy(campaign->topology);
+    sgp_topology_destroy(campaign->other);
 }
 
 void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
@@ -570,12 +612,13 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
     (void)snprintf(text, bytes,
         "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
         "%u stragglers, %u absences, %u crashes (%u with backups), %u clocks, %u cuts, %u clogs, "
-        "%u swizzles, %u half-open, %u commands, patience %.3g s%s",
+        "%u swizzles, %u half-open, %u commands, patience %.3g s%s%s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
         (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
         o->absence_count, o->crash_count, campaign->restores, o->clock_count, o->cut_count,
         o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
-        (double)o->patience_ns * 1e-9,
+        (double)o->patience_ns * 1e-9, campaign->apart ? ", in the end all but one with " : "",
+        campaign->apart ? campaign->other_family : "",
         !campaign->whole      ? ", not whole in the end"
         : !campaign->recovers ? ", too short to recover"
                               : "");

@@ -86,11 +86,14 @@ static int judge_agreement(
     return 0;
 }
 
-/* One whose sources have gone for good agrees with nobody: only the bound of all mixing ends that. */
+/* One whose sources have gone for good, or have other files, agrees with nobody: only the bound of all mixing ends that. */
 static double mixing_rounds(const struct campaign *campaign)
 {
-    double most = (double)(SGP_MIXING_CYCLES_MAX * campaign->topology->rounds_per_cycle);
-    return campaign->whole ? (double)campaign->mixing_rounds : most;
+    sgp_round cycle = campaign->topology->rounds_per_cycle;
+    if (campaign->apart && campaign->other->rounds_per_cycle > cycle)
+        cycle = campaign->other->rounds_per_cycle;
+    bool agrees = campaign->whole && !campaign->apart;
+    return agrees ? (double)campaign->mixing_rounds : (double)(SGP_MIXING_CYCLES_MAX * cycle);
 }
 
 /* The work that may be left when the last fault ends, one thing after another, with grace. */
@@ -120,14 +123,15 @@ static void look_at_rosters(void *context, const struct sgp_sim_row *row)
 }
 
 /* Whether it can be told: somebody who left took accounts along, and of what passed between two that were
- * put back neither knows. */
+ * put back neither knows. Where files differ a node that was put back may never meet those who know. */
 static bool is_weight_known(const struct campaign *campaign)
 {
     const struct sgp_sim_options *options = &campaign->options;
     const struct sgp_sim_crash *restored = NULL;
     for (uint32_t i = 0; i < options->crash_count; i++) {
         const struct sgp_sim_crash *crash = &options->crashes[i];
-        if (crash->forgets || (crash->saved > 0 && restored && restored->node != crash->node))
+        if (crash->forgets || (crash->saved > 0 && campaign->apart) ||
+            (crash->saved > 0 && restored && restored->node != crash->node))
             return false;
         restored = crash->saved > 0 ? crash : restored;
     }
@@ -177,8 +181,8 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     status = judge_weight(campaign, summary, error);
     if (status < 0)
         return status;
-    bool agrees =
-        campaign->recovers && campaign->options.patience_ns == 0; /* else some end apart */
+    bool agrees = campaign->recovers && !campaign->apart &&
+                  campaign->options.patience_ns == 0; /* else some end apart */
     if (agrees && !(summary->disagreement <= CAMPAIGN_DISAGREEMENT_MAX))
         return sgp_fail(error, SGP_E_STATE, "estimates end %.6g apart, more than %g",
             summary->disagreement, CAMPAIGN_DISAGREEMENT_MAX);
