@@ -133,7 +133,7 @@ struct sgp_welcome {
 /* What a beat says beyond the pulse. */
 struct sgp_beat {
     sgp_round
-        mixes;  /* mix until this label, one past (max-gossip): from the end of training on the sender's
+        mixes; /* mix until this label, one past (max-gossip): from the end of training on the sender's
                         last round, or what was asked for because estimates differed; 0: not known yet */
     bool ended; /* the sender is through with its rounds; `sketch` is that of its estimate, */
     bool
