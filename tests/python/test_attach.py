@@ -492,6 +492,7 @@ class AttachTest(unittest.TestCase):
         with sgp.attach(arrays(), name=daemon.path) as node:
             node.mix()
             node.detach()
+        self.until(lambda: daemon.of(DETACH), "DETACH")
         self.assertEqual((len(daemon.of(DETACH)), len(daemon.of(FINISH))), (1, 0))
         with self.assertRaisesRegex(sgp.Disconnected, "no longer attached"):
             node.finish()
