@@ -363,7 +363,7 @@ class TorchTest(unittest.TestCase):
             train_set = torch.utils.data.TensorDataset(torch.randn(64, 6), torch.randint(2, (64,)))
             exec(compile(code.replace('"n0"', repr(daemon.path)), page, "exec"), {
                 "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "train_set": train_set,
-                "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5})
+                "criterion": nn.CrossEntropyLoss(), "evaluate": lambda model: 0.5, "torch": torch})
             self.assertEqual(len(daemon.of(DONE)), steps)
             self.assertEqual([f["test_accuracy"] for f in daemon.of(fake_daemon.REPORT)], reports)
             self.assertTrue((flat(model) == 2).all())
