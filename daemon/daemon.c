@@ -348,6 +348,7 @@ static void free_all(struct daemon *daemon)
     sgp_pool_finish(&daemon->receives);
     sgp_pool_finish(&daemon->snapshots);
     tasks_finish(daemon);
+    facts_finish(daemon);
     edges_finish(daemon);
     callers_finish(&daemon->callers);
     free(daemon->incoming);

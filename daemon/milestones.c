@@ -7,6 +7,7 @@
 #include "events.h"
 #include "notes.h"
 #include "program.h"
+#include "facts.h"
 #include "statements.h"
 #include "survive.h"
 
@@ -53,8 +54,10 @@ static void on_round(struct daemon *daemon, const struct sgp_effect *effect)
 static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
 {
     struct link *link = edges_link(daemon, &effect->note.link);
-    if (link != NULL)
-        statements_tell(daemon, link);
+    if (link == NULL)
+        return;
+    statements_tell(daemon, link);
+    facts_greet(daemon, link);
 }
 
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)

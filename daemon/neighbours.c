@@ -7,6 +7,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "facts.h"
 #include "statements.h"
 #include "trust.h"
 
@@ -23,6 +24,10 @@ static void on_message(struct link *link, const struct sgp_message *message)
     const struct sgp_topology *topology = daemon->prepared->topology;
     if (message->type == SGP_STATEMENT) {
         statements_take(daemon, link, &message->statement);
+        return;
+    }
+    if (message->type == SGP_FACT) {
+        facts_take(daemon, link, &message->fact);
         return;
     }
     if (message->type == SGP_GOODBYE)

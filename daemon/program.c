@@ -6,6 +6,7 @@
 #include "chores.h"
 #include "edges.h"
 #include "events.h"
+#include "facts.h"
 #include "notes.h"
 #include "questions.h"
 #include "task.h"
@@ -47,11 +48,14 @@ struct program {
     bool jumped;    /* x is no continuation of the estimate of the turn before */
     bool same;      /* it is to hear of neighbours that make the same updates */
     uint64_t turn;
-    sgp_time since;               /* of the turn, or of its absence */
-    sgp_round told;               /* round of the turn before */
-    struct sgp_attach_frame done; /* of the turn that is taken back */
-    double weight;                /* of the turn */
-    struct questions questions;   /* in the place of a turn */
+    sgp_time since;                    /* of the turn, or of its absence */
+    sgp_round told;                    /* round of the turn before */
+    struct sgp_attach_frame done;      /* of the turn that is taken back */
+    double weight;                     /* of the turn */
+    struct questions questions;        /* in the place of a turn */
+    uv_timer_t decision;               /* of a program that waits in a decision; */
+    bool undecided;                    /* the node pauses meanwhile */
+    char words[SGP_ATTACH_TEXT_BYTES]; /* of a decision: the next frame that tells them */
 
     /* what the core wants */
     uint32_t steps;               /* turns until TRAINED; 0: none is due */
@@ -86,6 +90,7 @@ static void post(struct program *program, enum sgp_event_type type, int code)
 /* ---- frames to it ---- */
 
 static void lose(struct program *program, const char *why);
+static void end_decision(struct program *program);
 
 static void say_with(struct program *program, struct sgp_attach_frame *frame, int descriptor)
 {
@@ -430,6 +435,9 @@ static void lose(struct program *program, const char *why)
     (void)close(program->guest.socket);
     program->dead = true;
     program->finishing = false;
+    program->words[0] = '\0';
+    facts_forget_program(program->daemon);
+    end_decision(program);
     bury(program);
     questions_fail(&program->questions, program->daemon->ending ? -ECANCELED : SGP_E_STATE,
         program->daemon->ending ? "" : "the program has gone, and with it whoever could answer");
@@ -539,6 +547,85 @@ static void on_report(struct program *program, const struct sgp_attach_frame *fr
             .samples = 1, .loss = frame->test_loss, .accuracy = frame->test_accuracy});
 }
 
+/* ---- decisions of all programs ---- */
+
+static void send_words(struct program *program, uint32_t count)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_TOLD, .size = count};
+    memcpy(frame.text, program->words, sizeof frame.text);
+    program->words[0] = '\0';
+    say(program, &frame);
+}
+
+/* A node whose program waits in a decision is waited for in its round; and a member that was started again may need that round for
+ * its program's first turn, and so for its word. So such a node pauses after a while. Its turn stays its own. */
+#define DECISION_PATIENCE_MS 5000
+
+static void on_undecided(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    if (!program->daemon->facts.asks || program->holds || program->daemon->programless)
+        return;
+    program->undecided = true;
+    post(program, SGP_EVENT_PAUSE, 0);
+}
+
+static void end_decision(struct program *program)
+{
+    (void)uv_timer_stop(&program->decision);
+    bool resumes = program->undecided && !program->holds && !program->daemon->programless;
+    program->undecided = false;
+    if (resumes && !program->daemon->ending && !is_over(state_of(program)))
+        post(program, SGP_EVENT_RESUME, 0);
+}
+
+/* As many words to a frame as it holds. */
+static void decided(
+    struct daemon *daemon, const char *author, const char *text, uint32_t index, uint32_t count)
+{
+    struct program *program = daemon->program;
+    size_t used = strlen(program->words), more = strlen(author) + strlen(text) + 2;
+    if (used + more + 1 > sizeof program->words) {
+        send_words(program, count);
+        used = 0;
+    }
+    (void)snprintf(program->words + used, sizeof program->words - used, "%s %s\n", author, text);
+    if (index + 1 < count)
+        return;
+    send_words(program, count);
+    end_decision(program);
+}
+
+static void on_tell(struct program *program, const struct sgp_attach_frame *frame)
+{
+    struct sgp_error error = {0};
+    struct sgp_attach_frame answer = {.type = SGP_ATTACH_TOLD};
+    program->daemon->facts.decided = decided;
+    if (frame->code != 0) {
+        answer.code = -EAGAIN;
+        if (!facts_missing(program->daemon, answer.text, sizeof answer.text))
+            return; /* all was told meanwhile */
+        facts_forget_program(program->daemon);
+        end_decision(program);
+        say(program, &answer);
+        return;
+    }
+    size_t length = strlen(frame->text), printable = 0;
+    while (printable < length && frame->text[printable] >= ' ' && frame->text[printable] <= '~')
+        printable++;
+    if (length == 0 || length >= SGP_FACT_BYTES || printable < length) {
+        lose(program, "its word in a decision is not 1 to 199 printable characters");
+        return;
+    }
+    (void)uv_timer_start(&program->decision, on_undecided, DECISION_PATIENCE_MS, 0);
+    answer.code = facts_tell(program->daemon, frame->text, &error);
+    (void)snprintf(answer.text, sizeof answer.text, "%.370s", error.text);
+    if (answer.code < 0) {
+        end_decision(program);
+        say(program, &answer);
+    }
+}
+
 static void on_frame(struct program *program, const struct sgp_attach_frame *frame, int descriptor)
 {
     switch (frame->type) {
@@ -559,6 +646,9 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
                 "event=enough program=\"%s\" reason=\"%.200s\"", program->name, frame->text);
         program->enough = true;
         post(program, SGP_EVENT_ENOUGH, 0);
+        break;
+    case SGP_ATTACH_TELL:
+        on_tell(program, frame);
         break;
     case SGP_ATTACH_EVALUATED:
     case SGP_ATTACH_PREDICTED:
@@ -736,6 +826,8 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
     }
     (void)uv_timer_init(&daemon->loop, &program->patience);
     program->patience.data = program;
+    (void)uv_timer_init(&daemon->loop, &program->decision);
+    program->decision.data = program;
     daemon->program = program;
     if (guest != NULL)
         take_in(program, guest, false);
@@ -745,6 +837,12 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
 static void on_closed(uv_handle_t *handle)
 {
     free(handle->data);
+}
+
+static void on_patience_closed(uv_handle_t *handle)
+{
+    struct program *program = handle->data;
+    uv_close((uv_handle_t *)&program->decision, on_closed);
 }
 
 void program_close(struct daemon *daemon)
@@ -757,5 +855,5 @@ void program_close(struct daemon *daemon)
         door_refuse(&program->next, SGP_E_STATE, "the daemon ends");
     door_close(program->door);
     daemon->program = NULL;
-    uv_close((uv_handle_t *)&program->patience, on_closed);
+    uv_close((uv_handle_t *)&program->patience, on_patience_closed);
 }

@@ -17,6 +17,7 @@
 #include "edges.h"
 #include "events.h"
 #include "notes.h"
+#include "facts.h"
 #include "statements.h"
 #include "task.h"
 #include "trust.h"
@@ -245,6 +246,7 @@ int reload_topology(struct daemon *daemon, struct view_reload *ret_reload, struc
     if (code == 0) {
         trust_reloaded(daemon);
         statements_reloaded(daemon);
+        facts_reloaded(daemon);
         calls_reload(daemon);
         beside_reload(daemon);
         events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TICK});

@@ -21,6 +21,7 @@
 #include "prepare.h"
 #include "recorder.h"
 #include "spin.h"
+#include "facts.h"
 #include "statements.h"
 #include "view.h"
 #include "worker.h"
@@ -160,6 +161,9 @@ struct daemon {
     /* statements.c */
     struct statements statements;
     uint64_t statements_refused;
+
+    /* facts.c; program.c: decided */
+    struct facts facts;
 
     /* program.c */
     struct program *program; /* NULL: the model is built in */

@@ -41,6 +41,9 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     SGP_ATTACH_EVALUATED, /* > turn, rows, test_loss, test_accuracy; or code, and text: why not */
     SGP_ATTACH_PREDICT, /* < turn, rows, columns, with a descriptor of the features: apply it to them */
     SGP_ATTACH_PREDICTED, /* > turn, rows, columns, with a descriptor of the outputs; or code, text */
+    SGP_ATTACH_TELL, /* > text: the program's word in the next decision of all; code -ETIMEDOUT: it waits no longer */
+    SGP_ATTACH_TOLD, /* < size, text: lines of a name and its word, of so many in all; or code, and text: why not, or for -EAGAIN
+                        whose words are missing */
 };
 
 enum sgp_attach_flag {

@@ -5,6 +5,7 @@
  *     source -> target   HELLO, BEAT, SHARE, ESTIMATE (their payload follows in chunks), BEQUEATH, GOODBYE
  *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, ANSWER, GOODBYE
  * STATEMENT goes both ways, to whom it concerns, and is not for the core: it is signed, and who may sign is not the core's to say.
+ * FACT goes both ways, too, and is not for the core: programs decide by it, and no round waits for it.
  * A connection that begins with INQUIRE is for that one question: it ends with the ANSWER.
  * Every message carries the sender's pulse, so any message is a sign of life and a statement of
  * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
@@ -82,6 +83,7 @@ enum sgp_message_type {
     SGP_ANSWER,
     SGP_CALL,
     SGP_STATEMENT,
+    SGP_FACT,
 };
 
 /* Why a share was given back, or why a connection ends. Travels. */
@@ -238,6 +240,24 @@ struct sgp_statement {
     const char *signature; /* < SGP_SIGNATURE_BYTES */
 };
 
+/* A small fact about a member, relayed as it is until all members have it (docs/rules/decide.md). */
+enum sgp_fact_kind {
+    SGP_FACT_TOLD =
+        1, /* `text` is the author's word in decision `number`, among the members of this digest */
+    SGP_FACT_AGREED, /* the author has the words of all `count` members in decision `number` */
+    SGP_FACT_KINDS = SGP_FACT_AGREED,
+};
+
+struct sgp_fact {
+    uint32_t kind;
+    uint64_t number;    /* 1, 2, ... in the life of a fleet */
+    uint64_t members;   /* digest of the names of the nodes that train, by the author's file */
+    uint32_t count;     /* AGREED: of these; else 0 */
+    const char *author; /* < SGP_NAME_BYTES */
+    const char *text;   /* < SGP_FACT_BYTES; AGREED: "" */
+};
+#define SGP_FACT_BYTES 200u
+
 struct sgp_goodbye {
     enum sgp_reason reason;
     const char *text; /* one line for the other side's log, < SGP_GOODBYE_BYTES */
@@ -262,6 +282,7 @@ struct sgp_message {
         struct sgp_answer answer;
         struct sgp_call call;
         struct sgp_statement statement;
+        struct sgp_fact fact;
     };
 };
 

@@ -37,6 +37,7 @@ const char *sgp_message_type_name(enum sgp_message_type type)
         [SGP_ANSWER] = "answer",
         [SGP_CALL] = "call",
         [SGP_STATEMENT] = "statement",
+        [SGP_FACT] = "fact",
     };
     return WORD(words, type);
 }

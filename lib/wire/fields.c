@@ -243,6 +243,23 @@ static const struct sgp_field statement_fields[] = {
     THEN,
 };
 
+static const struct sgp_field fact_fields[] = {
+    {
+        .name = "kind",
+        .kind = SGP_FIELD_U32,
+        PLACE(fact.kind),
+        .least = SGP_FACT_TOLD,
+        .most = SGP_FACT_KINDS,
+    },
+    U64("number", fact.number, 1, UINT64_MAX),
+    U64("members", fact.members, 0, UINT64_MAX),
+    U32("count", fact.count),
+    TEXT("author", fact.author, source, 1),
+    TEXT("text", fact.text, line, 0),
+    EPOCH,
+    THEN,
+};
+
 #define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
@@ -281,6 +298,8 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
         return LIST(call_fields);
     case SGP_STATEMENT:
         return LIST(statement_fields);
+    case SGP_FACT:
+        return LIST(fact_fields);
     default:
         return NULL;
     }

@@ -86,6 +86,7 @@ class Attachment:
         self._outbox: Iterator[bytes] = iter([])  # what is to be said once, however often a signal interrupts
         self._enough: Optional[str] = None
         self._answering = False  # a function of the program is at work
+        self._early: Optional[Frame] = None  # a turn that came while words were waited for
         self._connection: Optional[Connection] = None
         try:
             self.seat = self._greet(timeout or 0.0)
@@ -128,7 +129,7 @@ class Attachment:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._answered, self.turn = connection, 0, 0
+        self._connection, self._answered, self.turn, self._early = connection, 0, 0, None
         self._finishing, self._outbox = False, iter([])
         self.rounds = self._wanted if frame.rounds < 0 else frame.rounds
         return Seat(frame.text, frame.index, frame.size, frame.seed, frame.local_steps, Flag.RESUMED in frame.flags)
@@ -202,10 +203,11 @@ class Attachment:
             try:
                 link = self._link()
                 link.post(self._outbox)
-                frame = self._receive(link, None)
+                frame = self._early or self._receive(link, None)
             except Closed:
                 self._drop()
                 continue
+            self._early = None
             if frame.type not in (Type.TURN, Type.STOP):
                 raise Error(f"the daemon sent {frame.type.name} in the place of a turn")
             if frame.type == Type.STOP or frame.code or frame.turn > self._answered:
@@ -236,6 +238,43 @@ class Attachment:
             if Flag.SAME_UPDATES in frame.flags:
                 self.same_updates = frame.text
         self._lost = False
+
+    def decide(self, word: str, timeout: Optional[float]) -> List[str]:
+        """Tell a word, and wait for those of all members, in an order that is everybody's. Raises TimeoutError with the
+        names of those that are missing; called again it goes on, with the word that was told first."""
+        if self._answering:
+            raise Error("a program that answers a question cannot decide: on_evaluate and on_predict may not call this")
+        end = None if timeout is None else time.monotonic() + timeout
+        told: Optional[Connection] = None
+        words: List[str] = []
+        while True:
+            try:
+                link = self._link()
+                if told is not link:  # the first, or the daemon has come back and knows nothing of it
+                    link.send(Frame(Type.TELL, text=word))
+                    told, words = link, []
+                frame = self._receive(link, end)
+            except Closed:
+                self._drop()
+                continue
+            except TimeoutError:
+                assert told is not None
+                told.send(Frame(Type.TELL, code=-errno.ETIMEDOUT))
+                end = None  # the answer comes at once
+                continue
+            if frame.type in (Type.TURN, Type.STOP):
+                self._early = frame
+            elif frame.type != Type.TOLD:
+                raise Error(f"the daemon answered a word with {frame.type.name}")
+            link.done_with()
+            if frame.code == -errno.EAGAIN:
+                raise TimeoutError(f"waited {timeout:g} s for {frame.text}, who have not come to this call")
+            if frame.code:
+                raise Refused(frame.text, frame.code)
+            if frame.type == Type.TOLD:
+                words += frame.text.splitlines()
+                if len(words) >= frame.size:
+                    return words
 
     def finish(self, timeout: Optional[float]) -> Finished:
         """Own steps are done: wait until the fleet has finished. Raises TimeoutError; called again it goes on."""
@@ -303,6 +342,9 @@ class Alone:
         self.over = done == self.rounds
         self.mixed = Mixed(done, 1.0, stop=self.over)
         return self.mixed
+
+    def decide(self, word: str, timeout: Optional[float]) -> List[str]:
+        return [f"{self.seat.name} {word}"]
 
     def finish(self, timeout: Optional[float]) -> Finished:
         self.over = True

@@ -11,9 +11,10 @@ import pickle
 import types
 import warnings
 import weakref
-from typing import Any, Iterator, Optional, SupportsFloat, Tuple, Type, Union
+from typing import Any, Iterator, List, Optional, Sequence, SupportsFloat, Tuple, Type, Union, overload
 
 from .attachment import Alone, Attachment, Finished, Mixed, Step
+from .decide import decided, means
 from .errors import Error, NotFinite, TrainingWarning
 from .memory import Memory
 from .model import Model
@@ -225,6 +226,46 @@ class Node:
         """The whole fleet shall stop training. A later mix() says so (`Mixed.stop`), here and everywhere."""
         self._check_owner()
         self._fleet.enough(reason)
+
+    # ---- decisions
+
+    @overload
+    def mean(self, x: SupportsFloat, *, timeout: Optional[float] = None) -> float: ...
+
+    @overload
+    def mean(self, x: Sequence[SupportsFloat], *, timeout: Optional[float] = None) -> List[float]: ...
+
+    def mean(self, x: Union[SupportsFloat, Sequence[SupportsFloat]], *,
+             timeout: Optional[float] = None) -> Union[float, List[float]]:
+        """The mean of what all programs give here, to the same bits on all nodes, whatever the topology: for what all
+        must decide alike, as a learning rate by the loss of held-out rows.
+
+            scheduler.step(node.mean(validation_loss))
+
+        `x` is a number, or a sequence of 1 to 8 numbers, of which the mean is taken one by one. Every node counts once.
+        All programs must make the same calls of mean(), any() and all() in the same order; whoever is there waits for the
+        rest, also for a member that is down, until it is back or struck from the topology file. A program that was started
+        again takes part in the next call.
+
+        `timeout` in seconds; None: as long as it takes. Raises TimeoutError with the names of those that are missing: call
+        again to go on waiting, with the number that was given first. Raises Error, on all nodes, where programs are at unlike
+        calls; Refused where no edges join all nodes of the topology; Disconnected."""
+        several: List[Any] = list(x) if isinstance(x, (list, tuple)) else [x]
+        result = means(self._decide("mean", [float(value) for value in several], timeout))
+        return result if isinstance(x, (list, tuple)) else result[0]
+
+    def any(self, flag: object, *, timeout: Optional[float] = None) -> bool:
+        """Whether `flag` is true in any program, to the same answer on all nodes: ``if node.any(patience_is_over): break``.
+        Waits and raises as mean() does."""
+        return any(row[0] for row in self._decide("any", [float(bool(flag))], timeout))
+
+    def all(self, flag: object, *, timeout: Optional[float] = None) -> bool:
+        """Whether `flag` is true in all programs. Waits and raises as mean() does."""
+        return all(row[0] for row in self._decide("all", [float(bool(flag))], timeout))
+
+    def _decide(self, call: str, values: List[float], timeout: Optional[float]) -> List[List[float]]:
+        self._check_owner()
+        return decided(call, values, lambda word: self._fleet.decide(word, timeout))
 
     # ---- keeping
 

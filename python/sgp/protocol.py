@@ -39,6 +39,8 @@ class Type(enum.IntEnum):
     EVALUATED = 13
     PREDICT = 14
     PREDICTED = 15
+    TELL = 16
+    TOLD = 17
 
 
 class Flag(enum.IntFlag):

@@ -10,6 +10,7 @@ from attached import AttachTest, flat, loss_of, network, nn, rows, sgp, step, to
 
 PAIR = [[(0, 1), (1, 0)]]
 TRIO = [[(i, (i + 1) % 3) for i in range(3)]]
+LINE = [[(0, 1), (1, 0)], [(1, 2), (2, 1)], [(2, 3), (3, 2)]]  # in each round two of four, and weights that differ
 
 
 @unittest.skipIf(torch is None, "not installed: python3-torch")
@@ -92,6 +93,123 @@ class Scripts(AttachTest):
         self.assertIn('reason="its learning rate is 0.4, and ours is 0.1"', self.own_fleet.nodes[0].log())
         statuses, _, _ = self.own_batches(lambda node: node.seed)
         self.assertEqual([status["mismatch"] for status in statuses], [[], []])
+
+    # ---- decisions
+
+    def test_a_schedule_by_validation_loss_is_one_schedule(self):
+        """Each node has rows of its own to validate on; all lower their rates at the same epochs, and see the same bits."""
+        f = self.daemons(4, LINE)
+
+        def act(i):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.4)
+            scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.25, patience=0)
+            x, y = rows()
+            held = torch.Generator().manual_seed(i)
+            means, own, rates = [], [], []
+            with self.attach(f, i, model, optimizer) as node:
+                for _ in range(12):
+                    for a, b in node.shard((x, y), batch_size=16):
+                        node.mix(loss=step(model, optimizer, a, b), rows=len(a))
+                    which = torch.randint(len(x), (4,), generator=held)
+                    own.append(loss_of(model, x[which], y[which]))
+                    means.append(node.mean(own[-1], timeout=fleet.PATIENCE))
+                    scheduler.step(means[-1])
+                    rates.append(optimizer.param_groups[0]["lr"])
+            return means, own, rates
+        results = self.each(4, act)
+        means, _, rates = results[0]
+        for other in results[1:]:
+            self.assertEqual((other[0], other[2]), (means, rates))
+        self.assertLess(rates[-1], 0.4, "else this shows nothing")
+        self.assertEqual(len({tuple(own) for _, own, _ in results}), 4)
+        expected = [sum(own[k] for _, own, _ in results) / 4 for k in range(12)]
+        self.assertEqual(means, expected)
+
+    def test_any_and_all_and_several_numbers(self):
+        f = self.daemons(3, TRIO)
+
+        def act(i):
+            with self.attach(f, i, network()) as node:
+                node.mix()
+                answers = [node.any(i == 1), node.any(False), node.all(True), node.all(i != 1), node.mean([i, 1.0, -i / 3])]
+                node.mix()
+                return answers + [node.mean(10 ** i)]
+        results = self.each(3, act)
+        self.assertEqual(results[0], [True, False, True, False, [1.0, 1.0, (0 - 1 / 3 - 2 / 3) / 3], 37.0])
+        self.assertEqual(results, [results[0]] * 3)
+
+    def test_a_decision_waits_for_all_and_says_for_whom(self):
+        f = self.daemons(3, TRIO)
+        late = threading.Event()
+
+        def act(i):
+            with self.attach(f, i, network()) as node:
+                node.mix()
+                if i == 2:
+                    late.wait(fleet.PATIENCE)
+                    return None, node.mean(i)
+                with self.assertRaisesRegex(TimeoutError, "waited 0.5 s for n2, who") as told:
+                    node.mean(i, timeout=0.5)
+                if i == 0:
+                    late.set()
+                return str(told.exception), node.mean(100 + i)  # the number that was given first counts
+        self.assertEqual([answer for _, answer in self.each(3, act)], [1.0] * 3)
+
+    def test_a_member_that_dies_amid_a_decision_and_one_that_is_struck(self):
+        """n1 comes back with another program, whose first word is for the call that the others wait in. n2 never comes, and
+        is struck from the file: the two decide without it, and go on."""
+        f = self.daemons(3, TRIO)
+        ready = threading.Barrier(3)
+
+        def wait_in_a_call(node, value):
+            with self.assertRaisesRegex(TimeoutError, "for n2, who|for n1, n2, who"):
+                node.mean(value, timeout=0.3)
+
+        def act(i):
+            node = self.attach(f, i, network())
+            node.mix()
+            self.assertEqual(node.mean(float(i)), 1.0)
+            ready.wait(fleet.PATIENCE)
+            if i == 2:
+                node.detach()
+                return None
+            wait_in_a_call(node, 10.0 + i)
+            if i == 1:
+                node.detach()
+                f.nodes[1].kill(signal.SIGKILL)
+                f.nodes[1].process.wait()
+                f.nodes[1].start()
+                node = self.attach(f, 1, network())
+                f.rewire((0, 1), PAIR)
+                for k in (0, 1):
+                    f.wait("n%d to reload" % k, lambda: f.nodes[k].get("/v1/reload", "POST")[0] == 200)
+            answers = [node.mean(99.0), node.mean(i)]
+            node.finish(timeout=fleet.PATIENCE)
+            return answers
+        first, second, _ = self.each(3, act)
+        self.assertEqual(first, second)
+        self.assertEqual(first, [(10.0 + 11.0) / 2, 0.5])  # n1's first word had reached n0, and came back from there
+
+    def test_unlike_calls_are_an_error_on_all_nodes(self):
+        f = self.daemons(2, PAIR)
+
+        def act(i):
+            node = self.attach(f, i, network())
+            with self.assertRaisesRegex(sgp.Error, "n1 is at any.. with 1 numbers where this|n0 is at mean.. with 1 numbers"):
+                node.mean(1.0) if i == 0 else node.any(True)
+            answer = node.mean(float(i))
+            node.finish(timeout=fleet.PATIENCE)
+            return answer
+        self.assertEqual(self.each(2, act), [0.5, 0.5])
+
+    def test_nodes_that_no_edge_joins_cannot_decide(self):
+        f = self.daemons(2, [[]])
+        with self.attach(f, 0, network()) as node:
+            node.mix()
+            with self.assertRaisesRegex(sgp.Refused, "no edges of the topology file join n0 and n1"):
+                node.mean(1.0)
+            node.mix()
 
     # ---- rows
 

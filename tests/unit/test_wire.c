@@ -624,6 +624,34 @@ Test(wire, a_share_tells_of_its_training)
     cr_assert(zero(dbl, back.share.rate));
 }
 
+Test(wire, a_fact_comes_back_as_it_was)
+{
+    struct sgp_message back, message = {.type = SGP_FACT,
+                                 .pulse = sample(9).pulse,
+                                 .fact = {.kind = SGP_FACT_TOLD,
+                                     .number = UINT64_MAX,
+                                     .members = UINT64_MAX - 1,
+                                     .count = 0,
+                                     .author = "n1",
+                                     .text = "mean 3ff0000000000000"}};
+    struct sgp_wire_text text;
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    size_t bytes;
+    (void)encode(&message, frame);
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(eq(int, back.type, SGP_FACT));
+    cr_assert(eq(u32, back.fact.kind, SGP_FACT_TOLD));
+    cr_assert(eq(u64, back.fact.number, UINT64_MAX));
+    cr_assert(eq(u64, back.fact.members, UINT64_MAX - 1));
+    cr_assert(eq(str, (char *)back.fact.author, "n1"));
+    cr_assert(eq(str, (char *)back.fact.text, "mean 3ff0000000000000"));
+    message.fact.number = 0; /* there is no such decision */
+    cr_assert(eq(int, sgp_wire_encode(&message, frame, sizeof frame, &bytes), -EINVAL));
+    message.fact.number = 1;
+    message.fact.text = "two\nlines";
+    cr_assert(eq(int, sgp_wire_encode(&message, frame, sizeof frame, &bytes), -EINVAL));
+}
+
 /* A beat's body is small enough to write by hand. */
 #define BEAT(...) decode_beat((const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}))
 static char *decode_beat(const uint8_t *body, size_t count)
@@ -793,7 +821,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x000f0002, "frame type 15 is not known"},
+        {4, 0x00100002, "frame type 16 is not known"},
         {4, 0x00000002, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030002, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decisions of all programs; see facts.h and docs/rules/decide.md. */
+#include "facts.h"
+
+#include "edges.h"
+#include "inquiry.h"
+
+#include "sgp/topology.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#define HELD_MAX (4 * SGP_NODES_MAX) /* two decisions, and as many of another file */
+
+/* ---- members ---- */
+
+static bool trains(const struct sgp_topology *topology, uint32_t node)
+{
+    return !topology->nodes[node].relay;
+}
+
+static const char *self_name(const struct daemon *daemon)
+{
+    return daemon->prepared->topology->nodes[daemon->prepared->self].name;
+}
+
+static uint64_t members_of(const struct sgp_topology *topology)
+{
+    uint64_t digest = 0;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        if (trains(topology, i))
+            digest = XXH3_64bits_withSeed(
+                topology->nodes[i].name, strlen(topology->nodes[i].name) + 1, digest);
+    return digest;
+}
+
+/* Words go along links in both directions, so whoever is joined by edges of any round and direction is reached. Returns a
+ * member that is not; SGP_NODE_NONE: all are. */
+static uint32_t unreached(const struct sgp_topology *topology, uint32_t from, bool *reached)
+{
+    bool more = true;
+    reached[from] = true;
+    while (more) {
+        more = false;
+        for (uint32_t p = 0; p < topology->phase_count; p++)
+            for (uint32_t e = 0; e < topology->phases[p].edge_count; e++) {
+                const struct sgp_edge *edge = &topology->phases[p].out[e];
+                bool joins = reached[edge->source] != reached[edge->target];
+                reached[edge->source] = reached[edge->target] =
+                    reached[edge->source] || reached[edge->target];
+                more = more || joins;
+            }
+    }
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        if (trains(topology, i) && !reached[i])
+            return i;
+    return SGP_NODE_NONE;
+}
+
+/* ---- what is held ---- */
+
+static const struct fact *find(
+    const struct facts *facts, const char *author, uint64_t number, uint64_t members)
+{
+    for (uint32_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->held[i];
+        if (fact->number == number && fact->members == members && strcmp(fact->author, author) == 0)
+            return fact;
+    }
+    return NULL;
+}
+
+static uint32_t count_of(const struct facts *facts, uint64_t number, uint64_t members)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < facts->count; i++)
+        count += facts->held[i].number == number && facts->held[i].members == members;
+    return count;
+}
+
+static const struct fact *add(struct facts *facts, const struct sgp_fact *came)
+{
+    if (facts->count == facts->capacity) {
+        uint32_t capacity = facts->capacity > 0 ? 2 * facts->capacity : 16;
+        struct fact *held =
+            capacity <= HELD_MAX ? realloc(facts->held, capacity * sizeof *facts->held) : NULL;
+        if (held == NULL)
+            return NULL;
+        facts->held = held;
+        facts->capacity = capacity;
+    }
+    struct fact *fact = &facts->held[facts->count++];
+    *fact = (struct fact){.number = came->number, .members = came->members};
+    (void)snprintf(fact->author, sizeof fact->author, "%s", came->author);
+    (void)snprintf(fact->text, sizeof fact->text, "%s", came->text);
+    return fact;
+}
+
+static void drop_before(struct facts *facts, uint64_t number)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < facts->count; i++)
+        if (facts->held[i].number >= number)
+            facts->held[kept++] = facts->held[i];
+    facts->count = kept;
+}
+
+/* ---- told ---- */
+
+static void send_to(struct daemon *daemon, struct link *link, const struct sgp_fact *fact)
+{
+    struct sgp_message message = {.type = SGP_FACT, .fact = *fact};
+    inquiry_pulse(daemon, &message.pulse);
+    edges_will_flush(daemon, link);
+    link_send(link, &message);
+}
+
+static void relay(struct daemon *daemon, const struct link *from, const struct sgp_fact *fact)
+{
+    for (uint32_t i = 0; i < daemon->edge_count; i++) {
+        struct sgp_peer_status status;
+        struct link *link = edges_present(&daemon->edges[i]);
+        sgp_node_link_status(daemon->node, i, &status);
+        if (link != NULL && link != from && status.state == SGP_LINK_UP)
+            send_to(daemon, link, fact);
+    }
+}
+
+static struct sgp_fact message_of(const struct fact *fact)
+{
+    return (struct sgp_fact){.kind = SGP_FACT_TOLD,
+        .number = fact->number,
+        .members = fact->members,
+        .author = fact->author,
+        .text = fact->text};
+}
+
+static struct sgp_fact agreed_of(const struct daemon *daemon)
+{
+    const struct facts *facts = &daemon->facts;
+    return (struct sgp_fact){.kind = SGP_FACT_AGREED,
+        .number = facts->agreed,
+        .members = facts->agreed_members,
+        .count = facts->agreed_count,
+        .author = self_name(daemon),
+        .text = ""};
+}
+
+void facts_greet(struct daemon *daemon, struct link *link)
+{
+    for (uint32_t i = 0; i < daemon->facts.count; i++) {
+        struct sgp_fact fact = message_of(&daemon->facts.held[i]);
+        send_to(daemon, link, &fact);
+    }
+    if (daemon->facts.agreed == 0)
+        return;
+    struct sgp_fact agreed = agreed_of(daemon);
+    send_to(daemon, link, &agreed);
+}
+
+/* ---- agreed ---- */
+
+static int by_author(const void *a, const void *b)
+{
+    return strcmp(((const struct fact *)a)->author, ((const struct fact *)b)->author);
+}
+
+/* The words of the decision that is agreed go to the program, in the order of names: everybody's order. */
+static void deliver(struct daemon *daemon)
+{
+    struct facts *facts = &daemon->facts;
+    uint32_t index = 0;
+    facts->asks = facts->unfetched = false;
+    qsort(facts->held, facts->count, sizeof *facts->held, by_author);
+    for (uint32_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->held[i];
+        if (fact->number == facts->agreed && fact->members == facts->agreed_members)
+            facts->decided(daemon, fact->author, fact->text, index++, facts->agreed_count);
+    }
+}
+
+static int tell_own(struct daemon *daemon, const char *text)
+{
+    struct facts *facts = &daemon->facts;
+    const struct sgp_fact own = {.kind = SGP_FACT_TOLD,
+        .number = facts->agreed + 1,
+        .members = members_of(daemon->prepared->topology),
+        .author = self_name(daemon),
+        .text = text};
+    if (find(facts, own.author, own.number, own.members) != NULL)
+        return 0;
+    if (add(facts, &own) == NULL)
+        return -ENOMEM;
+    relay(daemon, NULL, &own);
+    return 0;
+}
+
+static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uint32_t count)
+{
+    struct facts *facts = &daemon->facts;
+    char text[SGP_FACT_BYTES];
+    const struct fact *before =
+        NULL; /* of a decision in which this node had no part, if it waits */
+    for (uint32_t i = 0; i < facts->count; i++)
+        if (strcmp(facts->held[i].author, self_name(daemon)) == 0 &&
+            (before == NULL || facts->held[i].number >= before->number))
+            before = &facts->held[i];
+    bool part = find(facts, self_name(daemon), number, members) != NULL;
+    (void)snprintf(text, sizeof text, "%s", before != NULL ? before->text : "");
+    facts->unfetched = part;
+    facts->agreed = number;
+    facts->agreed_members = members;
+    facts->agreed_count = count;
+    drop_before(facts, number);
+    sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=decided number=%" PRIu64 " members=%" PRIu32,
+        number, count);
+    struct sgp_fact agreed = agreed_of(daemon);
+    relay(daemon, NULL, &agreed);
+    if (facts->asks && part)
+        deliver(daemon);
+    else if (facts->asks)
+        (void)tell_own(daemon, text);
+}
+
+static void settle(struct daemon *daemon)
+{
+    struct facts *facts = &daemon->facts;
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    uint64_t members = members_of(topology), next = facts->agreed + 1;
+    const struct sgp_fact heard = facts->heard;
+    if (heard.number > facts->agreed && count_of(facts, heard.number, heard.members) >= heard.count)
+        freeze(daemon, heard.number, heard.members, heard.count);
+    else if (count_of(facts, next, members) >= sgp_topology_trainers(topology))
+        freeze(daemon, next, members, sgp_topology_trainers(topology));
+}
+
+/* ---- what comes ---- */
+
+void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came)
+{
+    struct facts *facts = &daemon->facts;
+    if (came->number < facts->agreed)
+        return;
+    if (came->kind == SGP_FACT_AGREED) {
+        bool known = came->number <= facts->agreed || came->number <= facts->heard.number ||
+                     came->count == 0;
+        if (known || sgp_topology_find(daemon->prepared->topology, came->author) < 0)
+            return;
+        facts->heard = *came;
+        facts->heard.author = facts->heard.text = NULL; /* borrowed */
+    } else {
+        if (find(facts, came->author, came->number, came->members) != NULL ||
+            add(facts, came) == NULL)
+            return;
+    }
+    relay(daemon, link, came);
+    settle(daemon);
+}
+
+void facts_reloaded(struct daemon *daemon)
+{
+    struct facts *facts = &daemon->facts;
+    const struct fact *own = NULL;
+    char text[SGP_FACT_BYTES];
+    for (uint32_t i = 0; i < facts->count; i++)
+        if (facts->held[i].number == facts->agreed + 1 &&
+            strcmp(facts->held[i].author, self_name(daemon)) == 0)
+            own = &facts->held[i];
+    if (own == NULL)
+        return;
+    (void)snprintf(text, sizeof text, "%s", own->text);
+    (void)tell_own(daemon, text);
+    settle(daemon);
+}
+
+/* ---- the program ---- */
+
+int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error)
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    bool *reached = calloc(topology->node_count, sizeof *reached);
+    if (reached == NULL)
+        return -ENOMEM;
+    uint32_t apart = unreached(topology, daemon->prepared->self, reached);
+    free(reached);
+    if (apart != SGP_NODE_NONE)
+        return sgp_fail(error, SGP_E_STATE,
+            "no edges of the topology file join %s and %s, so they cannot decide together",
+            self_name(daemon), topology->nodes[apart].name);
+    daemon->facts.asks = true;
+    if (daemon->facts.unfetched) {
+        deliver(daemon);
+        return 0;
+    }
+    int code = tell_own(daemon, text);
+    if (code < 0)
+        return sgp_fail(error, code, "out of memory");
+    settle(daemon);
+    return 0;
+}
+
+bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes)
+{
+    const struct sgp_topology *topology = daemon->prepared->topology;
+    const struct facts *facts = &daemon->facts;
+    uint64_t members = members_of(topology);
+    size_t used = 0;
+    ret_names[0] = '\0';
+    for (uint32_t i = 0; facts->asks && i < topology->node_count; i++) {
+        const char *name = topology->nodes[i].name;
+        if (!trains(topology, i) || find(facts, name, facts->agreed + 1, members) != NULL ||
+            used + strlen(name) + 3 > bytes)
+            continue;
+        used +=
+            (size_t)snprintf(ret_names + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
+    }
+    return facts->asks;
+}
+
+void facts_forget_program(struct daemon *daemon)
+{
+    daemon->facts.asks = false;
+}
+
+void facts_finish(struct daemon *daemon)
+{
+    free(daemon->facts.held);
+    daemon->facts = (struct facts){.held = NULL};
+}

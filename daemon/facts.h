@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decisions of all programs: each tells a word, and all get the words of all. Words are relayed from link to link until
+ * everybody has them; no round waits for that. docs/rules/decide.md is the rule, and says why all get the same words.
+ *
+ * Fails: without memory a word that came is dropped, and comes again when its link does; one's own is refused.
+ * Thread: the loop thread. */
+#ifndef SGPD_FACTS_H
+#define SGPD_FACTS_H
+
+#include "link.h"
+
+struct daemon;
+
+struct fact {
+    uint64_t number, members;
+    char author[SGP_NAME_BYTES], text[SGP_FACT_BYTES];
+};
+
+struct facts {
+    struct fact *held; /* of decision `agreed` and later ones */
+    uint32_t count, capacity;
+    uint64_t agreed;         /* the latest decision of which all words are here; 0: none */
+    uint64_t agreed_members; /* whose they are, */
+    uint32_t agreed_count;   /* and how many */
+    struct sgp_fact
+        heard;      /* of a later one that somebody has agreed; number 0: none. Without texts */
+    bool asks;      /* the program waits for the next, */
+    bool unfetched; /* or has not been told the latest, in which it had a part */
+    void (*decided)(struct daemon *daemon, const char *author, const char *text, uint32_t index,
+        uint32_t count); /* told the program's words, one by one: `index` of so many */
+};
+
+void facts_finish(struct daemon *daemon);
+
+/* The program's word in the next decision; one that was told already stays. What comes of it goes to facts.decided, at once
+ * if it was decided while the program did not wait. Returns 0, SGP_E_STATE with *error where the file leaves a member that no
+ * link reaches, or -ENOMEM. */
+int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error);
+/* Whether the program waits; then the names of the members whose word is missing. */
+bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes);
+/* The program waits no longer, or has gone. */
+void facts_forget_program(struct daemon *daemon);
+
+/* One came over a neighbour's link. */
+void facts_take(struct daemon *daemon, const struct link *link, const struct sgp_fact *came);
+/* A link is up: all that is held. */
+void facts_greet(struct daemon *daemon, struct link *link);
+/* Another file: other members. */
+void facts_reloaded(struct daemon *daemon);
+
+#endif
