@@ -189,7 +189,10 @@ sgp_round sgp_core_rounds_of_turn(
     const struct sgp_node *node); /* labels while each worker takes one turn; else 1 */
 bool sgp_core_trains_in(
     const struct sgp_node *node, sgp_round round); /* it would, before its end */
-bool sgp_core_uses_epochs(const struct sgp_node *node);
+bool sgp_core_uses_epochs(
+    const struct sgp_node *node); /* it says in which it is, and heeds others' */
+bool sgp_core_compares_epochs(
+    const struct sgp_node *node); /* also with those of neighbours that use none */
 /* an owner and its workers */
 bool sgp_core_is_owner(const struct sgp_node *node);
 bool sgp_core_owns_by_file(const struct sgp_node *node);  /* and owning is no token */
@@ -355,7 +358,9 @@ void sgp_core_forget_told(struct sgp_node *node);
 void sgp_core_forgo_token(struct sgp_node *node);
 
 /* epoch.c */
-void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch);
+void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_core_link *link);
+/* The file has changed, and the former or the new one has exact cycles: each node will take the next epoch when it reloads. */
+void sgp_core_expect_epochs(struct sgp_node *node);
 /* What there is of the cycle cannot come to its end. */
 void sgp_core_raise_epoch(struct sgp_node *node);
 /* The same of a cycle of the epoch `lost`, unless a higher one is heard of already. */

@@ -137,6 +137,8 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     node->exact.epoch =
         (struct sgp_epoch){.number = node->exact.heard.number, .start = epoch_start};
     node->exact.heard = node->exact.epoch;
+    if (node->exact.heeds > 0 && !sgp_topology_has_exact(node->config.topology))
+        node->exact.heeds--;
     if (node->exact.begun)
         go_back(node);
     node->exact.begun = false;

@@ -51,12 +51,12 @@ struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint3
     return note;
 }
 
-/* Who knows of no exact cycle says nothing of epochs. */
+/* A node that uses no epochs says nothing of them. */
 static struct sgp_epoch epoch_said(const struct sgp_node *node)
 {
     struct sgp_epoch epoch = node->exact.epoch;
-    epoch.topology = sgp_core_uses_epochs(node) ? node->config.topology->digest : 0;
-    return epoch;
+    epoch.topology = node->config.topology->digest;
+    return sgp_core_uses_epochs(node) ? epoch : (struct sgp_epoch){.number = 0};
 }
 
 /* A greeting tells the topology file by its fingerprint; after a reload the next beat does. */

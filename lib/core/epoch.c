@@ -3,10 +3,39 @@
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
-void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_epoch *epoch)
+/* Whether this node's file is why there are epochs: it has exact cycles or a token, or followed one that had exact cycles while
+ * others may still reload. */
+static bool file_explains(const struct sgp_node *node)
 {
-    if (sgp_core_epoch_is_below(&node->exact.heard, epoch))
-        node->exact.heard = *epoch;
+    return sgp_core_uses_epochs(node) || sgp_core_has_token(node);
+}
+
+/* Whether another neighbour names this epoch or a higher one, and both have the file of this node. */
+static bool is_seconded(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    uint64_t digest = node->config.topology->digest;
+    bool seconded = false;
+    for (uint32_t i = 0; i < node->layout.link_count && !seconded; i++) {
+        const struct sgp_core_link *other = &node->layout.links[i];
+        seconded = other->peer != link->peer && sgp_core_living(other) &&
+                   other->pulse.epoch.topology == digest &&
+                   !sgp_core_epoch_is_below(&other->pulse.epoch, &link->pulse.epoch);
+    }
+    return seconded && link->pulse.epoch.topology == digest;
+}
+
+void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool higher = sgp_core_epoch_is_below(&node->exact.heard, &link->pulse.epoch);
+    if (higher && (file_explains(node) || is_seconded(node, link)))
+        node->exact.heard = link->pulse.epoch;
+}
+
+void sgp_core_expect_epochs(struct sgp_node *node)
+{
+    node->exact.heeds = 2 * node->config.topology->node_count;
+    for (uint32_t i = 0; i < node->layout.link_count; i++)
+        sgp_core_hear_epoch(node, &node->layout.links[i]);
 }
 
 void sgp_core_raise_epoch(struct sgp_node *node)

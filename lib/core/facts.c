@@ -144,7 +144,14 @@ bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
 
 bool sgp_core_uses_epochs(const struct sgp_node *node)
 {
-    return node->exact.heard.number > 0 || sgp_topology_has_exact(node->config.topology);
+    bool token = sgp_core_has_token(node) && node->exact.heard.number > 0;
+    return token || node->exact.heeds > 0 || sgp_topology_has_exact(node->config.topology);
+}
+
+bool sgp_core_compares_epochs(const struct sgp_node *node)
+{
+    bool own = sgp_topology_has_exact(node->config.topology) || sgp_core_has_token(node);
+    return own && sgp_core_uses_epochs(node);
 }
 
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b)

@@ -125,19 +125,25 @@ static void stop_early(struct sgp_node *node, sgp_round stop)
     node->unrecorded = true;
 }
 
+/* Rounds of a file with exact cycles are not those of another file. A neighbour that uses no epochs names no file. */
+static bool counts_rounds_otherwise(const struct sgp_node *node, const struct sgp_pulse *pulse)
+{
+    return pulse->epoch.topology == 0 ? sgp_core_compares_epochs(node)
+                                      : pulse->epoch.topology != node->config.topology->digest;
+}
+
 /* What a neighbour says of the whole fleet. One that has not greeted may be of another: its end is not
  * ours. */
 void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_pulse *pulse = &link->pulse;
-    sgp_core_hear_epoch(node, &pulse->epoch);
+    sgp_core_hear_epoch(node, link);
     if (pulse->round > node->fleet.heard)
         node->fleet.heard = pulse->round;
     bool late = node->round > pulse->round + sgp_core_far_ahead(node);
     if (pulse->state == SGP_NODE_TRAINING || pulse->state == SGP_NODE_SETTLING || late)
         link->greeting.trained = true;
-    /* By another file rounds count otherwise. */
-    if (sgp_core_uses_epochs(node) && pulse->epoch.topology != node->config.topology->digest)
+    if (counts_rounds_otherwise(node, pulse))
         return;
     /* A relay has no end of its own, and goes where others lead. */
     bool relay = node->config.topology->nodes[node->config.self].relay;

@@ -61,10 +61,8 @@ struct sgp_verdict sgp_core_hear(
         return sgp_hangs_up(SGP_E_PROTOCOL, reason);
     if (reason != SGP_REASON_NONE)
         return sgp_refuses(SGP_E_MODEL, reason);
-    if (pulse != NULL && link->connection.state == SGP_LINK_UP) {
-        sgp_core_hear_epoch(node, &pulse->epoch);
+    if (pulse != NULL && link->connection.state == SGP_LINK_UP)
         sgp_core_hear_topology(node, link, pulse->epoch.topology);
-    }
     note_interval(link, node->now);
     link->liveness.heard = node->now;
     if (link->liveness.absent) {

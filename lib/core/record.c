@@ -181,6 +181,8 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     }
     node->fleet.ends = sgp_core_own_end(node);
     node->past.another_file = record->epoch.topology != node->config.topology->digest;
+    if (node->past.another_file || record->epoch.number > 0)
+        sgp_core_expect_epochs(node);
     bool relay = node->config.topology->nodes[node->config.self].relay;
     if (relay && !node->past.another_file && record->rounds > 0)
         node->fleet.ends = record->rounds;

@@ -215,6 +215,7 @@ static void renew_for(struct sgp_node *node, const struct sgp_topology *former)
     node->fleet.ends = 0;
     node->fleet.ends = sgp_core_own_end(node); /* of a relay 0, until others say more */
     node->ending.mixes = 0;
+    sgp_core_expect_epochs(node);
     sgp_core_raise_epoch(node);
 }
 

@@ -511,7 +511,9 @@ static bool comes_late(const struct sgp_node *node)
     sgp_round ahead = labels ? 0 : sgp_core_far_ahead(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        if (sgp_core_living(link) && link->pulse.epoch.number > node->exact.epoch.number)
+        uint64_t number = link->pulse.epoch.number;
+        bool later = number > node->exact.epoch.number && number <= node->exact.heard.number;
+        if (sgp_core_living(link) && later)
             return true;
     }
     return sgp_core_followed(node, node->round, sgp_core_living) > node->round + ahead;

@@ -58,6 +58,14 @@ static bool is_out_of_place(
            !sgp_core_is_expected(node, link, share);
 }
 
+/* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two uses no epochs, it is the present one. */
+static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    bool none = !sgp_core_uses_epochs(node) ||
+                (link->pulse.epoch.topology == 0 && !sgp_core_compares_epochs(node));
+    return none ? node->exact.epoch : link->pulse.epoch;
+}
+
 struct sgp_verdict sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
@@ -69,7 +77,7 @@ struct sgp_verdict sgp_core_share(
     if (!share_is_sound(node, link, share) || is_out_of_place(node, link, share))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->receiving.incoming = *share;
-    link->receiving.epoch = link->pulse.epoch;
+    link->receiving.epoch = epoch_of(node, link);
     link->receiving.filling = true;
     link->receiving.since = node->now;
     sgp_core_payload_begins(node, link);

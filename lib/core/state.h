@@ -280,7 +280,7 @@ struct sgp_folding {
     bool refusals;   /* came meanwhile, of what this node gave */
 };
 
-/* Exact cycles. cycle.c; epoch.c: epoch, heard; round.c: stop_by */
+/* Exact cycles. cycle.c; epoch.c: epoch, heard, heeds; round.c: stop_by */
 struct sgp_exact {
     struct sgp_epoch epoch; /* in force */
     struct sgp_epoch heard; /* the highest heard of; not below that in force */
@@ -289,6 +289,8 @@ struct sgp_exact {
         entry; /* snapshot: the vector with which it entered the cycle; NONE: it has not, or is a relay */
     sgp_time stop_by; /* it stops at the end of the cycle, or then; NEVER: no such order */
     uint64_t renewed; /* cycles */
+    uint32_t
+        heeds; /* so many more epochs are heeded by a file without exact cycles, after one with some */
 };
 
 /* The estimate that was copied last for peers that ask. */

@@ -211,6 +211,23 @@ class Source(Trio):
         self.promised = True
         self.assert_goes_on()
 
+    def test_epochs_that_no_file_explains(self):
+        """The file has no exact cycle, so that a neighbour's word begins nothing again."""
+        for topology in (self.fingerprint[5], 12345):
+            n2 = self.neighbour()
+            n2.receive(peer.WELCOME)
+            for number in range(1, 200):
+                n2.round = self.node.status()["round"] if number % 20 == 0 else n2.round
+                n2.send(peer.BEAT, 0, False, False, *[0.0] * 16, number, n2.round, topology)
+                n2.skip()
+            self.fleet_.wait_round(0, self.node.status()["round"] + 20)
+            for node in self.fleet_.nodes[:2]:
+                self.assertEqual(node.status()["cycles_renewed"], 0)
+                self.assertNotIn("event=renewed", node.log())
+            n2.close()
+        self.promised = True
+        self.assert_goes_on()
+
     def test_messages_of_the_other_side(self):
         for kind, fields in ((peer.CREDIT, [5]), (peer.ACK, [1, 1]), (peer.HELLO, None),
                              (peer.WELCOME, ["n2", 77, 0, *self.fingerprint])):

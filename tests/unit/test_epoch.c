@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Epochs where the topology file has no exact cycle: whose word begins the node again, and how often. */
+#include "test_core_desk.h"
+
+/* A neighbour's pulse with an epoch, as one with this file says it. */
+static struct sgp_pulse pulse_of(const struct desk *desk, sgp_round round, uint64_t number)
+{
+    struct sgp_pulse pulse = pulse_at(round, round);
+    pulse.epoch =
+        (struct sgp_epoch){.number = number, .start = round, .topology = desk->topology->digest};
+    return pulse;
+}
+
+/* An epoch that no file explains. The share that names it is added all the same. */
+Test(epoch, one_neighbour_begins_nothing_again_where_no_file_has_exact_cycles)
+{
+    struct desk desk;
+    open_pair(&desk);
+    for (uint64_t number = 1; number <= 5; number++)
+        say_pulses(&desk, 1, pulse_of(&desk, 0, number));
+    struct sgp_message share = share_of(1, 0, 1);
+    share.pulse.epoch = pulse_of(&desk, 0, 6).epoch;
+    say(&desk, 1, SGP_IN, share);
+    deliver(&desk, 1, 0);
+    grant(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
+    cr_assert_null(find_note(&desk, SGP_NOTE_RENEWED));
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    cr_assert(zero(u64, status_of(&desk).cycles_renewed));
+    cr_assert(zero(u64, status_of(&desk).epoch.number));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
+    const struct sgp_effect *beat = find_sent(&desk, SGP_SHARE, 1);
+    cr_assert_not_null(beat);
+    cr_assert(zero(u64, beat->send.message.pulse.epoch.number));
+    cr_assert(zero(u64, beat->send.message.pulse.epoch.topology));
+    close_desk(&desk);
+}
+
+/* The fleet had exact cycles while this node missed two reloads. */
+Test(epoch, two_neighbours_that_name_one_begin_a_node_again_once)
+{
+    struct desk desk;
+    open_beside_two(&desk, 3);
+    post_type(&desk, SGP_EVENT_TRAINED);
+    say_pulses(&desk, 1, pulse_of(&desk, 0, 4));
+    cr_assert(zero(u64, status_of(&desk).cycles_renewed));
+    say_pulses(&desk, 2, pulse_of(&desk, 0, 3));
+    cr_assert(eq(u64, status_of(&desk).epoch.number, 3), "the higher one is one's alone");
+    say_pulses(&desk, 2, pulse_of(&desk, 0, 3));
+    cr_assert(eq(u64, status_of(&desk).cycles_renewed, 1));
+    close_desk(&desk);
+}
+
+static struct sgp_topology *pair_with_exact_cycles(void)
+{
+    static const struct sgp_topology_node names[] = {{.name = "n0"}, {.name = "n1"}};
+    static const struct sgp_edge up[] = {{1, 0, 1}}, down[] = {{0, 1, 0.5}};
+    struct sgp_topology *topology;
+    cr_assert(zero(int, sgp_topology_create(names, 2, NULL, &topology)));
+    cr_assert(zero(int, sgp_topology_add_phase(topology, "up", 1, false, up, 1, NULL)));
+    cr_assert(
+        zero(int, sgp_topology_add(topology,
+                      &(struct sgp_phase_options){.name = "down", .rounds = 1, .exchanges = true},
+                      down, 1, NULL)));
+    cr_assert(zero(int, sgp_topology_seal(topology, NULL)));
+    cr_assert(sgp_topology_has_exact(topology));
+    return topology;
+}
+
+/* After exact cycles each node takes the next epoch when it reloads, and a node in between passes that on. That is twice as many
+ * as there are nodes, and no more. */
+Test(epoch, after_exact_cycles_a_neighbour_begins_a_node_again_so_often_and_no_more)
+{
+    struct desk desk;
+    struct sgp_topology *exact = pair_with_exact_cycles(), *gossip = pair();
+    open_desk(&desk, exact, config_of(exact));
+    greet_pair(&desk);
+    struct sgp_node_change change = {.topology = gossip, .self = 0, .weight_least = 0.5};
+    struct sgp_node_needs needs;
+    struct sgp_reload *reload;
+    cr_assert(zero(int, sgp_reload_prepare(desk.node, &change, &needs, &reload)));
+    sgp_node_reload(desk.node, desk.now, reload, &desk.effects);
+    desk.topology = gossip;
+    post_type(&desk, SGP_EVENT_TICK);
+    for (uint64_t number = 2; number <= 20; number++) {
+        say_pulses(&desk, 1, pulse_of(&desk, 0, number));
+        if (desk.node->stage == SGP_STAGE_TRAIN)
+            post_type(&desk, SGP_EVENT_TRAINED);
+    }
+    cr_assert(eq(u64, status_of(&desk).cycles_renewed, 4));
+    sgp_topology_destroy(exact);
+    close_desk(&desk);
+}
