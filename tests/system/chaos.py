@@ -5,12 +5,13 @@ topologies reloaded, nodes that leave and come back as new members, full disks, 
 ends before training does; then the fleet must have come to a right end, or say what is not right.
 
     chaos.py SGPD [--seed N] [--seeds K] [--seconds S] [--gap S] [--algorithm A] [--nodes N]
-                  [--faults 1,5-9] [--without KIND,...]
+                  [--faults 1,5-9] [--without KIND,...] [--apart]
 
 A run with the same seed has the same faults at the same times; what the daemons make of them depends on the
 machine. Faults end at 0.7 of the time, or when a node has made most of its rounds, which are as many as an
 undisturbed fleet would make in the time. --gap is from one fault to the next, on average. --faults runs some
-of them alone and --without leaves kinds out, to find those that matter. Only root can have full disks."""
+of them alone and --without leaves kinds out, to find those that matter. Only root can have full disks.
+--apart: when the faults are over all nodes but one get another topology file, and that one keeps its own for good."""
 import argparse
 import http.client
 import json
@@ -255,6 +256,17 @@ class Chaos:
             yield fault.seconds / len(f.present)
             self.read_again(i)
 
+    def part(self):
+        """One node misses a reload that all others hear of, and files differ from now on."""
+        f, draw = self.fleet, chaos_plan.random.Random("apart %d" % self.seed)
+        former = f.phases
+        odd, self.shape, f.phases = chaos_plan.apart(draw, self.method, former, f.present)
+        self.tell("n%d stays with its file, and all others get %s %d" % (odd, *self.shape))
+        others = [i for i in f.present if i != odd]
+        for i in others:
+            f.write_topology(i)
+        self.pending |= {i for i in others if i not in self.down}
+
     def read_again(self, index):
         if not self.answers(index) or index in self.leavers:
             return
@@ -445,6 +457,8 @@ class Chaos:
                 looked = now
                 self.each_second(rounds)
             time.sleep(0.02)
+        if self.options.apart:
+            self.part()
         try:
             self.fleet.wait("all to have reloaded", self.all_read_again)
         except AssertionError:
@@ -501,6 +515,7 @@ def command(options, seed, method):
              "--gap %g" % options.gap, "--nodes %d" % options.nodes, "--algorithm " + method]
     words += ["--faults " + options.faults] if options.faults else []
     words += ["--without " + options.without] if options.without else []
+    words += ["--apart"] if options.apart else []
     return " ".join(words) + program()
 
 
@@ -560,6 +575,7 @@ def arguments():
     parser.add_argument("--nodes", type=int, default=5)
     parser.add_argument("--faults")
     parser.add_argument("--without", default="")
+    parser.add_argument("--apart", action="store_true")
     return parser.parse_args()
 
 

@@ -98,3 +98,26 @@ def shape(draw, method):
 def phases(shape_, nodes):
     name, seed = shape_
     return {**DIRECTED, **UNDIRECTED}[name](list(nodes), random.Random(seed))
+
+
+def reaches_all(edges, nodes):
+    """Whether each node reaches each other one."""
+    def reached(pairs):
+        seen, new = set(), {nodes[0]}
+        while new:
+            seen |= new
+            new = {b for a, b in pairs if a in seen} - seen
+        return seen == set(nodes)
+
+    return reached(edges) and reached({(b, a) for a, b in edges})
+
+
+def apart(draw, method, former, nodes):
+    """A node that keeps its file, and the name, seed and phases of the file that all others get. Nodes reach each other over edges
+    that the files of both ends have; else they could not agree."""
+    while True:
+        odd, name = draw.choice(list(nodes)), shape(draw, method)
+        next_ = phases(name, nodes)
+        old, new = ({edge for edges in file for edge in edges} for file in (former, next_))
+        if former != next_ and reaches_all({e for e in new if odd not in e or e in old}, list(nodes)):
+            return odd, name, next_
