@@ -85,6 +85,12 @@ def both(edges):
     return [sorted(set(edges) | {(b, a) for a, b in edges})]
 
 
+def circles(nodes, draw):
+    """The same in both directions, and two at least."""
+    return [both(ring(draw.sample(nodes, len(nodes)), None)[0])[0] for _ in range(draw.randint(2, 3))]
+
+
+TURNING = {"circles": circles}  # only where files are to differ in the lengths of their cycles
 DIRECTED = {"ring": ring, "exponential": exponential, "rings": rings}
 UNDIRECTED = {"full": full, "star": star, "circle": circle, "tree": tree}
 
@@ -97,7 +103,7 @@ def shape(draw, method):
 
 def phases(shape_, nodes):
     name, seed = shape_
-    return {**DIRECTED, **UNDIRECTED}[name](list(nodes), random.Random(seed))
+    return {**DIRECTED, **UNDIRECTED, **TURNING}[name](list(nodes), random.Random(seed))
 
 
 def reaches_all(edges, nodes):
@@ -113,11 +119,12 @@ def reaches_all(edges, nodes):
 
 
 def apart(draw, method, former, nodes):
-    """A node that keeps its file, and the name, seed and phases of the file that all others get. Nodes reach each other over edges
-    that the files of both ends have; else they could not agree."""
+    """A node that keeps its file, and the name, seed and phases of the file that all others get, whose cycle has another length.
+    Nodes reach each other over edges that the files of both ends have; else they could not agree."""
+    names = ["circles", "full"] + ([] if method in SYMMETRIC else list(DIRECTED))
     while True:
-        odd, name = draw.choice(list(nodes)), shape(draw, method)
+        odd, name = draw.choice(list(nodes)), (draw.choice(names), draw.getrandbits(32))
         next_ = phases(name, nodes)
         old, new = ({edge for edges in file for edge in edges} for file in (former, next_))
-        if former != next_ and reaches_all({e for e in new if odd not in e or e in old}, list(nodes)):
+        if len(former) != len(next_) and reaches_all({e for e in new if odd not in e or e in old}, list(nodes)):
             return odd, name, next_
