@@ -344,7 +344,6 @@ bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_recei
 void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of a round */
 /* The greatest label that a token of that neighbour may have. */
 sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
-bool sgp_core_may_copy_label(const struct sgp_node *node, uint32_t peer, sgp_round label);
 /* One beyond the labels of all neighbours that count, as far as these are credible. */
 sgp_round sgp_core_newest_label(
     const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *));

@@ -27,8 +27,7 @@ struct sgp_verdict sgp_core_estimate(
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
                  estimate->round <= link->pulse.round && estimate->round >= link->question.newer &&
-                 estimate->payload_bytes == 4 * values.count &&
-                 sgp_core_may_copy_label(node, link->peer, estimate->round);
+                 estimate->payload_bytes == 4 * values.count;
     if (!sound)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->question.incoming = *estimate;

@@ -317,7 +317,8 @@ struct sgp_token_state {
     uint32_t pending;  /* and all that this node has made and the token has not taken up */
     bool of_record;    /* it is here by the record of a former process */
     bool renewed;      /* an epoch began, and the token has not been here since */
-    sgp_time quickest; /* the least time that steps of a round took; 0: none were taken yet */
+    sgp_time quickest; /* the least time that the steps of a round took in this process, */
+    uint32_t timed;    /* and how many rounds were timed, up to a bound */
 };
 
 /* Digests of trainings, and learning rates. */

@@ -9,9 +9,11 @@
  * The rule: docs/rules/token.md */
 #include "core/core.h"
 
-#define PACE_FACTOR                                                                                \
-    16 /* a fleet may be so many times as fast as if all nodes had this one's best pace */
-#define UPDATE_NS SGP_MILLISECOND /* what an update takes, before this node has made one */
+/* A fleet may be so many times as fast as if all nodes had this one's best pace. */
+#define PACE_FACTOR 16
+/* An update takes that at most, as long as fewer were timed. */
+#define UPDATE_NS SGP_MILLISECOND
+#define TIMED_LEAST 16u
 
 static const struct sgp_delay *delay_of(const struct sgp_node *node)
 {
@@ -109,14 +111,22 @@ void sgp_core_time_update(struct sgp_node *node, sgp_time took)
     sgp_time least = node->token.quickest;
     took = took > 1 ? took : 1;
     node->token.quickest = least == 0 || took < least ? took : least;
+    node->token.timed += node->token.timed < TIMED_LEAST;
+}
+
+/* A process's first updates are slow, and few if nobody visits it: its pace would be no measure. */
+static sgp_time best_pace(const struct sgp_node *node)
+{
+    sgp_time quickest = node->token.quickest;
+    bool known = node->token.timed == TIMED_LEAST || (quickest > 0 && quickest < UPDATE_NS);
+    return known ? quickest : UPDATE_NS;
 }
 
 /* What all nodes may have made at most since this node had its copy: so many times as much as if all had its own best pace. */
 static sgp_round made_since(const struct sgp_node *node)
 {
-    sgp_time each = node->token.quickest > 0 ? node->token.quickest : UPDATE_NS;
     double made = (double)PACE_FACTOR * node->config.topology->node_count *
-                  (double)(node->now - node->copy.since) / (double)each;
+                  (double)(node->now - node->copy.since) / (double)best_pace(node);
     return made < (double)SGP_ROUND_MAX ? (sgp_round)made : SGP_ROUND_MAX;
 }
 
@@ -145,15 +155,10 @@ sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer)
     sgp_round made = made_since(node), said = said_by_others(node, peer);
     sgp_round known = made < SGP_ROUND_MAX - node->round ? node->round + made : SGP_ROUND_MAX;
     known = known > said ? known : said;
-    sgp_round untold = untold_most(node);
+    sgp_round untold = untold_most(node), end = sgp_core_train_end(node);
+    end = end > node->round ? end : node->round; /* nobody takes a step beyond it */
+    known = known < end ? known : end;
     return known < SGP_ROUND_MAX - untold ? known + untold : SGP_ROUND_MAX;
-}
-
-/* A node without a copy knows no label: it takes the word of the only neighbour that it hears. */
-bool sgp_core_may_copy_label(const struct sgp_node *node, uint32_t peer, sgp_round label)
-{
-    return !sgp_core_has_token(node) || said_by_others(node, peer) == 0 ||
-           label <= sgp_core_label_most(node, peer);
 }
 
 /* A label that is beyond all that is known, and comes never twice. */

@@ -44,7 +44,7 @@ class Handed(Fleet):
             self.write_topology(i)
 
 
-class Token(FleetTest):
+class Handing(FleetTest):
     def handed(self, n, **options):
         f = Handed(n, **options)
         self.fleets = getattr(self, "fleets", []) + [f]
@@ -91,6 +91,8 @@ class Token(FleetTest):
         self.assertEqual(len({s["copy"]["label"] for s in statuses}), 1)
         return statuses
 
+
+class Token(Handing):
     def test_a_fleet_ends_on_one_model(self):
         for says in (("token=dynamic",), ("token=fixed",), ("token=dynamic", "delay_mean=true", "delay_max=3")):
             with self.subTest(says=says):
@@ -219,7 +221,7 @@ class Token(FleetTest):
         self.assertIn("algorithm cyclic wants a token that goes round; write token=dynamic", said)
 
 
-class Liar(Token):
+class Liar(Handing):
     """n2 is played by the test."""
 
     def overhear(self, f):

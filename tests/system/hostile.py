@@ -1,0 +1,451 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A hostile member with a valid key, and a hostile client of the control socket, for as long as it is told.
+
+Fleets follow one another. In each n0 and n1 are daemons, and n2 is played here: it takes part as docs/PROTOCOL.md says, and lies in one
+way. At the same time clients do their worst at the control sockets. Then the attack ends, and the honest nodes must finish. It shares no
+line with lib/wire, lib/tls, lib/attach or the package sgp."""
+import argparse
+import collections
+import http.client
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import fleet
+import peer
+import raw_program
+import tls
+from fleet import Fleet
+from peer import Closed, Peer
+from tls import TlsFleet
+from tls_peer import CipheredPeer, Refused
+
+MEMBERS, SLACK = 3, 2  # docs/SECURITY.md: members and 2 are the most that weights add up to
+COMPLETE = [[(a, b) for a in range(3) for b in range(3) if a != b]]
+LARGE = 1 << 33  # parameters of a model that no machine here holds several times
+POLLERS, SILENT = 4, 340
+STATUS_SECONDS = 10  # root's status is answered by then
+FAR = 60  # times the rounds of the fleet: from 64 on nobody greets
+LINEAGE = 77
+ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
+            "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
+
+
+class Gossip(Fleet):
+    """Three that average; `train.epochs` lets the attack begin before they are done."""
+
+    def __init__(self):
+        super().__init__(3, phases=COMPLETE, options={"train.epochs": "900", "train.start": "now"})
+
+
+class Ciphered(TlsFleet):
+    """A token among three. The links are plain until n2 has overheard what the others say of the model; then tls=require."""
+
+    def __init__(self):
+        super().__init__(3, tls="off", phases=COMPLETE, options={"train.epochs": "1200", "train.algorithm": "cyclic"})
+
+    def says(self):
+        return super().says() + "  token=dynamic;\n"
+
+    def says_of(self, index):
+        return super().says_of(index) + (", owns=all" if index == 0 else "")
+
+
+def connect(f, target):
+    """A connection to that node's port, as n2."""
+    return CipheredPeer(f.ports[target], key=f.key_path(2)) if isinstance(f, Ciphered) else Peer(f.ports[target])
+
+
+class Attack:
+    """Threads that attack until they are told to end; what they did is counted by name."""
+
+    def __init__(self, f, counts, flaws):
+        self.f, self.counts, self.flaws = f, counts, flaws
+        self.over = threading.Event()
+        self.threads = []
+
+    def run(self, name, act, *arguments):
+        """`act` again and again: most of what it does ends its connection."""
+        def repeat():
+            while not self.over.is_set():
+                try:
+                    act(*arguments)
+                    self.counts[name] += 1
+                except (Closed, Refused, OSError, http.client.HTTPException, ValueError):
+                    self.over.wait(0.05)
+                except AssertionError as error:
+                    self.flaws.append("%s: %s" % (name, error))
+        self.threads.append(threading.Thread(target=repeat, daemon=True))
+        self.threads[-1].start()
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join(fleet.PATIENCE)
+
+
+# ---- the member ----
+
+class Member:
+    """n2, whose own account of its weight is right. With its shares it names `lie` times their weight, and says that it is so many
+    epochs ahead. What it learns of the model at its first greeting it says itself."""
+
+    def __init__(self, attack, lie=1.0, epochs=0):
+        self.f, self.attack, self.lie, self.epochs = attack.f, attack, lie, epochs
+        self.lock = threading.Lock()
+        self.weight, self.x, self.round = 1.0, None, 0
+        self.accepted = collections.Counter()
+        self.known = threading.Event()
+        self.listener = socket.create_server((self.f.host(2), self.f.ports[2]))
+        self.listener.settimeout(0.5)
+        attack.run("sources accepted", self.accept)
+        for target in (0, 1):
+            attack.run("shares given", self.give, target)
+
+    def learn(self, parameters, fingerprint):
+        with self.lock:
+            self.parameters, self.fingerprint = parameters, fingerprint
+            self.x = self.x or [0.0] * parameters
+        self.known.set()
+
+    def accept(self):
+        sock, _ = self.listener.accept()
+        threading.Thread(target=self.take, args=(Peer(sock=sock),), daemon=True).start()
+
+    def take(self, source):
+        """As a target: a credit for each promise, and whatever comes is accepted."""
+        try:
+            _, fields = source.receive(peer.HELLO)
+            name, credited = fields[0], None
+            self.learn(fields[3], fields[4:12])
+            source.round = self.round
+            source.send(peer.WELCOME, "n2", LINEAGE, self.accepted[name], *self.fingerprint)
+            while not self.attack.over.is_set():
+                kind, share = source.receive(peer.BEAT, peer.SHARE)
+                source.round = self.round
+                if kind == peer.SHARE:
+                    self.absorb(source, name, share)
+                elif source.heard[3] not in (None, credited):
+                    credited = source.heard[3]
+                    source.send(peer.CREDIT, credited)
+        except (Closed, OSError):
+            pass
+        source.close()
+
+    def absorb(self, source, name, share):
+        payload = b""
+        while len(payload) < share[6]:
+            payload += source.receive(peer.CHUNK)[1]
+        values = struct.unpack("<%df" % (len(payload) // 4), payload)
+        with self.lock:
+            self.weight += share[3]
+            self.accepted[name] = share[0]
+            for i, value in enumerate(values):
+                self.x[share[4] + i] += share[2] * value
+        source.send(peer.ACK, share[0], 1)
+
+    def beat(self, target):
+        if not self.epochs:
+            target.send(peer.BEAT)
+            return
+        sketch = [0.0] * 16
+        target.send(peer.BEAT, 0, False, False, *sketch, self.epochs, self.round, self.fingerprint[5])
+
+    def give(self, index):
+        """As a source: a third of what it has in each round."""
+        if not self.known.wait(0.5):
+            return
+        target = connect(self.f, index)
+        try:
+            target.hello("n2", "n%d" % index, self.parameters, self.fingerprint, LINEAGE)
+            _, fields = target.receive(peer.WELCOME)
+            number = fields[2]
+            while not self.attack.over.is_set():
+                target.round = target.next_round = self.round = max(self.round + 1, target.heard[2])
+                self.beat(target)
+                target.receive(peer.CREDIT)
+                number += 1
+                self.share(target, number)
+                self.attack.counts["shares given"] += 1
+        finally:
+            target.close()
+
+    def share(self, target, number):
+        count = self.parameters
+        with self.lock:
+            given, payload = self.weight / 3, struct.pack("<%df" % count, *self.x)
+            self.weight -= given
+            self.x = [value * 2 / 3 for value in self.x]
+        target.send(peer.SHARE, number, target.round, 1 / 3, given * self.lie, 0, count, 4 * count)
+        target.chunk(payload)
+        _, [_, reason] = target.receive(peer.ACK)
+        if reason != 1:  # it comes home
+            with self.lock:
+                self.weight += given
+                self.x = [value * 3 / 2 for value in self.x]
+
+    def close(self):
+        self.listener.close()
+
+
+def greet_as_another(f, member):
+    """As n1 at n0, far ahead, and as n0 at n1; n1 and n0 are there themselves."""
+    if not member.known.wait(0.5):
+        return
+    for target, name in ((0, "n1"), (1, "n0")):
+        stranger = Peer(f.ports[target])
+        try:
+            stranger.round = stranger.ends
+            stranger.hello(name, "n%d" % target, member.parameters, member.fingerprint, 99)
+            stranger.until_closed()
+        finally:
+            stranger.close()
+
+
+class Forger:
+    """n2 in a fleet with a token: it takes part with a key of its own, and hands out tokens that are none."""
+
+    def __init__(self, attack):
+        self.f, self.attack, self.forged = attack.f, attack, 0
+        for target in (0, 1):
+            attack.run("tokens refused", self.forge, target)
+
+    def forge(self, index):
+        target = connect(self.f, index)
+        try:
+            target.ends = self.f.far
+            target.hello("n2", "n%d" % index, self.f.parameters, self.f.fingerprint, LINEAGE)
+            _, fields = target.receive(peer.WELCOME)
+            target.round = target.next_round = max(1, target.heard[2])
+            target.send(peer.BEAT)
+            target.receive(peer.CREDIT)
+            target.round, count = self.f.far, self.f.parameters
+            part = self.forged % 3 == 2
+            target.send(peer.SHARE, fields[2] + 1, self.f.far, 1.0, 1.0, 0, 1 if part else count, 4 if part else 4 * count)
+            target.chunk(struct.pack("<f", 0.1) * (1 if part else count))
+            self.attack.counts["tokens of a part" if part else "tokens of a forged label"] += 1
+            self.forged += 1
+            target.receive(peer.ACK)
+        finally:
+            target.close()
+
+
+# ---- the client ----
+
+def ask(node, path, method="GET", body=None):
+    code, _ = node.get(path, method, body)
+    if code >= 500 and code != 503:
+        raise AssertionError("%s answers %s with %d" % (node.name, path, code))
+
+
+HOLD = """
+import select, socket, sys
+held, ends = {}, select.poll()
+def open_one():
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(sys.argv[1])
+    held[client.fileno()] = client
+    ends.register(client, select.POLLIN)
+for _ in range(int(sys.argv[2])):
+    open_one()
+while True:
+    for descriptor, _ in ends.poll():
+        ends.unregister(descriptor)
+        held.pop(descriptor).close()
+        open_one()
+"""
+
+
+def hold_silent(attack, node):
+    """Another user's connections that say nothing, renewed when they end. Only root can be another user."""
+    os.chmod(node.fleet.directory, 0o755)
+    os.chmod(node.socket, 0o666)
+    with subprocess.Popen([sys.executable, "-c", HOLD, node.socket, str(SILENT)], user=65534, group=65534, extra_groups=[],
+                          stderr=subprocess.DEVNULL, cwd="/") as child:
+        attack.over.wait(4)
+        child.kill()
+
+
+def drop(node):
+    for _ in range(50):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(1)
+            client.connect(node.socket)
+            client.send(b"GET /v1/his")
+
+
+def attach_large(path):
+    """A program whose model is sparse, and larger than memory: what it is told."""
+    head, _ = raw_program.header([("w", [LARGE])])
+    descriptor = os.memfd_create("large", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.write(descriptor, head)
+        os.ftruncate(descriptor, len(head) + 4 * LARGE)
+        raw_program.fcntl.fcntl(descriptor, raw_program.fcntl.F_ADD_SEALS, raw_program.SEALS)
+        with raw_program.Program.connect(path) as sock:
+            hello = raw_program.frame(raw_program.HELLO, parameters=LARGE, rounds=-1, text=b"large")
+            socket.send_fds(sock, [hello], [descriptor])
+            answer = sock.recv(1024)
+    finally:
+        os.close(descriptor)
+    values = dict(zip(raw_program.FIELDS, raw_program.FRAME.unpack(answer)))
+    if values["type"] != raw_program.REFUSED or b"memory" not in values["text"]:
+        raise AssertionError("a model of %d parameters: type %d, %r" % (LARGE, values["type"], values["text"][:100]))
+
+
+def crowd_sockets(attack, nodes):
+    for node in nodes:
+        for _ in range(POLLERS):
+            attack.run("histories asked", ask, node, "/v1/history?since=0")
+        attack.run("clients dropped", drop, node)
+        attack.run("models asked", ask, node, "/v1/model")
+    if os.geteuid() == 0:
+        attack.run("hundreds of silent clients", hold_silent, attack, nodes[-1])
+
+
+# ---- what must hold ----
+
+class Trial:
+    """What held and what did not, in lines."""
+
+    def __init__(self, sgpd, sgpctl):
+        fleet.SGPD, tls.SGPCTL = sgpd, sgpctl
+        self.counts, self.flaws = collections.Counter(), []
+        self.heaviest, self.slowest, self.asked = 0.0, 0.0, 0
+
+    def expect(self, holds, text):
+        if not holds:
+            self.flaws.append(text)
+
+    def watch(self, f, nodes, until):
+        """While the attack goes on root asks for the status, and adds the weights up."""
+        while time.monotonic() < until:
+            for node in nodes:
+                begun = time.monotonic()
+                status = node.status()
+                took = time.monotonic() - begun
+                self.asked += 1
+                self.slowest = max(self.slowest, took)
+                self.expect(status is not None, "%s did not answer root's status" % node.name)
+                if status is not None and node.index < 2 and isinstance(f, Gossip):
+                    self.heaviest = max(self.heaviest, status["weight"])
+                self.expect(node.process.poll() is None, "%s ended: %s" % (node.name, node.log()[-2000:]))
+            time.sleep(0.2)
+
+    def judge(self, f, name):
+        """The attack is over: those who are honest finish, whole."""
+        nodes = f.nodes[:2]
+        try:
+            f.wait_state("finished", [0, 1])
+        except AssertionError as error:
+            self.flaws.append("%s: %s" % (name, error))
+            return
+        total = sum(status["weight"] for status in (node.status() for node in nodes))
+        self.heaviest = max(self.heaviest, total)
+        self.expect(total <= MEMBERS + SLACK + 1e-9, "%s: weights of %.3f, more than %d members and %d" % (name, total, MEMBERS, SLACK))
+        for node in nodes:
+            self.expect(node.process.poll() is None, "%s: %s ended" % (name, node.name))
+            self.expect(node.end(signal.SIGTERM) == 0, "%s: %s did not end cleanly: %s" % (name, node.name, node.log()[-2000:]))
+            self.expect("Sanitizer" not in node.log(), "%s: %s: %s" % (name, node.name, node.log()[-3000:]))
+
+    def gossip(self, name, seconds, **lies):
+        f = Gossip()
+        try:
+            f.start([0, 1])
+            attack = Attack(f, self.counts, self.flaws)
+            member = Member(attack, **lies)
+            if name == "names":
+                attack.run("greetings in others' names", greet_as_another, f, member)
+            f.wait("a status", lambda: all(node.status() for node in f.nodes[:2]))
+            crowd_sockets(attack, f.nodes[:2])
+            self.watch(f, f.nodes[:2], time.monotonic() + seconds)
+            attack.end()
+            member.close()
+            self.judge(f, name)
+        finally:
+            f.close()
+
+    def token(self, name, seconds):
+        f = Ciphered()
+        try:
+            f.start()
+            f.wait_round(0, 5)
+            self.expect(f.nodes[2].end() == 0, "n2 did not stop")
+            with socket.create_server((f.host(2), f.ports[2])) as listener:
+                listener.settimeout(fleet.PATIENCE)
+                f.parameters, f.fingerprint = peer.overhear(listener)
+            f.roll("require", order=[0, 1])
+            f.far = FAR * f.nodes[0].status()["rounds"]
+            label = f.nodes[0].status()["round"]
+            attack = Attack(f, self.counts, self.flaws)
+            Forger(attack)
+            crowd_sockets(attack, f.nodes[:2])
+            self.watch(f, f.nodes[:2], time.monotonic() + seconds)
+            attack.end()
+            reached = [node.status()["round"] for node in f.nodes[:2]]
+            self.expect(max(reached) < f.far, "%s: a forged label counted: %s after %d" % (name, reached, label))
+            self.judge(f, name)
+        finally:
+            f.close()
+
+    def program(self, name, seconds):
+        f = Fleet(1, phases=[[]], options={**ATTACHED, "control.attach": "n0.attach"})
+        try:
+            f.start()
+            f.wait_state("unlaid")
+            end = time.monotonic() + min(seconds, 2)
+            while time.monotonic() < end:
+                attach_large(os.path.join(f.directory, "n0.attach"))
+                self.counts["large models refused"] += 1
+            self.expect(f.nodes[0].status()["state"] == "unlaid", "%s: the daemon is not unlaid" % name)
+            self.expect(f.nodes[0].end() == 0, "%s: %s" % (name, f.nodes[0].log()[-2000:]))
+        finally:
+            f.close()
+
+
+# What each kind of fleet is attacked with, in turn.
+ATTACKS = (
+    ("token", lambda trial, seconds: trial.token("token", seconds)),
+    ("names", lambda trial, seconds: trial.gossip("names", seconds)),
+    ("program", lambda trial, seconds: trial.program("program", seconds)),
+    ("weight 1.05", lambda trial, seconds: trial.gossip("weight 1.05", seconds, lie=1.05)),
+    ("weight 0.9", lambda trial, seconds: trial.gossip("weight 0.9", seconds, lie=0.9)),
+    ("epochs", lambda trial, seconds: trial.gossip("epochs", seconds, epochs=1)),
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sgpd")
+    parser.add_argument("sgpctl")
+    parser.add_argument("--seconds", type=float, default=600, help="how long attacks follow one another (600)")
+    parser.add_argument("--each", type=float, default=8, help="how long one lasts (8)")
+    parser.add_argument("--only", nargs="*", help="attacks by name: " + ", ".join(name for name, _ in ATTACKS))
+    options = parser.parse_args()
+    attacks = [attack for attack in ATTACKS if not options.only or attack[0] in options.only]
+    trial, end, done = Trial(os.path.abspath(options.sgpd), os.path.abspath(options.sgpctl)), time.monotonic() + options.seconds, 0
+    while done < len(attacks) or time.monotonic() < end:
+        name, act = attacks[done % len(attacks)]
+        act(trial, options.each)
+        done += 1
+        print("# %s: %d flaws so far" % (name, len(trial.flaws)), flush=True)
+        if trial.flaws:
+            break
+    for what, count in sorted(trial.counts.items()):
+        print("# %s: %d" % (what, count))
+    print("# %d attacks; root's status answered %d times, in %.2f s at most; the most weight: %.3f" % (
+        done, trial.asked, trial.slowest, trial.heaviest))
+    for flaw in trial.flaws:
+        print("# " + flaw.replace("\n", "\n# "))
+    print("1..1\n%sok 1 - daemons live, honest nodes finish, weights keep the promise, root is answered" % ("not " if trial.flaws else ""))
+    return 1 if trial.flaws else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
