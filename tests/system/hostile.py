@@ -108,9 +108,9 @@ class Member:
         for target in (0, 1):
             attack.run("shares given", self.give, target)
 
-    def learn(self, parameters, fingerprint):
+    def learn(self, parameters, fingerprint, ends):
         with self.lock:
-            self.parameters, self.fingerprint = parameters, fingerprint
+            self.parameters, self.fingerprint, self.ends = parameters, fingerprint, ends
             self.x = self.x or [0.0] * parameters
         self.known.set()
 
@@ -123,8 +123,8 @@ class Member:
         try:
             _, fields = source.receive(peer.HELLO)
             name, credited = fields[0], None
-            self.learn(fields[3], fields[4:12])
-            source.round = self.round
+            self.learn(fields[3], fields[4:12], source.heard[4])
+            source.round, source.ends = self.round, self.ends
             source.send(peer.WELCOME, "n2", LINEAGE, self.accepted[name], *self.fingerprint)
             while not self.attack.over.is_set():
                 kind, share = source.receive(peer.BEAT, peer.SHARE)
@@ -163,6 +163,7 @@ class Member:
             return
         target = connect(self.f, index)
         try:
+            target.ends = self.ends
             target.hello("n2", "n%d" % index, self.parameters, self.fingerprint, LINEAGE)
             _, fields = target.receive(peer.WELCOME)
             number = fields[2]
@@ -201,7 +202,7 @@ def greet_as_another(f, member):
     for target, name in ((0, "n1"), (1, "n0")):
         stranger = Peer(f.ports[target])
         try:
-            stranger.round = stranger.ends
+            stranger.round = stranger.ends = member.ends
             stranger.hello(name, "n%d" % target, member.parameters, member.fingerprint, 99)
             stranger.until_closed()
         finally:
