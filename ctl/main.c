@@ -4,6 +4,9 @@
  * One thread, one command, then the end. Nothing is undone on the way out but what the world would
  * see: half-written files. */
 #include "ctl.h"
+
+#include "base/text.h"
+
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
@@ -45,6 +48,47 @@ static const struct ctl_command *find(int argc, char **argv, int *ret_words)
             }
     }
     return NULL;
+}
+
+/* How near the command is to what was typed: by its first word, and by both where it has two. */
+static unsigned distance_to(const struct ctl_command *command, int argc, char **argv)
+{
+    char first[64], two[64];
+    (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(command->words, " "), command->words);
+    (void)snprintf(
+        two, sizeof two, "%.30s%s%.30s", argv[0], argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+    unsigned one = strchr(command->words, ' ') == NULL ? sgp_text_distance(argv[0], command->words)
+                                                       : SGP_WORD_BYTES;
+    unsigned both = sgp_text_distance(two, command->words);
+    one += argc > 1; /* of two words a command of two is the likelier */
+    return one < both ? one : both;
+}
+
+static enum ctl_exit refuse_command(struct ctl *ctl, int argc, char **argv)
+{
+    const struct ctl_command *nearest = NULL;
+    unsigned best = 3; /* a word of another meaning is further away */
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (distance_to(commands[i], argc, argv) < best) {
+            best = distance_to(commands[i], argc, argv);
+            nearest = commands[i];
+        }
+    if (nearest != NULL)
+        return ctl_usage(ctl, "'%s' is not a command; did you mean %s?", argv[0], nearest->words);
+    return ctl_usage(ctl, "'%s' is not a command", argv[0]);
+}
+
+/* The commands that begin with this word, as `key generate` and `key show`, one after the other. Whether there are any. */
+static bool help_group(const struct ctl *ctl, const char *word)
+{
+    size_t length = strlen(word), count = 0;
+    const struct ctl_command *group[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strncmp(commands[i]->words, word, length) == 0 && commands[i]->words[length] == ' ')
+            group[count++] = commands[i];
+    if (count > 0)
+        (void)ctl_help_all(ctl, group, count);
+    return count > 0;
 }
 
 /* What the shared options ask for beside a command. */
@@ -101,8 +145,10 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     ctl->command = argc > 0 ? find(argc, argv, &words) : NULL;
     if (!ctl->command && argc > 0 && argv[0][0] == '-')
         return ctl_usage(ctl, "unknown option '%s'; those of a command stand behind it", argv[0]);
+    if (!ctl->command && argc == 1 && asked.help && help_group(ctl, argv[0]))
+        return CTL_DONE;
     if (!ctl->command && argc > 0)
-        return ctl_usage(ctl, "'%s' is not a command", argv[0]);
+        return refuse_command(ctl, argc, argv);
     if (asked.help)
         return ctl->command ? ctl_help(ctl, ctl->command)
                             : ctl_help_all(ctl, commands, COMMAND_COUNT);

@@ -6,8 +6,10 @@
 #include "sgp/dot.h"
 #include "sgp/generate.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum ctl_exit ctl_read_topology(
@@ -39,7 +41,7 @@ static json_t *analysis_json(const struct sgp_analysis *a)
         "nodes", (json_int_t)a->nodes, "relays", (json_int_t)a->relays, "owner", (int)a->owner,
         "backup", (json_int_t)a->backup, "phases", (json_int_t)a->phases, "slices",
         (json_int_t)a->slices, "rounds_per_cycle", (json_int_t)a->rounds_per_cycle,
-        "turns_per_cycle", (json_int_t)a->turns_per_cycle, "exact", (int)a->exact,
+        "turns_per_cycle", (json_int_t)a->turns_per_cycle, "exact_cycle", (int)a->exact,
         "strongly_connected", (int)a->strongly_connected, "window_rounds",
         round_or_null(a->window_rounds), "symmetric", (int)a->symmetric, "doubly_stochastic",
         (int)a->doubly_stochastic, "out_degree_max", (json_int_t)a->out_degree_max, "in_degree_max",
@@ -84,9 +86,11 @@ const struct ctl_command ctl_topology_check_command = {.words = "topology check"
         "FILE may be `-` for standard input. No daemon is needed.\n"
         "\n"
         "turns_per_cycle       rounds of a cycle that train; the others only exchange\n"
-        "exact                 every cycle ends with the mean of all at every node that trains, "
-        "which\n"
-        "                      is proven; a node that is missing makes the others stand\n"
+        "exact_cycle           a cycle is one collective act (fraction=1 or slices), proven to end "
+        "with\n"
+        "                      the mean of all; a node that is missing makes the others stand. "
+        "Gossip\n"
+        "                      may average exactly without that: see exact_average_rounds\n"
         "vectors_sent_mean     what a node sends in a cycle, in vectors as long as the model\n"
         "window_rounds         rounds whose edges together connect everybody with everybody\n"
         "contraction_per_cycle factor by which disagreement shrinks per cycle in the long run;\n"
@@ -263,8 +267,10 @@ static void print_node(
 static void print_topology(const struct sgp_topology *topology)
 {
     int width = 0;
-    (void)printf("%u nodes, %u phases, %" PRId64 " rounds a cycle%s\n", topology->node_count,
-        topology->phase_count, topology->rounds_per_cycle,
+    (void)printf("%u node%s, %u phase%s, %" PRId64 " round%s a cycle%s\n", topology->node_count,
+        topology->node_count == 1 ? "" : "s", topology->phase_count,
+        topology->phase_count == 1 ? "" : "s", topology->rounds_per_cycle,
+        topology->rounds_per_cycle == 1 ? "" : "s",
         topology->cycle.exact ? ", which averages exactly" : "");
     if (topology->repeat > 1)
         (void)printf(
@@ -384,6 +390,8 @@ enum {
     PRELUDE,
     OUTER,
     ADDRESS,
+    NAMES,
+    KEYS,
     OPTION_COUNT
 };
 
@@ -422,7 +430,99 @@ static const struct ctl_option generate_options[OPTION_COUNT + 1] = {
         .summary = "E cycles of the second family, an all-reduce-*, come first"},
     [OUTER] = {"--outer", .summary = "nodes take the step of [outer] after each cycle"},
     [ADDRESS] = {"--address", .value = "HOST:PORT+", .summary = "node i is at HOST:(PORT + i)"},
+    [NAMES] = {"--names", .value = "A,B,...",
+        .summary = "the nodes' names, with commas; N may then be left out"},
+    [KEYS] = {"--keys", .value = "FILE",
+        .summary =
+            "a file with the line that key generate prints for each node, and its address if it "
+            "says one; links are ciphered (tls=require)"},
 };
+
+/* ---- names and keys of the nodes ---- */
+
+struct names {
+    char *text; /* owned; the names, each with its zero */
+    const char **list;
+    uint32_t count;
+};
+
+static void free_names(struct names *names)
+{
+    free(names->text);
+    free((void *)(uintptr_t)names->list);
+}
+
+/* "alice,bob" */
+static enum ctl_exit take_names(struct ctl *ctl, const char *text, struct names *names)
+{
+    names->text = strdup(text);
+    names->list = calloc(strlen(text) + 1, sizeof *names->list);
+    if (!names->text || !names->list)
+        return ctl_fail(ctl, CTL_FAILED, "no memory for the names");
+    char *rest = names->text;
+    for (char *name; (name = strsep(&rest, ","));) {
+        if (*name == '\0' || strlen(name) >= SGP_NAME_BYTES)
+            return ctl_usage(ctl,
+                "--names takes names with commas between, as in alice,bob, and none is empty or "
+                "longer than %u letters",
+                SGP_NAME_BYTES - 1);
+        names->list[names->count++] = name;
+    }
+    return CTL_DONE;
+}
+
+/* The lines are nodes of a digraph, so they are read as one. */
+static enum ctl_exit read_keys(struct ctl *ctl, const char *path, struct sgp_topology **ret_keys)
+{
+    struct sgp_error error = {0};
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t length = 0, more = 0;
+    FILE *joined = file ? open_memstream(&text, &length) : NULL;
+    char piece[4096];
+    if (!file || !joined) {
+        if (file)
+            (void)fclose(file);
+        return ctl_fail(ctl, CTL_INVALID, "%s: %s", path, strerror(errno));
+    }
+    (void)fputs("digraph keys { ", joined);
+    while ((more = fread(piece, 1, sizeof piece, file)) > 0)
+        (void)fwrite(piece, 1, more, joined);
+    (void)fputs("}", joined);
+    (void)fclose(file);
+    int code = fclose(joined) == 0 ? sgp_dot_parse(text, length, path, &error, ret_keys) : -ENOMEM;
+    free(text);
+    return code < 0 ? ctl_fail(ctl, CTL_INVALID, "%s",
+                          error.text[0] != '\0' ? error.text : sgp_strerror(code))
+                    : CTL_DONE;
+}
+
+/* Keys, and addresses where they are said, of the nodes of a file to those of a topology, whose links they cipher. */
+static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_topology *topology)
+{
+    struct sgp_topology *keys;
+    enum ctl_exit status = read_keys(ctl, path, &keys);
+    if (status != CTL_DONE)
+        return status;
+    for (uint32_t i = 0; i < topology->node_count && status == CTL_DONE; i++) {
+        struct sgp_topology_node *node = &topology->nodes[i];
+        int64_t at = sgp_topology_find(keys, node->name);
+        if (node->beside) /* it has the key of the node that it stands beside */
+            continue;
+        if (at < 0 || keys->nodes[at].keys[0][0] == '\0') {
+            status = ctl_fail(ctl, CTL_INVALID,
+                "%s: it has no key for %s; sgpctl key generate %s prints the line", path,
+                node->name, node->name);
+            continue;
+        }
+        memcpy(node->keys, keys->nodes[at].keys, sizeof node->keys);
+        if (keys->nodes[at].address[0] != '\0')
+            memcpy(node->address, keys->nodes[at].address, sizeof node->address);
+    }
+    topology->tls = SGP_TLS_REQUIRE;
+    sgp_topology_destroy(keys);
+    return status;
+}
 
 /* What the file is good for, as its first lines. */
 static void comment_on(const struct sgp_generate_options *what, char *text, size_t capacity)
@@ -496,7 +596,7 @@ static enum ctl_exit take_counts(struct ctl *ctl, const struct ctl_given options
 
 /* What the options say. */
 static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given options[OPTION_COUNT],
-    int argc, char **argv, struct sgp_generate_options *what)
+    int argc, char **argv, const struct names *names, struct sgp_generate_options *what)
 {
     uint64_t nodes = 0;
     enum ctl_exit status = take_counts(ctl, options, what);
@@ -510,54 +610,73 @@ static enum ctl_exit take_options(struct ctl *ctl, const struct ctl_given option
         status = take_delay(ctl, options, &what->delay);
     if (status != CTL_DONE)
         return status;
-    if (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX)
+    /* Without N the second operand is the prelude's family. */
+    bool counted = names->count == 0 || (argc > 1 && argv[1][0] >= '0' && argv[1][0] <= '9');
+    int second = counted ? 2 : 1;
+    if (counted && argc < 2)
+        return ctl_usage(ctl, "N is missing, the number of nodes; or give their --names");
+    if (counted && (!ctl_text_u64(argv[1], &nodes) || nodes < 1 || nodes > SGP_NODES_MAX))
         return ctl_usage(
             ctl, "N is a number of nodes from 1 to %u, not '%s'", SGP_NODES_MAX, argv[1]);
-    if ((what->prelude > 0) != (argc == 3))
+    if (counted && names->count > 0 && nodes != names->count)
+        return ctl_usage(
+            ctl, "N is %llu, and --names has %u", (unsigned long long)nodes, names->count);
+    if (argc > second + 1 || (what->prelude > 0) != (argc == second + 1))
         return ctl_usage(ctl,
             what->prelude > 0 ? "--prelude wants a family behind its number, as in "
                                 "--prelude 100 all-reduce-ring"
                               : "'%s' is too much; a second family goes with --prelude E",
-            argc == 3 ? argv[2] : "");
+            argc > second ? argv[second] : "");
     what->family = argv[0];
-    what->nodes = (uint32_t)nodes;
+    what->nodes = counted ? (uint32_t)nodes : names->count;
+    what->names = names->count > 0 ? names->list : NULL;
     what->relays = options[RELAYS].given;
     what->members = options[MEMBERS].given;
-    what->prelude_family = argc == 3 ? argv[2] : NULL;
+    what->prelude_family = argc == second + 1 ? argv[second] : NULL;
     what->address = options[ADDRESS].value;
     what->outer = options[OUTER].given;
     return CTL_DONE;
+}
+
+static enum ctl_exit print_generated(
+    struct ctl *ctl, const struct sgp_generate_options *what, const struct sgp_topology *topology)
+{
+    char comment[SGP_TEXT_BYTES];
+    if (ctl->json)
+        return ctl_print_json(topology_json(topology));
+    comment_on(what, comment, sizeof comment);
+    return print_file(ctl, topology, comment);
 }
 
 static enum ctl_exit generate(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_given options[OPTION_COUNT] = {0};
     struct sgp_generate_options what = {.seed = 0};
-    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, OPTION_COUNT, 2, 3);
-    if (status == CTL_DONE)
-        status = take_options(ctl, options, argc, argv, &what);
-    if (status != CTL_DONE)
-        return status;
+    struct names names = {0};
     struct sgp_error error = {0};
-    struct sgp_topology *topology;
-    char comment[SGP_TEXT_BYTES];
-    int code = sgp_generate(&what, &error, &topology);
+    struct sgp_topology *topology = NULL;
+    enum ctl_exit status = ctl_options_take(ctl, &argc, argv, options, OPTION_COUNT, 1, 3);
+    if (status == CTL_DONE && options[NAMES].given)
+        status = take_names(ctl, options[NAMES].value, &names);
+    if (status == CTL_DONE)
+        status = take_options(ctl, options, argc, argv, &names, &what);
+    int code = status == CTL_DONE ? sgp_generate(&what, &error, &topology) : 0;
     if (code < 0)
-        return ctl_usage(ctl, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
-    if (ctl->json) {
-        status = ctl_print_json(topology_json(topology));
-    } else {
-        comment_on(&what, comment, sizeof comment);
-        status = print_file(ctl, topology, comment);
-    }
+        status = ctl_usage(ctl, "%s", error.text[0] != '\0' ? error.text : sgp_strerror(code));
+    if (status == CTL_DONE && options[KEYS].given)
+        status = give_keys(ctl, options[KEYS].value, topology);
+    if (status == CTL_DONE)
+        status = print_generated(ctl, &what, topology);
     sgp_topology_destroy(topology);
+    free_names(&names);
     return status;
 }
 
 const struct ctl_command ctl_topology_generate_command = {.words = "topology generate",
-    .operands = "FAMILY N [FAMILY]",
+    .operands = "FAMILY [N] [FAMILY]",
     .options = generate_options,
     .choice = family_at,
     .summary = "write a topology file of a family for N nodes",
-    .help = "The file goes to standard output; the nodes are n0, n1, ... No daemon is needed.\n",
+    .help = "The file goes to standard output; the nodes are n0, n1, ..., or what --names says. No "
+            "daemon is needed.\n",
     .run = generate};

@@ -20,8 +20,10 @@ static void print_topology(FILE *stream, const struct prepared *p)
 {
     const struct sgp_analysis *analysis = &p->analysis;
     (void)fprintf(stream,
-        "topology   %s: %" PRIu32 " nodes, %" PRIu32 " phases, %" PRId64 " rounds per cycle\n",
-        p->config->topology, analysis->nodes, analysis->phases, analysis->rounds_per_cycle);
+        "topology   %s: %" PRIu32 " node%s, %" PRIu32 " phase%s, %" PRId64 " round%s per cycle\n",
+        p->config->topology, analysis->nodes, analysis->nodes == 1 ? "" : "s", analysis->phases,
+        analysis->phases == 1 ? "" : "s", analysis->rounds_per_cycle,
+        analysis->rounds_per_cycle == 1 ? "" : "s");
     if (analysis->owner)
         (void)fprintf(stream, "           nothing is averaged: %s\n",
             sgp_topology_has_token(p->topology) ? "owning is a token"

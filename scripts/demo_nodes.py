@@ -100,6 +100,7 @@ def parser_of(program, description, topology, **more):
     parser.add_argument("--isolated", action="store_true",
                         help="no edges: each node trains alone on its rows, for comparison")
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
+    parser.add_argument("--quiet", action="store_true", help="leave out what apt and ninja say, unless they fail")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     return parser
 

@@ -26,8 +26,9 @@ struct sgp_generate_options {
     uint32_t prelude;               /* passes of `prelude_family` that come first; 0: none */
     const char *
         prelude_family; /* one that averages exactly; it knows no options but group, hubs, relays and pieces */
-    bool outer;          /* an outer step at the end of each cycle, but not of the prelude's */
-    const char *address; /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
+    bool outer;               /* an outer step at the end of each cycle, but not of the prelude's */
+    const char *const *names; /* one for each node, borrowed for the call; NULL: n0, n1, ... */
+    const char *address;      /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
 /* What a family listens to beside `nodes`; peers and degree must be 0 where they mean nothing. */

@@ -32,6 +32,25 @@ static bool host_is_good(const char *host, size_t length, bool bracketed)
     return true;
 }
 
+/* A host of digits and dots alone is an IPv4 literal, for no name of a machine ends in a number (RFC 3696, section 2). */
+static bool is_bad_literal(const char *host, size_t length)
+{
+    unsigned part = 0, digits = 0, parts = 1;
+    if (strspn(host, "0123456789.") < length)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        bool dot = host[i] == '.';
+        if (dot && digits == 0)
+            return true;
+        parts += dot;
+        digits = dot ? 0 : digits + 1;
+        part = dot ? 0 : 10 * part + (unsigned)(host[i] - '0');
+        if (part > 255 || digits > 3 || parts > 4)
+            return true;
+    }
+    return parts != 4 || digits == 0;
+}
+
 int sgp_address_split(const char *address, struct sgp_error *error,
     char ret_host[SGP_ADDRESS_BYTES], uint16_t *ret_port)
 {
@@ -45,6 +64,10 @@ int sgp_address_split(const char *address, struct sgp_error *error,
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "address \"%s\" has no usable host; write HOST:PORT, 10.0.0.1:%d or [fd00::1]:%d",
             address, SGP_PORT_DEFAULT, SGP_PORT_DEFAULT);
+    if (!bracketed && is_bad_literal(host, host_length))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "address \"%s\" is no IPv4 address; it has four numbers from 0 to 255, as 10.0.0.1:%d",
+            address, SGP_PORT_DEFAULT);
     uint16_t port = SGP_PORT_DEFAULT;
     if (!bracketed && *rest == ':' && strchr(rest + 1, ':'))
         return sgp_fail(error, SGP_E_TOPOLOGY,

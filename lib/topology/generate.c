@@ -341,7 +341,10 @@ static int make_nodes(const struct sgp_generate_options *options, struct sgp_err
     if (!nodes)
         return sgp_fail(error, -ENOMEM, "no memory for %u nodes", options->nodes);
     for (uint32_t i = 0; i < options->nodes; i++)
-        (void)snprintf(nodes[i].name, sizeof nodes[i].name, "n%u", i);
+        if (options->names)
+            (void)snprintf(nodes[i].name, sizeof nodes[i].name, "%s", options->names[i]);
+        else
+            (void)snprintf(nodes[i].name, sizeof nodes[i].name, "n%u", i);
     int code = sgp_topology_create(nodes, options->nodes, error, ret_topology);
     free(nodes);
     return code;

@@ -68,7 +68,7 @@ def test_check_has_every_field_with_its_type():
     answer = check("digraph { a -> b -> c -> a }")
     numbers = (int, float)
     types = {"nodes": int, "relays": int, "owner": bool, "backup": int, "phases": int, "slices": int, "rounds_per_cycle": int,
-             "turns_per_cycle": int, "exact": bool, "strongly_connected": bool, "window_rounds": int, "symmetric": bool, "doubly_stochastic": bool,
+             "turns_per_cycle": int, "exact_cycle": bool, "strongly_connected": bool, "window_rounds": int, "symmetric": bool, "doubly_stochastic": bool,
              "out_degree_max": int, "in_degree_max": int, "contraction_per_cycle": numbers,
              "exact_average_rounds": type(None), "weight_min": numbers, "weight_max": numbers,
              "shares_per_cycle": int, "vectors_sent_mean": numbers, "vectors_sent_most": numbers,
@@ -90,7 +90,7 @@ def test_lines_for_scripts_are_stable():
     assert err == ""
     assert ctl("--", "topology", "check", "-", text="digraph { a -> b; b -> a }") == (out, "")
     assert out == ("nodes 2\nrelays 0\nowner no\nbackup 0\nphases 1\nslices 1\nrounds_per_cycle 1\n"
-                   "turns_per_cycle 1\nexact no\nstrongly_connected yes\n"
+                   "turns_per_cycle 1\nexact_cycle no\nstrongly_connected yes\n"
                    "window_rounds 1\nsymmetric yes\ndoubly_stochastic yes\nout_degree_max 1\n"
                    "in_degree_max 1\ncontraction_per_cycle 0\nexact_average_rounds 1\n"
                    "weight_min 1\nweight_max 1\nshares_per_cycle 2\n"
@@ -248,6 +248,44 @@ def test_a_key_is_made_for_its_owner_alone_and_told_as_the_topology_file_wants_i
         os.chmod(path, 0o600)
         assert "is no Ed25519 key" in ctl("key", "show", "n0", "--file", path, status=6)[1]
         assert "is no name of a node" in ctl("key", "show", "a/b", status=2)[1]
+
+
+def test_a_group_of_commands_has_help_and_a_misspelt_one_a_suggestion():
+    out = ctl("key", "--help")[0]
+    assert "key generate" in out and "key show" in out and "simulate" not in out, out
+    for typed, meant in ((("stauts",), "status"), (("peer",), "peers"), (("key", "genrate", "n0"), "key generate"),
+                         (("topolgy", "check", "f"), "topology check"), (("reloda",), "reload")):
+        err = ctl(*typed, status=2)[1]
+        assert err == f"sgpctl: '{typed[0]}' is not a command; did you mean {meant}?; see sgpctl --help\n", err
+    assert "did you mean" not in ctl("frobnicate", status=2)[1]
+
+
+def test_generate_takes_names_and_keys():
+    with tempfile.TemporaryDirectory() as directory:
+        lines = ctl("key", "generate", "alice", "--file", directory + "/a.key")[0]
+        lines += ctl("key", "generate", "bob", "--file", directory + "/b.key")[0]
+        keys = directory + "/keys"
+        with open(keys, "w", encoding="ascii") as file:
+            file.write(lines.replace("alice [", 'alice [address="192.0.2.10", ').replace("bob [", 'bob [address="192.0.2.11", '))
+        text = ctl("topology", "generate", "ring", "--names", "alice,bob", "--keys", keys)[0]
+        shown = json.loads(ctl("topology", "show", "--json", "-", text=text)[0])
+        assert shown["tls"] == "require"
+        assert [(node["name"], node["address"]) for node in shown["nodes"]] == [
+            ("alice", "192.0.2.10:7311"), ("bob", "192.0.2.11:7311")], shown["nodes"]
+        assert [node["key"] for node in shown["nodes"]] == re.findall(r'"(SHA256:.*?)"', lines)
+        assert ctl("topology", "generate", "ring", "2", "--names", "alice,bob", "--keys", keys)[0] == text
+        again = ctl("topology", "generate", "ring", "--names", "x,y,z")[0]
+        assert [node["name"] for node in json.loads(ctl("topology", "show", "--json", "-", text=again)[0])["nodes"]] == [
+            "x", "y", "z"]
+        assert f"{keys}: it has no key for carol; sgpctl key generate carol prints the line" in ctl(
+            "topology", "generate", "ring", "--names", "alice,carol", "--keys", keys, status=6)[1]
+        assert "N is 3, and --names has 2" in ctl("topology", "generate", "ring", "3", "--names", "a,b", status=2)[1]
+        assert "none is empty" in ctl("topology", "generate", "ring", "--names", "a,,b", status=2)[1]
+
+
+def test_one_of_something_is_not_told_as_many():
+    assert ctl("topology", "show", "-", text="digraph g { a; b; a -> b; b -> a }")[0].startswith(
+        "2 nodes, 1 phase, 1 round a cycle\n")
 
 
 def test_columns_of_a_table_are_scaled_by_a_file():

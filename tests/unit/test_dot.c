@@ -18,6 +18,11 @@ static struct sgp_topology *parse(const char *text)
     return topology;
 }
 
+static void is_read(const char *text)
+{
+    sgp_topology_destroy(parse(text));
+}
+
 static void refused(const char *text, int code, const char *message)
 {
     struct sgp_topology *topology = NULL;
@@ -266,6 +271,19 @@ Test(dot, bad_addresses_are_refused)
         "t.dot:4: nodes n0 and n2 have the same address h:7311; every node needs one of its own");
     refused("digraph a { n0 [address=\"h:1\"] }\ndigraph b { n0 [address=\"h:2\"] }",
         SGP_E_TOPOLOGY, "t.dot:2: node n0 has the address h:2 here and h:1 before; give it once");
+    const char *const wrong[] = {
+        "10.50.0.312", "10.0.0", "10.0.0.1.2", "1..2.3", "0.0.0.1000", "7"};
+    for (size_t i = 0; i < 6; i++) {
+        char text[200], message[300];
+        (void)snprintf(text, sizeof text, "digraph a {\n n0 [address=\"%s\"] }", wrong[i]);
+        (void)snprintf(message, sizeof message,
+            "t.dot:2: node n0: address \"%s\" is no IPv4 address; it has four numbers from 0 to "
+            "255, as 10.0.0.1:7311",
+            wrong[i]);
+        refused(text, SGP_E_TOPOLOGY, message);
+    }
+    is_read("digraph a { n0 [address=\"10.50.0.255\"]; n1 [address=\"300box\"]; "
+            "n2 [address=\"1.2.3.4.example\"] }");
 }
 
 Test(dot, bad_names_rounds_and_preludes_are_refused)
@@ -546,11 +564,6 @@ Test(dot, keys_that_cannot_be_are_refused)
 }
 
 /* ---- attributes that are none of ours ---- */
-
-static void is_read(const char *text)
-{
-    sgp_topology_destroy(parse(text));
-}
 
 #define UNKNOWN(what, name, meant)                                                                 \
     "t.dot:2: " what ": unknown attribute " name "; did you mean " meant "?"

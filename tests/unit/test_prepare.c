@@ -163,7 +163,7 @@ Test(prepare, rounds_in_place_of_epochs)
 Test(prepare, the_summary_names_what_runs)
 {
     static const char *const parts[] = {"node       n1 (2 of 2), listens on 10.0.0.2:7311\n",
-        "2 nodes, 1 phases, 1 rounds per cycle\n", "averages exactly in 1 rounds\n",
+        "2 nodes, 1 phase, 1 round per cycle\n", "averages exactly in 1 rounds\n",
         "dense 4 relu, dense 2: 22 parameters\n",
         "data       25 of 50 rows (round-robin, part 2 of 2)\n",
         "           20 rows of 2 features to train on, 5 to test on\n",
