@@ -20,7 +20,7 @@ static const char *const status_order[] = {"name", "state", "waiting", "round", 
     "weight_unknown", "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard",
     "mismatch", "same_updates", "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed",
     "statements_refused", "last_error", "last_error_seconds", "uptime_seconds", "algorithm",
-    "parameters", "memory_bytes", "blas", "topology", "incarnation", "version", "protocol",
+    "parameters", "memory_bytes", "blas", "topology", "run", "incarnation", "version", "protocol",
     "schema"};
 
 json_t *ctl_status_in_order(const json_t *status)

@@ -16,6 +16,7 @@
 #include "performer.h"
 #include "program.h"
 #include "reload.h"
+#include "runs.h"
 #include "survive.h"
 #include "task.h"
 #include "trust.h"
@@ -56,7 +57,7 @@ static void end(struct daemon *daemon)
     if (daemon->ending)
         return;
     daemon->ending = true;
-    notify_stopping();
+    orders_tell_stopping(daemon);
     worker_stop(&daemon->worker);
     program_close(daemon);
     part(daemon);
@@ -92,6 +93,7 @@ static bool work_is_done(const struct daemon *daemon)
 /* After each event: is it time? */
 static void on_settled(struct daemon *daemon)
 {
+    runs_settle(daemon);
     program_settle(daemon);
     if (daemon->ending)
         return;
@@ -327,6 +329,8 @@ static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error
     char layout[CONFIG_TEXT_BYTES];
     prepared_layout_path(daemon->config, layout);
     int code = open_state_directory(daemon, error);
+    if (code == 0)
+        code = runs_open(daemon, error);
     if (code == 0 && guest != NULL)
         code = shared_write_layout(layout, &guest->shared, error);
     if (code == 0)
@@ -360,6 +364,16 @@ static void free_all(struct daemon *daemon)
     recorder_close(&daemon->recorder);
     if (daemon->state_lock >= 0)
         (void)close(daemon->state_lock);
+}
+
+/* DAEMON_AGAIN, or the exit status. */
+static int end_run(struct daemon *daemon)
+{
+    struct sgp_error error = {0};
+    if (runs_end(daemon, &error) == 0)
+        return DAEMON_AGAIN;
+    sgp_log(&daemon->log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
+    return 1;
 }
 
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
@@ -414,10 +428,12 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
     }
     (void)uv_run(&daemon.loop, UV_RUN_DEFAULT);
     sgp_assert(uv_loop_close(&daemon.loop) == 0);
-    free_all(&daemon);
     if (daemon.model_file == MODEL_FAILED)
         daemon.exit_status = 1;
-    if (code == 0)
+    if (daemon.resets && daemon.exit_status == 0 && !daemon.signalled)
+        daemon.exit_status = end_run(&daemon);
+    free_all(&daemon);
+    if (code == 0 && daemon.exit_status != DAEMON_AGAIN)
         sgp_log(&log->sink, SGP_LEVEL_INFO, "event=end status=%d", daemon.exit_status);
     return daemon.exit_status;
 }

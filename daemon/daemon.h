@@ -8,6 +8,7 @@
  *   reload.c      another topology file, without a pause
  *   beside.c      the owner beside a node that trains: a process of its own
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint
+ *   runs.c        the run that the node takes part in, and what of a former one is set aside
  *   survive.c     the ledger and the checkpoints: what an earlier process left, and what we leave
  *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
  *   calls.c       connections to nodes that cannot be dialled, made by these
@@ -42,7 +43,10 @@ struct company {
     struct beside *beside; /* the owner beside it, which ends before the node does */
 };
 
-/* Run a prepared node until it is told to stop. Returns the exit status of the process; what failed has been logged. */
+#define DAEMON_AGAIN (-1) /* the node was reset: this program is to start anew */
+
+/* Run a prepared node until it is told to stop. Returns the exit status of the process, or DAEMON_AGAIN; what failed has
+ * been logged. */
 int daemon_run(const struct config *config, struct prepared *prepared, struct log *log,
     const struct company *company);
 

@@ -111,15 +111,20 @@ static void serve_status(struct request *request)
 
 /* Orders. The answer names the state after the order, as far as it has changed at once. */
 
-static void obey(struct request *request, int (*order)(void *context))
+static void obey_with(struct request *request, int (*order)(void *context), void *context)
 {
-    int code = order(request->control->actions.context);
+    int code = order(context);
     if (code < 0) {
         http_fail_code(request, code);
         return;
     }
     struct view_status status = ask_status(request->control);
     http_answer_json(request, json_pack("{s:s}", "state", sgp_node_state_name(status.state)));
+}
+
+static void obey(struct request *request, int (*order)(void *context))
+{
+    obey_with(request, order, request->control->actions.context);
 }
 
 static void serve_pause(struct request *request)
@@ -140,6 +145,28 @@ static void serve_resume(struct request *request)
 static void serve_stop(struct request *request)
 {
     obey(request, request->control->actions.stop);
+}
+
+static int reset_run(void *context)
+{
+    const struct view_actions *actions = context;
+    return actions->reset(actions->context, false);
+}
+
+static int join_run(void *context)
+{
+    const struct view_actions *actions = context;
+    return actions->reset(actions->context, true);
+}
+
+static void serve_reset(struct request *request)
+{
+    obey_with(request, reset_run, &request->control->actions);
+}
+
+static void serve_join(struct request *request)
+{
+    obey_with(request, join_run, &request->control->actions);
 }
 
 static void serve_reload(struct request *request)
@@ -363,6 +390,8 @@ const struct endpoint endpoints[] = {
     {"POST", "/v1/checkpoint", true, false, serve_checkpoint},
     {"POST", "/v1/reload", true, false, serve_reload},
     {"POST", "/v1/stop", true, false, serve_stop},
+    {"POST", "/v1/reset", true, false, serve_reset},
+    {"POST", "/v1/reset/join", true, false, serve_join},
     {"POST", "/v1/leave", true, false, serve_leave},
     {"POST", "/v1/restore", true, false, serve_restore},
 };

@@ -50,6 +50,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .tls_before = reload_tls_before(daemon),
         .state = status.state,
         .incarnation = daemon->lineage,
+        .run = daemon->run.number,
         .uptime_seconds = seconds_since(daemon->started, now),
         .round = status.round,
         .rounds = status.open ? SGP_ROUND_NONE : status.rounds,

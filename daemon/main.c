@@ -2,6 +2,7 @@
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
 #include "beside.h"
+#include "runs.h"
 #include "site.h"
 #include "unit.h"
 #include "unlaid.h"
@@ -15,6 +16,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +102,8 @@ static int check(const struct config *config, const struct prepared *prepared)
     if (site_check(config, &error, &site) < 0)
         return refuse(&error, true);
     prepared_print(stdout, prepared);
+    if (runs_print(stdout, prepared, &error) < 0)
+        return refuse(&error, true);
     for (uint32_t i = 0; i < site.warning_count; i++)
         (void)printf("warning: %s\n", site.warnings[i]);
     if (site.running)
@@ -252,5 +256,9 @@ int main(int count, char **arguments)
         return refuse(&error, options.check);
     status = run_or_check(&options, &config, arguments);
     config_finish(&config);
-    return status;
+    if (status != DAEMON_AGAIN)
+        return status;
+    (void)execv("/proc/self/exe", arguments);
+    (void)fprintf(stderr, "sgpd: cannot start anew after a reset: %s\n", strerror(errno));
+    return STATUS_FAILED;
 }

@@ -165,6 +165,7 @@ static bool will_not_have_us(const struct sgp_effect *effect)
     case SGP_REASON_PROTOCOL:
     case SGP_REASON_METHOD:
     case SGP_REASON_ROUNDS:
+    case SGP_REASON_RUN:
     case SGP_REASON_REPLACED:
         return effect->note.what == SGP_NOTE_DOWN;
     default:

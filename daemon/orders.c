@@ -12,10 +12,16 @@
 #include <errno.h>
 #include <inttypes.h>
 
+void orders_tell_stopping(const struct daemon *daemon)
+{
+    if (!daemon->resets)
+        notify_stopping();
+}
+
 void orders_stop(struct daemon *daemon)
 {
     daemon->stopping = true;
-    notify_stopping();
+    orders_tell_stopping(daemon);
     performer_yield(daemon);
     events_post(daemon, (struct sgp_event){.type = SGP_EVENT_STOP});
 }
@@ -86,6 +92,23 @@ static int stop(void *context)
     return 0;
 }
 
+void orders_reset(struct daemon *daemon, bool join)
+{
+    daemon->resets = true;
+    daemon->joins = join;
+    beside_stop(daemon);
+    orders_stop(daemon);
+}
+
+static int reset(void *context, bool join)
+{
+    const struct daemon *daemon = context;
+    if (daemon->stopping || daemon->ending)
+        return SGP_E_STATE;
+    orders_reset(context, join);
+    return 0;
+}
+
 static const char *leave_obstacle(void *context)
 {
     const struct daemon *daemon = context;
@@ -127,6 +150,7 @@ void orders_offer(struct view_actions *actions)
     actions->pause = pause_node;
     actions->resume = resume;
     actions->stop = stop;
+    actions->reset = reset;
     actions->checkpoint = checkpoint;
     actions->reload = reload;
     actions->leave_obstacle = leave_obstacle;

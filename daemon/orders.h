@@ -6,6 +6,13 @@
 #include "state.h"
 
 /* Ask for a clean end, as SIGTERM does. */
+/* The service manager is told that the daemon ends; not at a reset, after which it goes on. */
+void orders_tell_stopping(const struct daemon *daemon);
+
+/* A clean end, and then another run: the files of the present one are set aside, and the program starts anew. With `join`
+ * it takes part in the run of its neighbours. */
+void orders_reset(struct daemon *daemon, bool join);
+
 void orders_stop(struct daemon *daemon);
 
 /* The core has ended: tell whoever waits for the node to leave that it has, or that it will not. */

@@ -30,6 +30,7 @@
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
 #include "sgp/payload.h"
+#include "sgp/run.h"
 
 #define STATE_LASTS_NS                                                                             \
     (2 * SGP_SECOND) /* an end that lasts so long is one: neighbours may yet mix on */
@@ -193,6 +194,11 @@ struct daemon {
         MODEL_WRITTEN,
         MODEL_FAILED,
     } model_file; /* the latest try to save the model */
+
+    /* runs.c */
+    struct sgp_run run;
+    bool resets; /* orders.c, program.c: once the node has ended, its run is set aside */
+    bool joins;  /* ... and the next start joins the run of the neighbours */
 
     /* survive.c */
     struct ledger ledger;

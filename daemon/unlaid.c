@@ -138,6 +138,13 @@ static void end(struct unlaid *unlaid, int result)
         uv_close((uv_handle_t *)&unlaid->signals[i], NULL);
 }
 
+/* There is nothing to set aside but what the next program's model would. */
+static int reset(void *context, bool join)
+{
+    (void)join;
+    return not_yet(context);
+}
+
 static int stop(void *context)
 {
     end(context, 1);
@@ -218,6 +225,7 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
         .pause = not_yet,
         .resume = not_yet,
         .stop = stop,
+        .reset = reset,
         .checkpoint = not_yet,
         .leave_obstacle = leave_obstacle,
         .token_obstacle = leave_obstacle,

@@ -30,6 +30,7 @@ struct view_status {
     const char *algorithm; /* "sgp"; static */
     enum sgp_node_state state;
     uint64_t incarnation; /* the lineage */
+    uint64_t run;         /* number of the run; 0: of none yet */
     double uptime_seconds;
     sgp_round round;  /* the round the node is in */
     sgp_round rounds; /* rounds in which the fleet trains, as far as known */
@@ -175,6 +176,7 @@ struct view_actions {
     int (*pause)(void *context);
     int (*resume)(void *context);
     int (*stop)(void *context);
+    int (*reset)(void *context, bool join);       /* end, set the run aside, and start anew */
     int (*checkpoint)(void *context);             /* begin to write one */
     const char *(*leave_obstacle)(void *context); /* a clause, or NULL: it can leave */
     int (*leave)(void *context, view_left done, void *argument);

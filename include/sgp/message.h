@@ -62,6 +62,8 @@ struct sgp_fingerprint {
         batch; /* 0: a relay, which has no rows: classes, scaling and learning rate say nothing */
     uint64_t
         data; /* the table that the sender's rows are a part of; 0: they are all of it, or not said */
+    uint64_t
+        run; /* number of the run that the sender takes part in; 0: any, it has not begun one */
 };
 
 /* A weight above the number of members and so much more is absurd. Sound ones can exceed that number a
@@ -109,6 +111,7 @@ enum sgp_reason {
     SGP_REASON_LEFT,     /* the sender has left for good, and accepts nothing any more */
     SGP_REASON_ROUNDS,   /* so many rounds of training that one of the two is mistaken */
     SGP_REASON_CHANGED,  /* what the share was being added to has changed before it was whole */
+    SGP_REASON_RUN,      /* the same model, and another run of it: one of the two was reset */
     SGP_REASON_FORGOT,   /* an end restarted and has no trace of the share; never travels */
     SGP_REASON_COUNT,    /* one past the last; never travels */
 };

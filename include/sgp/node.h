@@ -500,6 +500,8 @@ SGP_API void sgp_node_status(const struct sgp_node *node, struct sgp_node_status
 SGP_API sgp_round sgp_node_own_end(const struct sgp_node *node);
 /* Of these `round` alone, for one who asks link by link. */
 SGP_API sgp_round sgp_node_round(const struct sgp_node *node);
+/* The number of the run that it takes part in (sgp/run.h), which it may learn from a neighbour; 0: of none yet. */
+SGP_API uint64_t sgp_node_run(const struct sgp_node *node);
 /* Links to neighbours whose estimates differ from this node's at the end of both. Looks at all. */
 SGP_API uint32_t sgp_node_disagreeing(const struct sgp_node *node);
 

@@ -56,6 +56,8 @@ static enum sgp_reason compare(
         return SGP_REASON_SCALING;
     if (own->method != other->method)
         return SGP_REASON_METHOD;
+    if (own->run != 0 && other->run != 0 && own->run != other->run)
+        return SGP_REASON_RUN;
     return SGP_REASON_NONE;
 }
 
@@ -163,8 +165,17 @@ void sgp_core_proven(struct sgp_node *node, const struct sgp_pulse *pulse)
     node->changed = true;
 }
 
-static void greeted(struct sgp_node *node, struct sgp_core_link *link)
+/* A node that has not begun a run joins the one that its neighbours are in. */
+static void join_run(struct sgp_node *node, uint64_t run)
 {
+    if (node->config.fingerprint.run == 0)
+        node->config.fingerprint.run = run;
+}
+
+static void greeted(
+    struct sgp_node *node, struct sgp_core_link *link, const struct sgp_fingerprint *other)
+{
+    join_run(node, other->run);
     link->connection.state = SGP_LINK_UP;
     link->connection.since = node->now;
     link->connection.backoff = SGP_DIAL_MIN_NS;
@@ -215,7 +226,7 @@ struct sgp_verdict sgp_core_hello(
         return sgp_refuses(SGP_E_MODEL, SGP_REASON_SHAPE);
     bool another = link->memory.lineage != 0 && link->memory.lineage != hello->lineage;
     sgp_core_know_source(node, link, hello);
-    greeted(node, link);
+    greeted(node, link, &hello->fingerprint);
     dial_back(node, link);
     if (another && node->exact.begun) /* it knows nothing of this cycle */
         sgp_core_raise_epoch(node);
@@ -256,7 +267,7 @@ struct sgp_verdict sgp_core_welcome(
         (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->memory.lineage != welcome->lineage;
     link->memory.lineage = welcome->lineage;
-    greeted(node, link);
+    greeted(node, link, &welcome->fingerprint);
     if (forgot && node->exact.begun)
         sgp_core_raise_epoch(node);
     if (link->inquiry.disputed == 0)

@@ -166,6 +166,11 @@ sgp_round sgp_node_round(const struct sgp_node *node)
     return node->round;
 }
 
+uint64_t sgp_node_run(const struct sgp_node *node)
+{
+    return node->config.fingerprint.run;
+}
+
 uint32_t sgp_node_disagreeing(const struct sgp_node *node)
 {
     uint32_t count = 0;

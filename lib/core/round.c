@@ -585,6 +585,8 @@ static void join(struct sgp_node *node)
         resume(node);
     else
         take_round(node, 0);
+    if (node->config.fingerprint.run == 0) /* nobody has told of one: it is the first */
+        node->config.fingerprint.run = 1;
     sgp_core_become(node, steps_are_done(node) ? SGP_NODE_SETTLING : SGP_NODE_TRAINING);
     sgp_core_pace_begin(node);
     if (node->leaving.wanted)

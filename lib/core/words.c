@@ -69,6 +69,8 @@ const char *sgp_reason_text(enum sgp_reason reason)
         [SGP_REASON_LEFT] = "the node has left for good",
         [SGP_REASON_ROUNDS] = "the rounds of training differ 64 times and more ([train] epochs or "
                               "rounds, or the rows of a node, are mistaken)",
+        [SGP_REASON_RUN] = "the node takes part in another run (`sgpctl reset` began a new one on "
+                           "one of the two; run it on the other one, too)",
         [SGP_REASON_FORGOT] = "one end restarted and has no trace of it",
     };
     return WORD(words, reason);

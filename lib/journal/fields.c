@@ -22,6 +22,7 @@ static const struct sgp_journal_field config_fields[] = {
     CONFIG(REAL, fingerprint.learning_rate),
     CONFIG(U32, fingerprint.batch),
     CONFIG(U64, fingerprint.data),
+    CONFIG(U64, fingerprint.run),
     CONFIG(I64, rounds),
     CONFIG(U32, local_steps),
     CONFIG(U32, overlap),

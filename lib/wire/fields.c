@@ -71,6 +71,7 @@
         U64("topology", member.topology, 0, UINT64_MAX),                                           \
         REAL("learning_rate", member.learning_rate, 0), U32("batch", member.batch),                \
         LATER_U64("data", member.data)
+#define RUN(member) LATER_U64("run", member.run)
 
 /* Of the pulse, but behind everything else: those who know of no exact cycle say nothing of these. */
 #define THEN LATER_LABEL("then_round", pulse.then_round)
@@ -98,6 +99,7 @@ static const struct sgp_field hello_fields[] = {
     EPOCH,
     LATER_BOOL("signs", hello.signs),
     THEN,
+    RUN(hello.fingerprint),
 };
 
 static const struct sgp_field welcome_fields[] = {
@@ -107,6 +109,7 @@ static const struct sgp_field welcome_fields[] = {
     FINGERPRINT(welcome.fingerprint),
     EPOCH,
     LATER_BOOL("signs", welcome.signs),
+    RUN(welcome.fingerprint),
 };
 
 #define SKETCH(k) LATER_FLOAT("sketch", beat.sketch.values[k])

@@ -31,6 +31,7 @@ Test(control, status_has_every_field)
     expect_text(status, "name", "n0");
     expect_text(status, "state", "training");
     expect_text(status, "incarnation", "fedcba9876543210");
+    cr_assert(eq(i64, json_integer_value(json_object_get(status, "run")), 3));
     expect_number(status, "round", 17);
     expect_number(status, "weight_in_flight", 0.25);
     expect_null(status, "test_loss");

@@ -73,6 +73,7 @@ static void fake_status(void *context, struct view_status *status)
     *status = (struct view_status){.name = "n0",
         .algorithm = "sgp",
         .state = fake->state,
+        .run = 3,
         .incarnation = UINT64_C(0xfedcba9876543210),
         .uptime_seconds = 12.5,
         .round = 17,

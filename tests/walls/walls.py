@@ -36,7 +36,7 @@ HEADER_ROOMS = {header: room for room, headers in {
     "lib/wire": "wire.h",
     "lib/journal": "journal.h",
     "lib/tensor": "blas.h buffer.h kernels.h",
-    "lib/train": "attached.h checkpoint.h copy.h dataset.h learner.h model.h model_file.h optimizer.h outer.h quadratic.h schedule.h update.h",
+    "lib/train": "attached.h checkpoint.h copy.h dataset.h learner.h model.h model_file.h optimizer.h outer.h quadratic.h run.h schedule.h update.h",
     "lib/attach": "attach.h",
     "lib/tls": "cipher.h key.h",
     "lib/sim": "sim.h",
