@@ -94,6 +94,8 @@ static bool work_is_done(const struct daemon *daemon)
 static void on_settled(struct daemon *daemon)
 {
     runs_settle(daemon);
+    if (daemon->resets && !daemon->stopping)
+        orders_reset(daemon, daemon->joins);
     program_settle(daemon);
     if (daemon->ending)
         return;
@@ -183,7 +185,7 @@ static int lock_state_directory(struct daemon *daemon, struct sgp_error *error)
 static void sweep_state_directory(const struct daemon *daemon)
 {
     static const char *const names[] = {
-        "ledger", "checkpoint", "model.safetensors", "history.csv", "blas"};
+        "ledger", "checkpoint", "model.safetensors", "history.csv", "blas", "run"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "%s.new", names[i]);
@@ -389,6 +391,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .own_slot = SGP_SLOT_NONE,
         .folded = SGP_SLOT_NONE,
         .own_round = SGP_ROUND_NONE,
+        .found.older = SGP_ROUND_NONE,
         .changed = true,
         .started = events_now(),
         .settled = on_settled,

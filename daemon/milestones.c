@@ -72,6 +72,8 @@ void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
         on_round(daemon, effect);
     else if (effect->note.what == SGP_NOTE_DRAINED)
         on_drained(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_ADOPTED)
+        daemon->found.older = SGP_ROUND_NONE;
     else if (effect->note.what == SGP_NOTE_UP)
         on_up(daemon, effect);
     else if (effect->note.what == SGP_NOTE_SAME_UPDATES)

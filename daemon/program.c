@@ -9,6 +9,7 @@
 #include "facts.h"
 #include "notes.h"
 #include "questions.h"
+#include "survive.h"
 #include "task.h"
 
 #include "sgp/attached.h"
@@ -38,6 +39,7 @@ struct program {
     /* what it has, and is to do */
     bool turn_out;  /* the memory is its own */
     bool job;       /* one of its memory is under way */
+    bool keeps;     /* it has said KEEP, and no checkpoint has been begun since */
     bool finishing; /* it has said FINISH */
     bool ended;     /* ... and the core knows */
     bool enough;    /* it has said ENOUGH */
@@ -115,8 +117,9 @@ static void say(struct program *program, struct sgp_attach_frame *frame)
 static void welcome(struct program *program, bool resumed)
 {
     const struct prepared *prepared = program->daemon->prepared;
+    bool over = resumed && state_of(program) == SGP_NODE_FINISHED;
     struct sgp_attach_frame frame = {.type = SGP_ATTACH_WELCOME,
-        .flags = resumed ? SGP_ATTACH_RESUMED : 0,
+        .flags = (resumed ? SGP_ATTACH_RESUMED : 0u) | (over ? SGP_ATTACH_OVER : 0u),
         .parameters = prepared->parameters,
         .local_steps = (uint32_t)program->daemon->config->local_steps,
         .seed = program->daemon->config->seed};
@@ -205,6 +208,22 @@ static uint32_t flags_since(struct program *program)
     return flags;
 }
 
+/* After a power cut, say: the program may go on elsewhere than its parameters do. Told once. */
+static void tell_older(struct program *program, struct sgp_attach_frame *frame)
+{
+    struct daemon *daemon = program->daemon;
+    sgp_round older = daemon->found.older;
+    daemon->found.older = SGP_ROUND_NONE;
+    if (older == SGP_ROUND_NONE)
+        return;
+    frame->rows = (uint64_t)older + 1;
+    sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+        "event=older round=%" PRId64 " parameters_round=%" PRId64
+        " text=\"the parameters are those of an earlier round: no checkpoint is later, and no "
+        "neighbour has any\"",
+        sgp_node_round(daemon->node), older);
+}
+
 /* The steps that are due, one turn each. */
 static void done_hand_out(struct job *job, bool cancelled)
 {
@@ -222,6 +241,7 @@ static void done_hand_out(struct job *job, bool cancelled)
     program->told = round;
     program->weight = task.weight;
     program->since = events_now();
+    tell_older(program, &frame);
     if (program->same && edges_same_updates(program->daemon, frame.text, sizeof frame.text))
         frame.flags |= SGP_ATTACH_SAME_UPDATES;
     program->same = false;
@@ -487,6 +507,9 @@ static int check_guest(
     if (program->present)
         return sgp_fail(error, -EBUSY, "%s: program '%s' (pid %d) is attached; one at a time",
             daemon->config->name, program->name, program->guest.pid);
+    if (daemon->resets)
+        return sgp_fail(
+            error, -EAGAIN, "%s: the node begins another run; attach again", daemon->config->name);
     if (daemon->stopping || daemon->ending)
         return sgp_fail(error, SGP_E_STATE, "%s: the node stops", daemon->config->name);
     int64_t rounds = guest->hello.rounds, own = daemon->prepared->rounds;
@@ -499,6 +522,17 @@ static int check_guest(
     return shared_compare(daemon->prepared->layout, guest->shared.layout, error);
 }
 
+/* The program wants another run than the one that this node has trained, or is about to train. */
+static bool asks_for_reset(const struct program *program, const struct guest *guest)
+{
+    const struct daemon *daemon = program->daemon;
+    struct sgp_error ignored = {0};
+    bool fresh = (guest->hello.flags & SGP_ATTACH_FRESH) != 0 && !program->present;
+    return fresh && !daemon->stopping && !daemon->ending &&
+           (daemon->run.begun ||
+               shared_compare(daemon->prepared->layout, guest->shared.layout, &ignored) < 0);
+}
+
 static void on_entered(void *context, struct guest *guest)
 {
     struct program *program = context;
@@ -507,6 +541,11 @@ static void on_entered(void *context, struct guest *guest)
         program->next = *guest;
         program->waits = true;
         return;
+    }
+    if (asks_for_reset(program, guest)) {
+        program->daemon->resets = true;
+        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO, "event=fresh program=\"%.63s\" pid=%d",
+            guest->hello.text, guest->pid);
     }
     int code = check_guest(program, guest, &error);
     if (code == 0) {
@@ -518,6 +557,8 @@ static void on_entered(void *context, struct guest *guest)
         "event=refused program=\"%.63s\" pid=%d reason=\"%s\"", guest->hello.text, guest->pid,
         error.text);
     door_refuse(guest, code, error.text);
+    if (program->daemon->resets)
+        events_settle(program->daemon); /* daemon.c orders the end */
 }
 
 /* ---- frames from it ---- */
@@ -650,6 +691,9 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
     case SGP_ATTACH_TELL:
         on_tell(program, frame);
         break;
+    case SGP_ATTACH_KEEP:
+        program->keeps = true; /* program_settle writes it */
+        break;
     case SGP_ATTACH_EVALUATED:
     case SGP_ATTACH_PREDICTED:
         if (questions_take(&program->questions, frame, descriptor) < 0)
@@ -712,6 +756,8 @@ void program_settle(struct daemon *daemon)
     struct program *program = daemon->program;
     if (program == NULL || daemon->ending)
         return;
+    if (program->keeps) /* one that is under way may be of an earlier round: another follows it */
+        program->keeps = survive_checkpoint(daemon) == -EBUSY;
     if (program->finishing && !program->ended && !program->job) {
         program->ended =
             true; /* first of all: at its own pace a node begins the next round at once */

@@ -158,7 +158,7 @@ int shared_compare(
         return sgp_fail(error, SGP_E_CONFIG,
             "another model than this node trains: tensor %u is %s here and %s in the program; "
             "attach the same model, or "
-            "give the node another state_directory",
+            "begin another run (fresh=True, or sgpctl reset)",
             i, here, there);
     }
     if (shared_values_from(ours) != shared_values_from(theirs))

@@ -70,6 +70,15 @@ static void resume(
     trainer->methods->resume(trainer, &state);
 }
 
+/* Of which round x is, where that is not the ledger's. */
+static sgp_round older_round(const struct daemon *daemon, const struct survive_found *found)
+{
+    if (!daemon->ledger.found || found->exact)
+        return SGP_ROUND_NONE;
+    sgp_round round = found->memory != NULL ? found->checkpoint.moment.round : 0;
+    return round < daemon->ledger.record.round ? round : SGP_ROUND_NONE;
+}
+
 static void tell(const struct daemon *daemon, const struct survive_found *found)
 {
     const struct ledger *ledger = &daemon->ledger;
@@ -134,6 +143,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     config->record = past.record;
     config->lineage = restart.lineage;
     config->seeks = restart.seeks;
+    found->older = older_round(daemon, found);
     resume(daemon, found, &restart);
     tell(daemon, found);
     return 0;

@@ -44,6 +44,7 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     SGP_ATTACH_TELL, /* > text: the program's word in the next decision of all; code -ETIMEDOUT: it waits no longer */
     SGP_ATTACH_TOLD, /* < size, text: lines of a name and its word, of so many in all; or code, and text: why not, or for -EAGAIN
                         whose words are missing */
+    SGP_ATTACH_KEEP, /* > the program keeps its own state of this round: the daemon is to write a checkpoint */
 };
 
 enum sgp_attach_flag {
@@ -58,6 +59,9 @@ enum sgp_attach_flag {
         32, /* FINISHED: a neighbour has ended with another model, or is not known to have ended with this one */
     SGP_ATTACH_EVALUATES = 64, /* HELLO: it answers EVALUATE */
     SGP_ATTACH_PREDICTS = 128, /* HELLO: it answers PREDICT */
+    SGP_ATTACH_FRESH =
+        512, /* HELLO: another run is to begin, unless the present one has completed no round yet */
+    SGP_ATTACH_OVER = 1024, /* WELCOME: the node has finished its run, and no turn will come */
     SGP_ATTACH_SAME_UPDATES =
         256, /* TURN: the updates of neighbours, which the text names, are another node's bit for bit; said once */
 };

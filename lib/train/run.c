@@ -276,7 +276,10 @@ int sgp_run_follow(const char *directory, const struct sgp_run_plan *plan, struc
         if (code == 0)
             (void)rmdir(former); /* what others put there stays */
     }
-    return code < 0 ? code : sgp_run_write(directory, &plan->run, error);
+    /* One that goes on as it is has no need of room on the disk. */
+    if (code < 0 || memcmp(&plan->run, &plan->former, sizeof plan->run) == 0)
+        return code;
+    return sgp_run_write(directory, &plan->run, error);
 }
 
 /* ---- reset ---- */

@@ -98,8 +98,8 @@ static const struct sgp_field hello_fields[] = {
     LATER_U64("acknowledged", hello.acknowledged),
     EPOCH,
     LATER_BOOL("signs", hello.signs),
-    THEN,
     RUN(hello.fingerprint),
+    THEN,
 };
 
 static const struct sgp_field welcome_fields[] = {

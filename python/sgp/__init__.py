@@ -15,11 +15,11 @@ help(sgp.attach) tells the rest. sgp.Client asks a daemon what it is doing."""
 from .attachment import Finished, Mixed
 from .client import Client
 from .enter import attach
-from .errors import (Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused, TrainingWarning, ViewsLost)
+from .errors import (AlreadyFinished, Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused, TrainingWarning, ViewsLost)
 from .node import Node
 from .rows import Sampler
 from .wrap import wrap
 
 __all__ = ["attach", "wrap", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
-           "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite", "TrainingWarning"]
+           "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite", "AlreadyFinished", "TrainingWarning"]
 __version__ = "0.1.0"

@@ -12,7 +12,7 @@ import re
 import time
 from typing import Iterator, List, Optional, Tuple
 
-from .errors import Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused
+from .errors import AlreadyFinished, Busy, Disconnected, Error, LayoutMismatch, NoDaemon, NotFinite, Refused
 from .memory import Layout, Memory
 from .protocol import DIVERGED, RUN, Closed, Connection, Flag, Frame, Type, number
 from .questions import Questions
@@ -71,7 +71,7 @@ class Attachment:
     """The program's side of docs/ATTACH.md. `turn` is the turn that it has, 0 while the memory is the daemon's."""
 
     def __init__(self, path: str, memory: Memory, questions: Questions, *, program: str, rounds: Optional[int],
-                 timeout: Optional[float], reconnect: bool) -> None:
+                 timeout: Optional[float], reconnect: bool, fresh: bool = False) -> None:
         """Connect, hand the memory over and wait for the first turn; Ctrl-C ends the wait."""
         self.rounds = rounds
         self.over = False
@@ -88,8 +88,13 @@ class Attachment:
         self._answering = False  # a function of the program is at work
         self._early: Optional[Frame] = None  # a turn that came while words were waited for
         self._connection: Optional[Connection] = None
+        self.parameters_round: Optional[int] = None  # of the first turn's parameters, if that is not the node's round
         try:
-            self.seat = self._greet(timeout or 0.0)
+            self.seat = self._greet_afresh() if fresh else self._greet(timeout or 0.0)
+            if self._ended:
+                raise AlreadyFinished(f"{self.seat.name}: the node has finished its run and takes no more steps; begin "
+                                      f"another run with sgp.attach(..., fresh=True), or sgpctl reset {self.seat.name}, on "
+                                      "every node; sgpctl export fetches the model")
             self.first = self._await_turn()
         except BaseException:
             self.detach()
@@ -111,11 +116,25 @@ class Attachment:
                 raise Error(f"cannot connect to {self._path}: {error.strerror or error}") from error
             time.sleep(_RETRY_SECONDS)
 
-    def _greet(self, patience: float) -> Seat:
+    def _greet_afresh(self) -> Seat:
+        """HELLO that asks for another run; a daemon with a run of its own starts anew for that, and is greeted again."""
+        patience = self._timeout or 0.0
+        while True:
+            try:
+                return self._greet(patience, Flag.FRESH)
+            except Refused as error:
+                if error.code != -errno.EAGAIN:
+                    raise
+            except Disconnected:  # it was just about to go
+                pass
+            patience = 60.0 if self._timeout is None else self._timeout
+            time.sleep(_RETRY_SECONDS)
+
+    def _greet(self, patience: float, flags: Flag = Flag.NONE) -> Seat:
         """HELLO with the memory, and WELCOME."""
         connection = self._dial(patience)
         try:
-            connection.send(Frame(Type.HELLO, self._questions.flags, parameters=self._memory.layout.parameters, text=self._program,
+            connection.send(Frame(Type.HELLO, self._questions.flags | flags, parameters=self._memory.layout.parameters, text=self._program,
                                   rounds=-1 if self._wanted is None else self._wanted), [self._memory.descriptor])
             frame = connection.receive(self._timeout)
             if frame.type == Type.REFUSED:
@@ -131,6 +150,7 @@ class Attachment:
             raise
         self._connection, self._answered, self.turn, self._early = connection, 0, 0, None
         self._finishing, self._outbox = False, iter([])
+        self._ended = Flag.OVER in frame.flags
         self.rounds = self._wanted if frame.rounds < 0 else frame.rounds
         return Seat(frame.text, frame.index, frame.size, frame.seed, frame.local_steps, Flag.RESUMED in frame.flags)
 
@@ -235,6 +255,10 @@ class Attachment:
             self.turn = frame.turn
             if frame.size > 0:  # a reload may have changed it
                 self.seat = dataclasses.replace(self.seat, index=frame.index, size=frame.size)
+            if frame.rows > 0:
+                self.parameters_round = frame.rows - 1
+                _log.warning("%s: the node is in round %d, and its parameters are those of round %d", self.seat.name,
+                             frame.round, frame.rows - 1)
             if Flag.SAME_UPDATES in frame.flags:
                 self.same_updates = frame.text
         self._lost = False
@@ -304,6 +328,10 @@ class Attachment:
         self._say(Frame(Type.REPORT, test_loss=number(test_loss), test_accuracy=number(test_accuracy),
                         epoch=number(epoch), text=others))
 
+    def keep(self) -> None:
+        """The daemon writes a checkpoint of this round."""
+        self._say(Frame(Type.KEEP))
+
     def enough(self, why: str) -> None:
         self._enough = why  # to be said again to a daemon that comes back
         self._say(Frame(Type.ENOUGH, text=why))
@@ -332,6 +360,7 @@ class Alone:
         self.over = rounds == 0
         self.turn = 1
         self.same_updates = None
+        self.parameters_round: Optional[int] = None
         self.seat = Seat("alone", 0, 1, 0, 1, False)
         self.mixed = self.first = Mixed(round=0, weight=1.0, stop=self.over)
 
@@ -353,6 +382,9 @@ class Alone:
     def report(self, test_loss: Optional[float], test_accuracy: Optional[float], epoch: Optional[float],
                others: str) -> None:
         """Nobody asks."""
+
+    def keep(self) -> None:
+        """The script keeps its parameters itself."""
 
     def enough(self, why: str) -> None:
         self.over = True

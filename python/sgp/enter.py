@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
            optimizer: Optional[torch.optim.Optimizer] = None, *, name: Optional[str] = None,
-           rounds: Optional[int] = None, required: bool = True, reconnect: bool = True,
+           rounds: Optional[int] = None, required: bool = True, reconnect: bool = True, fresh: bool = False,
            timeout: Optional[float] = None, buffers: Literal["average", "local"] = "average",
            params: Literal["trainable", "all"] = "trainable", on_evaluate: Optional[Evaluate] = None,
            on_predict: Optional[Predict] = None) -> Node:
@@ -51,6 +51,9 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
                TrainingWarning says so, for the name may be mistyped.
     reconnect  True: a daemon that goes is waited for, and training goes on from its checkpoint; the step under way is
                then `skipped`. False: sgp.Disconnected.
+    fresh      True: the node begins another run at round 0 with the parameters of its first node; what it has trained is set
+               aside. Nothing happens to a run that has completed no round yet. Say it in the programs of all nodes.
+               False: a node with a past goes on, and one that has finished raises AlreadyFinished.
     timeout    Seconds in which a daemon must be there, answer, and return. None: it must be there now, and may take
                as long as it likes to answer and to return. The fleet is waited for without a limit in any case.
     buffers    "average": buffers of floating point (a batch norm's averages) are averaged over the fleet.
@@ -67,7 +70,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
 
     Returns the Node, a context manager: a clean end finishes, and waits for the fleet; an exception detaches.
 
-    Raises NoDaemon; Busy (another program is attached); LayoutMismatch (the fleet trains another model); Refused
+    Raises NoDaemon; AlreadyFinished; Busy (another program is attached); LayoutMismatch (the fleet trains another model); Refused
     (anything else that the daemon minds); Error (a model that cannot travel, in one line); TimeoutError."""
     shared = model_of(model, buffers, params)
     try:
@@ -81,7 +84,7 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     try:
         program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
         fleet = Attachment(path, memory, Questions(shared, on_evaluate, on_predict), program=program, rounds=rounds,
-                           timeout=timeout, reconnect=reconnect)
+                           timeout=timeout, reconnect=reconnect, fresh=fresh)
     except BaseException as error:
         shared.release()
         memory.close()

@@ -44,6 +44,12 @@ class LayoutMismatch(Refused):
         self.tensor, self.here, self.there = tensor, here, there
 
 
+class AlreadyFinished(Error):
+    """The node has finished its run, and would take no step of this program. Either begin another run
+    (``sgp.attach(..., fresh=True)``, or ``sgpctl reset NAME`` on every node), or fetch the model with
+    ``sgpctl export``."""
+
+
 class ViewsLost(Error):
     """A parameter no longer lies where the daemon sees it, and cannot be put back: ``tensor`` names it, ``cause`` says
     what became of it. Change the model before attaching to it."""

@@ -108,6 +108,18 @@ class Node:
         """Whether training is over: no further step counts."""
         return self._fleet.over
 
+    @property
+    def resumed(self) -> bool:
+        """Whether the node had a past when this program attached: its parameters replaced the program's."""
+        return self._fleet.seat.resumed
+
+    @property
+    def parameters_round(self) -> int:
+        """The round that the parameters were of when this program attached. It is before `round` if the daemon and its
+        neighbours lost what came later, in a power cut, say."""
+        older = self._fleet.parameters_round
+        return self._fleet.first.round if older is None else older
+
     # ---- steps
 
     def mix(self, *, loss: Optional[SupportsFloat] = None, rows: Optional[int] = None) -> Mixed:
@@ -271,8 +283,10 @@ class Node:
 
     def save(self, path: Union[str, os.PathLike[str]], **objects: Any) -> None:
         """Keep the state of what the daemon does not know (optimiser, scheduler, scaler, sampler): everything with
-        state_dict(). The parameters are the daemon's, which keeps checkpoints of its own. The file appears whole or
-        not at all; it is a pickle."""
+        state_dict(). The parameters are the daemon's, which is asked for a checkpoint of the same round. The file
+        appears whole or not at all; it is a pickle."""
+        self._check_owner()
+        self._fleet.keep()
         states = {name: value.state_dict() for name, value in objects.items()}
         kept = {"round": self.round, "passes": self._passes, "epochs": self._epochs, "objects": states}
         with open(f"{os.fspath(path)}.new", "wb") as file:
@@ -283,7 +297,7 @@ class Node:
 
     def load(self, path: Union[str, os.PathLike[str]], **objects: Any) -> bool:
         """Give the objects the states that save() kept; False: there is no such file. Raises Error if it is of other
-        objects. Load only what you have saved yourself: a pickle may run anything."""
+        objects, or of a later round than the parameters: the script would go forward, and the model back. Load only what you have saved yourself: a pickle may run anything."""
         try:
             with open(path, "rb") as file:
                 kept = pickle.load(file)
@@ -292,6 +306,10 @@ class Node:
         if set(kept["objects"]) != set(objects):
             raise Error(f"{os.fspath(path)} holds {', '.join(sorted(kept['objects'])) or 'nothing'}; asked for was "
                         f"{', '.join(sorted(objects)) or 'nothing'}")
+        held = self.parameters_round + self.round - self._fleet.first.round  # those of this program count
+        if isinstance(self._fleet, Attachment) and kept["round"] > held:
+            raise Error(f"{os.fspath(path)} is of round {kept['round']}, and the parameters are of round {held}: the node has lost later ones, or begins another run; remove the file and "
+                        "begin the epochs anew, or give the node its checkpoint back")
         for name, value in objects.items():
             value.load_state_dict(kept["objects"][name])
         self._passes, self._epochs = kept["passes"], kept["epochs"]

@@ -41,6 +41,7 @@ class Type(enum.IntEnum):
     PREDICTED = 15
     TELL = 16
     TOLD = 17
+    KEEP = 18
 
 
 class Flag(enum.IntFlag):
@@ -54,6 +55,8 @@ class Flag(enum.IntFlag):
     EVALUATES = 64
     PREDICTS = 128
     SAME_UPDATES = 256
+    FRESH = 512
+    OVER = 1024
 
 
 _FLAGS = sum(Flag)  # that this version knows

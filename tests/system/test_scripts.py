@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training scripts as people write them, through the package sgp and real daemons: what must be right, or else be told."""
+import os
 import signal
 import threading
 import unittest
@@ -210,6 +211,98 @@ class Scripts(AttachTest):
             with self.assertRaisesRegex(sgp.Refused, "no edges of the topology file join n0 and n1"):
                 node.mean(1.0)
             node.mix()
+    # ---- again
+
+    def train(self, f, i, steps, file=None, **options):
+        """So many steps, and the file after the eighth; the node is left as a program leaves it that is killed."""
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        x, y = rows()
+        node = self.attach(f, i, model, optimizer, **options)
+        try:
+            for k in range(steps):
+                which = slice(8 * k % 64, 8 * k % 64 + 8)
+                node.mix(loss=step(model, optimizer, x[which], y[which]), rows=8)
+                if k == 7 and file is not None:
+                    node.save(file, optimizer=optimizer)
+                    saved = node.round
+                    f.wait_log(i, "event=checkpoint round=%d" % saved)
+        finally:
+            node.detach()
+        return node.round
+
+    def after_a_power_cut(self, lost):
+        """A fleet that is killed behind its saved files, with the checkpoint of the beginning if `lost`: what load() says,
+        and the rounds of the parameters."""
+        f = self.own_fleet = self.daemons(2, PAIR)
+        files = [os.path.join(node.directory, "script") for node in f.nodes]
+
+        self.each(2, lambda i: self.train(f, i, 2))
+        early = []
+        for node in f.nodes:
+            node.get("/v1/checkpoint", "POST")
+            f.wait("a checkpoint", lambda at=node: at.log().count("event=checkpoint") >= 2)
+            with open(os.path.join(node.directory, "checkpoint"), "rb") as file:
+                early.append(file.read())
+        self.each(2, lambda i: self.train(f, i, 12, files[i]))
+        for node, bytes_ in zip(f.nodes, early):
+            node.end(signal.SIGKILL)
+            if lost:  # what a disk had not written
+                os.unlink(os.path.join(node.directory, "checkpoint.1"))
+                with open(os.path.join(node.directory, "checkpoint"), "wb") as file:
+                    file.write(bytes_)
+        f.start()
+
+        def second(i):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+            node = self.attach(f, i, model, optimizer)
+            try:
+                self.assertTrue(node.resumed)
+                try:
+                    return node.load(files[i], optimizer=optimizer), node.parameters_round
+                except sgp.Error as error:
+                    return str(error), node.parameters_round
+            finally:
+                node.detach()
+        return self.each(2, second)
+
+    def test_after_a_power_cut_script_and_parameters_are_of_one_round(self):
+        """save() has the daemon write a checkpoint of the same round."""
+        for told, of in self.after_a_power_cut(lost=False):
+            self.assertEqual((told, of >= 8), (True, True))
+        for node in self.own_fleet.nodes:
+            self.assertIn("event=older ", node.log())
+
+    def test_parameters_of_an_earlier_round_than_the_script_are_refused(self):
+        """The model would go back, and the script forward, and nothing would say so."""
+        for told, of in self.after_a_power_cut(lost=True):
+            self.assertRegex(str(told), r"is of round \d+, and the parameters are of round %d: " % of)
+
+    def test_a_second_run_of_a_finished_program_is_told_the_ways_out(self):
+        """It did nothing, and ended with 0. With fresh=True it is another run, from round 0."""
+        f = self.daemons(2, PAIR)
+
+        def act(i, **options):
+            model = network()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            x, y = rows()
+            try:
+                with self.attach(f, i, model, optimizer, **options) as node:
+                    began = node.round
+                    for _ in range(10):
+                        node.mix(loss=step(model, optimizer, x[:8], y[:8]), rows=8)
+                return began, node.resumed
+            except sgp.AlreadyFinished as error:
+                return str(error)
+        self.assertEqual(self.each(2, act), [(0, False), (0, False)])
+        for i, told in enumerate(self.each(2, act)):
+            self.assertIn("fresh=True", told)
+            self.assertIn("sgpctl reset n%d" % i, told)
+        self.assertEqual(self.each(2, lambda i: act(i, fresh=True)), [(0, False), (0, False)])
+        for node in f.nodes:
+            self.assertEqual(node.status()["run"], 2)
+            self.assertTrue(os.path.exists(os.path.join(node.directory, "run-1", "model.safetensors")))
 
     # ---- rows
 

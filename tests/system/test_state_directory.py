@@ -109,7 +109,7 @@ class FullDisk(StateTest):
         self.assertEqual(node.process.wait(fleet.PATIENCE), 1, node.log())  # not 78: it is tried again
         told = [line for line in node.log().splitlines() if "event=error" in line]
         self.assertEqual(len(told), 1, node.log())
-        self.assertRegex(told[0], f"/ledger(: its [0-9]+ bytes|.new:) cannot be written: {FULL}")
+        self.assertRegex(told[0], f"/(ledger: its [0-9]+ bytes|(ledger|run).new:) cannot be written: {FULL}")
         self.assertEqual(disk.names(), [])
         disk.empty()
         f.start()
