@@ -42,7 +42,8 @@ struct link_metric {
     X(weight, "gauge", "Push-sum weight held.", view->weight)                                      \
     X(weight_in_flight, "gauge", "Weight given and not yet acknowledged.", view->weight_in_flight) \
     X(weight_minted, "gauge", "Weight created by restarts without a ledger.", view->weight_minted) \
-    X(weight_unknown, "gauge", "By which the total weight may be off at most: an old ledger.",     \
+    X(weight_unknown, "gauge",                                                                     \
+        "By which the total weight may be off at most: an old ledger, a lie.",                     \
         view->weight_unknown)                                                                      \
     X(disagreement, "gauge", "Largest relative distance to a received model in the latest cycle.", \
         view->disagreement)                                                                        \

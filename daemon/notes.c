@@ -371,6 +371,22 @@ static void log_outdated(struct daemon *daemon, const struct sgp_effect *effect)
         name, name, effect->note.amount);
 }
 
+/* In a fleet with a liar each round may bring some. */
+static void log_total(struct daemon *daemon, const struct sgp_effect *effect)
+{
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    bool off = effect->note.what == SGP_NOTE_EXCESS;
+    sgp_log(&daemon->log->sink, effect->note.first ? SGP_LEVEL_WARNING : SGP_LEVEL_DEBUG,
+        "event=%s round=%" PRId64 " amount=%.6g weight=%.6g weight_unknown=%.6g text=\"%s\"",
+        sgp_note_name(effect->note.what), effect->round, effect->note.amount, status.weight,
+        status.unknown,
+        off ? "a member has named more weight than it has: this node scales its own down, and "
+              "keeps its model"
+            : "a member has named less weight than it has, and averaging stood still: this node "
+              "scales its own up, and keeps its model");
+}
+
 static void log_renewed(struct daemon *daemon, const struct sgp_effect *effect)
 {
     struct sgp_node_status status;
@@ -427,6 +443,8 @@ void notes_note(struct daemon *daemon, const struct sgp_effect *effect)
         log_settled(daemon, effect);
     else if (effect->note.what == SGP_NOTE_RENEWED)
         log_renewed(daemon, effect);
+    else if (effect->note.what == SGP_NOTE_EXCESS || effect->note.what == SGP_NOTE_LACK)
+        log_total(daemon, effect);
     else if (effect->note.what == SGP_NOTE_ADDED || effect->note.what == SGP_NOTE_VISITED ||
              (effect->note.what == SGP_NOTE_ADOPTED && effect->note.amount > 0))
         log_updates(daemon, effect);

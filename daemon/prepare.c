@@ -198,10 +198,13 @@ static int prepare_topology(struct prepared *p, struct sgp_error *error)
         prepared_warn(p, "%s: %s", config->topology, p->analysis.warnings[i]);
     if (topology->node_count > 1)
         warn_about_addresses(p);
-    double *least = malloc(topology->node_count * sizeof *least);
-    code = least ? sgp_topology_weight_least(topology, least) : -ENOMEM;
-    if (code == 0)
+    double *least = malloc(2 * (size_t)topology->node_count * sizeof *least), *most = least;
+    most += least ? topology->node_count : 0;
+    code = least ? sgp_topology_weight_range(topology, least, most) : -ENOMEM;
+    if (code == 0) {
         p->weight_least = least[p->self];
+        p->weight_most = most[p->self];
+    }
     free(least);
     if (code == 0)
         code = sgp_node_needs(topology, p->self, p->method, &p->needs);
@@ -613,6 +616,7 @@ void prepared_swap_place(
     p->self = place->self;
     p->analysis = place->analysis;
     p->weight_least = place->weight_least;
+    p->weight_most = place->weight_most;
     p->needs = *needs;
     p->fingerprint.topology = p->topology->digest;
     p->warning_count = place->warning_count;
@@ -650,7 +654,8 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .local_steps = (uint32_t)p->config->local_steps,
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
-        .weight_least = p->weight_least};
+        .weight_least = p->weight_least,
+        .weight_most = p->weight_most};
 }
 
 void prepared_control_model(const struct prepared *p, struct control_model *ret_control_model)

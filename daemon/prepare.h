@@ -57,7 +57,7 @@ struct prepared {
     sgp_round rounds;         /* rounds in which this node trains */
     struct sgp_fingerprint fingerprint;
     struct sgp_node_needs needs;
-    double weight_least;
+    double weight_least, weight_most;
     struct prepare_term terms[PREPARE_TERMS_MAX];
     uint32_t term_count;
     uint64_t memory_bytes;    /* the sum of the terms */

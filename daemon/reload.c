@@ -107,7 +107,8 @@ static struct sgp_node_change change_of(const struct reload *reload)
 {
     return (struct sgp_node_change){.topology = reload->place.topology,
         .self = reload->place.self,
-        .weight_least = reload->place.weight_least};
+        .weight_least = reload->place.weight_least,
+        .weight_most = reload->place.weight_most};
 }
 
 static struct sgp_slice owns_beside(

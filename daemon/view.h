@@ -50,8 +50,9 @@ struct view_status {
     double weight_in_flight;
     double disagreement; /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
-    double weight_unknown; /* by which the total may be off at most: its ledger was outdated */
-    double surplus;        /* members whose mass it inherited and has not dissolved yet */
+    double
+        weight_unknown; /* by which the total may be off at most: its ledger was outdated, or somebody lied */
+    double surplus; /* members whose mass it inherited and has not dissolved yet */
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */

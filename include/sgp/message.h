@@ -169,6 +169,9 @@ struct sgp_share {
     uint64_t
         update; /* digest of what the source's latest training changed (sgp/update.h); 0: not said */
     double rate; /* the learning rate of that; 0: not said. At most SGP_RATE_MAX */
+    sgp_round
+        heavy; /* rounds for which the source, and everybody of whom it has heard, has had more than its part of all the weight that there can be, */
+    sgp_round light; /* or has given nothing since it starves. 0 otherwise */
 };
 #define SGP_RATE_MAX 1000000u
 

@@ -102,6 +102,8 @@ struct sgp_node_config {
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
                               said hello; 0 and 1 begin at once */
     double weight_least;   /* w_min of sgp_topology_weight_least */
+    double
+        weight_most; /* its greatest weight likewise, by sgp_topology_weight_range; 0: 1 is taken for it */
     /* What its former process left, sound, and then `lineage` must be the record's; NULL: nothing.
      * Borrowed for the call. */
     const struct sgp_record *record;
@@ -237,6 +239,8 @@ enum sgp_note {
                               source of it, bit for bit; a warning only */
     SGP_NOTE_OTHER_RATE, /* peer: for so many trainings its learning rate, `amount`, was none that this node had of late; a
                             warning only */
+    SGP_NOTE_EXCESS, /* the fleet has more weight than members: this node took `amount` off its own; first: since a minute */
+    SGP_NOTE_LACK, /* the fleet has so little that averaging stood still: this node added `amount` to its own; first: likewise */
     SGP_NOTE_COUNT, /* one past the last */
 };
 
@@ -247,6 +251,7 @@ struct sgp_noted {
     int code;
     enum sgp_reason reason;
     double amount;               /* of weight, or a distance */
+    bool first;                  /* EXCESS, LACK: worth a line */
     sgp_round until;             /* MIXES, DISAGREES, ENOUGH */
     uint32_t slot;               /* DISPUTED: the snapshot that was let go of, or SGP_SLOT_NONE, */
     double fraction;             /* its fraction, */
@@ -416,6 +421,7 @@ struct sgp_node_change {
     const struct sgp_topology *topology; /* borrowed; sealed; must outlive the node */
     uint32_t self;                       /* the node's index in it; the name must be the same */
     double weight_least;                 /* of sgp_topology_weight_least */
+    double weight_most;                  /* as in struct sgp_node_config */
 };
 /* Allocate everything. *ret_needs is what the performer must then have, never fewer slots than now.
  * Returns 0; -EINVAL for a change out of range, or another node's; -ENOMEM. No step of the node may
@@ -490,7 +496,8 @@ struct sgp_node_status {
     double
         weight_debts; /* of weight_in_flight: inherited, or in doubt since a peer came back as another */
     double surplus; /* members whose mass it inherited and has not dissolved yet */
-    double unknown; /* by which the total may be off at most: its record was outdated; adds up */
+    double
+        unknown; /* by which the total may be off at most: its record was outdated, or somebody lied about weight; adds up */
     enum sgp_waiting waiting;
     uint32_t waiting_peer; /* SGP_SLOT_NONE if none */
     sgp_time waiting_since;

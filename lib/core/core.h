@@ -40,6 +40,7 @@
  *   accounts.c what an heir answers for, and how it is handed over
  *   check.c    what must hold between two steps
  *   fold.c     a share that is added to x while it comes
+ *   total.c    weight that a member made or lost
  *
  *   mass.c     what a node has and is owed, and what comes home
  *
@@ -408,6 +409,11 @@ void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason);
 
+/* total.c */
+void sgp_core_total_hears(struct sgp_node *node, struct sgp_core_link *link);
+void sgp_core_shed(struct sgp_node *node);       /* what is beyond the most that a node can have */
+void sgp_core_keep_total(struct sgp_node *node); /* before each round */
+
 /* accounts.c */
 double sgp_core_staged_debts(const struct sgp_node *node, uint32_t stager);
 struct sgp_verdict sgp_core_stage(
@@ -446,6 +452,7 @@ void sgp_core_refuse_later(
 void sgp_core_take_up_refusals(struct sgp_node *node);
 
 /* gift.c */
+#define SGP_QUIET_NS (60 * SGP_SECOND)     /* what goes on for long is told once in so long */
 #define SGP_HALF 0.5                       /* what one who chooses gives */
 bool sgp_core_give(struct sgp_node *node); /* false: must wait */
 const struct sgp_core_link *sgp_core_cannot_give(

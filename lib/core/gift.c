@@ -14,7 +14,6 @@
 
 #define SGP_GIVE_LEAST 0x1p-6 /* of its fractions; a smaller gift is not worth its payload */
 #define SGP_STARVES_NS (3 * SGP_SECOND) /* a node that starves tells of it after so long, */
-#define SGP_QUIET_NS (60 * SGP_SECOND)  /* and then once in so long */
 
 /* ---- choosing and being asked ---- */
 
@@ -221,10 +220,13 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
     if (wanted <= 0 || sgp_core_gathers(node))
         return 0;
     double part = spare >= wanted ? 1 : spare / wanted;
+    part = part < SGP_GIVE_LEAST ? 0 : part;
     node->giving.starving = part < 1;
     if (node->giving.starving)
         tell_starving(node);
-    return part < SGP_GIVE_LEAST ? 0 : part;
+    node->giving.nothing = part <= 0;
+    node->total.kept = 1 - part * fractions;
+    return part;
 }
 
 static uint32_t unused_snapshot(struct sgp_node *node)
@@ -310,6 +312,7 @@ bool sgp_core_give(struct sgp_node *node)
         sgp_core_publish_parts(node, slot);
     else if ((node->giving.count > 0 && part > 0) || is_to_forget(node))
         sgp_core_publish(node, part, fractions, slot);
+    node->total.left = node->mass.weight;
     return true;
 }
 

@@ -57,7 +57,8 @@ enum {
     OF_ROUND =
         15, /* its jobs (TRAIN, OUTER, PUBLISH twice, SKETCH, SCALE, COMPENSATE), FOLD twice, and notes (STATE, ROUND,
                JUMP, ADDED, VISITED twice) */
-    OF_MASS = 12, /* what is dissolved, adopted, disputed or scaled, each with its note */
+    OF_MASS =
+        18, /* what is dissolved, adopted, disputed, scaled or of the total, each with its note */
     OF_REST =
         13, /* a question, starving, agreement, the end, a file that differs, and what answers an event */
     OF_AN_END = 2,   /* HANG_UP and why, */
@@ -145,7 +146,7 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
     link->receiving.slot = link->receiving.slot_then = SGP_SLOT_NONE;
     link->estimate.slot = link->question.slot = SGP_SLOT_NONE;
-    link->receiving.latest = link->work.staleness = SGP_ROUND_NONE;
+    link->receiving.latest = link->work.staleness = link->news.round = SGP_ROUND_NONE;
     link->work.base = SGP_SLOT_NONE;
     link->work.copy = link->work.given = SGP_ROUND_NONE;
 }

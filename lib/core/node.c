@@ -17,7 +17,8 @@ static bool config_is_sound(const struct sgp_node_config *config)
            config->rounds >= 0 && config->rounds < SGP_ROUND_MAX && config->local_steps > 0 &&
            config->overlap <= SGP_OVERLAP_MAX && config->weight_least >= 0 &&
            config->patience >= 0 && config->patience <= SGP_PATIENCE_MAX_NS &&
-           config->weight_least <= SGP_NODES_MAX &&
+           config->weight_least <= SGP_NODES_MAX && config->weight_most >= 0 &&
+           config->weight_most <= SGP_NODES_MAX &&
            (config->record == NULL ||
                (config->record->lineage == config->lineage &&
                    sgp_record_is_sound(config->record, config->topology->node_count)));
@@ -79,6 +80,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->fleet.asked = SGP_ROUND_NONE;
     node->mass.weight = sgp_topology_starts(config->topology, config->self);
     node->mass.members_most = config->topology->node_count;
+    node->total.counted = SGP_ROUND_NONE;
+    node->total.kept = 1;
     node->giving.slot = node->token.slot = SGP_SLOT_NONE;
     node->leaving.heir = SGP_SLOT_NONE;
     node->folding = (struct sgp_folding){.snapshot = SGP_SLOT_NONE, .pinned = SGP_SLOT_NONE};

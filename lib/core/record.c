@@ -198,7 +198,8 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     }
     node->mass.covered = record->covered;
     node->mass.unknown = record->unknown;
-    node->mass.members_most = fmax(node->mass.members_most, ceil(record->weight));
+    node->mass.members_most = fmax(node->mass.members_most,
+        fmin(ceil(record->weight), node->config.topology->node_count + ceil(record->surplus)));
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;
     for (uint32_t i = 0; i < record->link_count; i++)

@@ -24,7 +24,8 @@ static bool is_sound(const struct sgp_node *node, const struct sgp_node_change *
     const struct sgp_topology *topology = change->topology;
     return topology != NULL && change->self < topology->node_count && change->weight_least >= 0 &&
            sgp_topology_check_owners(topology, node->config.parameters, NULL) == 0 &&
-           change->weight_least <= SGP_NODES_MAX &&
+           change->weight_least <= SGP_NODES_MAX && change->weight_most >= 0 &&
+           change->weight_most <= SGP_NODES_MAX &&
            strcmp(topology->nodes[change->self].name,
                node->config.topology->nodes[node->config.self].name) == 0;
 }
@@ -233,6 +234,7 @@ void sgp_node_reload(
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
     node->config.weight_least = reload->change.weight_least;
+    node->config.weight_most = reload->change.weight_most;
     if (reload->change.topology->node_count > node->mass.members_most)
         node->mass.members_most = reload->change.topology->node_count;
     node->config.fingerprint.topology = reload->change.topology->digest;

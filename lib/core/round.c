@@ -401,6 +401,7 @@ static void begin(struct sgp_node *node)
     if (sgp_core_leaves_now(node))
         return;
     sgp_core_dissolve(node);
+    sgp_core_keep_total(node);
     if (!sgp_core_knows_end(node))
         return;
     if (steps_are_done(node))

@@ -111,19 +111,17 @@ static double fraction_most(
     return most;
 }
 
-/* Every share may be sound and their sum absurd: what this node gives would be refused elsewhere, and in
- * the end its record at its next start. */
+/* Whether the share can be what its source says, and what comes with it finds a place. That this node has too much already is not
+ * the source's fault: it sheds that (total.c). */
 static bool has_room(
     struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
-    double own = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
-    double most = sgp_core_weight_most(node);
+    double most = sgp_core_weight_most(node), weight = share->weight;
     if (share->bequest > 0 && !sgp_core_has_places(node, link->peer))
         return false;
     if (share->bequest > 0)
-        own += sgp_core_staged_debts(node, link->peer);
-    return share->weight == 0 || (own + share->weight <= most &&
-                                     share->weight <= fraction_most(node, link, share) * most);
+        weight += sgp_core_staged_debts(node, link->peer);
+    return share->weight == 0 || weight <= fraction_most(node, link, share) * most;
 }
 
 static bool is_of_exact(const struct sgp_node *node, const struct sgp_share *share)
@@ -236,6 +234,8 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         acknowledge(node, link, SGP_REASON_NONE);
         if (folded)
             sgp_core_absorb_folded(node, receive);
+        sgp_core_total_hears(node, link);
+        sgp_core_shed(node);
     }
     sgp_core_take_promise(node, link);
     return sgp_fine();
@@ -263,7 +263,10 @@ static void send(struct sgp_node *node, struct sgp_core_link *link, bool then)
     node->leaving.sent = node->leaving.sent || owed->share.bequest > 0;
     link->giving.credit = link->giving.credit_then;
     link->giving.credit_then = SGP_ROUND_NONE;
-    sgp_core_send_payload(node, link, SGP_SHARE, owed->slot)->share = owed->share;
+    struct sgp_message *message = sgp_core_send_payload(node, link, SGP_SHARE, owed->slot);
+    message->share = owed->share;
+    message->share.heavy = node->total.heavy;
+    message->share.light = node->total.light;
 }
 
 /* A token for a target that stops, or whose connection ended, before the share was sent: that cannot have accepted it. */

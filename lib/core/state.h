@@ -217,6 +217,11 @@ struct sgp_core_link {
         uint32_t unlike; /* so often in a row it was none that this node had of late */
     } likeness;
 
+    struct {                    /* IN: total.c */
+        sgp_round round;        /* of this node when the source last said ... */
+        sgp_round heavy, light; /* that; SGP_ROUND_NONE: never */
+    } news;
+
     struct sgp_aside aside; /* IN: aside.c; link.c: the caller */
 };
 
@@ -477,20 +482,33 @@ struct sgp_node {
     struct sgp_token_state
         token; /* token.c; round.c: pending; cycle.c: a new epoch; agree.c, owner.c */
 
-    /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; outdated.c: the unknown; cycle.c and token.c: what begins anew;
+    /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
     struct {
         double weight;  /* w of z = x / w, at the end of the queue of jobs */
         double surplus; /* members that left their mass to this node, not dissolved yet */
         double covered; /* of these, those whose mass has come: it may be dissolved */
-        double unknown; /* by which the total may be off at most, since records were outdated */
-        bool outdated;  /* that of this process was */
+        double
+            unknown; /* by which the total may be off at most, since records were outdated or somebody lied */
+        bool outdated;       /* that of this process was */
         double members_most; /* the most that a file of this node has named */
         double due;          /* what weight, held and owed must come to (check.c) */
     } mass;
 
+    struct {                 /* total.c; gift.c: kept */
+        bool excess, lack;   /* weight was made somewhere, or lost, and this node heals that */
+        sgp_round calm_from; /* it has scaled nothing since */
+        sgp_round counted;   /* the round that was counted last */
+        sgp_round heavy,
+            light; /* rounds in a row in which all of whom it has heard had too much, or too little to give any */
+        double left;          /* weight after its last turn, */
+        double kept;          /* part of its weight that it did not give in its last turn */
+        sgp_time quiet_until; /* until then it is not told again */
+    } total;
+
     struct { /* gift.c; publish.c, round.c: published; token.c: a hand-over */
         bool starving;
+        bool nothing;           /* was given in its last turn, for it starves */
         sgp_time starves_since; /* the first time of those that are told as one, */
         sgp_time starves_until; /* of which is the next, if it comes before this */
         sgp_time quiet_until;   /* until then that is not told again */

@@ -111,6 +111,8 @@ const char *sgp_note_name(enum sgp_note note)
         [SGP_NOTE_VISITED] = "visited",
         [SGP_NOTE_SAME_UPDATES] = "same_updates",
         [SGP_NOTE_OTHER_RATE] = "other_rate",
+        [SGP_NOTE_EXCESS] = "excess",
+        [SGP_NOTE_LACK] = "lack",
     };
     return WORD(words, note);
 }

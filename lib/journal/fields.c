@@ -32,6 +32,7 @@ static const struct sgp_journal_field config_fields[] = {
     CONFIG(U32, final_cycles),
     CONFIG(U32, start),
     CONFIG(REAL, weight_least),
+    CONFIG(REAL, weight_most),
     CONFIG(BOOL, seeks),
     CONFIG(BOOL, open),
     CONFIG(BOOL, one_beginning),
@@ -147,6 +148,7 @@ _Static_assert(sizeof sketch_fields / sizeof *sketch_fields == SGP_SKETCH_VALUES
 static const struct sgp_journal_field change_fields[] = {
     CHANGE(U32, self),
     CHANGE(REAL, weight_least),
+    CHANGE(REAL, weight_most),
 };
 
 #define TABLE(fields)                                                                              \

@@ -38,7 +38,8 @@ static int read_file(
     file->hosts = calloc(topology->node_count, sizeof *file->hosts);
     file->nodes = calloc(sim->host_count, sizeof *file->nodes);
     file->weight_least = calloc(topology->node_count, sizeof *file->weight_least);
-    if (!file->hosts || !file->nodes || !file->weight_least)
+    file->weight_most = calloc(topology->node_count, sizeof *file->weight_most);
+    if (!file->hosts || !file->nodes || !file->weight_least || !file->weight_most)
         return -ENOMEM;
     for (uint32_t i = 0; i < sim->host_count; i++) {
         int64_t node = sgp_topology_find(topology, sim->topology->nodes[i].name);
@@ -51,7 +52,7 @@ static int read_file(
     sim->mixed = sim->file_count > 1 ? sim->mixed || exact != sim->apart
                                      : sgp_topology_has_exact(topology) && !exact;
     sim->apart = sim->apart || sgp_topology_has_exact(topology);
-    return sgp_topology_weight_least(topology, file->weight_least);
+    return sgp_topology_weight_range(topology, file->weight_least, file->weight_most);
 }
 
 const struct sgp_sim_file *sgp_sim_file_of(
@@ -86,6 +87,7 @@ void sgp_sim_forget_files(struct sgp_sim *sim)
         free(sim->files[i].hosts);
         free(sim->files[i].nodes);
         free(sim->files[i].weight_least);
+        free(sim->files[i].weight_most);
     }
     if (sim->files) /* the options are a copy then */
         free((void *)(uintptr_t)sim->options.reloads);

@@ -100,5 +100,6 @@ void sgp_sim_node_config(
         .final_cycles = options->final_cycles,
         .start = options->start,
         .weight_least = host->weight_least,
+        .weight_most = host->file->weight_most[host->file->nodes[host->index]],
     };
 }

@@ -8,7 +8,8 @@ static int change(struct sgp_sim *sim, struct sgp_sim_host *host, const struct s
 {
     struct sgp_node_change change = {.topology = file->topology,
         .self = file->nodes[host->index],
-        .weight_least = file->weight_least[file->nodes[host->index]]};
+        .weight_least = file->weight_least[file->nodes[host->index]],
+        .weight_most = file->weight_most[file->nodes[host->index]]};
     struct sgp_node_needs needs;
     struct sgp_reload *plan;
     int status = sgp_reload_prepare(host->node, &change, &needs, &plan);

@@ -45,6 +45,10 @@ static void note(void *context, const struct sgp_effect *effect)
     case SGP_NOTE_DISSOLVED:
         sgp_sim_check_dissolve(host, effect);
         break;
+    case SGP_NOTE_EXCESS:
+    case SGP_NOTE_LACK:
+        sgp_sim_check_total(host, effect);
+        break;
     case SGP_NOTE_RENEWED:
         sim->summary.cycles_renewed++;
         sgp_sim_renewed(host);

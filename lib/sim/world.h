@@ -145,9 +145,9 @@ struct sgp_sim_checkpoint {
 /* A topology file. Hosts are those of the first; another may call them by other indices. */
 struct sgp_sim_file {
     const struct sgp_topology *topology;
-    uint32_t *hosts;      /* by node of the file */
-    uint32_t *nodes;      /* by host; SGP_SLOT_NONE: it is not in the file */
-    double *weight_least; /* by node of the file */
+    uint32_t *hosts;                    /* by node of the file */
+    uint32_t *nodes;                    /* by host; SGP_SLOT_NONE: it is not in the file */
+    double *weight_least, *weight_most; /* by node of the file */
 };
 
 struct sgp_sim_question { /* the one that a host asked last */
@@ -399,6 +399,8 @@ struct sgp_sim {
     double
         bequeathed; /* what heirs may yet take off their weight: of each bequest, what came with it */
     double expected; /* the total weight: the number of nodes, but for what was forgotten */
+    bool lies;       /* somebody names other weights than it has: a test's */
+    bool heals;      /* somebody has found out that the total is not what it should be */
     struct sgp_sim_backup *backups; /* by crash */
     /* sgp_restart, unless a bug is planted */
     void (*restart)(const struct sgp_past *, uint64_t, uint32_t, struct sgp_restart *);
@@ -620,6 +622,8 @@ void sgp_sim_check_all(struct sgp_sim *sim);
 void sgp_sim_count_host(struct sgp_sim *sim, struct sgp_sim_host *host);
 /* An heir takes off weight that was left to it. */
 void sgp_sim_check_dissolve(struct sgp_sim_host *host, const struct sgp_effect *effect);
+/* Weight that a core made or took off: it may begin to if the total is too small, or beyond the bound, and only then. */
+void sgp_sim_check_total(struct sgp_sim_host *host, const struct sgp_effect *effect);
 /* The core of a host has let go of the snapshot of a share that is in doubt. */
 void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *note);
 

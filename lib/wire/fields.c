@@ -157,6 +157,8 @@ static const struct sgp_field share_fields[] = {
     THEN,
     LATER_U64("update", share.update),
     LATER_REAL("rate", share.rate, SGP_RATE_MAX),
+    LATER_LABEL("heavy", share.heavy),
+    LATER_LABEL("light", share.light),
 };
 
 static const struct sgp_field ack_fields[] = {

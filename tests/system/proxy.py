@@ -33,6 +33,7 @@ class Proxy:
 
     def carry(self, source, target):
         """One connection at a time: the source has no more than one."""
+        self.begin()
         left = None
         if self.resets_left > 0:
             left = self.random.randrange(1, self.most_bytes)
@@ -46,12 +47,22 @@ class Proxy:
                         if key.fileobj is source and left is not None:
                             data = data[:left]
                             left -= len(data)
+                        ended = not data
+                        if key.fileobj is source:
+                            data = self.passed(data)
                         key.data.sendall(data)
                     except OSError:
-                        data = b""
-                    if not data or left == 0:
+                        ended = True
+                    if ended or left == 0:
                         self.reset(source, target, left == 0)
                         return
+
+    def begin(self):
+        """A connection begins."""
+
+    def passed(self, data):
+        """What goes on to the target of what the source says."""
+        return data
 
     def reset(self, source, target, counted):
         if counted:

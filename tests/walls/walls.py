@@ -94,7 +94,7 @@ FLOORS = {
         "receive agree outdated patience awaited",
         "epoch owner",
         "mass",
-        "accounts check fold",
+        "accounts check fold total",
         "cycle",
         "share publish estimate",
         "gift greet inquiry record",

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The total weight of the fleet: how a node finds out that a member has made weight or lost it, and heals that.
+ *
+ * A member can name another weight in a share than belongs to its x, and one neighbour alone cannot prove that. All members together
+ * can. If each of them has more than its part of all the weight that there can be, round after round, then there is too much in total.
+ * If each of them has so little that it gives nothing, and nothing is under way, then weight is lost and averaging stands still. So each share
+ * says for how many rounds its source, and everybody of whom the source has heard, has been so: the least that is heard, and one, is the
+ * next node's own count. A node that has other weight, or a neighbour that is away, says 0. A count above `window` has been around the fleet.
+ *
+ * Then the node keeps its own weight within its part of the bound, by scaling x and w by one factor, which leaves the estimate
+ * x / w as it is. It is a sink for its neighbours' excess, or a spring, so that one such node heals all.
+ * The rule: docs/rules/mass.md */
+#include "core/core.h"
+
+#include <math.h>
+
+#define WINDOWS 4  /* a count that has been around so often */
+#define CALM 16    /* windows without anything to scale: the total is as it should be */
+#define SPECK 1e-6 /* of the node's weight: less is not worth a pass over x */
+
+/* Where the weight of a node follows from the file alone nothing that is named counts. */
+static bool is_named(const struct sgp_node *node)
+{
+    return node->config.topology->owner == SGP_NODE_NONE && !sgp_core_is_exact(node) &&
+           !node->exact.begun && !node->leaving.wanted;
+}
+
+/* The node's part of the most that there can be: of what it has at most by the file, as much more as the slack is of all. */
+static double part_of_most(const struct sgp_node *node)
+{
+    double of_file = fmax(node->config.weight_most, 1);
+    return of_file * sgp_core_weight_most(node) / node->config.topology->node_count;
+}
+
+/* What of its weight a node has when a round begins. At its own pace it has just given, and the rest is elsewhere, unless it chooses:
+ * then it was given about as much. */
+static double kept(const struct sgp_node *node)
+{
+    bool has_given = sgp_core_at_own_pace(node) && !sgp_method_chooses(node->config.method);
+    return has_given ? node->total.kept : 1;
+}
+
+/* Rounds after which news of each member has come here: one edge of the file's cycle may be all that leads on. */
+static sgp_round around(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    return (sgp_round)topology->node_count * topology->rounds_per_cycle;
+}
+
+static sgp_round window(const struct sgp_node *node)
+{
+    return WINDOWS * around(node);
+}
+
+/* ---- scaling ---- */
+
+/* How far the total is off is not known any more, but not by more than all that there can be. */
+static void book(struct sgp_node *node, double amount)
+{
+    double room = sgp_core_weight_most(node) - node->mass.unknown;
+    if (room > 0)
+        node->mass.unknown += fmin(fabs(amount), room);
+}
+
+/* Bring the weight of x to this. */
+static void scale_to(struct sgp_node *node, double weight)
+{
+    double amount = weight - node->mass.weight;
+    if (!(node->mass.weight > 0) || !(fabs(amount) > SPECK * node->mass.weight))
+        return;
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+    effect->scale.factor = weight / node->mass.weight;
+    effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
+    node->mass.weight = weight;
+    node->mass.due += amount;
+    book(node, amount);
+    node->unrecorded = true;
+    node->total.calm_from = node->round;
+    struct sgp_noted *note =
+        sgp_core_note(node, amount < 0 ? SGP_NOTE_EXCESS : SGP_NOTE_LACK, node->config.self);
+    note->amount = fabs(amount);
+    note->first = node->now >= node->total.quiet_until;
+    if (note->first)
+        node->total.quiet_until = node->now + SGP_QUIET_NS;
+}
+
+void sgp_core_shed(struct sgp_node *node)
+{
+    double own = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
+    double over = own - sgp_core_weight_most(node);
+    if (!(over > 0) || !is_named(node))
+        return;
+    if (!node->total.excess)
+        node->total.calm_from = node->round;
+    node->total.excess = true;
+    if (over < node->mass.weight)
+        scale_to(node, node->mass.weight - over);
+}
+
+/* ---- what shows it ---- */
+
+void sgp_core_total_hears(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->news.round = node->round;
+    link->news.heavy = link->receiving.incoming.heavy;
+    link->news.light = link->receiving.incoming.light;
+}
+
+static sgp_round least_of(sgp_round a, sgp_round b)
+{
+    return a < b ? a : b;
+}
+
+/* The counts of this round, if all neighbours are there and have said of late what they know; else somebody who has other weight may
+ * not have been heard of. */
+static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
+{
+    bool complete = node->layout.link_count > node->layout.out_count;
+    for (uint32_t i = 0; i < node->layout.link_count && complete; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->retired)
+            continue;
+        sgp_round since = node->round - link->news.round;
+        bool in = link->direction == SGP_IN;
+        complete = sgp_core_peer_active(link) &&
+                   (!in || (link->news.round != SGP_ROUND_NONE && since <= around(node)));
+        *heavy = in ? least_of(*heavy, link->news.heavy + since) : *heavy;
+        *light = in ? least_of(*light, link->news.light + since) : *light;
+    }
+    if (!complete)
+        *heavy = *light = 0;
+}
+
+/* Of a node that gives nothing because it starves: whether that is all that there is here. */
+static bool is_all(const struct sgp_node *node)
+{
+    return sgp_core_held(node) <= 0 && sgp_core_owed(node) <= 0;
+}
+
+/* Weight that no other node counts as its own at that time. Where shares are absorbed in the order of rounds, the weights with which
+ * nodes begin one round add up. Else what a node gives may be in another's weight before that begins its round. */
+static double own_alone(const struct sgp_node *node)
+{
+    return sgp_method_in_order(node->config.method) ? node->mass.weight
+                                                    : fmin(node->mass.weight, node->total.left);
+}
+
+static void count_round(struct sgp_node *node)
+{
+    bool heavy = own_alone(node) > (1 + SPECK) * part_of_most(node);
+    bool light = node->giving.nothing && is_all(node);
+    sgp_round heavy_for = heavy ? node->total.heavy + 1 : 0;
+    sgp_round light_for = light ? node->total.light + 1 : 0;
+    if (heavy || light)
+        hear_all(node, &heavy_for, &light_for);
+    node->total.heavy = heavy_for;
+    node->total.light = light_for;
+    node->total.counted = node->round;
+}
+
+/* ---- at the start of each round ---- */
+
+static void heal(struct sgp_node *node)
+{
+    double most = part_of_most(node) * kept(node), least = node->config.weight_least * kept(node);
+    if (node->total.excess && node->mass.weight > most)
+        scale_to(node, most);
+    else if (node->total.lack && node->mass.weight < least)
+        scale_to(node, least);
+    else if (node->round - node->total.calm_from > CALM * window(node))
+        node->total.excess = node->total.lack = false;
+}
+
+void sgp_core_keep_total(struct sgp_node *node)
+{
+    if (node->round == node->total.counted)
+        return;
+    if (!is_named(node)) {
+        node->total.heavy = node->total.light = 0;
+        node->total.excess = node->total.lack = false;
+        return;
+    }
+    bool healed = node->total.excess || node->total.lack;
+    count_round(node);
+    node->total.excess = node->total.excess || node->total.heavy > window(node);
+    node->total.lack = node->total.lack || node->total.light > window(node);
+    if (!healed)
+        node->total.calm_from = node->round;
+    if (node->total.excess || node->total.lack)
+        heal(node);
+}

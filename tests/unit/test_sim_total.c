@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A member that names another weight in its shares than it has: what becomes of the fleet's total, while it lies and afterwards. */
+#include "core/core.h"
+#include "sim/world.h"
+#include "test_sim_fleet.h"
+
+#define NODES 4
+
+/* n3 multiplies what it names by `factor` while it lies. What its targets accept of that is more, or less, than it had. */
+static struct {
+    double factor;
+    bool lies;
+} liar;
+
+static void send_lies(
+    void *context, struct sgp_link link, const struct sgp_message *message, uint32_t snapshot)
+{
+    struct sgp_sim_host *host = context;
+    struct sgp_sim *sim = host->sim;
+    struct sgp_message copy = *message;
+    struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
+    uint32_t source = connection->hosts[SGP_SIM_SOURCE];
+    if (message->type == SGP_SHARE && source == NODES - 1 && liar.lies)
+        copy.share.weight *= liar.factor;
+    if (message->type == SGP_ACK && message->ack.reason == SGP_REASON_NONE) {
+        const struct sgp_core_link *out =
+            sgp_core_find(sim->hosts[source].node, connection->hosts[SGP_SIM_TARGET], SGP_OUT);
+        sim->expected += connection->share.weight - out->owed.share.weight;
+    }
+    sgp_sim_verbs.send(context, link, &copy, snapshot);
+}
+
+/* No line breaks here, so each share that is accepted is acknowledged on its connection. */
+static struct fleet *fleet_with_a_liar(const char *family, const char *method, double factor)
+{
+    static struct sgp_driver_verbs verbs;
+    struct fleet *fleet = fleet_generate(family, NODES, 0);
+    fleet->options.rounds = 10000000;
+    fleet->options.method = sgp_method_find(method);
+    fleet_open(fleet);
+    verbs = sgp_sim_verbs;
+    verbs.send = send_lies;
+    liar.factor = factor;
+    liar.lies = true;
+    fleet->sim->lies = true;
+    for (uint32_t i = 0; i < NODES; i++)
+        fleet->sim->hosts[i].driver.verbs = &verbs;
+    return fleet;
+}
+
+static double run_until(struct fleet *fleet, sgp_time until)
+{
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, until, &fleet->error)), "%s", fleet->error.text);
+    return fleet_summary(fleet).weight;
+}
+
+static void expect_healed(const char *family, const char *method)
+{
+    struct fleet *fleet = fleet_with_a_liar(family, method, 1.05);
+    double most = 0;
+    for (int second = 1; second <= 30; second++)
+        most = fmax(most, run_until(fleet, second * SGP_SECOND));
+    uint64_t refused = fleet_summary(fleet).shares_refused;
+    liar.lies = false;
+    double total = run_until(fleet, 60 * SGP_SECOND);
+    struct sgp_node_status status[NODES];
+    double unknown = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status[i]);
+        unknown += status[i].unknown;
+    }
+    cr_expect(le(dbl, total, NODES + SGP_WEIGHT_SLACK + 1e-3), "%s %s: %g, %g at most", family,
+        method, total, most);
+    cr_expect(ge(dbl, total, NODES - 0.5), "%s %s", family, method);
+    cr_expect(eq(u64, refused, 0), "%s %s", family, method);
+    cr_expect(gt(dbl, unknown, 0), "%s %s", family, method);
+    cr_expect(gt(u32, fleet->notes[SGP_NOTE_EXCESS], 0));
+    sgp_round before = status[0].round;
+    (void)run_until(fleet, 61 * SGP_SECOND);
+    sgp_node_status(sgp_sim_node(fleet->sim, 0), &status[0]);
+    cr_expect(ge(i64, status[0].round, before + 40), "%s %s: they train on", family, method);
+    fleet_destroy(fleet);
+}
+
+Test(total, weight_that_a_member_makes_is_taken_off)
+{
+    static const char *const families[] = {"one-peer-exponential", "ring", "complete"};
+    static const char *const methods[] = {"sgp", "osgp", "agp"};
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+            expect_healed(families[f], methods[m]);
+    expect_healed("complete", "adpsgd");
+}
+
+Test(total, weight_that_a_member_loses_is_made_good_where_averaging_stands_still)
+{
+    static const char *const families[] = {"one-peer-exponential", "ring", "complete"};
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        struct fleet *fleet = fleet_with_a_liar(families[f], "sgp", 0.9);
+        double least = NODES;
+        for (int second = 1; second <= 30; second++)
+            least = fmin(least, run_until(fleet, second * SGP_SECOND));
+        liar.lies = false;
+        double total = run_until(fleet, 120 * SGP_SECOND);
+        cr_expect(gt(dbl, total, NODES - 0.1), "%s: from %g", families[f], least);
+        cr_expect(le(dbl, total, NODES + SGP_WEIGHT_SLACK), "%s: from %g", families[f], least);
+        cr_expect(gt(u32, fleet->notes[SGP_NOTE_LACK], 0));
+        fleet_destroy(fleet);
+    }
+}
