@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#define OFFLOAD_PART 16u          /* of one processor, while there is always something to do */
+#define OFFLOAD_PART 32u          /* of one processor, while there is always something to do */
 #define OFFLOAD_MOST_NS 50000000u /* that may be spent at once after a rest */
 
 /* A piece of work; embedded in what it is about. */
