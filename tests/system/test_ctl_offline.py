@@ -306,7 +306,7 @@ def test_columns_of_a_table_are_scaled_by_a_file():
 def test_every_command_has_help():
     commands = [line.split("  ")[1] for line in ctl("--help")[0].split("Commands:\n")[1]
                 .split("\n\n")[0].splitlines()]
-    assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave",
+    assert {"status", "peers", "topology", "metrics", "wait", "watch", "pause", "resume", "stop", "leave", "reset",
             "checkpoint", "reload", "evaluate", "predict", "export", "topology check", "topology show",
             "topology generate", "key generate", "key show", "scaling", "simulate", "compare", "run", "replay", "token restore"} == set(commands), commands
     for command in commands:
