@@ -150,7 +150,7 @@ void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all);
 
 /* Print an array of objects, these keys as columns: aligned on a terminal, else separated by tabs. */
-#define CTL_COLUMNS_MAX 32u
+#define CTL_COLUMNS_MAX 64u
 void ctl_print_table(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
 /* The same, aligned also where standard output is no terminal. */

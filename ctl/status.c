@@ -332,20 +332,24 @@ const struct ctl_command ctl_status_command = {.words = "status",
 static const char *const peer_columns[] = {"name", "direction", "state", "node_state", "round",
     "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent", "shares_received",
     "shares_returned", "bytes_sent", "bytes_received", "cipher", "last_error"};
-static const char *const peer_fields[] = {"name", "address", "direction", "state", "node_state",
-    "absent", "round", "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent",
-    "shares_received", "shares_returned", "shares_late", "staleness", "shares_outsized",
-    "weight_owed", "bytes_sent", "bytes_received", "mismatch", "last_error", "previous_error",
-    "absent_after_seconds", "retired", "slow", "overdue", "cipher", "key", "learning_rate",
-    "same_updates"};
 
 static const struct ctl_option peers_options[] = {
     {"--all", .summary = "print every field; --json always does"}, {0}};
 
+/* `all` is every field that the daemon tells, in its order: also those of a later daemon. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all)
 {
-    if (all)
-        ctl_print_aligned(ctl, peers, peer_fields, sizeof peer_fields / sizeof *peer_fields);
+    const char *fields[CTL_COLUMNS_MAX];
+    size_t count = 0;
+    const char *field;
+    json_t *value;
+    json_object_foreach(all ? json_array_get(peers, 0) : NULL, field, value)
+    {
+        if (count < CTL_COLUMNS_MAX)
+            fields[count++] = field;
+    }
+    if (count > 0)
+        ctl_print_aligned(ctl, peers, fields, count);
     else
         ctl_print_aligned(ctl, peers, peer_columns, sizeof peer_columns / sizeof *peer_columns);
 }

@@ -29,10 +29,11 @@ STATUS = {
 
 PEER = {"name": "n1", "address": "127.0.0.1:7312", "direction": "out", "state": "up",
         "node_state": "training", "absent": False, "round": 6, "lag_rounds": 1,
-        "last_heard_seconds": 0.25, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
-        "shares_returned": 0, "shares_late": 0, "staleness": None, "shares_outsized": 0, "weight_owed": 0.5, "bytes_sent": 4096, "bytes_received": 128,
-        "mismatch": False, "same_updates": False, "learning_rate": 0.05, "last_error": None, "previous_error": None, "absent_after_seconds": 3.0, "retired": False,
-        "slow": False, "overdue": False, "cipher": None, "key": None}
+        "last_heard_seconds": 0.25, "absent_after_seconds": 3.0, "rtt_ms": None, "shares_sent": 7, "shares_received": 0,
+        "shares_returned": 0, "shares_late": 0, "staleness": None, "shares_outsized": 0, "weight_owed": 0.5,
+        "bytes_sent": 4096, "bytes_received": 128, "distance": None, "disagrees": False, "mismatch": False,
+        "same_updates": False, "learning_rate": 0.05, "retired": False, "slow": False, "overdue": False, "cipher": None,
+        "key": None, "last_error": None, "previous_error": None}
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

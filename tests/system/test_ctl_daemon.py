@@ -161,8 +161,11 @@ def test_peers_are_aligned_and_all_have_every_field():
     lines = ask(answers, "peers", "--all")[0].splitlines()
     assert lines[0].split() == list(PEER) and len(lines) == 3, lines
     assert lines[1].split() == ["n1", "127.0.0.1:7312", "out", "up", "training", "no", "6", "1",
-                                "0.25", "-", "7", "0", "0", "0", "-", "0", "0.5", "4096", "128", "no", "-", "-", "3", "no",
-                                "no", "no", "-", "-"]
+                                "0.25", "3", "-", "7", "0", "0", "0", "-", "0", "0.5", "4096", "128", "-", "no", "no", "no",
+                                "0.05", "no", "no", "no", "-", "-", "-", "-"]
+    lines = ask({"GET /v1/peers": [{**PEER, "temperature": 40}]}, "peers", "--all")[0].splitlines()
+    assert lines[0].split() == [*PEER, "temperature"] and lines[1].split()[-1] == "40", lines  # of a later daemon
+    assert ask({"GET /v1/peers": []}, "peers", "--all")[0].split()[:2] == ["name", "direction"]
     assert json.loads(ask({"GET /v1/peers": [PEER]}, "peers", "--json")[0]) == [PEER]
 
 
