@@ -16,6 +16,16 @@ static enum ctl_exit make(struct ctl *ctl, int argc, char **argv)
     if (code < 0)
         return ctl_fail(ctl, CTL_INVALID, "%s", error.text);
     uint32_t features = sgp_scaling_features(scaling);
+    char columns[SGP_TEXT_BYTES / 2];
+    sgp_scaling_columns(scaling, columns, sizeof columns);
+    if (!label.given) {
+        struct sgp_error note = {0}; /* takes control characters out */
+        (void)sgp_fail(&note, SGP_E_DATA,
+            "without --label every column of %s is a feature (%s); if [data] label names one of "
+            "them, give it with --label",
+            argv[0], columns);
+        (void)fprintf(stderr, "sgpctl: %s\n", note.text);
+    }
     code = sgp_scaling_write(scaling, argv[1], &error);
     sgp_scaling_destroy(scaling);
     if (code < 0)
@@ -28,7 +38,10 @@ static enum ctl_exit make(struct ctl *ctl, int argc, char **argv)
 }
 
 static const struct ctl_option scaling_options[] = {
-    {"--label", .value = "COLUMN", .summary = "what is to be predicted; it is left out"}, {0}};
+    {"--label", .value = "COLUMN",
+        .summary = "what is to be predicted; it is left out. Without it every "
+                   "column is a feature"},
+    {0}};
 
 const struct ctl_command ctl_scaling_command = {.words = "scaling",
     .operands = "CSV JSON",

@@ -85,6 +85,10 @@ static int set_text(struct reading *r, enum config_id id, const char *value)
 /* Relative paths are taken from the directory of the configuration. */
 static int set_path(struct reading *r, enum config_id id, const char *value)
 {
+    size_t bytes = strlen(value);
+    if (bytes > 1 && (value[0] == '"' || value[0] == '\'') && value[bytes - 1] == value[0])
+        return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+            "the path stands in quotes; write it without: %.*s", (int)bytes - 2, value + 1);
     const char *slash = strrchr(r->config.file, '/');
     if (value[0] == '/' || value[0] == '\0' || !slash || strcmp(value, "none") == 0)
         return set_text(r, id, value);

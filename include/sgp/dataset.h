@@ -142,6 +142,9 @@ SGP_API int sgp_scaling_write(
 /* The features that its columns make. */
 SGP_API uint32_t sgp_scaling_features(const struct sgp_scaling *scaling);
 
+/* The names of its columns, in the order of the features, separated by ", "; a list that has no room ends in "...". */
+SGP_API void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_text, size_t bytes);
+
 /* Free; NULL is fine. */
 SGP_API void sgp_scaling_destroy(struct sgp_scaling *scaling);
 

@@ -44,9 +44,10 @@ int sgp_csv_header_read(
     struct sgp_csv *csv, struct sgp_error *error, struct sgp_csv_header *ret_header);
 void sgp_csv_header_finish(struct sgp_csv_header *header);
 
-/* The column of a name, or SGP_E_DATA with the columns there are. */
+/* The column of a name, or SGP_E_DATA with the columns there are; and with those of the scaling, if the name is from
+ * there (else NULL). */
 int64_t sgp_csv_header_find(const struct sgp_csv_header *header, const struct sgp_csv *csv,
-    const char *name, struct sgp_error *error);
+    const char *name, const struct sgp_scaling *scaling, struct sgp_error *error);
 
 /* sgp_csv_next, with as many fields as there are names. */
 int sgp_csv_row(struct sgp_csv *csv, const struct sgp_csv_header *header, struct sgp_error *error);

@@ -113,15 +113,15 @@ static int bind_scaled(struct reading *reading, struct sgp_error *error)
         return no_memory(reading, error);
     for (uint32_t i = 0; i < scaling->column_count; i++) {
         const struct sgp_scaling_column *column = &scaling->columns[i];
-        int64_t field = sgp_csv_header_find(&reading->header, &reading->csv, column->name, error);
+        int64_t field =
+            sgp_csv_header_find(&reading->header, &reading->csv, column->name, scaling, error);
         if (field < 0)
             return (int)field;
         if (field == reading->label_field)
             return sgp_fail(error, SGP_E_DATA,
-                "%s:1: column '%s' is the label and cannot be a feature; take it out of the "
-                "scaling "
-                "file",
-                reading->csv.source.name, column->name);
+                "%s:1: column '%.80s' is the label and cannot be a feature; take it out of the "
+                "scaling file %s (sgpctl scaling --label %.80s leaves it out)",
+                reading->csv.source.name, column->name, scaling->name, column->name);
         struct binding *binding = &reading->bindings[reading->binding_count++];
         *binding = (struct binding){
             .field = (uint32_t)field, .feature = reading->parts.features, .scaling = column};
@@ -203,7 +203,7 @@ static int bind_label(struct reading *reading, struct sgp_error *error)
         return 0;
     reading->parts.targets = 1;
     reading->label_field =
-        sgp_csv_header_find(&reading->header, &reading->csv, options->label, error);
+        sgp_csv_header_find(&reading->header, &reading->csv, options->label, NULL, error);
     return reading->label_field < 0 ? (int)reading->label_field : 0;
 }
 

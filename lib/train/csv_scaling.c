@@ -164,7 +164,8 @@ static int pass_run(FILE *file, const char *name, struct sgp_csv_header *header,
         *surveys = calloc(first.count, sizeof **surveys);
         if (!*surveys)
             status = sgp_fail(error, -ENOMEM, "%s: out of memory", name);
-        int64_t found = label && status == 0 ? sgp_csv_header_find(header, &csv, label, error) : -1;
+        int64_t found =
+            label && status == 0 ? sgp_csv_header_find(header, &csv, label, NULL, error) : -1;
         if (label && status == 0 && found < 0)
             status = (int)found;
         for (uint32_t i = 0; i < first.count && status == 0; i++)

@@ -33,7 +33,23 @@ void sgp_scaling_destroy(struct sgp_scaling *scaling)
     if (!scaling)
         return;
     sgp_scaling_columns_free(scaling->columns, scaling->column_count);
+    free(scaling->name);
     free(scaling);
+}
+
+void sgp_list_add(char *list, size_t bytes, const char *name)
+{
+    const size_t used = strlen(list);
+    const int more = snprintf(list + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
+    if ((size_t)more >= bytes - used)
+        memcpy(list + bytes - sizeof "...", "...", sizeof "...");
+}
+
+void sgp_scaling_columns(const struct sgp_scaling *scaling, char *ret_text, size_t bytes)
+{
+    ret_text[0] = '\0';
+    for (uint32_t i = 0; i < scaling->column_count; i++)
+        sgp_list_add(ret_text, bytes, scaling->columns[i].name);
 }
 
 uint32_t sgp_scaling_features(const struct sgp_scaling *scaling)
@@ -145,12 +161,14 @@ int sgp_scaling_create(struct sgp_scaling_column *columns, uint32_t column_count
     if (status == 0 && features == 0)
         status = sgp_fail(error, SGP_E_DATA, "%s: no columns; name at least one", where);
     struct sgp_scaling *scaling = status == 0 ? malloc(sizeof *scaling) : NULL;
-    if (!scaling) {
+    char *name = scaling ? strdup(where) : NULL;
+    if (!name) {
+        free(scaling);
         sgp_scaling_columns_free(columns, column_count);
         return status < 0 ? status : sgp_fail(error, -ENOMEM, "%s: out of memory", where);
     }
     *scaling = (struct sgp_scaling){
-        .columns = columns, .column_count = column_count, .features = features};
+        .name = name, .columns = columns, .column_count = column_count, .features = features};
     *ret_scaling = scaling;
     return 0;
 }

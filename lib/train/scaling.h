@@ -14,13 +14,14 @@ struct sgp_scaling_column {
 };
 
 struct sgp_scaling {
+    char *name; /* of the file that it is from */
     struct sgp_scaling_column *columns;
     uint32_t column_count;
     uint32_t features;
 };
 
 /* Take over an array of columns (each owned by the scaling from now on, failure included) and check
- * it: names and values distinct, deviations above 0, limits. `where` begins the message. */
+ * it: names and values distinct, deviations above 0, limits. `where` begins the message; it is kept as the scaling's name. */
 int sgp_scaling_create(struct sgp_scaling_column *columns, uint32_t column_count, const char *where,
     struct sgp_error *error, struct sgp_scaling **ret_scaling);
 
@@ -32,6 +33,9 @@ uint64_t sgp_scaling_digest(const struct sgp_scaling *scaling);
 
 /* For qsort: the order by bytes of an array of `char *`. */
 int sgp_values_compare(const void *left, const void *right);
+
+/* Add a name to a list of names (at first ""), separated by ", "; a list that is full ends in "...". */
+void sgp_list_add(char *list, size_t bytes, const char *name);
 
 void sgp_scaling_columns_free(struct sgp_scaling_column *columns, uint32_t column_count);
 

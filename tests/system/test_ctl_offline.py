@@ -297,6 +297,10 @@ def test_columns_of_a_table_are_scaled_by_a_file():
         with open(scale, encoding="ascii") as file:
             assert json.load(file) == {"sgp_scaling": 1, "columns": [
                 {"name": "age", "mean": 35.0, "deviation": 5.0}, {"name": "colour", "values": ["blue", "red"]}]}
+        out, err = ctl("scaling", rows, scale)
+        assert out == scale + ": 4 features\n", out
+        assert err == (f"sgpctl: without --label every column of {rows} is a feature (age, colour, y); if [data] label "
+                       "names one of them, give it with --label\n"), err
         assert json.loads(ctl("scaling", rows, scale, "--json")[0]) == {"file": scale, "features": 4}
         _, err = ctl("scaling", rows, scale, "--label", "z", status=6)
         assert err == f"sgpctl: {rows}:1: there is no column 'z'; the columns are age, colour, y\n", err

@@ -152,6 +152,19 @@ Test(config, relative_paths_are_taken_from_the_file)
     config_finish(&c);
 }
 
+Test(config, a_path_stands_without_quotes)
+{
+    expect_refusal("[data]\ntest = \"/srv/x.csv\"\n",
+        "n.conf:12: [data] test: the path stands in quotes; write it without: /srv/x.csv");
+    expect_refusal("[data]\ntest = 'with a blank.csv'\n",
+        "n.conf:12: [data] test: the path stands in quotes; write it without: with a blank.csv");
+    struct sgp_error error = {0};
+    struct config c;
+    cr_assert(eq(int, parse_more("[data]\ntest = /srv/a \"b\".csv\n", &error, &c), 0));
+    cr_assert(eq(str, c.test, "/srv/a \"b\".csv"));
+    config_finish(&c);
+}
+
 Test(config, a_later_fault_is_told_with_its_line)
 {
     struct sgp_error error = {0};

@@ -218,15 +218,17 @@ Test(csv, scaling_orders_scales_and_spreads)
     expect_floats(two->floats, (float[]){0, 1, 0.5f}, 3);
     cr_assert(eq(u64, sgp_dataset_scaling_digest(one), sgp_dataset_scaling_digest(two)));
     expect_error("c,y\nu,1\n", &options, SGP_E_DATA,
-        "t.csv:1: there is no column 'a'; the columns are c, y");
+        "t.csv:1: there is no column 'a', which the scaling file s.json names (c, a); the columns "
+        "are "
+        "c, y; write a scaling file of this table, or correct [data] scale");
     expect_error("a,c,y\n1,w,1\n", &options, SGP_E_DATA,
         "t.csv:2: column 'c': 'w' is not among the values of the scaling file; add it there on "
         "every "
         "node");
     options.label = "a";
     expect_error("a,c\n1,u\n", &options, SGP_E_DATA,
-        "t.csv:1: column 'a' is the label and cannot be a feature; take it out of the scaling "
-        "file");
+        "t.csv:1: column 'a' is the label and cannot be a feature; take it out of the scaling file "
+        "s.json (sgpctl scaling --label a leaves it out)");
     sgp_dataset_destroy(one);
     sgp_dataset_destroy(two);
     sgp_scaling_destroy(scaling);
