@@ -13,7 +13,8 @@
  *   chores.c      jobs that the core knows nothing of: evaluate, predict, save
  *   calls.c       connections to nodes that cannot be dialled, made by these
  *   neighbours.c  strangers become neighbours; what happens on a connection becomes an event
- *   facts.c       words of programs that decide together: kept, relayed, complete
+ *   facts.c       words of programs that decide together: relayed, complete
+ *   fact_table.c  the words that are kept
  *   statements.c  signed words on the end of the fleet: kept, relayed, proven
  *   inquiry.c     questions about what a node that is gone has accepted
  *   inspect.c     what onlookers see (view.h)

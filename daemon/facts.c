@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
-#define HELD_MAX (4 * SGP_NODES_MAX) /* two decisions, and as many of another file */
-
 /* ---- members ---- */
 
 static bool trains(const struct sgp_topology *topology, uint32_t node)
@@ -26,16 +22,6 @@ static bool trains(const struct sgp_topology *topology, uint32_t node)
 static const char *self_name(const struct daemon *daemon)
 {
     return daemon->prepared->topology->nodes[daemon->prepared->self].name;
-}
-
-static uint64_t members_of(const struct sgp_topology *topology)
-{
-    uint64_t digest = 0;
-    for (uint32_t i = 0; i < topology->node_count; i++)
-        if (trains(topology, i))
-            digest = XXH3_64bits_withSeed(
-                topology->nodes[i].name, strlen(topology->nodes[i].name) + 1, digest);
-    return digest;
 }
 
 /* Words go along links in both directions, so whoever is joined by edges of any round and direction is reached. Returns a
@@ -59,54 +45,6 @@ static uint32_t unreached(const struct sgp_topology *topology, uint32_t from, bo
         if (trains(topology, i) && !reached[i])
             return i;
     return SGP_NODE_NONE;
-}
-
-/* ---- what is held ---- */
-
-static const struct fact *find(
-    const struct facts *facts, const char *author, uint64_t number, uint64_t members)
-{
-    for (uint32_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->held[i];
-        if (fact->number == number && fact->members == members && strcmp(fact->author, author) == 0)
-            return fact;
-    }
-    return NULL;
-}
-
-static uint32_t count_of(const struct facts *facts, uint64_t number, uint64_t members)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < facts->count; i++)
-        count += facts->held[i].number == number && facts->held[i].members == members;
-    return count;
-}
-
-static const struct fact *add(struct facts *facts, const struct sgp_fact *came)
-{
-    if (facts->count == facts->capacity) {
-        uint32_t capacity = facts->capacity > 0 ? 2 * facts->capacity : 16;
-        struct fact *held =
-            capacity <= HELD_MAX ? realloc(facts->held, capacity * sizeof *facts->held) : NULL;
-        if (held == NULL)
-            return NULL;
-        facts->held = held;
-        facts->capacity = capacity;
-    }
-    struct fact *fact = &facts->held[facts->count++];
-    *fact = (struct fact){.number = came->number, .members = came->members};
-    (void)snprintf(fact->author, sizeof fact->author, "%s", came->author);
-    (void)snprintf(fact->text, sizeof fact->text, "%s", came->text);
-    return fact;
-}
-
-static void drop_before(struct facts *facts, uint64_t number)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < facts->count; i++)
-        if (facts->held[i].number >= number)
-            facts->held[kept++] = facts->held[i];
-    facts->count = kept;
 }
 
 /* ---- told ---- */
@@ -152,8 +90,8 @@ static struct sgp_fact agreed_of(const struct daemon *daemon)
 
 void facts_greet(struct daemon *daemon, struct link *link)
 {
-    for (uint32_t i = 0; i < daemon->facts.count; i++) {
-        struct sgp_fact fact = message_of(&daemon->facts.held[i]);
+    for (uint32_t i = 0; i < daemon->facts.table.count; i++) {
+        struct sgp_fact fact = message_of(&daemon->facts.table.held[i]);
         send_to(daemon, link, &fact);
     }
     if (daemon->facts.agreed == 0)
@@ -175,9 +113,9 @@ static void deliver(struct daemon *daemon)
     struct facts *facts = &daemon->facts;
     uint32_t index = 0;
     facts->asks = facts->unfetched = false;
-    qsort(facts->held, facts->count, sizeof *facts->held, by_author);
-    for (uint32_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->held[i];
+    qsort(facts->table.held, facts->table.count, sizeof *facts->table.held, by_author);
+    for (uint32_t i = 0; i < facts->table.count; i++) {
+        const struct fact *fact = &facts->table.held[i];
         if (fact->number == facts->agreed && fact->members == facts->agreed_members)
             facts->decided(daemon, fact->author, fact->text, index++, facts->agreed_count);
     }
@@ -188,12 +126,12 @@ static int tell_own(struct daemon *daemon, const char *text)
     struct facts *facts = &daemon->facts;
     const struct sgp_fact own = {.kind = SGP_FACT_TOLD,
         .number = facts->agreed + 1,
-        .members = members_of(daemon->prepared->topology),
+        .members = fact_members(daemon->prepared->topology),
         .author = self_name(daemon),
         .text = text};
-    if (find(facts, own.author, own.number, own.members) != NULL)
+    if (fact_table_find(&facts->table, own.author, own.number, own.members) != NULL)
         return 0;
-    if (add(facts, &own) == NULL)
+    if (!fact_table_add(&facts->table, daemon->prepared->topology, &own))
         return -ENOMEM;
     relay(daemon, NULL, &own);
     return 0;
@@ -205,17 +143,17 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
     char text[SGP_FACT_BYTES];
     const struct fact *before =
         NULL; /* of a decision in which this node had no part, if it waits */
-    for (uint32_t i = 0; i < facts->count; i++)
-        if (strcmp(facts->held[i].author, self_name(daemon)) == 0 &&
-            (before == NULL || facts->held[i].number >= before->number))
-            before = &facts->held[i];
-    bool part = find(facts, self_name(daemon), number, members) != NULL;
+    for (uint32_t i = 0; i < facts->table.count; i++)
+        if (strcmp(facts->table.held[i].author, self_name(daemon)) == 0 &&
+            (before == NULL || facts->table.held[i].number >= before->number))
+            before = &facts->table.held[i];
+    bool part = fact_table_find(&facts->table, self_name(daemon), number, members) != NULL;
     (void)snprintf(text, sizeof text, "%s", before != NULL ? before->text : "");
     facts->unfetched = part;
     facts->agreed = number;
     facts->agreed_members = members;
     facts->agreed_count = count;
-    drop_before(facts, number);
+    fact_table_drop_before(&facts->table, number);
     sgp_log(&daemon->log->sink, SGP_LEVEL_INFO, "event=decided number=%" PRIu64 " members=%" PRIu32,
         number, count);
     struct sgp_fact agreed = agreed_of(daemon);
@@ -230,11 +168,12 @@ static void settle(struct daemon *daemon)
 {
     struct facts *facts = &daemon->facts;
     const struct sgp_topology *topology = daemon->prepared->topology;
-    uint64_t members = members_of(topology), next = facts->agreed + 1;
+    uint64_t members = fact_members(topology), next = facts->agreed + 1;
     const struct sgp_fact heard = facts->heard;
-    if (heard.number > facts->agreed && count_of(facts, heard.number, heard.members) >= heard.count)
+    if (heard.number > facts->agreed &&
+        fact_table_count(&facts->table, heard.number, heard.members) >= heard.count)
         freeze(daemon, heard.number, heard.members, heard.count);
-    else if (count_of(facts, next, members) >= sgp_topology_trainers(topology))
+    else if (fact_table_count(&facts->table, next, members) >= sgp_topology_trainers(topology))
         freeze(daemon, next, members, sgp_topology_trainers(topology));
 }
 
@@ -253,8 +192,8 @@ void facts_take(struct daemon *daemon, const struct link *link, const struct sgp
         facts->heard = *came;
         facts->heard.author = facts->heard.text = NULL; /* borrowed */
     } else {
-        if (find(facts, came->author, came->number, came->members) != NULL ||
-            add(facts, came) == NULL)
+        if (fact_table_find(&facts->table, came->author, came->number, came->members) != NULL ||
+            !fact_table_add(&facts->table, daemon->prepared->topology, came))
             return;
     }
     relay(daemon, link, came);
@@ -266,10 +205,10 @@ void facts_reloaded(struct daemon *daemon)
     struct facts *facts = &daemon->facts;
     const struct fact *own = NULL;
     char text[SGP_FACT_BYTES];
-    for (uint32_t i = 0; i < facts->count; i++)
-        if (facts->held[i].number == facts->agreed + 1 &&
-            strcmp(facts->held[i].author, self_name(daemon)) == 0)
-            own = &facts->held[i];
+    for (uint32_t i = 0; i < facts->table.count; i++)
+        if (facts->table.held[i].number == facts->agreed + 1 &&
+            strcmp(facts->table.held[i].author, self_name(daemon)) == 0)
+            own = &facts->table.held[i];
     if (own == NULL)
         return;
     (void)snprintf(text, sizeof text, "%s", own->text);
@@ -307,12 +246,13 @@ bool facts_missing(const struct daemon *daemon, char *ret_names, size_t bytes)
 {
     const struct sgp_topology *topology = daemon->prepared->topology;
     const struct facts *facts = &daemon->facts;
-    uint64_t members = members_of(topology);
+    uint64_t members = fact_members(topology);
     size_t used = 0;
     ret_names[0] = '\0';
     for (uint32_t i = 0; facts->asks && i < topology->node_count; i++) {
         const char *name = topology->nodes[i].name;
-        if (!trains(topology, i) || find(facts, name, facts->agreed + 1, members) != NULL ||
+        if (!trains(topology, i) ||
+            fact_table_find(&facts->table, name, facts->agreed + 1, members) != NULL ||
             used + strlen(name) + 3 > bytes)
             continue;
         used +=
@@ -328,6 +268,6 @@ void facts_forget_program(struct daemon *daemon)
 
 void facts_finish(struct daemon *daemon)
 {
-    free(daemon->facts.held);
-    daemon->facts = (struct facts){.held = NULL};
+    fact_table_finish(&daemon->facts.table);
+    daemon->facts = (struct facts){.agreed = 0};
 }

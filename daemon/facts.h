@@ -7,18 +7,13 @@
 #ifndef SGPD_FACTS_H
 #define SGPD_FACTS_H
 
+#include "fact_table.h"
 #include "link.h"
 
 struct daemon;
 
-struct fact {
-    uint64_t number, members;
-    char author[SGP_NAME_BYTES], text[SGP_FACT_BYTES];
-};
-
 struct facts {
-    struct fact *held; /* of decision `agreed` and later ones */
-    uint32_t count, capacity;
+    struct fact_table table; /* of decision `agreed` and later ones */
     uint64_t agreed;         /* the latest decision of which all words are here; 0: none */
     uint64_t agreed_members; /* whose they are, */
     uint32_t agreed_count;   /* and how many */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of decisions that a daemon keeps: one for each author, decision and set of members. The table is bounded by the
+ * size of the fleet, so a member that makes words up costs neither memory nor another member's word.
+ *
+ * Thread: one at a time. */
+#ifndef SGPD_FACT_TABLE_H
+#define SGPD_FACT_TABLE_H
+
+#include "sgp/message.h"
+#include "sgp/topology.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fact {
+    uint64_t number, members;
+    char author[SGP_NAME_BYTES], text[SGP_FACT_BYTES];
+};
+
+struct fact_table {
+    struct fact *held; /* in no order */
+    uint32_t count, capacity;
+};
+
+/* The digest of the names of the nodes that train. */
+uint64_t fact_members(const struct sgp_topology *topology);
+
+/* NULL: it is not here. The result is valid until the table changes. */
+const struct fact *fact_table_find(
+    const struct fact_table *table, const char *author, uint64_t number, uint64_t members);
+
+/* How many words of this decision are here. */
+uint32_t fact_table_count(const struct fact_table *table, uint64_t number, uint64_t members);
+
+/* Keep a word that is not here yet. The table holds four words for each node of the file: two decisions, under two files. In a full table
+ * the least useful word gives way: one of an author whom the file does not name, then one of other members, then the one
+ * of the latest decision. Returns false, and changes nothing, if that is the new word, if its author is none of the members that the
+ * word names, or without memory. */
+bool fact_table_add(
+    struct fact_table *table, const struct sgp_topology *topology, const struct sgp_fact *word);
+
+/* Forget the words of decisions before this one. */
+void fact_table_drop_before(struct fact_table *table, uint64_t number);
+
+void fact_table_finish(struct fact_table *table);
+
+#endif

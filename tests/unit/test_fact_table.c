@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words that a daemon keeps of decisions: which are found, which are forgotten, and what a member that makes words up costs. */
+#include "fact_table.h"
+
+#include "sgp/dot.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct sgp_topology *ring(void)
+{
+    static const char text[] = "digraph { a -> b -> c -> d -> a }";
+    struct sgp_topology *topology = NULL;
+    struct sgp_error error;
+    cr_assert(eq(int, sgp_dot_parse(text, strlen(text), "ring", &error, &topology), 0));
+    return topology;
+}
+
+static struct sgp_fact word(const char *author, uint64_t number, uint64_t members)
+{
+    return (struct sgp_fact){.kind = SGP_FACT_TOLD,
+        .number = number,
+        .members = members,
+        .author = author,
+        .text = "mean 1"};
+}
+
+Test(fact_table, words_are_found_counted_and_forgotten)
+{
+    struct sgp_topology *topology = ring();
+    struct fact_table table = {.held = NULL};
+    for (uint64_t number = 1; number <= 2; number++)
+        for (const char *author = "abc"; *author != '\0'; author++) {
+            struct sgp_fact told = word((char[]){*author, '\0'}, number, 7);
+            cr_assert(fact_table_add(&table, topology, &told));
+        }
+    cr_assert(eq(u32, fact_table_count(&table, 1, 7), 3));
+    cr_assert(eq(u32, fact_table_count(&table, 2, 8), 0));
+    cr_assert(eq(str, (char *)fact_table_find(&table, "b", 2, 7)->text, "mean 1"));
+    cr_assert(fact_table_find(&table, "d", 2, 7) == NULL);
+    fact_table_drop_before(&table, 2);
+    cr_assert(fact_table_find(&table, "b", 1, 7) == NULL);
+    cr_assert(eq(u32, fact_table_count(&table, 2, 7), 3));
+    fact_table_finish(&table);
+    sgp_topology_destroy(topology);
+}
+
+/* 100,000 words that somebody makes up take 16 places in a fleet of four, and none that a member needs. */
+static void flood(struct fact_table *table, const struct sgp_topology *topology)
+{
+    uint64_t members = fact_members(topology);
+    for (uint32_t i = 0; i < 100000; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "x%u", i);
+        bool of_member = i % 3 == 0, of_others = i % 3 == 1;
+        struct sgp_fact made_up = word(
+            of_member || of_others ? "d" : name, of_member ? 1000 + i : 1, of_others ? i : members);
+        (void)fact_table_add(table, topology, &made_up);
+    }
+}
+
+Test(fact_table, words_that_are_made_up_are_bounded_and_take_no_place)
+{
+    struct sgp_topology *topology = ring();
+    uint64_t members = fact_members(topology);
+    struct fact_table table = {.held = NULL};
+    struct sgp_fact first = word("a", 1, members);
+    cr_assert(fact_table_add(&table, topology, &first));
+    flood(&table, topology);
+    cr_assert(eq(u32, table.count, 16));
+    cr_assert(le(u32, table.capacity, 16));
+    for (const char *author = "bcd"; *author != '\0'; author++) {
+        struct sgp_fact told = word((char[]){*author, '\0'}, 1, members);
+        cr_assert(fact_table_add(&table, topology, &told));
+    }
+    flood(&table, topology);
+    cr_assert(eq(u32, fact_table_count(&table, 1, members), 4));
+    cr_assert(eq(u32, table.count, 16));
+    fact_table_finish(&table);
+    sgp_topology_destroy(topology);
+}
