@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's two machines, as somebody copies them: the topology file and both configurations pass their checks."""
+"""What pages give to copy, as somebody copies it: README's two machines, the lines of docs/MODELS.md; and scripts/demo."""
+import contextlib
+import importlib.util
+import io
+import json
 import os
 import re
 import shutil
 import subprocess
+import unittest
 
 import fleet
 import tls
@@ -87,6 +92,38 @@ class Demo(TlsTest):
         self.assertEqual(demo("0", "--nodes", "3"), (0, "['--nodes', '3']\n", ["err", "out"]))
         self.assertEqual(demo("0", "--quiet", "--nodes", "3"), (0, "['--nodes', '3']\n", []))
         self.assertEqual(demo("3", "--quiet"), (1, "", ["err", "out"]))
+
+
+class ModelFile(TlsTest):
+    @unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+    def test_the_lines_of_the_page_predict_as_the_daemon_does(self):
+        """docs/MODELS.md as it stands, on a model that a daemon exported: two layers, and classes with blanks."""
+        with open(os.path.join(os.path.dirname(PAGE), "docs/MODELS.md"), encoding="utf-8") as file:
+            [code] = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+        f = self.fleet(2, options={"model.layers": "dense 5 tanh, dense 7 relu, dense 4 sigmoid, dense 2",
+                                   "data.classes": '"the ""neg"" one" pos'})
+        with open(f.rows, encoding="ascii") as file:
+            lines = [line.rstrip("\n").rpartition(",") for line in file]
+        with open(f.rows, "w", encoding="ascii") as file:
+            file.writelines(row + "," + label.replace("neg", '"the ""neg"" one"') + "\n"
+                            for row, _, label in lines)
+        features = "".join(row + "\n" for row, _, _ in lines)
+        with open(f.directory + "/features.csv", "w", encoding="ascii") as file:
+            file.write(features)
+        f.start()
+        f.wait_state("finished")
+        said = subprocess.run([tls.SGPCTL, "-s", f.nodes[0].socket, "export", f.directory + "/model.safetensors"], text=True,
+                              check=True, capture_output=True, timeout=fleet.PATIENCE).stdout
+        self.assertIn("8 tensors", said)
+        answer = json.loads(f.nodes[0].get("/v1/predict", "POST", features)[1])
+        here = {}
+        printed = io.StringIO()
+        with contextlib.chdir(f.directory), contextlib.redirect_stdout(printed):
+            exec(compile(code, "docs/MODELS.md", "exec"), here)
+        self.assertEqual(here["x"].shape, (400, 2))
+        self.assertLess(abs(here["x"] - answer["outputs"]).max(), 1e-5)
+        self.assertEqual(printed.getvalue().splitlines(), answer["labels"])
+        self.assertEqual(set(answer["labels"]), {'the "neg" one', "pos"})
 
 
 if __name__ == "__main__":
