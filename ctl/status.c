@@ -16,7 +16,7 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 /* The order in which a person reads them; what a later daemon adds comes behind. */
 static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
     "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "model_file",
-    "samples", "samples_per_second", "weight", "weight_in_flight", "weight_minted",
+    "lost_rounds", "samples", "samples_per_second", "weight", "weight_in_flight", "weight_minted",
     "weight_unknown", "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard",
     "mismatch", "same_updates", "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed",
     "statements_refused", "last_error", "last_error_seconds", "uptime_seconds", "algorithm",
@@ -55,6 +55,16 @@ void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
             "its model is not on the disk (%.300s); it is in the daemon's memory: make room, and "
             "sgpctl checkpoint writes it",
             why ? why : "see its journal");
+    long long lost = json_integer_value(json_object_get(status, "lost_rounds"));
+    const char *state = json_string_value(json_object_get(status, "state"));
+    bool trained = json_integer_value(json_object_get(status, "samples")) > 0;
+    if (lost > 0 && !trained && state != NULL && strcmp(state, "finished") == 0)
+        (void)snprintf(text, SGP_TEXT_BYTES,
+            "its model is not trained: the ledger counts %lld rounds, and no checkpoint of them "
+            "was left here or at a "
+            "neighbour; model.safetensors is what an earlier process wrote; sgpctl reset begins a "
+            "new run",
+            lost);
 }
 
 /* What a person looks for first. What is not known is left out. */
@@ -62,9 +72,9 @@ static const char *const status_short[] = {"name", "state", "round", "rounds", "
     "loss", "test_loss", "test_accuracy", "samples_per_second", "weight", "disagreement",
     "uptime_seconds"};
 /* What belongs to it only while there is something to say: not null, false, 0 or empty. */
-static const char *const status_remarks[] = {"waiting", "diverging", "model_file", "starving",
-    "hears_nobody", "unheard", "disagrees", "mismatch", "slow", "overdue", "weight_unknown",
-    "weight_minted", "statements_refused", "last_error"};
+static const char *const status_remarks[] = {"waiting", "diverging", "model_file", "lost_rounds",
+    "starving", "hears_nobody", "unheard", "disagrees", "mismatch", "slow", "overdue",
+    "weight_unknown", "weight_minted", "statements_refused", "last_error"};
 
 static bool says_something(const json_t *value)
 {

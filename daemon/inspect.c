@@ -61,6 +61,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .weight_minted = daemon->ledger.minted,
         .surplus = status.surplus,
         .weight_unknown = status.unknown,
+        .lost_rounds = daemon->lost_rounds,
         .jumps = status.jumps,
         .copy_label = status.copy_label,
         .copy_seconds = status.copy_label == SGP_ROUND_NONE

@@ -42,6 +42,8 @@ struct link_metric {
     X(weight, "gauge", "Push-sum weight held.", view->weight)                                      \
     X(weight_in_flight, "gauge", "Weight given and not yet acknowledged.", view->weight_in_flight) \
     X(weight_minted, "gauge", "Weight created by restarts without a ledger.", view->weight_minted) \
+    X(lost_rounds, "gauge", "Rounds that the ledger counts and of which no parameters were left.", \
+        (double)view->lost_rounds)                                                                 \
     X(weight_unknown, "gauge",                                                                     \
         "By which the total weight may be off at most: an old ledger, a lie.",                     \
         view->weight_unknown)                                                                      \

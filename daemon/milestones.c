@@ -11,6 +11,22 @@
 #include "statements.h"
 #include "survive.h"
 
+#include <inttypes.h>
+
+/* Save the model, unless that would put one that nobody has trained in the place of a better one. */
+static void save(struct daemon *daemon, const struct sgp_effect *effect)
+{
+    if (!survive_lacks_training(daemon)) {
+        chores_save(daemon, effect->round, effect->weight);
+        return;
+    }
+    sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+        "event=untrained lost_rounds=%" PRId64
+        " text=\"no checkpoint was left, and no neighbour has handed a model over: the parameters "
+        "are the first ones; model.safetensors stays as it was; sgpctl reset %s begins a new run\"",
+        daemon->lost_rounds, daemon->config->name);
+}
+
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
  * saved its model before it gave all away. */
 static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
@@ -22,7 +38,7 @@ static void on_drained(struct daemon *daemon, const struct sgp_effect *effect)
     if (status.left)
         return;
     if (daemon->changed && !status.leaving)
-        chores_save(daemon, effect->round, effect->weight);
+        save(daemon, effect);
     (void)survive_checkpoint(daemon);
 }
 
@@ -33,7 +49,7 @@ static void on_state(struct daemon *daemon, const struct sgp_effect *effect)
     if (status.state == SGP_NODE_FINISHED) {
         daemon->finished_since = events_now();
         chores_measure(daemon, effect->round, effect->weight);
-        chores_save(daemon, effect->round, effect->weight);
+        save(daemon, effect);
         (void)survive_checkpoint(daemon); /* from which it is finished again, whatever ends it */
     } else if (status.state == SGP_NODE_DRAINING && status.leaving && effect->weight > 0 &&
                !status.seeks) {
@@ -60,6 +76,13 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
     facts_greet(daemon, link);
 }
 
+/* Whatever a checkpoint lacked, the neighbour's model has. */
+static void on_adopted(struct daemon *daemon)
+{
+    daemon->found.older = SGP_ROUND_NONE;
+    daemon->lost_rounds = 0;
+}
+
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
 {
     if (effect->note.reason ==
@@ -73,7 +96,7 @@ void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)
     else if (effect->note.what == SGP_NOTE_DRAINED)
         on_drained(daemon, effect);
     else if (effect->note.what == SGP_NOTE_ADOPTED)
-        daemon->found.older = SGP_ROUND_NONE;
+        on_adopted(daemon);
     else if (effect->note.what == SGP_NOTE_UP)
         on_up(daemon, effect);
     else if (effect->note.what == SGP_NOTE_SAME_UPDATES)

@@ -143,22 +143,23 @@ json_t *render_status(const struct view_status *status, const struct sgp_topolog
             "digest", identity(topology->digest), "nodes", (json_int_t)topology->node_count,
             "phase", (json_int_t)status->phase, "phases", (json_int_t)topology->phase_count, "tls",
             sgp_tls_name(topology->tls), "tls_before", tls_or_null(status->tls_before));
-    json_t *root = json_pack(
-        "{s:i, s:s, s:i, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:b, s:s?, s:s?, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
-        status->name, "state", status->unlaid ? "unlaid" : sgp_node_state_name(status->state),
-        "incarnation", identity(status->incarnation), "run",
-        status->run > 0 ? count(status->run) : json_null(), "algorithm", status->algorithm, "round",
-        round_or_null(status->round), "rounds", round_or_null(status->rounds), "samples",
-        count(status->samples), "parameters", count(status->parameters), "memory_bytes",
-        count(status->memory_bytes), "jumps", count(status->jumps), "cycles_renewed",
-        count(status->cycles_renewed), "statements_refused", count(status->statements_refused),
-        "starving", (int)status->starving, "diverging", status->diverging, "model_file",
-        status->model_file, "hears_nobody", (int)status->hears_nobody, "blas", status->blas,
-        "topology", place, "copy", render_copy(status), "owns", render_owns(topology, status->name),
-        "waiting", render_waiting(status), "last_error", text_or_null(status->last_error),
-        "program", render_program(&status->program));
+    json_t *root =
+        json_pack("{s:i, s:s, s:i, s:s, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                  "s:o, s:o, s:b, s:s?, s:s?, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+            "schema", 1, "version", sgp_version(), "protocol", (int)SGP_WIRE_VERSION, "name",
+            status->name, "state", status->unlaid ? "unlaid" : sgp_node_state_name(status->state),
+            "incarnation", identity(status->incarnation), "run",
+            status->run > 0 ? count(status->run) : json_null(), "algorithm", status->algorithm,
+            "round", round_or_null(status->round), "rounds", round_or_null(status->rounds),
+            "samples", count(status->samples), "lost_rounds", count((uint64_t)status->lost_rounds),
+            "parameters", count(status->parameters), "memory_bytes", count(status->memory_bytes),
+            "jumps", count(status->jumps), "cycles_renewed", count(status->cycles_renewed),
+            "statements_refused", count(status->statements_refused), "starving",
+            (int)status->starving, "diverging", status->diverging, "model_file", status->model_file,
+            "hears_nobody", (int)status->hears_nobody, "blas", status->blas, "topology", place,
+            "copy", render_copy(status), "owns", render_owns(topology, status->name), "waiting",
+            render_waiting(status), "last_error", text_or_null(status->last_error), "program",
+            render_program(&status->program));
     if (!root || json_object_update(root, figures) < 0) {
         json_decref(root);
         root = NULL;

@@ -144,6 +144,8 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     config->lineage = restart.lineage;
     config->seeks = restart.seeks;
     found->older = older_round(daemon, found);
+    if (found->older == 0 && found->memory == NULL)
+        daemon->lost_rounds = ledger->record.round;
     resume(daemon, found, &restart);
     tell(daemon, found);
     return 0;
@@ -194,13 +196,20 @@ static void done_checkpoint(struct job *job, bool cancelled)
         events_settle(daemon);
 }
 
-/* A node that looks for an estimate, and has none, has nothing to write down; what was written before is worth more. */
+bool survive_lacks_training(const struct daemon *daemon)
+{
+    return daemon->lost_rounds > 0 && daemon->figures.samples == 0;
+}
+
+/* A node that looks for an estimate, and has none, has nothing to write down, nor has one whose parameters are the first
+ * ones though the ledger counts rounds; what was written before is worth more. */
 static bool is_empty(const struct daemon *daemon)
 {
     struct sgp_moment moment;
     uint32_t slots[SGP_KEPT_MAX];
     sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
-    return moment.sequence == 0 && moment.kept_count == 0 && !(moment.weight > 0);
+    bool empty = moment.sequence == 0 && moment.kept_count == 0 && !(moment.weight > 0);
+    return empty || survive_lacks_training(daemon);
 }
 
 int survive_checkpoint(struct daemon *daemon)

@@ -10,6 +10,9 @@
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
+/* The ledger counts rounds, no parameters of them were left here or at a neighbour, and this process has trained nothing yet. What
+ * an earlier process saved is better. */
+bool survive_lacks_training(const struct daemon *daemon);
 void survive_start_timer(struct daemon *daemon);
 /* Write a checkpoint of this place in the queue of jobs, or amid a round's steps of the model between two of them, which a
  * restart takes for an estimate: 0, -EBUSY or SGP_E_STATE. */

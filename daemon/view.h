@@ -37,6 +37,8 @@ struct view_status {
     double epoch;
     double epochs; /* of the configuration; NaN if the end is given in rounds */
     uint64_t samples;
+    sgp_round
+        lost_rounds; /* which the ledger counts, and of which no parameters were left; 0: none */
     double samples_per_second;
     double loss;          /* of the latest training round */
     double test_loss;     /* of the latest evaluation */

@@ -23,7 +23,7 @@ STATUS = {
     "schema": int, "version": str, "protocol": int, "name": str, "state": str, "incarnation": str,
     "uptime_seconds": NUMBER, "algorithm": str, "round": int, "epoch": NUMBER, "samples": int,
     "samples_per_second": NUMBER, "loss": NUMBER, "test_loss": NUMBER, "test_accuracy": NUMBER,
-    "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "weight_unknown": NUMBER, "surplus": NUMBER,
+    "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "weight_unknown": NUMBER, "lost_rounds": int, "surplus": NUMBER,
     "parameters": int, "memory_bytes": int, "blas": str, "topology": dict, "last_error": (str, type(None)), "last_error_seconds": (*NUMBER, type(None)),
     # beyond the contract of the first version
     "rounds": int, "epochs": NUMBER, "learning_rate": NUMBER, "jumps": int, "cycles_renewed": int, "statements_refused": int, "starving": bool,

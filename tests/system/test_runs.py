@@ -69,6 +69,27 @@ class Runs(FleetTest):
             self.assertNotEqual(read(node.directory, "model.safetensors"), model)
             self.assertIn("event=run run=2 former=1", node.log())
 
+    def test_a_finished_fleet_without_its_checkpoints_says_so_and_keeps_the_model(self):
+        f = self.finished()
+        before = [read(node.directory, "model.safetensors") for node in f.nodes]
+        for node in f.nodes:
+            for name in ("checkpoint", "checkpoint.1"):
+                if os.path.exists(os.path.join(node.directory, name)):
+                    os.remove(os.path.join(node.directory, name))
+        for _ in range(2):  # nothing that is written in between hides it
+            f.start()
+            f.wait_state("finished")
+            for node, model in zip(f.nodes, before):
+                f.wait_log(f.nodes.index(node), "event=untrained")
+                status = node.status()
+                self.assertEqual((status["samples"], status["lost_rounds"] > 0), (0, True), status)
+                waited = self.ctl("-s", node.socket, "wait", "--for", "finished", "--timeout", "20")
+                self.assertEqual(waited.returncode, 1, waited.stdout)
+                self.assertIn("its model is not trained", waited.stdout)
+                self.assertEqual(self.ctl("-s", node.socket, "status", "--check").returncode, 7)
+            self.end(f)
+            self.assertEqual([read(node.directory, "model.safetensors") for node in f.nodes], before)
+
     def test_more_rounds_and_another_rate_go_on_with_the_same_run(self):
         f = self.finished()
         for i in range(2):
