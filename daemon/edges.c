@@ -259,6 +259,33 @@ bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes)
     return name_peers(daemon, trains_the_same, ret_names, bytes);
 }
 
+static bool is_missing(const struct sgp_peer_status *peer)
+{
+    return !peer->retired && peer->state != SGP_LINK_UP;
+}
+
+void edges_awaited(struct daemon *daemon, char *ret_text, size_t bytes)
+{
+    struct sgp_node_status status;
+    const char *error = "";
+    if (!name_peers(daemon, is_missing, ret_text, bytes)) {
+        sgp_node_status(daemon->node, &status);
+        if (status.waiting_peer != SGP_SLOT_NONE)
+            (void)snprintf(ret_text, bytes, "%s (%s)",
+                daemon->prepared->topology->nodes[status.waiting_peer].name,
+                sgp_waiting_name(status.waiting));
+        return;
+    }
+    for (uint32_t i = 0; i < daemon->edge_count && *error == '\0'; i++) {
+        struct sgp_peer_status peer;
+        sgp_node_link_status(daemon->node, i, &peer);
+        error = is_missing(&peer) ? daemon->edges[i].error : error;
+    }
+    size_t used = strlen(ret_text);
+    if (*error != '\0')
+        (void)snprintf(ret_text + used, bytes - used, " (%.150s)", error);
+}
+
 bool edges_unheard(const struct sgp_peer_status *peer)
 {
     return peer->direction == SGP_IN && !peer->retired &&

@@ -45,6 +45,10 @@ bool edges_apart(struct daemon *daemon, char *ret_names, size_t bytes);
 /* Likewise those whose updates are another node's bit for bit (SGP_NOTE_SAME_UPDATES). */
 bool edges_same_updates(struct daemon *daemon, char *ret_names, size_t bytes);
 
+/* For whom a node waits that has not begun: the neighbours that are not connected, and the latest error of one of them; else whom
+ * the core waits for, and for what; "": nobody. */
+void edges_awaited(struct daemon *daemon, char *ret_text, size_t bytes);
+
 /* Whether a link is from a source that is not heard (not yet, or no longer). */
 bool edges_unheard(const struct sgp_peer_status *peer);
 /* Whether a node that has begun hears none of the sources that its file names. */

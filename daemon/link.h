@@ -69,6 +69,13 @@ struct link_fold {
     double difference, norm;      /* out: their sums (sgp/kernels.h: distance) */
 };
 
+/* A greeting that the core does not have yet: layouts.c compares models first. */
+struct link_held {
+    bool holds;
+    struct sgp_message hello; /* without its names, which are borrowed */
+    uint32_t low, end;        /* the first entry that differs is one of low .. end - 1 */
+};
+
 enum link_phase { LINK_HEADER = 1, LINK_BODY, LINK_PAYLOAD };
 
 /* What was announced while a payload was under way. It waits until that was handed to a write, and all that is said
@@ -94,6 +101,7 @@ struct link {
     double unit;            /* the w of the sender's estimate in the payload announced last */
     int failure;            /* code given to `failed` */
     uint64_t lineage;       /* in the caller's hello; 0: it was dialled */
+    struct link_held held;  /* of one that calls */
     bool signs;             /* its peer knows STATEMENT: it said so in its greeting */
 
     /* For reading by the owner. */

@@ -8,6 +8,7 @@
 #include "events.h"
 #include "notes.h"
 #include "facts.h"
+#include "layouts.h"
 #include "statements.h"
 #include "trust.h"
 
@@ -30,6 +31,10 @@ static void on_message(struct link *link, const struct sgp_message *message)
         facts_take(daemon, link, &message->fact);
         return;
     }
+    if (message->type == SGP_LAYOUT) {
+        layouts_take(daemon, link, &message->layout);
+        return;
+    }
     if (message->type == SGP_GOODBYE)
         notes_farewell(daemon, link, message->goodbye.text);
     if (message->type == SGP_HELLO || message->type == SGP_WELCOME)
@@ -42,6 +47,8 @@ static void on_message(struct link *link, const struct sgp_message *message)
     } else if (message->type == SGP_ESTIMATE) {
         link->unit = message->estimate.weight;
     }
+    if (message->type == SGP_HELLO && layouts_hold(daemon, link, message))
+        return;
     events_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_MESSAGE, .link = link->id, .message = message});
     statements_hear(daemon, &message->pulse);

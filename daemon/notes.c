@@ -140,6 +140,16 @@ void notes_farewell(struct daemon *daemon, const struct link *link, const char *
         *c = *c == '"' ? '\'' : *c; /* it will stand in quotes */
 }
 
+void notes_unlike(struct daemon *daemon, const struct link *link, const char *text)
+{
+    struct edge *edge = edges_find(daemon, link->id.peer, link->id.direction);
+    (void)snprintf(edge->unlike, sizeof edge->unlike, "%s", text);
+    if (is_due(daemon, edge, SGP_LEVEL_WARNING, text))
+        sgp_log(&daemon->log->sink, SGP_LEVEL_WARNING,
+            "event=unlike peer=%s direction=%s reason=\"%s\"", name_of(daemon, link->id.peer),
+            direction_name(link->id.direction), text);
+}
+
 void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link)
 {
     if (is_due(daemon, edge, SGP_LEVEL_WARNING, "plain"))
@@ -222,6 +232,8 @@ static const char *reason_of(const struct daemon *daemon, const struct edge *edg
     }
     if (down && is_told_better(effect->note.reason) && edge != NULL && edge->farewell[0] != '\0')
         return edge->farewell;
+    if (effect->note.reason == SGP_REASON_SHAPE && edge != NULL && edge->unlike[0] != '\0')
+        return edge->unlike;
     if (effect->note.reason != 0)
         return sgp_reason_text(effect->note.reason);
     if (effect->note.what == SGP_NOTE_MISMATCH)
@@ -265,6 +277,7 @@ static void keep_error(
         char peer[SGP_NAME_BYTES + 2];
         (void)snprintf(peer, sizeof peer, "%s: ", name_of(daemon, effect->note.link.peer));
         notes_mended(daemon, peer);
+        edge->unlike[0] = '\0';
     }
     if (effect->note.what == SGP_NOTE_UP && edge->error[0] != '\0') {
         memcpy(edge->previous, edge->error, sizeof edge->previous);

@@ -20,6 +20,8 @@ void notes_namesake(struct daemon *daemon, struct edge *edge, const struct link 
 void notes_plain(struct daemon *daemon, struct edge *edge, const struct link *link);
 /* What a peer says with the message that ends a connection, for the note that follows. */
 void notes_farewell(struct daemon *daemon, const struct link *link, const char *text);
+/* The peer's model is another: the text says how. It stays the reason of refusals until the link is up. */
+void notes_unlike(struct daemon *daemon, const struct link *link, const char *text);
 /* Tell what was left out about links, once that is some time ago. */
 void notes_lines_dropped(struct daemon *daemon);
 /* A connection failed; fills edge->error. */

@@ -26,6 +26,7 @@ struct program {
     struct daemon *daemon;
     struct door *door;
     uv_timer_t patience; /* of an order that wants x back */
+    uv_timer_t forgets;  /* the model that no neighbour has */
 
     /* who is there */
     bool present;
@@ -500,6 +501,35 @@ static void take_in(struct program *program, struct guest *guest, bool resumed)
         post(program, SGP_EVENT_RESUME, 0);
 }
 
+static void forget_model(struct program *program)
+{
+    (void)uv_timer_stop(&program->forgets);
+    program->daemon->resets = true;
+}
+
+static void on_forgets(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    if (program->daemon->run.begun || program->daemon->ending || program->daemon->stopping)
+        return;
+    forget_model(program);
+    events_settle(program->daemon); /* daemon.c orders the end */
+}
+
+void program_mismatch(struct daemon *daemon, const char *text)
+{
+    struct program *program = daemon->program;
+    if (program == NULL || !program->present || program->dead ||
+        state_of(program) != SGP_NODE_JOINING)
+        return;
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_REFUSED, .code = SGP_E_MODEL};
+    (void)snprintf(frame.text, sizeof frame.text, "%.375s", text);
+    say(program, &frame);
+    lose(program, "a neighbour trains another model");
+    if (!daemon->run.begun)
+        (void)uv_timer_start(&program->forgets, on_forgets, PROGRAM_FORGET_MS, 0);
+}
+
 static int check_guest(
     const struct program *program, const struct guest *guest, struct sgp_error *error)
 {
@@ -528,6 +558,8 @@ static bool asks_for_reset(const struct program *program, const struct guest *gu
     const struct daemon *daemon = program->daemon;
     struct sgp_error ignored = {0};
     bool fresh = (guest->hello.flags & SGP_ATTACH_FRESH) != 0 && !program->present;
+    if (uv_is_active((const uv_handle_t *)&program->forgets) && !daemon->stopping)
+        return true;
     return fresh && !daemon->stopping && !daemon->ending &&
            (daemon->run.begun ||
                shared_compare(daemon->prepared->layout, guest->shared.layout, &ignored) < 0);
@@ -543,8 +575,8 @@ static void on_entered(void *context, struct guest *guest)
         return;
     }
     if (asks_for_reset(program, guest)) {
-        program->daemon->resets = true;
-        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO, "event=fresh program=\"%.63s\" pid=%d",
+        forget_model(program);
+        sgp_log(&program->daemon->log->sink, SGP_LEVEL_INFO, "event=anew program=\"%.63s\" pid=%d",
             guest->hello.text, guest->pid);
     }
     int code = check_guest(program, guest, &error);
@@ -667,6 +699,14 @@ static void on_tell(struct program *program, const struct sgp_attach_frame *fram
     }
 }
 
+/* Whom a node that has not begun waits for. */
+static void say_awaited(struct program *program)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_AWAITED};
+    edges_awaited(program->daemon, frame.text, sizeof frame.text);
+    say(program, &frame);
+}
+
 static void on_frame(struct program *program, const struct sgp_attach_frame *frame, int descriptor)
 {
     switch (frame->type) {
@@ -690,6 +730,9 @@ static void on_frame(struct program *program, const struct sgp_attach_frame *fra
         break;
     case SGP_ATTACH_TELL:
         on_tell(program, frame);
+        break;
+    case SGP_ATTACH_AWAITS:
+        say_awaited(program);
         break;
     case SGP_ATTACH_KEEP:
         program->keeps = true; /* program_settle writes it */
@@ -874,6 +917,8 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
     program->patience.data = program;
     (void)uv_timer_init(&daemon->loop, &program->decision);
     program->decision.data = program;
+    (void)uv_timer_init(&daemon->loop, &program->forgets);
+    program->forgets.data = program;
     daemon->program = program;
     if (guest != NULL)
         take_in(program, guest, false);
@@ -885,10 +930,16 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+static void on_decision_closed(uv_handle_t *handle)
+{
+    struct program *program = handle->data;
+    uv_close((uv_handle_t *)&program->forgets, on_closed);
+}
+
 static void on_patience_closed(uv_handle_t *handle)
 {
     struct program *program = handle->data;
-    uv_close((uv_handle_t *)&program->decision, on_closed);
+    uv_close((uv_handle_t *)&program->decision, on_decision_closed);
 }
 
 void program_close(struct daemon *daemon)

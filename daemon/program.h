@@ -15,6 +15,7 @@
 #include "door.h"
 
 #define PROGRAM_YIELD_MS 1000u
+#define PROGRAM_FORGET_MS 2000u
 
 /* Open the door; take a guest in that came before the node was laid out (NULL: none). */
 int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *error);
@@ -25,6 +26,10 @@ void program_offer(const struct prepared *prepared, struct view_actions *actions
 
 /* Neighbours make the same updates: the program hears of it with its next turn. */
 void program_same_updates(struct daemon *daemon);
+
+/* A neighbour trains another model, as the text says. If training has not begun here, the program is told and let go; a node that has
+ * trained nothing forgets the model PROGRAM_FORGET_MS later, when other neighbours have heard of it, too. */
+void program_mismatch(struct daemon *daemon, const char *text);
 
 /* The core's TRAIN: `steps` turns, then TRAINED. */
 void program_train(struct daemon *daemon, uint32_t steps, double pace);

@@ -118,16 +118,22 @@ static const char *frozen(const struct sgp_model_file *layout)
     return digest != NULL ? digest : "";
 }
 
+static uint64_t digest_tensors(const struct sgp_model_file *layout, uint32_t count, uint64_t digest)
+{
+    for (uint32_t i = 0; i < count && i < layout->tensor_count; i++) {
+        const struct sgp_file_tensor *tensor = &layout->tensors[i];
+        digest = XXH3_64bits_withSeed(tensor->name, strlen(tensor->name), digest);
+        digest = XXH3_64bits_withSeed(tensor->shape, sizeof tensor->shape, digest);
+    }
+    return digest;
+}
+
 uint64_t shared_digest(const struct sgp_model_file *layout)
 {
     uint64_t digest = XXH3_64bits(frozen(layout), strlen(frozen(layout)));
     uint64_t from = shared_values_from(layout);
     digest = XXH3_64bits_withSeed(&from, sizeof from, digest);
-    for (uint32_t i = 0; i < layout->tensor_count; i++) {
-        const struct sgp_file_tensor *tensor = &layout->tensors[i];
-        digest = XXH3_64bits_withSeed(tensor->name, strlen(tensor->name), digest);
-        digest = XXH3_64bits_withSeed(tensor->shape, sizeof tensor->shape, digest);
-    }
+    digest = digest_tensors(layout, layout->tensor_count, digest);
     return digest != 0 ? digest : 1;
 }
 
@@ -139,6 +145,37 @@ static void describe(const struct sgp_file_tensor *tensor, char text[256])
         at += snprintf(text + at, 256 - (size_t)at, "%s%" PRIu64, i ? ", " : "", tensor->shape[i]);
     (void)snprintf(
         text + at - (tensor == NULL ? 2 : 0), 256 - (size_t)at, "%s", tensor != NULL ? "]" : "");
+}
+
+#define VALUES_FROM SGP_FILE_TENSORS_MAX /* the entry behind all that tensors may have */
+#define FROZEN (VALUES_FROM + 1)
+_Static_assert(FROZEN + 1 == SGP_LAYOUT_ENTRIES, "entries of a layout");
+
+void shared_entry(const struct sgp_model_file *layout, uint32_t index, char text[SGP_LAYOUT_BYTES])
+{
+    char tensor[256];
+    if (layout == NULL) {
+        (void)snprintf(text, SGP_LAYOUT_BYTES, "a built-in model");
+    } else if (index == VALUES_FROM) {
+        (void)snprintf(text, SGP_LAYOUT_BYTES, "values from parameter %" PRIu64 " on",
+            shared_values_from(layout));
+    } else if (index == FROZEN && *frozen(layout) == '\0') {
+        (void)snprintf(text, SGP_LAYOUT_BYTES, "none");
+    } else if (index == FROZEN) { /* the program's tag may be any text */
+        (void)snprintf(text, SGP_LAYOUT_BYTES, "digest %016" PRIx64,
+            XXH3_64bits(frozen(layout), strlen(frozen(layout))));
+    } else {
+        describe(index < layout->tensor_count ? &layout->tensors[index] : NULL, tensor);
+        (void)snprintf(text, SGP_LAYOUT_BYTES, "%.199s", tensor);
+    }
+}
+
+uint64_t shared_before(const struct sgp_model_file *layout, uint32_t index)
+{
+    if (layout == NULL)
+        return 0;
+    uint64_t digest = digest_tensors(layout, index, 0), from = shared_values_from(layout);
+    return index > VALUES_FROM ? XXH3_64bits_withSeed(&from, sizeof from, digest) : digest;
 }
 
 int shared_compare(

@@ -7,6 +7,7 @@
 #ifndef SGPD_SHARED_H
 #define SGPD_SHARED_H
 
+#include "sgp/message.h"
 #include "sgp/model_file.h"
 
 struct shared {
@@ -27,6 +28,11 @@ uint64_t shared_values_from(const struct sgp_model_file *layout);
 
 /* Of names, shapes, values_from and the digest of frozen parameters. Never 0. */
 uint64_t shared_digest(const struct sgp_model_file *layout);
+
+/* The entry of a layout that two nodes compare, of SGP_LAYOUT_ENTRIES (sgp/message.h), and a digest of all before it. NULL is the
+ * layout of a built-in model: one entry that says so. */
+void shared_entry(const struct sgp_model_file *layout, uint32_t index, char text[SGP_LAYOUT_BYTES]);
+uint64_t shared_before(const struct sgp_model_file *layout, uint32_t index);
 
 /* 0 if they are of one model; SGP_E_CONFIG, and *error names the first tensor that differs. */
 int shared_compare(const struct sgp_model_file *ours, const struct sgp_model_file *theirs,

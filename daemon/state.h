@@ -51,6 +51,7 @@ struct edge {
     char error[SGP_TEXT_BYTES];          /* of the last failure, "" if none since it came up */
     char previous[SGP_TEXT_BYTES];       /* of the last one before that */
     char farewell[SGP_TEXT_BYTES]; /* what the peer said when it ended the last one: notes.c */
+    char unlike[SGP_TEXT_BYTES];   /* how its model differs, "" while that is not known: notes.c */
     struct link_lines lines;
     bool ciphered;              /* one of its connections was: trust.c */
     bool calling;               /* its source is being called: calls.c */

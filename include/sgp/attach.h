@@ -28,7 +28,7 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     SGP_ATTACH_HELLO =
         1, /* > with the memory's descriptor: parameters, rounds; text: what the program is called */
     SGP_ATTACH_WELCOME, /* < node, index, size, round, rounds, local_steps, seed, text: the node's name */
-    SGP_ATTACH_REFUSED, /* < code; text: one line. The connection ends */
+    SGP_ATTACH_REFUSED, /* < code; text: one line. The connection ends. In the place of a turn, too: a neighbour trains another model */
     SGP_ATTACH_TURN, /* < turn, round, rounds, weight, index, size, code, flags: the memory is the program's */
     SGP_ATTACH_DONE, /* > turn, rows, loss, learning_rate, epoch, flags: the memory is the daemon's */
     SGP_ATTACH_STOP,   /* < no further turn comes: training is over */
@@ -45,6 +45,8 @@ enum sgp_attach_type { /* of a frame; > from the program, < from the daemon */
     SGP_ATTACH_TOLD, /* < size, text: lines of a name and its word, of so many in all; or code, and text: why not, or for -EAGAIN
                         whose words are missing */
     SGP_ATTACH_KEEP, /* > the program keeps its own state of this round: the daemon is to write a checkpoint */
+    SGP_ATTACH_AWAITS,  /* > for whom does the node wait? */
+    SGP_ATTACH_AWAITED, /* < text: names of nodes, each with a reason; "": for nobody */
 };
 
 enum sgp_attach_flag {
@@ -171,7 +173,8 @@ struct sgp_finished {
 /* Connect, hand the memory over, and wait for the first turn. `initial` (parameters float32, the tensors in their order)
  * is what training begins with, unless the node resumes or another node begins; then z is what it has.
  * Returns 0; -ENOENT or -ECONNREFUSED (no daemon), -EBUSY (another program), SGP_E_STATE, SGP_E_CONFIG (another model:
- * the line names the first tensor that differs), -ETIMEDOUT, -EINTR (a signal), -ENOMEM. */
+ * the line names the first tensor that differs), SGP_E_MODEL (a neighbour trains another model, likewise), -EAGAIN (the daemon
+ * starts anew: attach again), -ETIMEDOUT, -EINTR (a signal), -ENOMEM. */
 SGP_API int sgp_attach(const struct sgp_attach_options *options, const float *initial,
     struct sgp_error *error, struct sgp_attachment **ret_attachment);
 

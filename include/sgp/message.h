@@ -6,6 +6,7 @@
  *     target -> source   WELCOME, BEAT, CREDIT, ACK, ASK, ANSWER, GOODBYE
  * STATEMENT goes both ways, to whom it concerns, and is not for the core: it is signed, and who may sign is not the core's to say.
  * FACT goes both ways, too, and is not for the core: programs decide by it, and no round waits for it.
+ * LAYOUT goes both ways before WELCOME, and is not for the core: two nodes find the first tensor in which their models differ.
  * A connection that begins with INQUIRE is for that one question: it ends with the ANSWER.
  * Every message carries the sender's pulse, so any message is a sign of life and a statement of
  * where its sender stands. Strings are borrowed and valid during the call that passes the message. */
@@ -86,6 +87,7 @@ enum sgp_message_type {
     SGP_CALL,
     SGP_STATEMENT,
     SGP_FACT,
+    SGP_LAYOUT,
 };
 
 /* Why a share was given back, or why a connection ends. Travels. */
@@ -264,6 +266,17 @@ struct sgp_fact {
 };
 #define SGP_FACT_BYTES 200u
 
+/* One entry of the sender's layout: its tensors in their order, then what else must be equal (docs/rules/greeting.md). The
+ * entry with equal `before` and unequal `text` is the first that differs. */
+struct sgp_layout_entry {
+    uint32_t index;  /* of the entry: 0, 1, ..., < SGP_LAYOUT_ENTRIES */
+    uint64_t before; /* digest of all entries before it */
+    const char *
+        text; /* < SGP_LAYOUT_BYTES: "conv1.weight [16, 1, 3, 3]"; "nothing" behind the last tensor */
+};
+#define SGP_LAYOUT_ENTRIES 4098u /* 4096 tensors, where values begin, and the frozen parameters */
+#define SGP_LAYOUT_BYTES 200u
+
 struct sgp_goodbye {
     enum sgp_reason reason;
     const char *text; /* one line for the other side's log, < SGP_GOODBYE_BYTES */
@@ -289,6 +302,7 @@ struct sgp_message {
         struct sgp_call call;
         struct sgp_statement statement;
         struct sgp_fact fact;
+        struct sgp_layout_entry layout;
     };
 };
 

@@ -198,6 +198,8 @@ static int await_turn(
     int status = next_answering(attachment, error, &frame);
     if (status < 0)
         return status;
+    if (frame.type == SGP_ATTACH_REFUSED && frame.code < 0)
+        return sgp_fail(error, frame.code, "attach: the daemon refused: %s", frame.text);
     if (frame.type != SGP_ATTACH_TURN && frame.type != SGP_ATTACH_STOP)
         return fail_frame(error, SGP_E_PROTOCOL);
     attachment->over = frame.type == SGP_ATTACH_STOP;

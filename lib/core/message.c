@@ -21,7 +21,7 @@ static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type 
     bool up = link->connection.state == SGP_LINK_UP;
     return !(incoming && link->direction != SGP_IN) && !(outgoing && link->direction != SGP_OUT) &&
            (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE && type != SGP_CALL &&
-           type != SGP_STATEMENT && type != SGP_FACT;
+           type != SGP_STATEMENT && type != SGP_FACT && type != SGP_LAYOUT;
 }
 
 static struct sgp_verdict take(
@@ -57,6 +57,7 @@ static struct sgp_verdict take(
     case SGP_CALL:
     case SGP_STATEMENT: /* and these are not for a core */
     case SGP_FACT:
+    case SGP_LAYOUT:
         break;
     }
     return sgp_fine();

@@ -38,6 +38,7 @@ const char *sgp_message_type_name(enum sgp_message_type type)
         [SGP_CALL] = "call",
         [SGP_STATEMENT] = "statement",
         [SGP_FACT] = "fact",
+        [SGP_LAYOUT] = "layout",
     };
     return WORD(words, type);
 }

@@ -265,6 +265,19 @@ static const struct sgp_field fact_fields[] = {
     THEN,
 };
 
+static const struct sgp_field layout_fields[] = {
+    {
+        .name = "index",
+        .kind = SGP_FIELD_U32,
+        PLACE(layout.index),
+        .most = SGP_LAYOUT_ENTRIES - 1,
+    },
+    U64("before", layout.before, 0, UINT64_MAX),
+    TEXT("text", layout.text, line, 1),
+    EPOCH,
+    THEN,
+};
+
 #define LIST(fields) (*ret_count = sizeof fields / sizeof *(fields), (fields))
 
 const struct sgp_field *sgp_fields_of_pulse(size_t *ret_count)
@@ -305,6 +318,8 @@ const struct sgp_field *sgp_fields_of(uint32_t type, size_t *ret_count)
         return LIST(statement_fields);
     case SGP_FACT:
         return LIST(fact_fields);
+    case SGP_LAYOUT:
+        return LIST(layout_fields);
     default:
         return NULL;
     }

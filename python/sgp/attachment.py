@@ -19,6 +19,7 @@ from .questions import Questions
 
 _log = logging.getLogger("sgp")
 _RETRY_SECONDS = 0.1  # between two looks for a daemon
+_QUIET_SECONDS = 5.0  # of a wait for other nodes, until it is told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Attachment:
 
     def __init__(self, path: str, memory: Memory, questions: Questions, *, program: str, rounds: Optional[int],
                  timeout: Optional[float], reconnect: bool, fresh: bool = False) -> None:
-        """Connect, hand the memory over and wait for the first turn; Ctrl-C ends the wait."""
+        """Connect, hand the memory over and wait for the first turn, `timeout` seconds in all; Ctrl-C ends the wait."""
+        end = None if timeout is None else time.monotonic() + timeout
         self.rounds = rounds
         self.over = False
         self.turn = 0
@@ -90,12 +92,12 @@ class Attachment:
         self._connection: Optional[Connection] = None
         self.parameters_round: Optional[int] = None  # of the first turn's parameters, if that is not the node's round
         try:
-            self.seat = self._greet_afresh() if fresh else self._greet(timeout or 0.0)
+            self.seat = self._enter(fresh)
             if self._ended:
                 raise AlreadyFinished(f"{self.seat.name}: the node has finished its run and takes no more steps; begin "
                                       f"another run with sgp.attach(..., fresh=True), or sgpctl reset {self.seat.name}, on "
                                       "every node; sgpctl export fetches the model")
-            self.first = self._await_turn()
+            self.first = self._await_first(end)
         except BaseException:
             self.detach()
             raise
@@ -116,17 +118,19 @@ class Attachment:
                 raise Error(f"cannot connect to {self._path}: {error.strerror or error}") from error
             time.sleep(_RETRY_SECONDS)
 
-    def _greet_afresh(self) -> Seat:
-        """HELLO that asks for another run; a daemon with a run of its own starts anew for that, and is greeted again."""
-        patience = self._timeout or 0.0
+    def _enter(self, fresh: bool) -> Seat:
+        """HELLO, which may ask for another run. A daemon that starts anew, for that or to forget a model, is greeted again."""
+        patience, anew = self._timeout or 0.0, fresh
         while True:
             try:
-                return self._greet(patience, Flag.FRESH)
+                return self._greet(patience, Flag.FRESH if fresh else Flag.NONE)
             except Refused as error:
                 if error.code != -errno.EAGAIN:
                     raise
-            except Disconnected:  # it was just about to go
-                pass
+                anew = True
+            except Disconnected:
+                if not anew:  # else it was just about to go
+                    raise
             patience = 60.0 if self._timeout is None else self._timeout
             time.sleep(_RETRY_SECONDS)
 
@@ -201,6 +205,39 @@ class Attachment:
         except Closed:
             self._drop()
 
+    def _await_first(self, end: Optional[float]) -> Mixed:
+        """The first turn, for which other nodes must be there. After a while the daemon is asked for whom it waits, and a line
+        tells it; at `end` a TimeoutError does."""
+        since, told = time.monotonic(), False
+        while True:
+            tell = math.inf if told else since + _QUIET_SECONDS
+            until = tell if end is None else min(tell, end)
+            try:
+                return self._await_turn(None if until == math.inf else until)
+            except TimeoutError:
+                over = end is not None and time.monotonic() >= end
+            whom = self._whom()
+            if whom is None:  # the turn came just now
+                continue
+            if over:
+                raise TimeoutError(f"{self.seat.name}: waited {self._timeout:g} s for {whom}")
+            told = True
+            _log.warning("%s: waits for %s", self.seat.name, whom)
+
+    def _whom(self) -> Optional[str]:
+        """For whom the node waits, in the daemon's words; None: a turn came instead."""
+        try:
+            link = self._link()
+            link.send(Frame(Type.AWAITS))
+            frame = self._receive(link, time.monotonic() + _QUIET_SECONDS)
+        except (Closed, TimeoutError):
+            return "its daemon, which does not answer"
+        if frame.type == Type.AWAITED:
+            link.done_with()
+            return frame.text or "the first turn"
+        self._early = frame
+        return None
+
     def _receive(self, link: Connection, end: Optional[float]) -> Frame:
         """The frame that is waited for, until `end`; questions that come before it are answered."""
         while True:
@@ -218,16 +255,21 @@ class Attachment:
                     os.close(descriptor)
             link.done_with()
 
-    def _await_turn(self) -> Mixed:
+    def _await_turn(self, end: Optional[float] = None) -> Mixed:
         while True:
             try:
                 link = self._link()
                 link.post(self._outbox)
-                frame = self._early or self._receive(link, None)
+                frame = self._early or self._receive(link, end)
             except Closed:
                 self._drop()
                 continue
             self._early = None
+            if frame.type == Type.AWAITED:  # an answer that a turn has overtaken
+                link.done_with()
+                continue
+            if frame.type == Type.REFUSED:  # a neighbour trains another model
+                raise refusal(frame)
             if frame.type not in (Type.TURN, Type.STOP):
                 raise Error(f"the daemon sent {frame.type.name} in the place of a turn")
             if frame.type == Type.STOP or frame.code or frame.turn > self._answered:
@@ -418,6 +460,11 @@ def refusal(frame: Frame) -> Refused:
     """What a daemon that does not take this program meant."""
     if frame.code == -errno.EBUSY:
         return Busy(frame.text, frame.code)
+    apart = re.search(r": (tensor \d+ is )?(.+?) here and (.+?) at (\S+?);", frame.text)
+    if apart is not None:
+        tensor, here, there, peer = apart.groups()
+        named = there if here == "nothing" else here
+        return LayoutMismatch(frame.text, frame.code, named.split(" ")[0] if tensor else None, here, there, peer)
     differs = re.search(r"tensor \d+ is (.+?) here and (.+?) in the program", frame.text)
     if differs is not None:
         there, here = differs.groups()

@@ -54,8 +54,9 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
     fresh      True: the node begins another run at round 0 with the parameters of its first node; what it has trained is set
                aside. Nothing happens to a run that has completed no round yet. Say it in the programs of all nodes.
                False: a node with a past goes on, and one that has finished raises AlreadyFinished.
-    timeout    Seconds in which a daemon must be there, answer, and return. None: it must be there now, and may take
-               as long as it likes to answer and to return. The fleet is waited for without a limit in any case.
+    timeout    Seconds that attach() may take in all: until the daemon is there, and then until the neighbours are. A daemon that
+               goes later must be back within as many. None: the daemon must be there now; the neighbours, and a daemon's
+               return, are waited for without a limit. After 5 s the logger "sgp" says for whom the node waits.
     buffers    "average": buffers of floating point (a batch norm's averages) are averaged over the fleet.
                "local": each node keeps its own. Integers stay local always.
     params     "trainable": what requires no gradient stays local, and must be the same on all nodes. "all": it travels.
@@ -70,8 +71,8 @@ def attach(model: Union[torch.nn.Module, Mapping[str, numpy.ndarray[Any, Any]]],
 
     Returns the Node, a context manager: a clean end finishes, and waits for the fleet; an exception detaches.
 
-    Raises NoDaemon; AlreadyFinished; Busy (another program is attached); LayoutMismatch (the fleet trains another model); Refused
-    (anything else that the daemon minds); Error (a model that cannot travel, in one line); TimeoutError."""
+    Raises NoDaemon; AlreadyFinished; Busy (another program is attached); LayoutMismatch (the node, or a neighbour, trains another model); Refused
+    (anything else that the daemon minds); Error (a model that cannot travel, in one line); TimeoutError (it names the nodes that are missing)."""
     shared = model_of(model, buffers, params)
     try:
         path = socket_of(name)

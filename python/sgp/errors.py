@@ -35,13 +35,14 @@ class Busy(Refused):
 
 
 class LayoutMismatch(Refused):
-    """The fleet trains another model. ``tensor`` is the first that differs, ``here`` what it is in this program
-    ("conv1.weight [16, 1, 3, 3]") and ``there`` in the daemon; None where it is not the tensors that differ."""
+    """The node, or a neighbour, trains another model. ``tensor`` is the first that differs, ``here`` what it is in this program
+    ("conv1.weight [16, 1, 3, 3]", or "nothing") and ``there`` in the other model. ``peer`` is the neighbour that trains it; None: it is
+    the model of this node. If the frozen parameters differ, ``tensor`` is None, and ``here`` and ``there`` are digests of them."""
 
     def __init__(self, text: str, code: int = 0, tensor: Optional[str] = None, here: Optional[str] = None,
-                 there: Optional[str] = None) -> None:
+                 there: Optional[str] = None, peer: Optional[str] = None) -> None:
         super().__init__(text, code)
-        self.tensor, self.here, self.there = tensor, here, there
+        self.tensor, self.here, self.there, self.peer = tensor, here, there, peer
 
 
 class AlreadyFinished(Error):

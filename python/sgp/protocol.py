@@ -42,6 +42,8 @@ class Type(enum.IntEnum):
     TELL = 16
     TOLD = 17
     KEEP = 18
+    AWAITS = 19
+    AWAITED = 20
 
 
 class Flag(enum.IntFlag):

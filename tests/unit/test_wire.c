@@ -652,6 +652,29 @@ Test(wire, a_fact_comes_back_as_it_was)
     cr_assert(eq(int, sgp_wire_encode(&message, frame, sizeof frame, &bytes), -EINVAL));
 }
 
+Test(wire, a_layout_comes_back_as_it_was)
+{
+    struct sgp_message back, message = {.type = SGP_LAYOUT,
+                                 .pulse = sample(9).pulse,
+                                 .layout = {.index = SGP_LAYOUT_ENTRIES - 1,
+                                     .before = UINT64_MAX,
+                                     .text = "conv1.weight [16, 1, 3, 3]"}};
+    struct sgp_wire_text text;
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    size_t bytes;
+    (void)encode(&message, frame);
+    cr_assert(zero(int, decode(frame, &text, &back, NULL)));
+    cr_assert(eq(int, back.type, SGP_LAYOUT));
+    cr_assert(eq(u32, back.layout.index, SGP_LAYOUT_ENTRIES - 1));
+    cr_assert(eq(u64, back.layout.before, UINT64_MAX));
+    cr_assert(eq(str, (char *)back.layout.text, "conv1.weight [16, 1, 3, 3]"));
+    message.layout.index = SGP_LAYOUT_ENTRIES; /* there is no such entry */
+    cr_assert(eq(int, sgp_wire_encode(&message, frame, sizeof frame, &bytes), -EINVAL));
+    message.layout.index = 0;
+    message.layout.text = "";
+    cr_assert(eq(int, sgp_wire_encode(&message, frame, sizeof frame, &bytes), -EINVAL));
+}
+
 /* A beat's body is small enough to write by hand. */
 #define BEAT(...) decode_beat((const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}))
 static char *decode_beat(const uint8_t *body, size_t count)
@@ -821,7 +844,7 @@ Test(wire, limits_of_a_header_are_kept)
         uint32_t value;
         char *text;
     } bad[] = {
-        {4, 0x00100002, "frame type 16 is not known"},
+        {4, 0x00110002, "frame type 17 is not known"},
         {4, 0x00000002, "frame type 0 is not known"},
         {8, 1, "a body of 1 bytes; a message has 1 to 1024, a chunk none"},
         {4, 0x00030002, "a body of 0 bytes; a message has 1 to 1024, a chunk none"},

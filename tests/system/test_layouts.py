@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of one fleet that bring unlike models: attach says what differs, and a wait for other nodes says for whom, and ends."""
+import logging
+import threading
+import unittest
+
+import fleet
+from attached import AttachTest, nn, sgp, torch
+
+PAIR = [[(0, 1), (1, 0)]]
+RING = [[(0, 1), (1, 2), (2, 0)]]
+
+
+def layers(*widths, bias=True):
+    torch.manual_seed(1)
+    return nn.Sequential(*(nn.Linear(a, b, bias=bias) for a, b in zip(widths, widths[1:])))
+
+
+@unittest.skipIf(torch is None, "not installed: python3-torch")
+class Layouts(AttachTest):
+    def attach(self, f, i, model, timeout=15, **options):
+        return sgp.attach(model, name=self.path(f, i), timeout=timeout, **options)
+
+    def refused(self, f, models, **options):
+        """Each node attaches with its model: the errors, in the order of nodes."""
+        def act(i):
+            try:
+                node = self.attach(f, i, models[i], **options)
+            except (sgp.Error, TimeoutError) as error:
+                return [error]  # each() raises one that is returned
+            node.detach()
+            return [None]
+        errors = [error for error, in self.each(len(models), act)]
+        for error in errors:
+            self.assertIsInstance(error, sgp.LayoutMismatch, self.logs())
+        return errors
+
+    def test_unequal_layers_are_named_on_both_sides(self):
+        f = self.daemons(2, PAIR)
+        first, second = self.refused(f, [layers(6, 16, 2), layers(6, 17, 2)])
+        self.assertEqual((first.tensor, first.here, first.there, first.peer),
+                         ("0.weight", "0.weight [16, 6]", "0.weight [17, 6]", "n1"))
+        self.assertEqual((second.tensor, second.here, second.there, second.peer),
+                         (first.tensor, first.there, first.here, "n0"))
+        for i, (error, peer) in enumerate(((first, "n1"), (second, "n0"))):
+            f.wait_log(i, "tensor 0 is %s here and %s at %s" % (error.here, error.there, peer))
+
+    def test_another_name_and_a_tensor_more(self):
+        """The last of many is found, too; a model that is a beginning of the other lacks the tensor that follows."""
+        many = [1] * 40
+        f = self.daemons(2, PAIR)
+        first, second = self.refused(f, [layers(*many), layers(*many, 1)])
+        self.assertEqual((first.tensor, first.here, first.there), ("39.weight", "nothing", "39.weight [1, 1]"))
+        self.assertEqual((second.tensor, second.here, second.there), ("39.weight", "39.weight [1, 1]", "nothing"))
+
+    def test_unequal_frozen_parameters(self):
+        def half_frozen(value):
+            model = layers(6, 4, 2)
+            model[0].requires_grad_(False)
+            model[0].bias.fill_(value)
+            return model
+        f = self.daemons(2, PAIR)
+        errors = self.refused(f, [half_frozen(0.0), half_frozen(0.5)])
+        for i, error in enumerate(errors):
+            self.assertIn("frozen parameters", str(error))
+            self.assertEqual((error.tensor, error.peer), (None, "n%d" % (1 - i)))
+            self.assertNotEqual(error.here, error.there)
+        self.assertEqual((errors[0].here, errors[0].there), (errors[1].there, errors[1].here))
+
+    def test_a_ring_names_it_to_whoever_has_an_edge_with_it(self):
+        """n2 is the only one with another model; no edge leads back to whoever it refuses."""
+        f = self.daemons(3, RING)
+        errors = self.refused(f, [layers(6, 2), layers(6, 2), layers(6, 3)])
+        self.assertEqual([error.peer for error in errors[:2]], ["n2", "n2"])
+        self.assertIn(errors[2].peer, ("n0", "n1"))
+
+    def test_the_right_model_may_attach_next(self):
+        """Nothing was trained: the mended program needs no reset."""
+        f = self.daemons(2, PAIR)
+        self.refused(f, [layers(6, 2), layers(6, 3)])
+
+        def act(i):
+            with self.attach(f, i, layers(6, 2), timeout=fleet.PATIENCE) as node:
+                node.mix()
+            return node.round
+        self.assertEqual(self.each(2, act)[0] >= 1, True)
+
+    def test_a_fleet_that_trains_is_not_disturbed(self):
+        """Two train; the third comes with another model, and it alone is told."""
+        f = self.daemons(3, [[(0, 1), (1, 0), (1, 2), (2, 1)]], options={"train.start": 1})
+        trains, over = threading.Barrier(3), threading.Event()
+
+        def act(i):
+            if i == 2:
+                trains.wait(fleet.PATIENCE)
+                try:
+                    with self.assertRaises(sgp.LayoutMismatch) as told:
+                        self.attach(f, 2, layers(6, 3))
+                finally:
+                    over.set()
+                return told.exception.peer
+            with self.attach(f, i, layers(6, 2), timeout=fleet.PATIENCE) as node:
+                node.mix()
+                trains.wait(fleet.PATIENCE)
+                while not over.is_set():
+                    node.mix()
+            return node.round > 1
+        self.assertEqual(self.each(3, act), [True, True, "n1"])
+        f.wait_log(1, "event=refused peer=n2")
+        self.assertIn("n2: another model than n2 trains: tensor 0 is 0.weight [2, 6] here and 0.weight [3, 6] at n2",
+                      f.nodes[1].status()["last_error"])
+
+    # ---- waiting
+
+    def test_timeout_bounds_the_wait_for_the_fleet(self):
+        f = self.daemons(2, PAIR)
+        with self.assertRaisesRegex(TimeoutError, r"n0: waited 0.5 s for n1\b"):
+            self.attach(f, 0, layers(6, 2), timeout=0.5)
+
+    def test_after_a_while_attach_says_for_whom_it_waits(self):
+        f = self.daemons(2, PAIR)
+        with self.assertLogs("sgp", logging.WARNING) as told, self.assertRaises(TimeoutError):
+            self.attach(f, 0, layers(6, 2), timeout=6)
+        self.assertRegex(told.output[0], r"n0: waits for n1\b")
+
+
+fleet.main()
