@@ -11,16 +11,27 @@
 
 /* ---- asked while it runs ---- */
 
-sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host)
+/* The end of the absences that hold the host at that time, or that time. */
+static sgp_time absent_until(const struct sgp_sim *sim, uint32_t host, sgp_time time)
 {
-    sgp_time ready = sim->now;
+    sgp_time until = time;
     for (uint32_t i = 0; i < sim->options.absence_count; i++) {
         const struct sgp_sim_absence *absence = &sim->options.absences[i];
-        bool away = absence->node == host && absence->from <= sim->now && sim->now < absence->to;
-        if (away && absence->to > ready)
-            ready = absence->to;
+        bool away = absence->node == host && absence->from <= time && time < absence->to;
+        if (away && absence->to > until)
+            until = absence->to;
     }
-    return ready;
+    return until;
+}
+
+/* One absence may begin before another ends. What the host is told during either waits for the end of both: if it waited for one
+ * after the other, a later word, told when both held, would overtake an earlier one. */
+sgp_time sgp_sim_ready(const struct sgp_sim *sim, uint32_t host)
+{
+    sgp_time time = sim->now, until;
+    while ((until = absent_until(sim, host, time)) > time)
+        time = until;
+    return time;
 }
 
 /* Whether a cut holds what one side of it sends the other. */
