@@ -290,6 +290,8 @@ sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link);
 void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link); /* if it is time */
 
 /* outdated.c */
+/* A neighbour has shown that this node's record is older than what the neighbour has seen. */
+void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link);
 #define SGP_NUMBER_MAX ((uint64_t)1 << 62) /* of a share; more were never given */
 /* The number after the last accepted, and so many that came home: one a millisecond for 34 years. */
 #define SGP_NUMBER_GAP_MAX ((uint64_t)1 << 40)

@@ -14,7 +14,7 @@
 #include "core/core.h"
 
 /* Found out on one link, it is known: a record that was put back is one event, however many see it. */
-static void find_outdated(struct sgp_node *node, struct sgp_core_link *link)
+void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (node->mass.outdated)
         return;
@@ -53,7 +53,7 @@ void sgp_core_know_source(
         change_lineage(node, link, hello->lineage);
     bool ours = hello->target_lineage == node->config.lineage;
     if (first && link->memory.recorded && ours && hello->acknowledged > link->memory.accepted)
-        find_outdated(node, link); /* what has passed never comes again */
+        sgp_core_find_outdated(node, link); /* what has passed never comes again */
 }
 
 bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted)
@@ -69,6 +69,6 @@ bool sgp_core_know_target(struct sgp_node *node, struct sgp_core_link *link, uin
     link->memory.number = accepted; /* what was owed under a lesser number is settled by it */
     node->unrecorded = true;
     if (link->memory.recorded) /* else an edge that was gone from the file, and is back */
-        find_outdated(node, link);
+        sgp_core_find_outdated(node, link);
     return true;
 }

@@ -210,6 +210,29 @@ Test(sim_token, what_is_lost_for_good_is_made_anew)
     cr_assert(gt(u32, lost, 0), "the token was with some of them");
 }
 
+/* The ledger of n0 is put back from a backup of a time when n0 had the token, while n0 is cut off with n2 from the other nodes. n2
+ * has exchanged nothing with n0, so it does not know the numbers of n0's shares; but it has a later copy of the token. */
+Test(sim_token, an_old_ledger_in_a_part_that_is_cut_off_is_found_out_by_a_later_copy)
+{
+    static const uint32_t part[] = {0, 2};
+    struct fleet *fleet = fleet_of((struct sgp_delay){.token = SGP_TOKEN_FIXED});
+    struct sgp_sim_crash crash = {.node = 0, .saved = SGP_MILLISECOND};
+    crash.at = 3 * SGP_SECOND;
+    crash.back = crash.at + SGP_SECOND / 10;
+    struct sgp_sim_cut cut = {part, 2, crash.at, crash.at + 20 * SGP_SECOND, SGP_SIM_BOTH_WAYS};
+    fleet->options.crashes = &crash;
+    fleet->options.crash_count = 1;
+    fleet->options.cuts = &cut;
+    fleet->options.cut_count = 1;
+    fleet->options.rounds = 1000;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "%s", fleet->error.text);
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_OUTDATED], 1));
+    expect_one_model(fleet);
+    fleet_destroy(fleet);
+}
+
 /* ---- clean stops ---- */
 
 static struct fleet *stopped_fleet(uint32_t i)
