@@ -530,6 +530,25 @@ static bool may_follow(const struct sgp_topology *former, const struct sgp_topol
     return may;
 }
 
+/* Whether by that file each node has another neighbour than `odd`. A node without one that is started again greets nobody, and rightly
+ * waits: its only neighbour has another file, without that edge. */
+static bool may_do_without(const struct sgp_topology *topology, uint32_t odd)
+{
+    bool greets[CAMPAIGN_NODES_MAX + CAMPAIGN_DIMENSION] = {false}; /* owners beside */
+    for (uint32_t p = 0; p < topology->phase_count; p++)
+        for (uint32_t i = 0; i < topology->node_count; i++) {
+            uint32_t count;
+            const struct sgp_edge *edges = sgp_phase_out(&topology->phases[p], i, &count);
+            for (uint32_t e = 0; e < count && i != odd; e++)
+                if (edges[e].target != odd)
+                    greets[i] = greets[edges[e].target] = true;
+        }
+    bool all = true;
+    for (uint32_t i = 0; i < topology->node_count; i++)
+        all = all && (greets[i] || i == odd);
+    return all;
+}
+
 /* In one fleet of three all nodes but one get another file, amid everything else: files differ at the end, and stay so. Drawn
  * last, so that all else stays as it was. */
 static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
@@ -541,6 +560,8 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
     if (status < 0 || !may_follow(campaign->topology, campaign->other))
         return status;
     campaign->odd = any_node(campaign);
+    if (options->crash_count > 0 && !may_do_without(campaign->other, campaign->odd))
+        return 0;
     options->reloads = campaign->reloads;
     for (uint32_t i = 0; i < campaign->topology->node_count; i++) {
         campaign->reloads[options->reload_count++] =
