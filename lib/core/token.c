@@ -154,10 +154,10 @@ sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer)
 {
     sgp_round made = made_since(node), said = said_by_others(node, peer);
     sgp_round known = made < SGP_ROUND_MAX - node->round ? node->round + made : SGP_ROUND_MAX;
-    known = known > said ? known : said;
     sgp_round untold = untold_most(node), end = sgp_core_train_end(node);
-    end = end > node->round ? end : node->round; /* nobody takes a step beyond it */
+    end = end > node->round ? end : node->round; /* by this file nobody takes a step beyond it, */
     known = known < end ? known : end;
+    known = known > said ? known : said; /* but others may have another file */
     return known < SGP_ROUND_MAX - untold ? known + untold : SGP_ROUND_MAX;
 }
 

@@ -233,6 +233,33 @@ Test(sim_token, an_old_ledger_in_a_part_that_is_cut_off_is_found_out_by_a_later_
     fleet_destroy(fleet);
 }
 
+/* n3 misses a reload, and its file has a lesser `delay_max`. So the others have more untold at the end than n3's file allows. */
+Test(sim_token, a_fleet_ends_though_one_node_missed_a_greater_delay_max)
+{
+    struct fleet *fleet = fleet_of((struct sgp_delay){.token = SGP_TOKEN_DYNAMIC, .most = 1});
+    struct sgp_generate_options options = {
+        .family = "token", .nodes = NODES, .delay = {.token = SGP_TOKEN_DYNAMIC, .most = 50}};
+    struct sgp_topology *other;
+    cr_assert(zero(int, sgp_generate(&options, &fleet->error, &other)), "%s", fleet->error.text);
+    struct sgp_sim_reload reloads[2 * NODES - 1];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        reloads[count++] = (struct sgp_sim_reload){.node = i, .topology = fleet->topology};
+        if (i < NODES - 1)
+            reloads[count++] =
+                (struct sgp_sim_reload){.node = i, .at = SGP_SECOND / 2, .topology = other};
+    }
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = count;
+    fleet->options.latency_ns = 30 * SGP_MILLISECOND;
+    fleet_open(fleet);
+    int status = sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error);
+    cr_assert(eq(int, status, 0), "%s", fleet->error.text);
+    expect_one_model(fleet);
+    fleet_destroy(fleet);
+    sgp_topology_destroy(other);
+}
+
 /* ---- clean stops ---- */
 
 static struct fleet *stopped_fleet(uint32_t i)
