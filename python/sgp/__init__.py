@@ -22,4 +22,4 @@ from .wrap import wrap
 
 __all__ = ["attach", "wrap", "Node", "Mixed", "Finished", "Sampler", "Client", "Error", "NoDaemon", "Disconnected",
            "Busy", "Refused", "LayoutMismatch", "ViewsLost", "NotFinite", "AlreadyFinished", "TrainingWarning"]
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"

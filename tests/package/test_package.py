@@ -57,13 +57,14 @@ def room():
 
 
 def copy_of_the_tree(name, version=None):
-    """The tree elsewhere, without git; as one of another version."""
+    """The tree elsewhere; or as one of another version, without git."""
     tree = os.path.join(room(), name)
     shutil.copytree(SOURCE, tree, ignore=lambda folder, names: [
-        name for name in names if name in (".git", "__pycache__") or name.startswith("build") and folder == SOURCE])
+        name for name in names if name == "__pycache__" or folder == SOURCE and name.startswith("build") or
+        version is not None and name == ".git"])  # the commit is part of the version
     if version:
-        for path, old, new in (("meson.build", r"version: '[\d.]+'", f"version: '{version}'"),
-                               ("python/pyproject.toml", r'version = "[\d.]+"', f'version = "{version}"'),
+        for path, old, new in (("VERSION", r"\A.*", version),
+                               ("python/pyproject.toml", r'version = ".+"', f'version = "{version}"'),
                                ("debian/changelog", r"\A(sgpd) \([^)]+\)", rf"\1 ({version})")):
             with open(os.path.join(tree, path), "r+", encoding="utf-8") as file:
                 text, count = re.subn(old, new, file.read(), count=1)
@@ -125,6 +126,20 @@ class Packages(unittest.TestCase):
         for name, path in files("here").items():
             listed = {line.split()[5].removeprefix("./") for line in run("dpkg-deb", "-c", path).splitlines()}
             self.assertEqual([file for file in CONTENTS[name].split() if file not in listed], [], name)
+
+    def test_the_version_is_that_of_the_programs(self):
+        with open(os.path.join(SOURCE, "VERSION"), encoding="utf-8") as file:
+            tree = file.read().strip()
+        versions = {run("dpkg-deb", "-f", path, "Version").strip() for path in files("here").values()}
+        self.assertEqual(len(versions), 1)
+        version = versions.pop()
+        git = subprocess.run(["git", "-C", SOURCE, "rev-parse", "HEAD"], check=False, capture_output=True).returncode == 0
+        self.assertRegex(version, re.escape(tree) + (r"\d{8}\.\d{6}\.[0-9a-f]{12}(\.dirty)?$" if git else "$"))
+        run("dpkg", "--compare-versions", version, "lt", tree.removesuffix("~git"))
+        with tempfile.TemporaryDirectory() as folder:
+            run("dpkg-deb", "-x", files("here")["sgpd"], folder)
+            self.assertEqual(run(f"{folder}/usr/bin/sgpd", "--version").split()[1].rstrip(","), version)
+            self.assertEqual(run(f"{folder}/usr/bin/sgpctl", "--version").split()[1], version)
 
     def test_programs_are_hardened(self):
         with tempfile.TemporaryDirectory() as folder:

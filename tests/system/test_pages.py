@@ -191,9 +191,22 @@ def numbers(path, pattern):
 
 
 def test_the_version_is_one():
-    version = numbers("meson.build", r"version: '([\d.]+)'")
-    assert numbers("python/pyproject.toml", r'^version = "([\d.]+)"') == version
-    assert numbers("debian/changelog", r"\Asgpd \(([\d.]+)\)") == version
+    """A version before a release is less than the release, as Debian (~) and Python (.dev0) say it; packages add a date."""
+    version = source("VERSION").strip()
+    assert numbers("meson.build", r"^  (version: .*),$") == "version: files('VERSION')"
+    assert re.fullmatch(r"\d+\.\d+\.\d+(~git)?", version), version
+    assert version.endswith("~git") == (f"## {version.removesuffix('~git')}, not released\n" in source("CHANGELOG.md"))
+    assert numbers("debian/changelog", r"\Asgpd \(([^)]+)\)") == version
+    for path, pattern in (("python/pyproject.toml", r'^version = "(.+)"'), ("python/sgp/__init__.py", r'^__version__ = "(.+)"')):
+        assert numbers(path, pattern) == version.replace("~git", ".dev0"), path
+    said = subprocess.run([SGPCTL, "--version"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert said.split()[1].partition("+")[0] == version, said
+
+
+def test_symbols_are_in_versions_before_the_release():
+    """Packages of a version before a release fulfil what those that link their library depend on."""
+    versions = set(re.findall(r"@Base (\S+)$", source("debian/libsgp0.symbols"), re.MULTILINE))
+    assert versions and all(version.endswith("~") for version in versions), versions
 
 
 def test_the_page_on_upgrading_has_the_numbers_of_the_code():
