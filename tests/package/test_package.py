@@ -276,9 +276,25 @@ class Host(unittest.TestCase):
         self.host.run("systemctl", "start", *(f"sgpd@{name}" for name in NAMES))
         self.rounds_on()
 
-    def test_6_purged_it_leaves_nothing(self):
+    def test_6_purged_it_keeps_keys_and_models_if_nobody_can_be_asked(self):
+        self.host.run("sgpctl", "key", "generate", "n0")
+        key = self.host.run("cat", "/etc/sgpd/n0.key").stdout
+        self.host.run("systemctl", "stop", *(f"sgpd@{name}" for name in NAMES))
+        state = self.state()
+        done = self.host.run("sh", "-c", "DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -y purge sgpd 2>&1")
+        self.assertEqual(done.stdout.count("secret keys in /etc/sgpd and models in /var/lib/sgpd are kept"), 1, done.stdout)
+        self.assertEqual(self.host.run("ls", "/etc/sgpd").stdout, "n0.key\n")
+        self.assertEqual(self.host.run("cat", "/etc/sgpd/n0.key").stdout, key)
+        self.assertEqual(self.state(), state)
+        self.apt("install", *self.host.paths("here"))
+        self.assertEqual(self.host.run("cat", "/etc/sgpd/n0.key").stdout, key)
+        self.assertEqual(self.state(), state)
+
+    def test_7_purged_as_answered_before_it_leaves_nothing(self):
         self.host.run("systemctl", "enable", "sgpd.target")
+        self.host.run("sh", "-c", "echo sgpd sgpd/purge_data boolean true | debconf-set-selections")
         self.apt("purge", *PACKAGES)
+        self.assertEqual(self.host.run("sh", "-c", "debconf-show sgpd | wc -l").stdout, "0\n")
         left = self.host.run("find", "/", "(", "-path", "/proc", "-o", "-path", "/sys", "-o", "-path", "/srv", "-o", "-path",
                              "/var/log", ")", "-prune", "-o", "-name", "*sgp*", "!", "-name", "*msgp*",
                              "-print", check=False).stdout.split()
