@@ -3,11 +3,12 @@
 """A hostile member with a valid key, and a hostile client of the control socket, for as long as it is told.
 
 Fleets follow one another. In each n0 and n1 are daemons, and n2 is played here: it takes part as docs/PROTOCOL.md says, and lies in one
-way. At the same time clients do their worst at the control sockets. Then the attack ends, and the honest nodes must finish. It shares no
-line with lib/wire, lib/tls, lib/attach or the package sgp."""
+way. At the same time clients do their worst at the control sockets. Then the attack ends. Where nodes average, a daemon takes n2's place. All
+daemons must finish and agree. The script shares no line with lib/wire, lib/tls, lib/attach or the package sgp."""
 import argparse
 import collections
 import http.client
+import multiprocessing
 import os
 import signal
 import socket
@@ -27,21 +28,25 @@ from tls import TlsFleet
 from tls_peer import CipheredPeer, Refused
 
 MEMBERS, SLACK = 3, 2  # docs/SECURITY.md: members and 2 are the most that weights add up to
+CIRCLE = [[(a, (a + step) % 3) for a in range(3)] for step in (1, 2)]  # a file whose cycle has two rounds
+CYCLES_MOST = 2 * 1000  # docs/rules/agree.md: of mixing after the end, whatever a neighbour names
+AGREED = 1e-3  # of the largest value: what models may differ by
 COMPLETE = [[(a, b) for a in range(3) for b in range(3) if a != b]]
 LARGE = 1 << 33  # parameters of a model that no machine here holds several times
 POLLERS, SILENT = 4, 340
 STATUS_SECONDS = 10  # root's status is answered by then
 FAR = 60  # times the rounds of the fleet: from 64 on nobody greets
 LINEAGE = 77
+TOPOLOGY = 5  # of a fingerprint: the digest of the file
 ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, "data.label": None, "data.classes": None,
             "data.holdout": None, "train.epochs": None, "train.batch": None, "optimizer.learning_rate": None}
 
 
 class Gossip(Fleet):
-    """Three that average; `train.epochs` lets the attack begin before they are done."""
+    """Three that average; `epochs` lets the attack begin before they are done, or `start` makes them wait for n2."""
 
-    def __init__(self):
-        super().__init__(3, phases=COMPLETE, options={"train.epochs": "900", "train.start": "now"})
+    def __init__(self, epochs, phases, start):
+        super().__init__(3, phases=phases, options={"train.epochs": str(epochs), "train.start": start})
 
 
 class Ciphered(TlsFleet):
@@ -93,11 +98,12 @@ class Attack:
 # ---- the member ----
 
 class Member:
-    """n2, whose own account of its weight is right. With its shares it names `lie` times their weight, and says that it is so many
-    epochs ahead. What it learns of the model at its first greeting it says itself."""
+    """n2, whose own account of its weight is right. It names `lie` times the weight of its shares, and an epoch so many ahead. With `beyond` it
+    has another file, names an end of mixing so many rounds after that of training, and grants no credit for a round of mixing. What it learns
+    of the model at its first greeting it says itself."""
 
-    def __init__(self, attack, lie=1.0, epochs=0):
-        self.f, self.attack, self.lie, self.epochs = attack.f, attack, lie, epochs
+    def __init__(self, attack, lie=1.0, epochs_ahead=0, beyond=0):
+        self.f, self.attack, self.lie, self.epochs, self.beyond = attack.f, attack, lie, epochs_ahead, beyond
         self.lock = threading.Lock()
         self.weight, self.x, self.round = 1.0, None, 0
         self.accepted = collections.Counter()
@@ -110,7 +116,9 @@ class Member:
 
     def learn(self, parameters, fingerprint, ends):
         with self.lock:
-            self.parameters, self.fingerprint, self.ends = parameters, fingerprint, ends
+            self.parameters, self.fingerprint, self.ends = parameters, list(fingerprint), ends
+            if self.beyond:
+                self.fingerprint[TOPOLOGY] ^= 1
             self.x = self.x or [0.0] * parameters
         self.known.set()
 
@@ -131,7 +139,7 @@ class Member:
                 source.round = self.round
                 if kind == peer.SHARE:
                     self.absorb(source, name, share)
-                elif source.heard[3] not in (None, credited):
+                if source.heard[3] not in (None, credited) and not (self.beyond and source.heard[3] > self.ends):
                     credited = source.heard[3]
                     source.send(peer.CREDIT, credited)
         except (Closed, OSError):
@@ -151,11 +159,11 @@ class Member:
         source.send(peer.ACK, share[0], 1)
 
     def beat(self, target):
-        if not self.epochs:
+        if not self.epochs and not self.beyond:
             target.send(peer.BEAT)
             return
-        sketch = [0.0] * 16
-        target.send(peer.BEAT, 0, False, False, *sketch, self.epochs, self.round, self.fingerprint[5])
+        sketch, mixes = [0.0] * 16, self.ends + self.beyond if self.beyond else 0
+        target.send(peer.BEAT, mixes, False, False, *sketch, self.epochs, self.round if self.epochs else 0, self.fingerprint[TOPOLOGY])
 
     def give(self, index):
         """As a source: a third of what it has in each round."""
@@ -168,9 +176,12 @@ class Member:
             _, fields = target.receive(peer.WELCOME)
             number = fields[2]
             while not self.attack.over.is_set():
-                target.round = target.next_round = self.round = max(self.round + 1, target.heard[2])
+                target.round = target.next_round = max(target.round + 1, target.heard[2])
+                self.round = max(self.round, target.round)
                 self.beat(target)
-                target.receive(peer.CREDIT)
+                while target.receive(peer.CREDIT)[1] != [target.round]:
+                    pass
+                target.next_round = None
                 number += 1
                 self.share(target, number)
                 self.attack.counts["shares given"] += 1
@@ -203,6 +214,7 @@ def greet_as_another(f, member):
         stranger = Peer(f.ports[target])
         try:
             stranger.round = stranger.ends = member.ends
+            stranger.socket.settimeout(1)
             stranger.hello(name, "n%d" % target, member.parameters, member.fingerprint, 99)
             stranger.until_closed()
         finally:
@@ -300,7 +312,10 @@ def attach_large(path):
         raise AssertionError("a model of %d parameters: type %d, %r" % (LARGE, values["type"], values["text"][:100]))
 
 
-def crowd_sockets(attack, nodes):
+def crowd_until_told(f, nodes, pipe):
+    """Clients, in a process of their own: their threads would take the member's time."""
+    fleet.die_with_parent()
+    attack = Attack(f, collections.Counter(), [])
     for node in nodes:
         for _ in range(POLLERS):
             attack.run("histories asked", ask, node, "/v1/history?since=0")
@@ -308,6 +323,26 @@ def crowd_sockets(attack, nodes):
         attack.run("models asked", ask, node, "/v1/model")
     if os.geteuid() == 0:
         attack.run("hundreds of silent clients", hold_silent, attack, nodes[-1])
+    pipe.recv()
+    attack.end()
+    pipe.send((attack.counts, attack.flaws))
+
+
+class Crowd:
+    """The clients of some nodes, until end()."""
+
+    def __init__(self, f, nodes, counts, flaws):
+        self.counts, self.flaws = counts, flaws
+        self.pipe, theirs = multiprocessing.Pipe()
+        self.process = multiprocessing.get_context("fork").Process(target=crowd_until_told, args=(f, nodes, theirs), daemon=True)
+        self.process.start()
+
+    def end(self):
+        self.pipe.send(None)
+        counts, flaws = self.pipe.recv()
+        self.process.join()
+        self.counts.update(counts)
+        self.flaws += flaws
 
 
 # ---- what must hold ----
@@ -340,37 +375,102 @@ class Trial:
             time.sleep(0.2)
 
     def judge(self, f, name):
-        """The attack is over: those who are honest finish, whole."""
+        """The attack is over: those who are honest finish, whole, with one model."""
         nodes = f.nodes[:2]
+        honest = [node for node in f.nodes if node.process is not None and node.process.poll() is None]
         try:
-            f.wait_state("finished", [0, 1])
+            f.wait_state("finished", [node.index for node in honest])
+            f.wait("one model", lambda: self.apart(nodes) <= AGREED)
+            f.wait("no word of disagreement", lambda: not any(node.status()["disagrees"] for node in honest))
         except AssertionError as error:
             self.flaws.append("%s: %s" % (name, error))
             return
-        total = sum(status["weight"] for status in (node.status() for node in nodes))
+        total = sum(status["weight"] for status in f.quiet(honest) if isinstance(f, Gossip))
         self.heaviest = max(self.heaviest, total)
         self.expect(total <= MEMBERS + SLACK + 1e-9, "%s: weights of %.3f, more than %d members and %d" % (name, total, MEMBERS, SLACK))
         for node in nodes:
             self.expect(node.process.poll() is None, "%s: %s ended" % (name, node.name))
+            renewed = node.status()["cycles_renewed"]
+            self.expect(renewed == 0, "%s: %s began %d rounds again" % (name, node.name, renewed))
+        for node in honest:
             self.expect(node.end(signal.SIGTERM) == 0, "%s: %s did not end cleanly: %s" % (name, node.name, node.log()[-2000:]))
             self.expect("Sanitizer" not in node.log(), "%s: %s: %s" % (name, node.name, node.log()[-3000:]))
 
-    def gossip(self, name, seconds, **lies):
-        f = Gossip()
+    @staticmethod
+    def apart(nodes):
+        """How far the models are from each other, of the largest value."""
+        a, b = (fleet.read_model(node.get("/v1/model")[1]) for node in nodes)
+        return max(abs(x - y) for x, y in zip(a, b)) / max(map(abs, a + b))
+
+    def gossip(self, name, seconds, epochs=300, phases=COMPLETE, start="now", **lies):
+        f = Gossip(epochs, phases, start)
         try:
             f.start([0, 1])
+            f.wait("a status", lambda: all(node.status() for node in f.nodes[:2]))
+            crowd = Crowd(f, f.nodes[:2], self.counts, self.flaws)
             attack = Attack(f, self.counts, self.flaws)
             member = Member(attack, **lies)
             if name == "names":
                 attack.run("greetings in others' names", greet_as_another, f, member)
-            f.wait("a status", lambda: all(node.status() for node in f.nodes[:2]))
-            crowd_sockets(attack, f.nodes[:2])
             self.watch(f, f.nodes[:2], time.monotonic() + seconds)
+            crowd.end()
+            self.counts["nodes at the end of training when the attack ended"] += sum(
+                node.status()["state"] in ("settling", "finished") for node in f.nodes[:2])
+            if member.lie != 1.0:
+                self.lie_until_it_shows(f, name, member)
             attack.end()
             member.close()
+            f.start([2])
+            if member.lie != 1.0:
+                self.judge_lie(f, name, member)
             self.judge(f, name)
         finally:
             f.close()
+
+    # ---- of weight ----
+
+    @staticmethod
+    def total(f, member):
+        """Roughly, for they are of different moments."""
+        return member.weight + sum(node.status()["weight"] for node in f.nodes[:2])
+
+    def lie_until_it_shows(self, f, name, member):
+        """Above the bound by one, or half of what there was."""
+        try:
+            if member.lie > 1:
+                f.wait("a total beyond the bound", lambda: self.told(f.nodes[:2]) > 0 or self.total(f, member) > MEMBERS + SLACK + 1)
+            else:
+                f.wait("half of the total", lambda: self.told(f.nodes[:2]) > 0 or self.total(f, member) < MEMBERS / 2)
+        except AssertionError as error:
+            self.flaws.append("%s: %s" % (name, error))
+
+    @staticmethod
+    def told(nodes):
+        return max(node.status()["weight_unknown"] for node in nodes)
+
+    def total_at_rest(self, f):
+        for node in f.nodes:
+            node.get("/v1/pause", "POST")
+        f.wait_state("paused")
+        total = sum(status["weight"] for status in f.quiet())
+        for node in f.nodes:
+            node.get("/v1/resume", "POST")
+        return total
+
+    def judge_lie(self, f, name, member):
+        """An honest daemon is in n2's place: the total comes to its bounds, and whoever changed it tells."""
+        try:
+            f.wait("n2 to train", lambda: (f.nodes[2].status() or {"state": ""})["state"] == "training")
+            f.wait("weights within the bound", lambda: self.total_at_rest(f) <= MEMBERS + SLACK + 1e-3, interval=0.5)
+            total = self.total_at_rest(f)
+        except AssertionError as error:
+            self.flaws.append("%s: %s" % (name, error))
+            return
+        self.counts["thousandths of weight after a lie about it"] = round(1000 * total)
+        self.expect(0.5 <= total <= MEMBERS + SLACK + 1e-3, "%s: weights of %.3f, beyond %d members and %d" % (name, total, MEMBERS, SLACK))
+        self.expect(member.lie < 1 or self.told(f.nodes) > 0, "%s: nobody tells of weight that was made up" % name)
+
+    # ---- of what else there is ----
 
     def token(self, name, seconds):
         f = Ciphered()
@@ -384,10 +484,11 @@ class Trial:
             f.roll("require", order=[0, 1])
             f.far = FAR * f.nodes[0].status()["rounds"]
             label = f.nodes[0].status()["round"]
+            crowd = Crowd(f, f.nodes[:2], self.counts, self.flaws)
             attack = Attack(f, self.counts, self.flaws)
             Forger(attack)
-            crowd_sockets(attack, f.nodes[:2])
             self.watch(f, f.nodes[:2], time.monotonic() + seconds)
+            crowd.end()
             attack.end()
             reached = [node.status()["round"] for node in f.nodes[:2]]
             self.expect(max(reached) < f.far, "%s: a forged label counted: %s after %d" % (name, reached, label))
@@ -415,9 +516,11 @@ ATTACKS = (
     ("token", lambda trial, seconds: trial.token("token", seconds)),
     ("names", lambda trial, seconds: trial.gossip("names", seconds)),
     ("program", lambda trial, seconds: trial.program("program", seconds)),
-    ("weight 1.05", lambda trial, seconds: trial.gossip("weight 1.05", seconds, lie=1.05)),
-    ("weight 0.9", lambda trial, seconds: trial.gossip("weight 0.9", seconds, lie=0.9)),
-    ("epochs", lambda trial, seconds: trial.gossip("epochs", seconds, epochs=1)),
+    ("weight 1.05", lambda trial, seconds: trial.gossip("weight 1.05", seconds, epochs=3000, lie=1.05)),
+    ("weight 0.9", lambda trial, seconds: trial.gossip("weight 0.9", seconds, epochs=3000, lie=0.9)),
+    ("epochs", lambda trial, seconds: trial.gossip("epochs", seconds, epochs_ahead=1)),
+    ("ends", lambda trial, seconds: trial.gossip("ends", seconds, epochs=2, start="all", beyond=10 * CYCLES_MOST)),
+    ("files", lambda trial, seconds: trial.gossip("files", seconds, epochs=2, phases=CIRCLE, start="all", beyond=1)),
 )
 
 
@@ -436,8 +539,6 @@ def main():
         act(trial, options.each)
         done += 1
         print("# %s: %d flaws so far" % (name, len(trial.flaws)), flush=True)
-        if trial.flaws:
-            break
     for what, count in sorted(trial.counts.items()):
         print("# %s: %d" % (what, count))
     print("# %d attacks; root's status answered %d times, in %.2f s at most; the most weight: %.3f" % (
