@@ -20,7 +20,7 @@ NUMBER = (int, float)
 STATES = ("joining", "training", "settling", "finished", "paused", "draining")
 
 STATUS = {
-    "schema": int, "version": str, "protocol": int, "name": str, "state": str, "incarnation": str,
+    "schema": int, "version": str, "protocol": int, "name": str, "state": str, "incarnation": str, "run": int,
     "uptime_seconds": NUMBER, "algorithm": str, "round": int, "epoch": NUMBER, "samples": int,
     "samples_per_second": NUMBER, "loss": NUMBER, "test_loss": NUMBER, "test_accuracy": NUMBER,
     "weight": NUMBER, "weight_in_flight": NUMBER, "disagreement": NUMBER, "weight_minted": NUMBER, "weight_unknown": NUMBER, "lost_rounds": int, "surplus": NUMBER,
@@ -48,8 +48,8 @@ HISTORY = {
 }
 PATHS = ["GET /v1/status", "GET /v1/peers", "GET /v1/topology", "GET /v1/history", "GET /v1/model",
          "GET /metrics", "POST /v1/predict", "POST /v1/evaluate", "POST /v1/pause",
-         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/leave",
-         "POST /v1/restore"]
+         "POST /v1/resume", "POST /v1/checkpoint", "POST /v1/reload", "POST /v1/stop", "POST /v1/reset",
+         "POST /v1/reset/join", "POST /v1/leave", "POST /v1/restore"]
 
 
 def read_safetensors(content):

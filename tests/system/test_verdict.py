@@ -61,7 +61,7 @@ def test_weight_that_is_off_is_forgiven_after_a_restore_alone():
 
 
 def test_a_seed_that_breaks_anywhere_hides_no_other():
-    options = argparse.Namespace(nodes=5, algorithm="sgp", seconds=1, gap=3, faults=None, without="")
+    options = argparse.Namespace(nodes=5, algorithm="sgp", seconds=1, gap=3, faults=None, without="", apart=False)
     for place in ("Lines", "fleet.Fleet"):
         with unittest.mock.patch("chaos." + place, side_effect=OSError("no room")), \
                 contextlib.redirect_stdout(io.StringIO()) as said:
