@@ -347,7 +347,8 @@ Test(clients, a_first_request_has_less_time_than_a_later_one)
 {
     struct fixture *f = start();
     int silent = dial(f), waiting = dial(f);
-    send_all(f, waiting, "GET /v1/status HTTP/1.1\r\nHost: n\r\n\r\n", 38);
+    const char *request = "GET /v1/status HTTP/1.1\r\nHost: n\r\n\r\n";
+    send_all(f, waiting, request, strlen(request));
     while (f->control->client_count < 2 ||
            !(f->control->clients->spoke || f->control->clients->next->spoke))
         turn(f);
