@@ -58,6 +58,7 @@ class LinearTest(unittest.TestCase):
         self.assertEqual([f["turn"] for f in done], list(range(1, 201)))
         self.assertEqual((done[0]["rows"], done[0]["learning_rate"]), (32, 0.05))
         self.assertTrue(numpy.isnan(done[0]["epoch"]) and done[0]["loss"] > done[-1]["loss"])
+        self.until(lambda: daemon.of(DETACH), "DETACH")
         self.assertEqual([f["type"] for f in daemon.frames[-2:]], [FINISH, DETACH])
         self.assertEqual((daemon.of(HELLO)[0]["rounds"], daemon.of(HELLO)[0]["text"]), (200, "linear"))
 
