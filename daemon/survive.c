@@ -79,6 +79,14 @@ static sgp_round older_round(const struct daemon *daemon, const struct survive_f
     return round < daemon->ledger.record.round ? round : SGP_ROUND_NONE;
 }
 
+/* Whether this node has no steps left to take, by its ledger. */
+static bool is_over(const struct daemon *daemon)
+{
+    const struct sgp_record *record = &daemon->ledger.record;
+    bool stopped = record->stop != SGP_ROUND_NONE && record->round >= record->stop;
+    return stopped || record->turns >= daemon->prepared->rounds;
+}
+
 static void tell(const struct daemon *daemon, const struct survive_found *found)
 {
     const struct ledger *ledger = &daemon->ledger;
@@ -144,7 +152,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     config->lineage = restart.lineage;
     config->seeks = restart.seeks;
     found->older = older_round(daemon, found);
-    if (found->older == 0 && found->memory == NULL)
+    if (found->older == 0 && found->memory == NULL && is_over(daemon))
         daemon->lost_rounds = ledger->record.round;
     resume(daemon, found, &restart);
     tell(daemon, found);

@@ -10,7 +10,7 @@
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
-/* The ledger counts rounds, no parameters of them were left here or at a neighbour, and this process has trained nothing yet. What
+/* Training is over by the ledger, no parameters of it were left here or at a neighbour, and this process has trained nothing yet. What
  * an earlier process saved is better. */
 bool survive_lacks_training(const struct daemon *daemon);
 void survive_start_timer(struct daemon *daemon);
