@@ -57,8 +57,7 @@ void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
             why ? why : "see its journal");
     long long lost = json_integer_value(json_object_get(status, "lost_rounds"));
     const char *state = json_string_value(json_object_get(status, "state"));
-    bool trained = json_integer_value(json_object_get(status, "samples")) > 0;
-    if (lost > 0 && !trained && state != NULL && strcmp(state, "finished") == 0)
+    if (lost > 0 && state != NULL && strcmp(state, "finished") == 0)
         (void)snprintf(text, SGP_TEXT_BYTES,
             "its model is not trained: the ledger counts %lld rounds, and no checkpoint of them "
             "was left here or at a "

@@ -6,6 +6,7 @@
 #include "events.h"
 #include "program.h"
 #include "reload.h"
+#include "survive.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ static void inspect_status(void *context, struct view_status *ret_status)
         .weight_minted = daemon->ledger.minted,
         .surplus = status.surplus,
         .weight_unknown = status.unknown,
-        .lost_rounds = daemon->lost_rounds,
+        .lost_rounds = survive_lost_rounds(&status),
         .jumps = status.jumps,
         .copy_label = status.copy_label,
         .copy_seconds = status.copy_label == SGP_ROUND_NONE

@@ -16,7 +16,10 @@
 /* Save the model, unless that would put one that nobody has trained in the place of a better one. */
 static void save(struct daemon *daemon, const struct sgp_effect *effect)
 {
-    if (!survive_lacks_training(daemon)) {
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    sgp_round lost = survive_lost_rounds(&status);
+    if (lost == 0) {
         chores_save(daemon, effect->round, effect->weight);
         return;
     }
@@ -24,7 +27,7 @@ static void save(struct daemon *daemon, const struct sgp_effect *effect)
         "event=untrained lost_rounds=%" PRId64
         " text=\"no checkpoint was left, and no neighbour has handed a model over: the parameters "
         "are the first ones; model.safetensors stays as it was; sgpctl reset %s begins a new run\"",
-        daemon->lost_rounds, daemon->config->name);
+        lost, daemon->config->name);
 }
 
 /* The core has ended: what it leaves behind is written now, unless it was on its way out for good and
@@ -76,11 +79,13 @@ static void on_up(struct daemon *daemon, const struct sgp_effect *effect)
     facts_greet(daemon, link);
 }
 
-/* Whatever a checkpoint lacked, the neighbour's model has. */
+/* Whatever a checkpoint lacked, the neighbour's model has, unless the neighbour has lost its own, too. */
 static void on_adopted(struct daemon *daemon)
 {
-    daemon->found.older = SGP_ROUND_NONE;
-    daemon->lost_rounds = 0;
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
+    if (!status.fresh)
+        daemon->found.older = SGP_ROUND_NONE;
 }
 
 void milestones_reached(struct daemon *daemon, const struct sgp_effect *effect)

@@ -207,9 +207,6 @@ struct daemon {
     /* survive.c */
     struct ledger ledger;
     struct survive_found found;
-    sgp_round
-        lost_rounds; /* training of these, which the ledger counts, is in no parameters here; milestones.c: 0 when a neighbour's
-                              are adopted */
     uv_timer_t checkpoint_timer;
     bool checkpointing; /* one is being written */
 

@@ -79,14 +79,6 @@ static sgp_round older_round(const struct daemon *daemon, const struct survive_f
     return round < daemon->ledger.record.round ? round : SGP_ROUND_NONE;
 }
 
-/* Whether this node has no steps left to take, by its ledger. */
-static bool is_over(const struct daemon *daemon)
-{
-    const struct sgp_record *record = &daemon->ledger.record;
-    bool stopped = record->stop != SGP_ROUND_NONE && record->round >= record->stop;
-    return stopped || record->turns >= daemon->prepared->rounds;
-}
-
 static void tell(const struct daemon *daemon, const struct survive_found *found)
 {
     const struct ledger *ledger = &daemon->ledger;
@@ -152,8 +144,7 @@ int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct s
     config->lineage = restart.lineage;
     config->seeks = restart.seeks;
     found->older = older_round(daemon, found);
-    if (found->older == 0 && found->memory == NULL && is_over(daemon))
-        daemon->lost_rounds = ledger->record.round;
+    config->fresh = found->memory == NULL && !found->exact;
     resume(daemon, found, &restart);
     tell(daemon, found);
     return 0;
@@ -204,9 +195,9 @@ static void done_checkpoint(struct job *job, bool cancelled)
         events_settle(daemon);
 }
 
-bool survive_lacks_training(const struct daemon *daemon)
+sgp_round survive_lost_rounds(const struct sgp_node_status *status)
 {
-    return daemon->lost_rounds > 0 && daemon->figures.samples == 0;
+    return status->fresh && status->state != SGP_NODE_TRAINING ? status->round : 0;
 }
 
 /* A node that looks for an estimate, and has none, has nothing to write down, nor has one whose parameters are the first
@@ -215,9 +206,11 @@ static bool is_empty(const struct daemon *daemon)
 {
     struct sgp_moment moment;
     uint32_t slots[SGP_KEPT_MAX];
+    struct sgp_node_status status;
+    sgp_node_status(daemon->node, &status);
     sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, &moment, slots);
     bool empty = moment.sequence == 0 && moment.kept_count == 0 && !(moment.weight > 0);
-    return empty || survive_lacks_training(daemon);
+    return empty || (status.fresh && status.round > 0);
 }
 
 int survive_checkpoint(struct daemon *daemon)

@@ -10,9 +10,9 @@
 int survive_open(struct daemon *daemon, struct sgp_node_config *config, struct sgp_error *error);
 /* Once there are snapshot slots: put back what is owed since then, and forget the checkpoint. */
 void survive_restore(struct daemon *daemon);
-/* Training is over by the ledger, no parameters of it were left here or at a neighbour, and this process has trained nothing yet. What
- * an earlier process saved is better. */
-bool survive_lacks_training(const struct daemon *daemon);
+/* The rounds of which no parameters were left, neither here nor at a neighbour: x is of round 0, and the node does not
+ * train. 0: none. What an earlier process saved is better. */
+sgp_round survive_lost_rounds(const struct sgp_node_status *status);
 void survive_start_timer(struct daemon *daemon);
 /* Write a checkpoint of this place in the queue of jobs, or amid a round's steps of the model between two of them, which a
  * restart takes for an estimate: 0, -EBUSY or SGP_E_STATE. */

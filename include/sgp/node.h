@@ -108,6 +108,7 @@ struct sgp_node_config {
      * Borrowed for the call. */
     const struct sgp_record *record;
     bool seeks; /* x is a guess (its best estimate, at weight 1): ask for a better one */
+    bool fresh; /* x is what training begins with, whatever round the record names */
     /* All begin with the parameters of the file's first node: any other seeks, and takes no part before it has them;
      * and nobody begins round 0 before its neighbours do. Until its first round. */
     bool one_beginning;
@@ -487,6 +488,7 @@ struct sgp_node_status {
     sgp_time copy_since; /* that was taken */
     bool open;           /* its last step is not known */
     bool seeks;          /* its parameters are a guess until a neighbour's estimate has come */
+    bool fresh;          /* its parameters are of round 0: no training of anybody is in them */
     bool leaving;        /* for good, from the order on */
     bool left;           /* everything is handed over and acknowledged */
     uint32_t heir; /* who has it; SGP_SLOT_NONE before it has left, or if a former process left */

@@ -81,6 +81,7 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     else
         take(node, link, slot);
+    node->past.fresh = node->past.fresh && link->question.incoming.round == 0;
     link->question.slot = SGP_SLOT_NONE;
     if (is_enough(node))
         sgp_core_stop_seeking(node);
@@ -145,9 +146,11 @@ static bool has_copy(const struct sgp_node *node)
     return sgp_core_is_worker(node) || sgp_core_has_token(node);
 }
 
-/* The label of our estimate: of a copy it is that of its owner. */
+/* The label of our estimate: of a copy it is that of its owner. A worker awaits a label of its own. */
 static sgp_round label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
+    if (node->past.fresh && !sgp_core_is_owner(node) && !has_copy(node))
+        return 0;
     return sgp_core_has_token(node) ? node->copy.label : sgp_core_label(node, link);
 }
 

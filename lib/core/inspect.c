@@ -138,6 +138,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
         .copy_label = node->copy.exists ? node->copy.label : SGP_ROUND_NONE,
         .copy_since = node->copy.since,
         .seeks = sgp_core_is_guess(node),
+        .fresh = node->past.fresh,
         .leaving = node->leaving.wanted,
         .left = node->leaving.left,
         .heir = node->leaving.left ? node->leaving.heir : SGP_SLOT_NONE,

@@ -88,6 +88,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->handing = (struct sgp_handing){.slot = SGP_SLOT_NONE};
     node->seeking = (struct sgp_seeking){.slot = SGP_SLOT_NONE, .until = SGP_TIME_NEVER};
     node->past.restored = config->record != NULL || config->seeks;
+    node->past.fresh = config->fresh;
     if (config->record != NULL)
         sgp_core_restore(node, config->record);
     bool other_part = node->past.another_file && !sgp_core_has_model(node);
@@ -186,6 +187,7 @@ static void dispatch(struct sgp_node *node, const struct sgp_event *event)
         on_link_event(node, event);
         break;
     case SGP_EVENT_TRAINED:
+        node->past.fresh = false;
         sgp_core_has_trained(node, event->update, event->rate);
         sgp_core_trained(node, event->code);
         break;

@@ -160,6 +160,7 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     }
     receive->state = SGP_RECEIVE_ABSORBING;
     node->mass.weight += receive->share.weight;
+    node->past.fresh = false;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
     effect->absorb.peer = receive->peer;
     effect->absorb.slot = (uint32_t)(receive - node->layout.receives);

@@ -525,11 +525,12 @@ struct sgp_node {
         struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
     } accounts;
 
-    struct {               /* record.c, round.c */
+    struct {               /* record.c, round.c; receive.c, estimate.c: fresh */
         bool recorded;     /* made from a record */
         bool another_file; /* that record was made with another topology file */
         bool
             restored; /* comes to a fleet under way, back or new, and has not begun a round there */
+        bool fresh;   /* x is of round 0 */
     } past;
 
     struct sgp_layout layout;

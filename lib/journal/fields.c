@@ -34,6 +34,7 @@ static const struct sgp_journal_field config_fields[] = {
     CONFIG(REAL, weight_least),
     CONFIG(REAL, weight_most),
     CONFIG(BOOL, seeks),
+    CONFIG(BOOL, fresh),
     CONFIG(BOOL, open),
     CONFIG(BOOL, one_beginning),
 };

@@ -42,7 +42,8 @@ static struct sgp_node_config config_of(const struct sgp_record *record, bool se
         .start = SGP_START_ALL,
         .weight_least = 0.5,
         .record = record,
-        .seeks = seeks};
+        .seeks = seeks,
+        .fresh = seeks};
 }
 
 /* A record of node 0 in round 9, which owes node 1 share 5 of weight 0.25. */
@@ -279,6 +280,27 @@ Test(record, a_node_that_seeks_asks_a_source_and_adopts)
     cr_assert(eq(i64, status_of(node).round, 20));
     cr_assert(eq(dbl, status_of(node).weight, 0.75));
     sgp_node_destroy(node);
+}
+
+/* A source that lost its own model, too, labels what it hands out with round 0. */
+Test(record, an_estimate_of_round_0_is_not_a_trained_one)
+{
+    for (sgp_round label = 0; label <= 20; label += 20) {
+        struct sgp_node *node = restored(true);
+        greet(node, 11, 5);
+        greet_in(node, 20);
+        cr_assert(status_of(node).fresh);
+        struct sgp_message estimate = {.type = SGP_ESTIMATE,
+            .pulse = pulse_at(20),
+            .estimate = {.round = label, .weight = 1, .payload_bytes = 16}};
+        post(node, SGP_EVENT_MESSAGE, SGP_IN, &estimate);
+        post(node, SGP_EVENT_PAYLOAD, SGP_IN, NULL);
+        cr_assert(eq(i64, status_of(node).round, 20));
+        cr_assert(eq(int, status_of(node).fresh, label == 0));
+        post(node, SGP_EVENT_TRAINED, 0, NULL);
+        cr_assert_not(status_of(node).fresh);
+        sgp_node_destroy(node);
+    }
 }
 
 Test(record, an_estimate_that_nobody_asked_for_ends_the_connection)
