@@ -121,7 +121,7 @@ static const struct sgp_core_link *awaited_visitor(const struct sgp_node *node)
     bool here = node->mass.weight > 0;
     bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_is_untold(node) &&
                  (!here || sgp_core_takes_one_each(node)) && !node->leaving.wanted &&
-                 node->token.pending >= sgp_topology_delay_most(node->config.topology);
+                 node->copy.updates >= sgp_topology_delay_most(node->config.topology);
     const struct sgp_core_link *first = NULL, *missing = NULL;
     for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];

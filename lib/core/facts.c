@@ -201,9 +201,7 @@ bool sgp_core_shares_label(const struct sgp_node *node)
 
 double sgp_core_weight_of_estimate(const struct sgp_node *node)
 {
-    if (sgp_core_is_worker(node))
-        return node->copy.exists ? 1 : 0;
-    return node->mass.weight;
+    return node->copy.exists ? 1 : node->mass.weight;
 }
 
 bool sgp_core_is_guess(const struct sgp_node *node)
@@ -264,7 +262,7 @@ const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
 
 bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in)
 {
-    if (!sgp_core_is_worker(node) || !sgp_core_is_from_owner(node, in) || in->retired)
+    if (!sgp_core_is_from_owner(node, in) || in->retired)
         return false;
     if (in->work.copy == SGP_ROUND_NONE || node->state == SGP_NODE_JOINING)
         return in->work.copy == SGP_ROUND_NONE;

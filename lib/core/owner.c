@@ -271,7 +271,7 @@ void sgp_core_take_copy(
     struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
     in->work.copy = label;
     node->copy.since = node->now;
-    node->token.pending = 0;
+    node->copy.updates = 0;
     sum_up_copies(node, label);
     if (out != NULL) /* its promise follows the label */
         sgp_core_touch(node, out);
@@ -321,7 +321,7 @@ sgp_round sgp_core_next_label(const struct sgp_node *node)
 {
     sgp_round latest = node->round;
     if (sgp_core_has_token(node))
-        return node->copy.label + node->token.pending;
+        return node->copy.label + node->copy.updates;
     if (sgp_core_is_worker(node)) /* after the last step there is no later one */
         return node->copy.label > latest ? node->copy.label : latest;
     if (sgp_core_is_owner(node)) /* a label never comes twice */

@@ -468,7 +468,7 @@ void sgp_core_trained(struct sgp_node *node, int code)
     sgp_core_enter(node, gave ? SGP_STAGE_GATHER : SGP_STAGE_CREDIT);
     node->trained = code == 0;
     node->pace.steps = node->now - node->pace.begun;
-    node->token.pending += code == 0 && sgp_core_has_token(node);
+    node->copy.updates += code == 0;
     node->unrecorded = true;
     if (code != SGP_E_DIVERGED) /* taken, or taken back: the round goes on without */
         return;

@@ -307,19 +307,19 @@ struct sgp_handing {
 
 /* Of a worker: the copy of its owner's estimate, from which it trains; or of several owners', each of its part. */
 struct sgp_copy {
-    bool exists;     /* of all parts */
-    sgp_round label; /* the least of theirs */
-    sgp_time since;  /* one was taken */
-    sgp_round turn;  /* one past that which it took last */
-    bool curtailed;  /* the steps under way are to end, for they come too late */
+    bool exists;      /* of all parts */
+    sgp_round label;  /* the least of theirs */
+    sgp_time since;   /* one was taken */
+    sgp_round turn;   /* one past that which it took last */
+    uint32_t updates; /* rounds of steps since, that a token has not taken up; of any role */
+    bool curtailed;   /* the steps under way are to end, for they come too late */
 };
 
 /* Where owning is a token. */
 struct sgp_token_state {
     uint32_t
         slot; /* snapshot: the token while it is here, else what is told of this node's updates; NONE: neither */
-    uint32_t told;     /* updates in that, while the token is away; */
-    uint32_t pending;  /* and all that this node has made and the token has not taken up */
+    uint32_t told;     /* updates in that, while the token is away */
     bool of_record;    /* it is here by the record of a former process */
     bool renewed;      /* an epoch began, and the token has not been here since */
     sgp_time quickest; /* the least time that the steps of a round took in this process, */
@@ -478,9 +478,9 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy copy; /* owner.c, token.c; round.c: the turn, curtailed; cycle.c: a new epoch */
-    struct sgp_token_state
-        token; /* token.c; round.c: pending; cycle.c: a new epoch; agree.c, owner.c */
+    struct sgp_copy
+        copy; /* owner.c, token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
+    struct sgp_token_state token; /* token.c; cycle.c: a new epoch; agree.c */
 
     /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */

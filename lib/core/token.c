@@ -43,9 +43,9 @@ bool sgp_core_is_untold(const struct sgp_node *node)
     if (!sgp_core_has_token(node))
         return false;
     if (node->mass.weight <= 0)
-        return token->pending > token->told;
+        return node->copy.updates > token->told;
     bool later = sgp_core_takes_one_each(node) && node->state == SGP_NODE_TRAINING;
-    return token->slot == SGP_SLOT_NONE || (token->pending > 0 && !later);
+    return token->slot == SGP_SLOT_NONE || (node->copy.updates > 0 && !later);
 }
 
 /* ---- telling ---- */
@@ -70,7 +70,7 @@ void sgp_core_forget_told(struct sgp_node *node)
 static void publish(struct sgp_node *node, uint32_t slot)
 {
     bool here = is_here(node);
-    uint32_t count = node->token.pending;
+    uint32_t count = node->copy.updates;
     node->token.slot = node->giving.slot = slot;
     node->giving.jobs = 1;
     node->layout.snapshot_users[slot] += 2; /* until it is made, and as long as it is told */
@@ -86,7 +86,7 @@ static void publish(struct sgp_node *node, uint32_t slot)
     node->copy.label = node->copy.exists ? node->copy.label + count : node->round;
     node->copy.exists = true;
     node->copy.since = node->now;
-    node->token.pending = 0;
+    node->copy.updates = 0;
     if (count > 0)
         sgp_core_note(node, SGP_NOTE_VISITED, node->config.self)->amount = count;
 }
@@ -98,7 +98,7 @@ bool sgp_core_tell(struct sgp_node *node)
     if (slot == SGP_SLOT_NONE)
         return false;
     publish(node, slot);
-    node->round = node->copy.label + node->token.pending;
+    node->round = node->copy.label + node->copy.updates;
     sgp_core_touch_all(node); /* another label is promised, or a credit is due */
     node->unrecorded = true;
     return true;
@@ -196,20 +196,20 @@ void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive)
     uint32_t count = node->token.told;
     if (node->token.slot == SGP_SLOT_NONE)
         node->layout.snapshot_users[node->token.slot = unused(node)]++;
-    node->token.pending -= count;
+    node->copy.updates -= count;
     receive->base = node->token.slot;
     node->layout.snapshot_users[receive->base]++;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_VISIT);
     effect->visit.slot = (uint32_t)(receive - node->layout.receives);
     effect->visit.snapshot = receive->base;
     effect->visit.fraction = count > 0 ? part_of(node, count) : 0;
-    effect->visit.computes = node->stage == SGP_STAGE_TRAIN || node->token.pending > 0;
+    effect->visit.computes = node->stage == SGP_STAGE_TRAIN || node->copy.updates > 0;
     sgp_core_note(node, SGP_NOTE_VISITED, receive->peer)->amount = count;
     sgp_round label = receive->share.round;
     label = (label > node->copy.label ? label : node->copy.label) + count;
     node->copy.label = label;
     node->copy.since = node->now;
-    node->round = label + node->token.pending;
+    node->round = label + node->copy.updates;
     node->token.told = 0;
     node->token.renewed = false;
     node->unrecorded = true;
@@ -268,7 +268,7 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
 
 void sgp_core_hand_on(struct sgp_node *node)
 {
-    bool able = sgp_core_has_token(node) && is_here(node) && node->token.slot != SGP_SLOT_NONE &&
+    bool able = is_here(node) && node->token.slot != SGP_SLOT_NONE &&
                 node->giving.slot == SGP_SLOT_NONE && node->state != SGP_NODE_JOINING &&
                 !node->drained;
     struct sgp_core_link *link = able ? next_ready(node) : NULL;
@@ -328,7 +328,7 @@ void sgp_core_token_returns(struct sgp_node *node, uint32_t slot)
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
         return;
     node->copy.label = sgp_core_newest_label(node, sgp_core_living);
-    node->round = node->copy.label + node->token.pending;
+    node->round = node->copy.label + node->copy.updates;
 }
 
 /* Another may have it, or has. What it was here is this node's copy. */
