@@ -69,7 +69,7 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
     double weight = entry->account.weight;
-    if (sgp_core_is_exact(node)) { /* where nothing weighs but what the file says */
+    if (node->role->collective) { /* where nothing weighs but what the file says */
         sgp_core_drop_account(node, index);
         node->mass.due -= weight;
         return;
@@ -557,12 +557,12 @@ void sgp_core_move_accounts(
         entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
-        if (sgp_core_has_token(node)) { /* it may have been handed on */
+        if (node->role->unique) { /* it may have been handed on */
             node->mass.due -= entry->account.weight;
             sgp_core_drop_account(node, i);
             continue;
         }
-        if (entry->slot != SGP_SLOT_NONE || sgp_core_is_exact(node)) {
+        if (entry->slot != SGP_SLOT_NONE || node->role->collective) {
             sgp_core_take_home(node, i);
             continue;
         }

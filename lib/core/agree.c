@@ -130,7 +130,7 @@ static struct sgp_core_link *furthest(struct sgp_node *node)
     double most = SGP_AGREED;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         double relative;
-        if (sgp_core_has_token(node) && node->layout.links[i].pulse.round != node->round)
+        if (node->role->unique && node->layout.links[i].pulse.round != node->round)
             continue;
         (void)sgp_core_distance(node, &node->layout.links[i], &relative);
         if (!(relative > most) || node->layout.links[i].connection.state != SGP_LINK_UP)
@@ -157,8 +157,8 @@ static bool mix_on(struct sgp_node *node, double apart)
     sgp_round cycles = (sgp_round)node->config.final_cycles << ending->asked;
     sgp_round mixes = from + cycles * cycle;
     bool helps = cycles < PATIENCE_CYCLES || ending->asked == 0 || apart < ending->apart / 2;
-    bool owned = node->config.topology->owner != SGP_NODE_NONE; /* copies do not mix */
-    if (owned || cycles == 0 || !helps || mixes > node->fleet.ends + SGP_MIXING_CYCLES_MAX * cycle)
+    if (node->role->counts_steps || cycles == 0 || !helps ||
+        mixes > node->fleet.ends + SGP_MIXING_CYCLES_MAX * cycle)
         return false;
     ending->apart = apart;
     ending->asked += ending->asked < ASKS_MAX;
@@ -178,7 +178,7 @@ static void tell(
 
 bool sgp_core_has_ended(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return link->end.ended.ended && (!sgp_core_has_token(node) || link->pulse.round == node->round);
+    return link->end.ended.ended && (!node->role->unique || link->pulse.round == node->round);
 }
 
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
@@ -209,7 +209,7 @@ bool sgp_core_agrees(struct sgp_node *node)
         ending->asked = 0;
         return true;
     }
-    if (sgp_core_has_token(node)) { /* a label came twice: its next visit settles that */
+    if (node->role->unique) { /* a label came twice: its next visit settles that */
         node->token.renewed = node->mass.weight <= 0 && far->pulse.round == node->round;
         return finished;
     }

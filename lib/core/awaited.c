@@ -145,13 +145,13 @@ static bool is_due(const struct sgp_core_link *link, sgp_round due)
  * rounds before as may overlap. Once the steps are done, everybody is waited for. */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node)
 {
-    if (sgp_core_is_exact(node))
+    if (node->role->collective)
         return awaited_by_file(node);
-    if (sgp_core_has_token(node))
+    if (node->role->unique)
         return awaited_visitor(node);
-    if (sgp_core_is_owner(node))
+    if (sgp_core_leads(node))
         return sgp_core_at_own_pace(node) ? awaited_by_taker(node) : awaited_by_owner(node);
-    if (sgp_core_is_worker(node))
+    if (sgp_core_follows(node))
         return awaited_by_worker(node);
     bool training = node->state == SGP_NODE_TRAINING;
     if (training && sgp_core_at_own_pace(node))

@@ -201,7 +201,7 @@ static bool effect_is_sound(const struct sgp_node *node, const struct sgp_effect
         return effect->scale.factor >= 0 && isfinite(effect->scale.factor) &&
                is_range(node, &effect->scale.slice);
     case SGP_EFFECT_FOLLOW:
-        return effect->follow.slot < receives && sgp_core_is_worker(node) &&
+        return effect->follow.slot < receives && sgp_core_follows(node) &&
                is_range(node, &effect->follow.slice);
     case SGP_EFFECT_VISIT:
         return effect->visit.slot < receives && effect->visit.snapshot < snapshots &&
@@ -264,6 +264,8 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "of two shares owed on a link neither has weight, and the first left first";
     if (!stage_fits_state(node))
         return "the stage fits the state";
+    if (node->role != sgp_core_role_at(node, node->round))
+        return "the role is that of the round";
     if (node->passes > 0 && (!node->gave || node->state == SGP_NODE_TRAINING))
         return "mass is passed on by one that has given in its round and takes no steps";
     return NULL;

@@ -13,6 +13,8 @@
  *   reload.c   another topology, in the middle of everything
  *   inspect.c  what status shows
  *
+ *   role.c     the tables of the roles, and which of them a node has
+ *
  *   round.c    the stages of a round, start, pause, end
  *   watch.c    who is silent, who is dialled, to whom a beat is due, and when
  *
@@ -71,6 +73,7 @@
 #ifndef SGP_CORE_H
 #define SGP_CORE_H
 
+#include "core/role.h"
 #include "core/state.h"
 
 /* What a handler thinks of the sender of a message. The dispatcher carries it out (message.c). */
@@ -185,7 +188,8 @@ bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it 
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before that round */
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
 bool sgp_core_knows_end(const struct sgp_node *node);    /* a relay does when it has heard of one */
-bool sgp_core_is_exact(const struct sgp_node *node);     /* the round is one of an exact cycle */
+const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round);
+void sgp_core_set_round(struct sgp_node *node, sgp_round round); /* and the role with it */
 sgp_round sgp_core_rounds_of_turn(
     const struct sgp_node *node); /* labels while each worker takes one turn; else 1 */
 bool sgp_core_trains_in(
@@ -195,11 +199,8 @@ bool sgp_core_uses_epochs(
 bool sgp_core_compares_epochs(
     const struct sgp_node *node); /* also with those of neighbours that use none */
 /* an owner and its workers */
-bool sgp_core_is_owner(const struct sgp_node *node);
-bool sgp_core_owns_by_file(const struct sgp_node *node);  /* and owning is no token */
-bool sgp_core_works_by_file(const struct sgp_node *node); /* for such: it asks each for its part */
-bool sgp_core_is_worker(const struct sgp_node *node);
-bool sgp_core_has_token(const struct sgp_node *node); /* owning is one, here or elsewhere */
+bool sgp_core_leads(const struct sgp_node *node);   /* by its role, and its weight (role.h) */
+bool sgp_core_follows(const struct sgp_node *node); /* likewise */
 /* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
 bool sgp_core_mints(const struct sgp_node *node);
 bool sgp_core_shares_label(
@@ -213,8 +214,8 @@ bool sgp_core_is_weightless(
 bool sgp_core_is_update(const struct sgp_share *share);
 bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *share);
 bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
-/* Whether the peer owns the vector, or parts of it, where owners stay. */
-bool sgp_core_is_from_owner(const struct sgp_node *node, const struct sgp_core_link *link);
+/* Whether the copy of this node, or a part of it, is the peer's estimate by the file. */
+bool sgp_core_copies_from(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The values of which estimates on this link are: those of the owner at one of its ends, or all. */
 struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The round that the peer is told: to an owner of parts a worker stands where its copy of these does. */
@@ -575,6 +576,9 @@ sgp_time sgp_core_awaits_mass_until(
     const struct sgp_node *node); /* its round does not begin before */
 /* Where all have one beginning: the neighbour that round 0 waits for, or NULL. */
 const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node);
+
+/* role.c */
+void sgp_core_take_roles(struct sgp_node *node); /* by its file; another file is in force */
 
 /* watch.c */
 void sgp_core_watch(struct sgp_node *node);    /* absence, dialling */

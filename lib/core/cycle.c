@@ -19,7 +19,7 @@
 static void take_one_home(struct sgp_node *node, const struct sgp_owed *owed)
 {
     bool none = owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0;
-    if (none || node->mass.weight > 0 || sgp_core_has_token(node))
+    if (none || node->mass.weight > 0 || node->role->unique)
         return;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
     effect->restore.slot = owed->slot;
@@ -148,7 +148,7 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     take_weight(node);
     double changed = mass_here(node) - before;
     node->mass.due += changed;
-    node->round = start;
+    sgp_core_set_round(node, start);
     sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->passes = 0;
@@ -192,7 +192,7 @@ static void renew_token(struct sgp_node *node)
 
 const char *sgp_node_token_obstacle(const struct sgp_node *node)
 {
-    if (!sgp_core_has_token(node))
+    if (!node->role->unique)
         return "there is no token in its topology file";
     if (node->mass.weight > 0 || sgp_core_held(node) > 0)
         return "it has the token";
@@ -221,11 +221,11 @@ void sgp_core_remake_token(struct sgp_node *node)
 
 void sgp_core_renew(struct sgp_node *node)
 {
-    bool token = sgp_core_has_token(node) && node->state != SGP_NODE_DRAINING;
+    bool token = node->role->unique && node->state != SGP_NODE_DRAINING;
     if (token && sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) &&
         node->giving.slot == SGP_SLOT_NONE)
         renew_token(node);
-    if (sgp_core_has_token(node))
+    if (node->role->unique)
         return;
     bool active = node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING ||
                   node->state == SGP_NODE_FINISHED;
@@ -233,7 +233,7 @@ void sgp_core_renew(struct sgp_node *node)
         sgp_core_computes(node))
         return;
     sgp_round start = start_of(node);
-    bool exact = sgp_core_is_exact(node) ||
+    bool exact = node->role->collective ||
                  node->exact.begun; /* else nobody has to begin where this node is */
     begin_again(node, start, exact ? start : node->exact.heard.start);
     if (node->stage != SGP_STAGE_END && node->stage != SGP_STAGE_BEGIN)
@@ -245,7 +245,7 @@ void sgp_core_renew(struct sgp_node *node)
 static bool is_amid_exact(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
-    bool exact = sgp_core_is_exact(node) && node->past.recorded;
+    bool exact = node->role->collective && node->past.recorded;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         bool here =
@@ -260,7 +260,7 @@ static bool is_amid_exact(const struct sgp_node *node)
  * count on. False: the fleet is not in an exact cycle. */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 {
-    if (!sgp_core_uses_epochs(node) || sgp_core_has_token(node))
+    if (!sgp_core_uses_epochs(node) || node->role->unique)
         return false;
     if (!is_amid_exact(node)) { /* but what was renewed meanwhile, weighs 1 again everywhere */
         if (sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))
@@ -346,7 +346,7 @@ void sgp_core_close_cycle(struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     sgp_round next = node->round + 1;
-    if (!sgp_core_is_exact(node) || sgp_topology_start_from(topology, next) != next)
+    if (!node->role->collective || sgp_topology_start_from(topology, next) != next)
         return;
     if (topology->nodes[node->config.self].relay)
         (void)scale(node, 0);

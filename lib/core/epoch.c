@@ -7,7 +7,7 @@
  * others may still reload. */
 static bool file_explains(const struct sgp_node *node)
 {
-    return sgp_core_uses_epochs(node) || sgp_core_has_token(node);
+    return sgp_core_uses_epochs(node) || node->role->unique;
 }
 
 /* Whether another neighbour names this epoch or a higher one, and both have the file of this node. */

@@ -49,7 +49,7 @@ static void take(struct sgp_node *node, const struct sgp_core_link *link, uint32
     effect->adopt.factor = node->mass.weight / link->question.incoming.weight;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ADOPTED, link->peer);
     sgp_round lost = node->round - link->question.incoming.round;
-    note->amount = sgp_core_is_owner(node) && lost > 0 ? (double)lost : 0;
+    note->amount = sgp_core_leads(node) && lost > 0 ? (double)lost : 0;
 }
 
 /* Whether a worker has copies of all that it needs; the one that was asked for is enough otherwise. */
@@ -77,7 +77,7 @@ static void adopt(struct sgp_node *node, struct sgp_core_link *link)
         sgp_core_forgo_token(node);
     if (shows_token_has_left(node, link))
         sgp_core_find_outdated(node, link);
-    if (sgp_core_is_worker(node))
+    if (sgp_core_follows(node))
         sgp_core_take_copy(node, link, slot, link->question.incoming.round);
     else
         take(node, link, slot);
@@ -140,25 +140,19 @@ static uint32_t last_unused(const struct sgp_node *node)
     return SGP_SLOT_NONE;
 }
 
-/* Where owning is a token, x may be moved already. */
-static bool has_copy(const struct sgp_node *node)
-{
-    return sgp_core_is_worker(node) || sgp_core_has_token(node);
-}
-
 /* The label of our estimate: of a copy it is that of its owner. A worker awaits a label of its own. */
 static sgp_round label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (node->past.fresh && !sgp_core_is_owner(node) && !has_copy(node))
+    if (node->past.fresh && !node->role->counts_steps)
         return 0;
-    return sgp_core_has_token(node) ? node->copy.label : sgp_core_label(node, link);
+    return node->role->unique ? node->copy.label : sgp_core_label(node, link);
 }
 
 /* A snapshot of our estimate. Within an exact cycle there is one already, and x is none. */
 static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, uint32_t slot)
 {
     struct sgp_slice values = sgp_core_values(node, link), all = {0, node->config.parameters};
-    bool entered = node->exact.entry != SGP_SLOT_NONE, worker = has_copy(node);
+    bool entered = node->exact.entry != SGP_SLOT_NONE, copy = node->role->keeps_copy;
     node->handing = (struct sgp_handing){
         .slot = slot,
         .publishing = !entered,
@@ -174,8 +168,8 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_PUBLISH);
     effect->publish.slot = slot;
     effect->publish.keep = 1;
-    effect->publish.purpose = worker ? SGP_PUBLISH_COPY : SGP_PUBLISH_ESTIMATE;
-    effect->publish.slice = worker ? all : values; /* which of a copy does not matter */
+    effect->publish.purpose = copy ? SGP_PUBLISH_COPY : SGP_PUBLISH_ESTIMATE;
+    effect->publish.slice = copy ? all : values; /* which of a copy does not matter */
 }
 
 static bool wants_ours(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -196,7 +190,7 @@ static void begin(struct sgp_node *node)
 {
     struct sgp_core_link *end = &node->layout.links[node->layout.out_count], *link;
     struct sgp_core_link *wanted = NULL;
-    bool owner = sgp_core_is_owner(node);
+    bool owner = sgp_core_leads(node);
     for (link = next_asking(node, node->layout.links); link < end;
          link = next_asking(node, link + 1)) {
         if (!owner && link->estimate.slot != SGP_SLOT_NONE)
@@ -238,7 +232,7 @@ void sgp_core_hand_out(struct sgp_node *node)
 {
     bool stays = node->state != SGP_NODE_JOINING && node->state != SGP_NODE_DRAINING;
     bool leaves = sgp_core_has_gone(node) && !node->leaving.left; /* its heir may need one */
-    bool copied = node->copy.exists || !sgp_core_has_token(node);
+    bool copied = node->copy.exists || !node->role->keeps_copy;
     bool able = (stays || leaves) && copied && !sgp_core_is_guess(node) &&
                 sgp_core_weight_of_estimate(node) > 0 && node->giving.slot == SGP_SLOT_NONE;
     if (!node->handing.publishing)

@@ -54,7 +54,7 @@ sgp_round sgp_core_train_end(const struct sgp_node *node)
 sgp_round sgp_core_last(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
-    bool mixes = topology->owner == SGP_NODE_NONE; /* else all have the owner's by then */
+    bool mixes = !node->role->counts_steps; /* else all have the owner's by then */
     sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
@@ -65,7 +65,7 @@ sgp_round sgp_core_last(const struct sgp_node *node)
  * elsewhere, and the greatest that is heard counts for all. Before, an early stop may still bring it nearer. */
 sgp_round sgp_core_last_named(const struct sgp_node *node)
 {
-    bool mixes = node->config.topology->owner == SGP_NODE_NONE && node->fleet.ends > 0 &&
+    bool mixes = !node->role->counts_steps && node->fleet.ends > 0 &&
                  node->round >= sgp_core_train_end(node);
     return mixes ? sgp_core_last(node) : node->ending.mixes;
 }
@@ -131,9 +131,15 @@ bool sgp_core_knows_end(const struct sgp_node *node)
     return node->fleet.ends > 0 || !relay || node->layout.link_count == 0;
 }
 
-bool sgp_core_is_exact(const struct sgp_node *node)
+const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round)
 {
-    return sgp_topology_is_exact(node->config.topology, node->round, NULL);
+    return node->roles[sgp_topology_is_exact(node->config.topology, round, NULL)];
+}
+
+void sgp_core_set_round(struct sgp_node *node, sgp_round round)
+{
+    node->round = round;
+    node->role = sgp_core_role_at(node, round);
 }
 
 bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
@@ -144,13 +150,13 @@ bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
 
 bool sgp_core_uses_epochs(const struct sgp_node *node)
 {
-    bool token = sgp_core_has_token(node) && node->exact.heard.number > 0;
+    bool token = node->role->unique && node->exact.heard.number > 0;
     return token || node->exact.heeds > 0 || sgp_topology_has_exact(node->config.topology);
 }
 
 bool sgp_core_compares_epochs(const struct sgp_node *node)
 {
-    bool own = sgp_topology_has_exact(node->config.topology) || sgp_core_has_token(node);
+    bool own = sgp_topology_has_exact(node->config.topology) || node->role->unique;
     return own && sgp_core_uses_epochs(node);
 }
 
@@ -161,42 +167,27 @@ bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *
 
 /* ---- an owner and its workers ---- */
 
-bool sgp_core_has_token(const struct sgp_node *node)
-{
-    return node->config.topology->owner != SGP_NODE_NONE &&
-           sgp_topology_has_token(node->config.topology);
-}
-
-bool sgp_core_owns_by_file(const struct sgp_node *node)
-{
-    return node->config.topology->nodes[node->config.self].owns && !sgp_core_has_token(node);
-}
-
-bool sgp_core_works_by_file(const struct sgp_node *node)
-{
-    return sgp_core_is_worker(node) && !sgp_core_has_token(node);
-}
-
 /* Who has the weight. */
-bool sgp_core_is_owner(const struct sgp_node *node)
+bool sgp_core_leads(const struct sgp_node *node)
 {
-    return sgp_core_has_token(node) ? node->mass.weight > 0 : sgp_core_owns_by_file(node);
+    enum sgp_part part = node->role->part;
+    return part == SGP_PART_LEADS || (part == SGP_PART_BY_WEIGHT && node->mass.weight > 0);
 }
 
-bool sgp_core_is_worker(const struct sgp_node *node)
+bool sgp_core_follows(const struct sgp_node *node)
 {
-    return node->config.topology->owner != SGP_NODE_NONE && !sgp_core_is_owner(node);
+    return node->role->part != SGP_PART_NONE && !sgp_core_leads(node);
 }
 
 bool sgp_core_mints(const struct sgp_node *node)
 {
-    return sgp_core_has_token(node) && sgp_core_is_owner(node) && !node->past.recorded &&
+    return node->role->unique && sgp_core_leads(node) && !node->past.recorded &&
            node->exact.epoch.number == 0 && node->state == SGP_NODE_JOINING;
 }
 
 bool sgp_core_shares_label(const struct sgp_node *node)
 {
-    return node->config.topology->owner != SGP_NODE_NONE && sgp_core_at_own_pace(node);
+    return node->role->counts_steps && sgp_core_at_own_pace(node);
 }
 
 double sgp_core_weight_of_estimate(const struct sgp_node *node)
@@ -214,9 +205,9 @@ bool sgp_core_has_model(const struct sgp_node *node)
     return !node->exact.begun && !sgp_topology_owns_parts(node->config.topology, node->config.self);
 }
 
-bool sgp_core_is_from_owner(const struct sgp_node *node, const struct sgp_core_link *link)
+bool sgp_core_copies_from(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return node->config.topology->nodes[link->peer].owns && !sgp_core_has_token(node);
+    return node->role->gives_updates && node->config.topology->nodes[link->peer].owns;
 }
 
 struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link)
@@ -235,7 +226,7 @@ static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t pe
 
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!sgp_core_is_from_owner(node, link))
+    if (!sgp_core_copies_from(node, link))
         return node->round;
     const struct sgp_core_link *in = from(node, link->peer);
     return in != NULL && in->work.copy != SGP_ROUND_NONE ? in->work.copy : node->round;
@@ -262,7 +253,7 @@ const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
 
 bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in)
 {
-    if (!sgp_core_is_from_owner(node, in) || in->retired)
+    if (!sgp_core_copies_from(node, in) || in->retired)
         return false;
     if (in->work.copy == SGP_ROUND_NONE || node->state == SGP_NODE_JOINING)
         return in->work.copy == SGP_ROUND_NONE;
@@ -302,8 +293,8 @@ bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *shar
 
 bool sgp_core_gives(const struct sgp_node *node)
 {
-    return !sgp_core_has_token(node) && !sgp_core_is_owner(node) &&
-           !(sgp_core_is_worker(node) && is_behind(node));
+    return !node->role->unique && !sgp_core_leads(node) &&
+           !(sgp_core_follows(node) && is_behind(node));
 }
 
 bool sgp_core_proves(const struct sgp_node *node)
@@ -484,14 +475,14 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
     const struct sgp_topology *topology = node->config.topology;
     return node->stage == SGP_STAGE_GATHER && node->state == SGP_NODE_SETTLING && !node->paused &&
            !node->leaving.wanted && sgp_core_at_own_pace(node) &&
-           !sgp_method_chooses(node->config.method) && topology->owner == SGP_NODE_NONE &&
+           !sgp_method_chooses(node->config.method) && !node->role->counts_steps &&
            !sgp_topology_has_exact(topology);
 }
 
 /* The first round in which this node has not given yet. */
 static sgp_round round_to_give(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!sgp_core_is_from_owner(node, link))
+    if (!sgp_core_copies_from(node, link))
         return node->round + (node->gave ? 1 : 0);
     const struct sgp_core_link *in = from(node, link->peer);
     sgp_round label = sgp_core_label(node, link);
@@ -508,9 +499,9 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
         return link->owed_then.share.round;
     if (sgp_core_is_heir(node, link))
         return node->leaving.round;
-    if (sgp_core_has_token(node)) /* who has it would give it to whoever is ready */
+    if (node->role->unique) /* who has it would give it to whoever is ready */
         return promise_of_token(node, link);
-    if (!sgp_core_active(node) || sgp_core_is_owner(node))
+    if (!sgp_core_active(node) || sgp_core_leads(node))
         return SGP_ROUND_NONE;
     sgp_round from = round_to_give(node, link);
     if (sgp_core_chooses(node, from))
@@ -531,10 +522,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
  * file's, whatever comes between, and no weight is on the way. */
 bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_round then)
 {
-    const struct sgp_topology *topology = node->config.topology;
     return promise != SGP_ROUND_NONE && then > promise && !sgp_core_has_own_buffers(node) &&
-           sgp_topology_is_exact(topology, promise, NULL) &&
-           sgp_topology_is_exact(topology, then, NULL);
+           sgp_core_role_at(node, promise)->collective && sgp_core_role_at(node, then)->collective;
 }
 
 /* The round after that of the promise, if its credit may come as early. Else 0. */
@@ -542,7 +531,7 @@ sgp_round sgp_core_promise_then(
     const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise)
 {
     const struct sgp_topology *topology = node->config.topology;
-    if (promise == SGP_ROUND_NONE || !sgp_topology_is_exact(topology, promise, NULL))
+    if (promise == SGP_ROUND_NONE || !sgp_core_role_at(node, promise)->collective)
         return 0; /* nor looked for */
     sgp_round then = sgp_topology_next_round(topology, node->config.self, link->peer, promise + 1);
     return sgp_core_may_follow(node, promise, then) && then < sgp_core_last(node) ? then : 0;
@@ -553,7 +542,7 @@ bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *l
 {
     const struct sgp_owed *owed = &link->owed;
     return !owed->exists ||
-           (sgp_core_is_exact(node) && owed->sent && !owed->is_void && !link->owed_then.exists &&
+           (node->role->collective && owed->sent && !owed->is_void && !link->owed_then.exists &&
                owed->share.weight <= 0 && owed->share.bequest <= 0);
 }
 

@@ -75,13 +75,7 @@ static bool takes_part(const struct sgp_node *node, const struct sgp_core_link *
 /* Whether a worker has no update for this owner. */
 static bool is_passed_over(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return sgp_core_is_worker(node) && !sgp_core_owes_update(node, link);
-}
-
-/* In an exact cycle, and to an owner, for whom there is no other, everything is given, however long that takes. */
-static bool gives_in_any_case(const struct sgp_node *node)
-{
-    return sgp_core_is_exact(node) || sgp_core_is_worker(node);
+    return node->role->gives_updates && !sgp_core_owes_update(node, link);
 }
 
 /* The out-neighbour of this round that must be waited for, or NULL if the node may give. */
@@ -90,7 +84,7 @@ const struct sgp_core_link *sgp_core_cannot_give(
 {
     uint32_t count;
     const struct sgp_edge *edges = edges_of_round(node, &count);
-    bool all = gives_in_any_case(node);
+    bool all = node->role->gives_always;
     for (uint32_t e = 0; e < count && !sgp_core_chooses(node, node->round); e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
         bool may_pass = !takes_part(node, link) || may_leave_out(node, link);
@@ -120,7 +114,7 @@ static void take_edges(struct sgp_node *node)
 {
     uint32_t count;
     const struct sgp_edge *edges = edges_of_round(node, &count);
-    bool all = gives_in_any_case(node), whole = sgp_core_is_worker(node);
+    bool all = node->role->gives_always, whole = node->role->gives_updates;
     for (uint32_t e = 0; e < count; e++) {
         struct sgp_core_link *link = sgp_core_find(node, edges[e].target, SGP_OUT);
         bool present = (all && !is_passed_over(node, link)) || (!all && can_get(node, link));
@@ -211,7 +205,7 @@ static void tell_starving(struct sgp_node *node)
  * healed fleet turning in a cycle of unequal weights for ever. */
 static double part_to_give(struct sgp_node *node, double fractions, double coming)
 {
-    if (gives_in_any_case(node))
+    if (node->role->gives_always)
         return 1;
     bool halves = sgp_core_chooses(node, node->round); /* whatever the answers come to */
     double keep = halves ? SGP_HALF : fractions < 1 ? 1 - fractions : 0;
@@ -251,7 +245,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         fraction = 0;
         slot = SGP_SLOT_NONE;
     }
-    bool weighs = gift->bequest > 0 || !sgp_core_is_exact(node);
+    bool weighs = gift->bequest > 0 || !node->role->collective;
     struct sgp_core_link *link = gift->link;
     struct sgp_owed owed = {
         .exists = true,
@@ -285,13 +279,13 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
 /* What a worker has moved in vain: no later copy may take its place. */
 static bool is_to_forget(const struct sgp_node *node)
 {
-    return node->giving.count == 0 && node->trained && sgp_core_is_worker(node);
+    return node->giving.count == 0 && node->trained && node->role->gives_updates;
 }
 
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
 bool sgp_core_give(struct sgp_node *node)
 {
-    if (sgp_core_has_token(node))
+    if (node->role->unique)
         return !sgp_core_is_untold(node) || sgp_core_tell(node);
     enum sgp_waiting waiting;
     uint32_t slot = unused_snapshot(node);
@@ -308,7 +302,7 @@ bool sgp_core_give(struct sgp_node *node)
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
     node->gave = true;
     sgp_core_use_copies(node);
-    if (sgp_core_is_exact(node))
+    if (node->role->collective)
         sgp_core_publish_parts(node, slot);
     else if ((node->giving.count > 0 && part > 0) || is_to_forget(node))
         sgp_core_publish(node, part, fractions, slot);

@@ -24,7 +24,7 @@ static sgp_round horizon_of(const struct sgp_node *node)
 {
     if (sgp_core_grants_all(node))
         return SGP_ROUND_MAX;
-    bool thin = node->thin && !sgp_core_is_exact(node);
+    bool thin = node->thin && !node->role->collective;
     return thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
 }
 

@@ -202,7 +202,7 @@ static void end_search(struct sgp_node *node, const struct subject *subject)
     struct sgp_search *search = subject->search;
     bool long_ago = node->now - search->begun >= SILENT_NS;
     if (search->moved && (!search->silent || long_ago)) {
-        settle(node, subject, sgp_core_has_token(node)); /* which may have been handed on */
+        settle(node, subject, node->role->unique); /* which may have been handed on */
         return;
     }
     sgp_time pace = 2 * search->pace;

@@ -57,7 +57,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         link = sgp_core_cannot_give(node, &status->waiting);
         break;
     case SGP_STAGE_GATHER:
-        status->waiting = sgp_core_works_by_file(node) ? SGP_WAITING_ESTIMATE : SGP_WAITING_SHARE;
+        status->waiting = node->role->gives_updates ? SGP_WAITING_ESTIMATE : SGP_WAITING_SHARE;
         link = sgp_core_awaited(node);
         break;
     case SGP_STAGE_END:
@@ -96,7 +96,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting = link != NULL ? SGP_WAITING_CYCLE : SGP_WAITING_NOTHING;
         if (sgp_core_rests_until(node) > node->now)
             status->waiting = SGP_WAITING_PACE;
-        if (link == NULL && node->seeking.wants && sgp_core_is_exact(node)) {
+        if (link == NULL && node->seeking.wants && node->role->collective) {
             status->waiting = SGP_WAITING_ESTIMATE;
             status->waiting_peer = asked(node);
         }
@@ -110,7 +110,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 static bool has_accepted_ahead(const struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (sgp_core_is_exact(node) && node->layout.links[i].receiving.latest >= node->round)
+        if (node->role->collective && node->layout.links[i].receiving.latest >= node->round)
             return true;
     return false;
 }

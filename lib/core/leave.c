@@ -38,9 +38,8 @@ const char *sgp_node_leave_obstacle(const struct sgp_node *node)
         return "training is over; stop it instead";
     if (node->state == SGP_NODE_DRAINING)
         return "it is stopping";
-    if (sgp_core_owns_by_file(node))
-        return "it owns the vector, or a part, which nobody can inherit; stop it, and name another "
-               "node in its place";
+    if (node->role->leave_obstacle != NULL)
+        return node->role->leave_obstacle;
     if (!has_neighbour(node))
         return "the topology names nobody to whom it gives, so nobody can take its mass; stop it "
                "instead";
@@ -81,9 +80,9 @@ static bool has_gathered(const struct sgp_node *node)
     bool over =
         node->paused || node->stage == SGP_STAGE_END ||
         (node->state != SGP_NODE_JOINING && (in_vain || node->now >= node->leaving.gather_until));
-    if (sgp_core_has_token(node)) /* it hands it on first */
+    if (node->role->unique) /* it hands it on first */
         return weight <= 0 && sgp_core_owed(node) <= 0;
-    return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_is_worker(node);
+    return weight >= 1 + node->mass.covered || (over && weight > 0) || sgp_core_follows(node);
 }
 
 /* At the end of a round, or in a pause, one who wants to leave does. One whose bequest is on its way, or
@@ -289,7 +288,7 @@ void sgp_core_hand_over(struct sgp_node *node)
     take_back_in_vain(node);
     if (awaits_any(node))
         return;
-    if (sgp_core_is_worker(node)) { /* it has nothing that anybody could inherit */
+    if (sgp_core_follows(node)) { /* it has nothing that anybody could inherit */
         node->leaving.left = node->unrecorded = true;
         node->leaving.patience = node->now + SGP_DRAIN_NS;
         return;

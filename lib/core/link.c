@@ -185,7 +185,7 @@ void sgp_core_goodbye(
         sgp_core_take_back(node, link, reason);
     /* Whatever the peer accepted it acknowledged before, or when it greeted. A token does not wait for the peer's return. */
     bool greeted_before = link->direction == SGP_OUT && link->connection.state == SGP_LINK_UP;
-    bool returns = reason == SGP_REASON_LEFT || sgp_core_has_token(node);
+    bool returns = reason == SGP_REASON_LEFT || node->role->unique;
     counts = link->owed.exists && !link->owed.is_void;
     if (greeted_before && counts && link->inquiry.disputed == 0 && returns)
         sgp_core_take_back(node, link, reason);

@@ -55,7 +55,7 @@ void sgp_core_grow(struct sgp_node *node, double weight)
  * gone, by weight, at this node's own estimate. */
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
 {
-    if (sgp_core_has_token(node)) {
+    if (node->role->unique) {
         sgp_core_token_returns(node, slot);
         if (!node->copy.exists)
             sgp_core_want(node);
@@ -107,7 +107,7 @@ void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link)
 /* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
 bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share)
 {
-    return sgp_core_is_weightless(share) && !sgp_core_is_worker(node);
+    return sgp_core_is_weightless(share) && !sgp_core_follows(node);
 }
 
 /* The share comes home. */

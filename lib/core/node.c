@@ -69,6 +69,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     }
     node->config = *config;
     node->config.fingerprint.method = config->method->number;
+    sgp_core_take_roles(node);
     sgp_random_init(&node->random, config->seed, config->self);
     node->state = SGP_NODE_JOINING;
     node->stage = SGP_STAGE_IDLE;
@@ -92,7 +93,7 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     if (config->record != NULL)
         sgp_core_restore(node, config->record);
     bool other_part = node->past.another_file && !sgp_core_has_model(node);
-    if (config->seeks || sgp_core_is_worker(node) || other_part)
+    if (config->seeks || sgp_core_follows(node) || other_part)
         sgp_core_want(node);
     node->config.record = NULL; /* borrowed for the call */
     sgp_core_touch_all(node);
@@ -156,7 +157,7 @@ static void on_start(struct sgp_node *node)
     node->stage_since = node->copy.since = node->now;
     node->unrecorded = !node->past.recorded;
     (void)sgp_core_leaves_now(node); /* its former process was about to */
-    if (sgp_core_has_token(node))    /* x is what it is, whoever has the weight */
+    if (node->role->unique)          /* x is what it is, whoever has the weight */
         return;
     if (!node->past.recorded && node->mass.weight <= 0)
         sgp_core_emit(node, SGP_EFFECT_SCALE)->scale.slice =

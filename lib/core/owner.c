@@ -22,7 +22,7 @@ static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_
  * is to come. At its own pace none is too late but after the last step. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted)
 {
-    if (!sgp_core_owns_by_file(node))
+    if (node->role->part != SGP_PART_LEADS)
         return true;
     bool own_pace = sgp_core_at_own_pace(node);
     bool present =
@@ -162,7 +162,7 @@ void sgp_core_drop_held(struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.receive_count; i++) {
         struct sgp_receive *receive = &node->layout.receives[i];
         bool held = receive->state == SGP_RECEIVE_HELD && !receive->counts;
-        if (!held || !sgp_core_owns_by_file(node))
+        if (!held || node->role->part != SGP_PART_LEADS)
             continue;
         receive->state = SGP_RECEIVE_FREE;
         drop_late(node, sgp_core_find(node, receive->peer, SGP_IN), i);
@@ -171,7 +171,7 @@ void sgp_core_drop_held(struct sgp_node *node)
 
 uint32_t sgp_core_close_step(struct sgp_node *node)
 {
-    if (!sgp_core_owns_by_file(node))
+    if (node->role->part != SGP_PART_LEADS)
         return 0;
     return sgp_core_at_own_pace(node) ? close_with_one(node) : close_together(node);
 }
@@ -201,7 +201,7 @@ static uint32_t most_ahead(const struct sgp_node *node)
  * taken. */
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool answers = sgp_core_owns_by_file(node);
+    bool answers = node->role->part == SGP_PART_LEADS;
     if (!answers || !sgp_core_at_own_pace(node) || link->estimate.newer == 0)
         return true;
     const struct sgp_core_link *in =
@@ -221,7 +221,7 @@ void sgp_core_forget_base(struct sgp_node *node, uint32_t *base)
 
 void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 {
-    bool compensates = sgp_core_is_owner(node) && sgp_core_at_own_pace(node) &&
+    bool compensates = sgp_core_leads(node) && sgp_core_at_own_pace(node) &&
                        staleness_of(node)->damping == SGP_DAMPING_COMPENSATE;
     sgp_core_forget_base(node, &link->work.base); /* also of a former file */
     if (!compensates)
@@ -235,7 +235,7 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_want_copy(struct sgp_node *node)
 {
-    if (!sgp_core_works_by_file(node))
+    if (!node->role->gives_updates)
         return;
     sgp_core_want(node);
     node->again = true; /* to ask */
@@ -243,7 +243,7 @@ void sgp_core_want_copy(struct sgp_node *node)
 
 void sgp_core_curtail(struct sgp_node *node)
 {
-    bool works = node->stage == SGP_STAGE_TRAIN && sgp_core_works_by_file(node);
+    bool works = node->stage == SGP_STAGE_TRAIN && node->role->gives_updates;
     if (!works || node->copy.curtailed || sgp_core_gives(node))
         return;
     node->copy.curtailed = true;
@@ -257,7 +257,7 @@ static void sum_up_copies(struct sgp_node *node, sgp_round newest)
     node->copy.label = newest;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         const struct sgp_core_link *in = &node->layout.links[i];
-        if (in->retired || !sgp_core_is_from_owner(node, in))
+        if (in->retired || !sgp_core_copies_from(node, in))
             continue;
         node->copy.exists = node->copy.exists && in->work.copy != SGP_ROUND_NONE;
         if (in->work.copy < node->copy.label)
@@ -287,7 +287,7 @@ void sgp_core_take_copy(
 void sgp_core_pass_on_labels(struct sgp_node *node)
 {
     sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
-    if (!sgp_core_works_by_file(node))
+    if (!node->role->gives_updates)
         return;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
         if (node->copy.exists && node->layout.links[i].work.copy > newest)
@@ -295,7 +295,7 @@ void sgp_core_pass_on_labels(struct sgp_node *node)
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         struct sgp_core_link *in = &node->layout.links[i];
         bool unknown = !node->copy.exists || in->work.copy == SGP_ROUND_NONE;
-        if (unknown && sgp_core_is_from_owner(node, in))
+        if (unknown && sgp_core_copies_from(node, in))
             in->work.copy = in->work.given = newest;
     }
     if (node->copy.exists)
@@ -304,11 +304,11 @@ void sgp_core_pass_on_labels(struct sgp_node *node)
 
 void sgp_core_use_copies(struct sgp_node *node)
 {
-    if (!sgp_core_is_worker(node))
+    if (!sgp_core_follows(node))
         return;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         struct sgp_core_link *in = &node->layout.links[i];
-        if (!sgp_core_is_from_owner(node, in))
+        if (!sgp_core_copies_from(node, in))
             continue;
         in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
         struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
@@ -320,11 +320,11 @@ void sgp_core_use_copies(struct sgp_node *node)
 sgp_round sgp_core_next_label(const struct sgp_node *node)
 {
     sgp_round latest = node->round;
-    if (sgp_core_has_token(node))
+    if (node->role->unique)
         return node->copy.label + node->copy.updates;
-    if (sgp_core_is_worker(node)) /* after the last step there is no later one */
+    if (sgp_core_follows(node)) /* after the last step there is no later one */
         return node->copy.label > latest ? node->copy.label : latest;
-    if (sgp_core_is_owner(node)) /* a label never comes twice */
+    if (sgp_core_leads(node)) /* a label never comes twice */
         latest = sgp_core_furthest(node, latest, sgp_core_living);
     return latest + 1;
 }

@@ -66,8 +66,8 @@ void sgp_core_pace_round(struct sgp_node *node)
 sgp_time sgp_core_rests_until(const struct sgp_node *node)
 {
     bool begins = node->stage == SGP_STAGE_BEGIN && node->state == SGP_NODE_TRAINING;
-    bool counts = node->config.topology->owner == SGP_NODE_NONE && !sgp_core_at_own_pace(node) &&
-                  !sgp_core_is_exact(node);
+    bool counts =
+        !node->role->counts_steps && !sgp_core_at_own_pace(node) && !node->role->collective;
     bool known = node->pace.together_rounds >= PACE_ROUNDS;
     if (!begins || !counts || !known || node->leaving.wanted || !is_alone(node))
         return 0;

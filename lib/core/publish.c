@@ -8,7 +8,7 @@
 
 static enum sgp_publish purpose_of(const struct sgp_node *node)
 {
-    if (!sgp_core_is_worker(node))
+    if (!node->role->gives_updates)
         return SGP_PUBLISH_SHARES;
     return node->giving.count > 0 ? SGP_PUBLISH_UPDATE : SGP_PUBLISH_NOTHING;
 }
@@ -38,7 +38,7 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
         keep -= (double)(float)fraction;
     }
     /* rounding must not leave a speck of weight without mass */
-    bool all = part * fractions >= 1 - 1e-12 || sgp_core_is_worker(node);
+    bool all = part * fractions >= 1 - 1e-12 || node->role->gives_updates;
     node->mass.weight = all ? 0 : node->mass.weight - given;
     node->layout.snapshot_users[slot]++;
     node->giving.slot = slot;

@@ -154,7 +154,7 @@ static void be_visited(struct sgp_node *node, struct sgp_receive *receive)
 static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool folded)
 {
     sgp_core_compare_training(node, receive->peer, &receive->share);
-    if (sgp_core_has_token(node)) {
+    if (node->role->unique) {
         be_visited(node, receive);
         return;
     }
@@ -175,14 +175,14 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
  * and what is of a higher epoch until that is in force. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
-    if (sgp_core_has_token(node))
+    if (node->role->unique)
         return sgp_core_may_be_visited(node, receive);
-    if (sgp_core_is_owner(node))
+    if (sgp_core_leads(node))
         return receive->counts;
     const struct sgp_epoch *epoch = &node->exact.epoch;
     if (receive->epoch.number != epoch->number || receive->epoch.start != epoch->start)
         return receive->share.bequest > 0 && !node->exact.begun;
-    if (!sgp_core_is_exact(node))
+    if (!node->role->collective)
         return true;
     if (receive->share.bequest > 0)
         return !node->exact.begun && node->stage == SGP_STAGE_BEGIN;
@@ -216,7 +216,7 @@ void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer)
 {
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
-            node->layout.receives[i].peer == peer && !sgp_core_has_token(node))
+            node->layout.receives[i].peer == peer && !node->role->unique)
             absorb_or_drop(node, &node->layout.receives[i]);
 }
 

@@ -170,7 +170,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
 void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
 {
     node->past.recorded = true;
-    node->round = record->round;
+    sgp_core_set_round(node, record->round);
     node->turns.round = record->round;
     node->turns.count = record->turns;
     node->exact.epoch = node->exact.heard =
@@ -188,9 +188,9 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
         node->fleet.ends = record->rounds;
     node->trained = record->trained;
     node->gave = record->gave;
-    bool weightless = sgp_core_works_by_file(node); /* whatever it was */
+    bool weightless = node->role->gives_updates; /* whatever it was */
     node->mass.weight = weightless ? 0 : record->weight;
-    node->token.of_record = sgp_core_has_token(node) && record->weight > 0;
+    node->token.of_record = node->role->unique && record->weight > 0;
     node->mass.surplus = record->surplus;
     if (record->rounds == recorded_rounds(node)) { /* else its user wants another end */
         node->fleet.stop = record->stop;

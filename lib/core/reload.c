@@ -117,7 +117,7 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
     if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
-    bool may_be_elsewhere = sgp_core_has_token(node) && (link->owed.told || link->owed.lost);
+    bool may_be_elsewhere = node->role->unique && (link->owed.told || link->owed.lost);
     while (link->owed.exists)
         if (may_be_elsewhere)
             sgp_core_accepted_by_peer(node, link);
@@ -233,6 +233,7 @@ void sgp_node_reload(
     take_turns(node, reload->change.topology);
     node->config.topology = reload->change.topology;
     node->config.self = reload->change.self;
+    sgp_core_take_roles(node);
     node->config.weight_least = reload->change.weight_least;
     node->config.weight_most = reload->change.weight_most;
     if (reload->change.topology->node_count > node->mass.members_most)

@@ -15,10 +15,8 @@ static bool is_present(const struct sgp_core_link *link)
 /* Rounds are labels: a node that finds the fleet far ahead joins it there, unless each counts its own. */
 static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 {
-    bool labels =
-        node->config.topology->owner != SGP_NODE_NONE; /* of steps, which are the owner's */
-    if (labels || sgp_core_at_own_pace(node) ||
-        sgp_topology_is_exact(node->config.topology, next, NULL) ||
+    if (node->role->counts_steps || sgp_core_at_own_pace(node) ||
+        sgp_core_role_at(node, next)->collective ||
         node->fleet.heard <= next + sgp_core_far_ahead(node))
         return next;
     bool mixes = node->state == SGP_NODE_SETTLING; /* its steps are done: it leaves out none */
@@ -29,7 +27,7 @@ static sgp_round next_round(const struct sgp_node *node, sgp_round next)
 static void take_round(struct sgp_node *node, sgp_round next)
 {
     sgp_round chosen = next_round(node, next);
-    node->round = chosen;
+    sgp_core_set_round(node, chosen);
     sgp_core_put_off_end(node);
     node->round_since = node->now;
     node->gave = node->trained = node->fed = false;
@@ -60,7 +58,7 @@ static uint32_t count_heard(struct sgp_node *node)
  * which this node is new. Its model is worth waiting for. */
 static const struct sgp_core_link *elder(const struct sgp_node *node)
 {
-    if (sgp_core_owns_by_file(node)) /* its workers wait for it */
+    if (node->role->part == SGP_PART_LEADS) /* its workers wait for it */
         return NULL;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
@@ -183,7 +181,7 @@ static void come_to_end(struct sgp_node *node)
 static bool fetches_last_copy(struct sgp_node *node)
 {
     bool lacks = false;
-    if (!sgp_core_works_by_file(node))
+    if (!node->role->gives_updates)
         return false;
     if (node->copy.label > node->round)
         take_round(node, node->copy.label);
@@ -358,9 +356,8 @@ static bool others_train(const struct sgp_node *node)
  * no longer than its steps take, for whoever would give to it may wait likewise. */
 sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
 {
-    bool owned =
-        node->config.topology->owner != SGP_NODE_NONE; /* paced by updates, and by copies */
-    if (!sgp_core_at_own_pace(node) || owned || node->stage != SGP_STAGE_BEGIN)
+    bool paced = node->role->counts_steps; /* by updates, and by copies */
+    if (!sgp_core_at_own_pace(node) || paced || node->stage != SGP_STAGE_BEGIN)
         return 0;
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
     if (node->mass.weight > 0 && (steps || node->fed || !others_train(node)))
@@ -372,7 +369,7 @@ sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
 /* One that had nothing when an epoch began has asked for an estimate, and would pass zeros off as one. */
 static bool lacks_estimate(struct sgp_node *node)
 {
-    return node->seeking.wants && sgp_core_is_exact(node) && sgp_core_seeks(node);
+    return node->seeking.wants && node->role->collective && sgp_core_seeks(node);
 }
 
 const struct sgp_core_link *sgp_core_not_begun(const struct sgp_node *node)
@@ -396,7 +393,7 @@ static void settle(struct sgp_node *node)
 static void begin(struct sgp_node *node)
 {
     node->passes = 0;
-    if (sgp_core_is_exact(node))
+    if (node->role->collective)
         sgp_core_absorb_until(node, SGP_ROUND_MAX); /* what was bequeathed */
     if (sgp_core_leaves_now(node))
         return;
@@ -453,7 +450,7 @@ static void complete(struct sgp_node *node)
     sgp_core_pace_round(node);
     if (takes_outer_step(node))
         (void)sgp_core_emit(node, SGP_EFFECT_OUTER);
-    if (sgp_core_is_worker(node) && node->seeking.wants) /* there is no later step */
+    if (sgp_core_follows(node) && node->seeking.wants) /* there is no later step */
         sgp_core_stop_seeking(node);
     take_round(node, sgp_core_next_label(node));
     sgp_core_enter(node, SGP_STAGE_BEGIN);
@@ -508,7 +505,7 @@ static bool may_work(const struct sgp_node *node)
  * any round, and so is an epoch that it has not seen. */
 static bool comes_late(const struct sgp_node *node)
 {
-    bool labels = sgp_core_is_exact(node) || sgp_core_is_owner(node);
+    bool labels = node->role->collective || sgp_core_leads(node);
     sgp_round ahead = labels ? 0 : sgp_core_far_ahead(node);
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
@@ -532,16 +529,16 @@ static void resume(struct sgp_node *node)
         return;
     }
     node->round_since = node->now;
-    bool owner = sgp_core_is_owner(node);
-    sgp_round there = sgp_core_has_token(node) ? sgp_core_newest_label(node, sgp_core_is_up)
-                      : owner ? sgp_core_furthest(node, node->round, sgp_core_is_up) + 1
-                              : sgp_core_followed(node, node->round, sgp_core_living);
+    bool owner = sgp_core_leads(node);
+    sgp_round there = node->role->unique ? sgp_core_newest_label(node, sgp_core_is_up)
+                      : owner            ? sgp_core_furthest(node, node->round, sgp_core_is_up) + 1
+                                         : sgp_core_followed(node, node->round, sgp_core_living);
     /* the owner's step is lost of which it may have added updates */
     node->past.restored = false;
     node->unrecorded = true;
     if (there == node->round)
         return;
-    node->round = there;
+    sgp_core_set_round(node, there);
     sgp_core_put_off_end(node);
     node->gave = node->trained = false;
     sgp_core_notice(node);
@@ -567,19 +564,19 @@ static void doubt_token(struct sgp_node *node)
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
-    bool owner = sgp_core_owns_by_file(node);
+    bool owner = node->role->part == SGP_PART_LEADS;
     bool behind = owner && sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
     if (comes_late(node) ||
         behind) /* also one without a past goes where the fleet is, with its model */
         node->past.restored = true;
     if (sgp_core_mints(node))
         doubt_token(node);
-    bool lacks = sgp_core_has_token(node) && sgp_core_is_worker(node) && !node->copy.exists;
+    bool lacks = node->role->unique && sgp_core_follows(node) && !node->copy.exists;
     if (lacks && !node->seeking.wants)
         sgp_core_want(node);
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
-    if (sgp_core_is_worker(node)) {
+    if (sgp_core_follows(node)) {
         node->past.restored = false;
         take_round(node, node->copy.label);
     } else if (node->past.restored)
@@ -603,7 +600,7 @@ static void join(struct sgp_node *node)
 /* An early stop lies before the step that an owner has open. Those who brought an update to it have ended. */
 static bool is_too_late_to_gather(const struct sgp_node *node)
 {
-    return node->stage == SGP_STAGE_GATHER && sgp_core_owns_by_file(node) &&
+    return node->stage == SGP_STAGE_GATHER && node->role->part == SGP_PART_LEADS &&
            node->round >= sgp_core_last(node);
 }
 
@@ -647,8 +644,7 @@ void sgp_core_advance(struct sgp_node *node)
             sgp_core_enter(node, SGP_STAGE_BEGIN); /* and to its end */
         if (node->stage == SGP_STAGE_BEGIN)
             begin(node);
-        bool forgets =
-            sgp_core_works_by_file(node) && node->trained; /* first what nobody will add */
+        bool forgets = node->role->gives_updates && node->trained; /* first what nobody will add */
         if (node->stage == SGP_STAGE_CREDIT && node->round >= sgp_core_last(node) &&
             !sgp_core_is_untold(node) && !forgets)
             come_to_end(node); /* of an early stop this late nobody would grant */

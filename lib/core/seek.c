@@ -22,13 +22,13 @@ static bool has_nothing(const struct sgp_node *node, const struct sgp_core_link 
     const struct sgp_topology *topology = node->config.topology;
     sgp_round round = link->pulse.round;
     return topology->nodes[link->peer].relay && sgp_topology_starts(topology, link->peer) <= 0 &&
-           round >= 0 && round <= SGP_ROUND_MAX && sgp_topology_is_exact(topology, round, NULL);
+           round >= 0 && round <= SGP_ROUND_MAX && sgp_core_role_at(node, round)->collective;
 }
 
 /* A worker asks each of several owners for its part. */
 static bool has_been_taken(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return sgp_core_works_by_file(node) && !sgp_core_lacks_copy(node, link);
+    return node->role->gives_updates && !sgp_core_lacks_copy(node, link);
 }
 
 static struct sgp_core_link *next_of(
@@ -65,7 +65,7 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
 /* The next in turn that could be asked, and is not; or NULL. One that stays is better. A worker asks its owner. */
 static struct sgp_core_link *next_source(const struct sgp_node *node)
 {
-    if (sgp_core_is_owner(node))
+    if (sgp_core_leads(node))
         return newest(node);
     struct sgp_core_link *next = next_of(node, sgp_core_living);
     return next != NULL ? next : next_of(node, drains);
@@ -90,7 +90,7 @@ static void give_way(struct sgp_node *node, struct sgp_core_link *link, bool oth
 
 static void ask(struct sgp_node *node, struct sgp_core_link *link)
 {
-    bool part = sgp_core_works_by_file(node); /* a copy: a later one than it has */
+    bool part = node->role->gives_updates; /* a copy: a later one than it has */
     link->question.slot = node->seeking.slot;
     node->seeking.slot = SGP_SLOT_NONE;
     link->question.newer = part ? link->work.copy + 1 : 0;
@@ -104,7 +104,7 @@ void sgp_core_seek(struct sgp_node *node)
 {
     if (!node->seeking.wants || node->drained)
         return;
-    bool all = sgp_core_works_by_file(node);
+    bool all = node->role->gives_updates;
     struct sgp_core_link *next = next_source(node);
     if ((all && next != NULL) || sgp_core_asked(node) == NULL)
         sgp_core_set_aside(node);
@@ -163,9 +163,9 @@ bool sgp_core_seeks(struct sgp_node *node)
 {
     bool all = true, living = false;
     sgp_round kept = node->round;
-    if (sgp_core_has_token(node)) /* nobody's is newer than what the token is */
+    if (node->role->unique) /* nobody's is newer than what the token is */
         kept = SGP_ROUND_MAX;
-    else if (!sgp_core_is_owner(node))
+    else if (!sgp_core_leads(node))
         kept += node->config.topology->rounds_per_cycle;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
@@ -180,7 +180,7 @@ bool sgp_core_seeks(struct sgp_node *node)
     }
     if (!node->seeking.wants)
         return false;
-    if (sgp_core_is_worker(node)) /* it has nothing of its own to go on with */
+    if (sgp_core_follows(node)) /* it has nothing of its own to go on with */
         return true;
     if (node->seeking.until == SGP_TIME_NEVER && living && may_yet_ask(node))
         return true;

@@ -47,14 +47,14 @@ static bool share_is_sound(
 static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
-    if (sgp_core_has_token(node))
+    if (node->role->unique)
         return !sgp_core_is_token(node, share);
-    if (sgp_core_is_owner(node))
+    if (sgp_core_leads(node))
         return !sgp_core_is_update(share);
     const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
     return share->bequest <= 0 && theirs->number == ours->number && theirs->start == ours->start &&
            theirs->topology == node->config.topology->digest &&
-           sgp_topology_is_exact(node->config.topology, share->round, NULL) &&
+           sgp_core_role_at(node, share->round)->collective &&
            !sgp_core_is_expected(node, link, share);
 }
 
@@ -126,7 +126,7 @@ static bool has_room(
 
 static bool is_of_exact(const struct sgp_node *node, const struct sgp_share *share)
 {
-    return share->bequest <= 0 && sgp_topology_is_exact(node->config.topology, share->round, NULL);
+    return share->bequest <= 0 && sgp_core_role_at(node, share->round)->collective;
 }
 
 /* Of an epoch that is over. Within an exact cycle it is so for a target as soon as it has heard of a higher one: what comes
@@ -136,7 +136,7 @@ static bool is_over(
 {
     const struct sgp_epoch *epoch = &link->receiving.epoch, *exact = &node->exact.heard;
     const struct sgp_epoch *last = is_of_exact(node, share) ? exact : &node->exact.epoch;
-    bool other = sgp_core_is_exact(node) && epoch->topology != node->config.topology->digest;
+    bool other = node->role->collective && epoch->topology != node->config.topology->digest;
     return share->bequest <= 0 && (sgp_core_epoch_is_below(epoch, last) || other);
 }
 
@@ -158,11 +158,11 @@ static enum sgp_reason judge(
     if (sgp_core_has_gone(node))
         return SGP_REASON_LEAVING;
     struct sgp_slice owned = sgp_core_values(node, link);
-    bool other = sgp_core_is_owner(node) && share->bequest <= 0 &&
+    bool other = sgp_core_leads(node) && share->bequest <= 0 &&
                  (share->slice.first != owned.first || share->slice.count != owned.count);
     if (spoiled || over || other) /* by another file that gives it other parts */
         return SGP_REASON_CHANGED;
-    if (sgp_core_has_token(node) && share->round > sgp_core_label_most(node, link->peer))
+    if (node->role->unique && share->round > sgp_core_label_most(node, link->peer))
         return SGP_REASON_RANGE;
     return has_room(node, link, share) ? SGP_REASON_NONE : SGP_REASON_RANGE;
 }
@@ -274,7 +274,7 @@ static bool returns_unsent(const struct sgp_node *node, const struct sgp_core_li
 {
     const struct sgp_owed *owed = &link->owed;
     bool unsent = owed->exists && !owed->told && !owed->lost && !owed->is_void;
-    return sgp_core_has_token(node) && unsent &&
+    return node->role->unique && unsent &&
            (!sgp_core_is_up(link) || link->pulse.state == SGP_NODE_DRAINING);
 }
 
@@ -299,7 +299,7 @@ void sgp_core_credit(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit)
 {
     bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced != SGP_ROUND_NONE &&
-                   (!sgp_core_has_token(node) || credit->round >= link->giving.pledged_from);
+                   (!node->role->unique || credit->round >= link->giving.pledged_from);
     if (credit->round == link->giving.announced ||
         pledged) /* else it crossed a change of plan: void */
         link->giving.credit = credit->round;
@@ -347,7 +347,7 @@ static bool settle_first(
         sgp_core_forget_owed(node, link);
     else if (!forgot && accepted >= link->owed.share.number)
         sgp_core_accepted_by_peer(node, link);
-    else if (forgot || link->owed.lost || sgp_core_has_token(node)) /* others may be ready for it */
+    else if (forgot || link->owed.lost || node->role->unique) /* others may be ready for it */
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else
         return false;

@@ -428,6 +428,8 @@ struct sgp_layout {
 
 struct sgp_node {
     struct sgp_node_config config;
+    const struct sgp_role *roles[2]; /* role.c: outside exact cycles and within one; */
+    const struct sgp_role *role;     /* facts.c: that of the round */
     struct sgp_random random;
     sgp_time now;
     struct sgp_effects *effects; /* during a step only */
@@ -443,7 +445,7 @@ struct sgp_node {
     enum sgp_stage stage;
     sgp_time stage_since;
 
-    /* round.c; gift.c: gave; share.c: thin; cycle.c and token.c: a cycle, or the last lap, begins elsewhere */
+    /* round.c; facts.c: the round; gift.c: gave; share.c: thin; cycle.c and token.c: a cycle, or the last lap, begins elsewhere */
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */

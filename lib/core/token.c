@@ -40,7 +40,7 @@ bool sgp_core_takes_one_each(const struct sgp_node *node)
 bool sgp_core_is_untold(const struct sgp_node *node)
 {
     const struct sgp_token_state *token = &node->token;
-    if (!sgp_core_has_token(node))
+    if (!node->role->unique)
         return false;
     if (node->mass.weight <= 0)
         return node->copy.updates > token->told;
@@ -226,7 +226,7 @@ static bool keeps_for(const struct sgp_core_link *link, enum sgp_node_state stat
 /* Whether the token of that source would find anything to do here. Where two have it, they meet. */
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!sgp_core_has_token(node))
+    if (!node->role->unique)
         return true;
     enum sgp_node_state state = sgp_core_state(node);
     if (keeps_for(link, state) && !node->leaving.wanted)
@@ -309,7 +309,7 @@ bool sgp_core_could_hand_on(const struct sgp_node *node)
         could = could || (link->direction == SGP_OUT && could_keep(link));
         comes = comes || link->receiving.filling || link->receiving.slot != SGP_SLOT_NONE;
     }
-    return sgp_core_has_token(node) && could && (is_here(node) || comes);
+    return node->role->unique && could && (is_here(node) || comes);
 }
 
 /* A token that is not told yet cannot be handed on. */

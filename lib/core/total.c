@@ -21,8 +21,8 @@
 /* Where the weight of a node follows from the file alone nothing that is named counts. */
 static bool is_named(const struct sgp_node *node)
 {
-    return node->config.topology->owner == SGP_NODE_NONE && !sgp_core_is_exact(node) &&
-           !node->exact.begun && !node->leaving.wanted;
+    return !node->role->counts_steps && !node->role->collective && !node->exact.begun &&
+           !node->leaving.wanted;
 }
 
 /* The node's part of the most that there can be: of what it has at most by the file, as much more as the slack is of all. */

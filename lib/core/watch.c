@@ -39,7 +39,7 @@ void sgp_core_announce(struct sgp_node *node)
             continue;
         bool due = beats(own, link->pulse.state) &&
                    node->now - link->connection.said >= beat_pace(own, link->pulse.state);
-        bool stops = sgp_core_has_token(node) && link->pulse.state == SGP_NODE_DRAINING;
+        bool stops = node->role->unique && link->pulse.state == SGP_NODE_DRAINING;
         bool broken = link->direction == SGP_OUT && (is_urgent(own, link->pulse.state) || stops) &&
                       sgp_core_promise(node, link) != link->giving.announced;
         bool turned = sgp_core_says_ended(node) != link->end.told ||

@@ -103,6 +103,7 @@ FLOORS = {
         "aside",
         "leave",
         "round watch",
+        "role",
         "node reload inspect",
         "trace restart",
         "driver",

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Roles: what a node is to its neighbours, by its topology file: one that mixes, outside exact cycles (gossip) or within
+ * one (cycle); an owner of the vector or of a part; its worker; or a node that trains with a token. role.c has the table of
+ * each. Other files read what follows from a role here, and never its name.
+ *
+ * A row of zeroes is that of gossip. How a node paces itself, chooses a target and uses buffers is the method's
+ * (sgp/method.h). */
+#ifndef SGP_CORE_ROLE_H
+#define SGP_CORE_ROLE_H
+
+#include "sgp/node.h"
+
+/* Whose model counts: that of a node that leads. A follower's is a copy of it. */
+enum sgp_part {
+    SGP_PART_NONE = 0,  /* all models count alike */
+    SGP_PART_LEADS,     /* the node has all weight of its values */
+    SGP_PART_FOLLOWS,   /* the node has no weight */
+    SGP_PART_BY_WEIGHT, /* the node leads while it has weight, and follows otherwise */
+};
+
+struct sgp_role {
+    const char *name;
+    enum sgp_part part;
+    bool
+        collective; /* the round is one of all nodes: each is waited for, no share returns, no share weighs */
+    bool
+        gives_always; /* every share of a round is given, however long its target must be waited for */
+    bool
+        gives_updates; /* shares are whole and have no weight: what the node moved by since its copy */
+    bool
+        counts_steps; /* a round's label counts steps: the node never jumps, nor mixes at the end */
+    bool keeps_copy;  /* the node trains from a copy of another node's estimate */
+    bool unique; /* all weight is one share: unsent, it returns; in doubt, it counts as accepted */
+    const char *leave_obstacle; /* why the node cannot leave for good; NULL: it can */
+};
+
+#endif
