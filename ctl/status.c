@@ -2,6 +2,8 @@
 /* What the daemon knows: status, peers, topology. */
 #include "ctl.h"
 
+#include "../daemon/view_fields.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,23 +15,28 @@ static enum ctl_exit get(struct ctl *ctl, const char *path, json_t **ret_json)
 
 /* ---- status ---- */
 
-/* The order in which a person reads them; what a later daemon adds comes behind. */
-static const char *const status_order[] = {"name", "state", "waiting", "round", "rounds", "epoch",
-    "epochs", "loss", "test_loss", "test_accuracy", "learning_rate", "diverging", "model_file",
-    "lost_rounds", "samples", "samples_per_second", "weight", "weight_in_flight", "weight_minted",
-    "weight_unknown", "surplus", "disagreement", "disagrees", "starving", "hears_nobody", "unheard",
-    "mismatch", "same_updates", "slow", "overdue", "owns", "copy", "jumps", "cycles_renewed",
-    "statements_refused", "last_error", "last_error_seconds", "uptime_seconds", "algorithm",
-    "parameters", "memory_bytes", "blas", "topology", "run", "incarnation", "version", "protocol",
-    "schema"};
+/* The fields in the order in which a person reads them, with gaps. What a later daemon adds comes
+ * behind. */
+static const struct {
+    const char *key;
+    enum { ALL, KNOWN, NOTABLE } shown;
+} fields[] = {
+#define X(key, kind, value, place, shown, metric) [place] = {#key, shown},
+    STATUS_FIELDS(X)
+#undef X
+#define X(key, kind, holds, place, shown) [place] = {#key, shown},
+        NEIGHBOUR_FIELDS(X)
+#undef X
+};
+#define FIELDS (sizeof fields / sizeof *fields)
 
 json_t *ctl_status_in_order(const json_t *status)
 {
     json_t *ordered = json_object();
-    for (size_t i = 0; i < sizeof status_order / sizeof *status_order; i++) {
-        json_t *value = json_object_get(status, status_order[i]);
+    for (size_t i = 0; i < FIELDS; i++) {
+        json_t *value = fields[i].key ? json_object_get(status, fields[i].key) : NULL;
         if (value)
-            (void)json_object_set(ordered, status_order[i], value);
+            (void)json_object_set(ordered, fields[i].key, value);
     }
     (void)json_object_update_missing(ordered, (json_t *)status);
     return ordered;
@@ -66,49 +73,29 @@ void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES])
             lost);
 }
 
-/* What a person looks for first. What is not known is left out. */
-static const char *const status_short[] = {"name", "state", "round", "rounds", "epoch", "epochs",
-    "loss", "test_loss", "test_accuracy", "samples_per_second", "weight", "disagreement",
-    "uptime_seconds"};
-/* What belongs to it only while there is something to say: not null, false, 0 or empty. */
-static const char *const status_remarks[] = {"waiting", "diverging", "model_file", "lost_rounds",
-    "starving", "hears_nobody", "unheard", "disagrees", "mismatch", "slow", "overdue",
-    "weight_unknown", "weight_minted", "statements_refused", "last_error"};
-
 static bool says_something(const json_t *value)
 {
     return json_is_true(value) || json_is_string(value) || json_is_object(value) ||
            json_array_size(value) > 0 || (json_is_number(value) && json_number_value(value) != 0);
 }
 
-static bool is_among(const char *key, const char *const *keys, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(keys[i], key) == 0)
-            return true;
-    return false;
-}
-
-/* The few fields of a status, in its order, that are shown unless all are asked for; the caller releases them. */
+/* The few fields of a status that are shown unless all are asked for; the caller releases them. */
 static json_t *shorten(const json_t *status)
 {
     json_t *few = json_object();
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)status, key, value)
-    {
-        bool first = is_among(key, status_short, sizeof status_short / sizeof *status_short);
-        bool remark = is_among(key, status_remarks, sizeof status_remarks / sizeof *status_remarks);
-        if ((first && !json_is_null(value)) || (remark && says_something(value)))
-            (void)json_object_set(few, key, value);
+    for (size_t i = 0; i < FIELDS; i++) {
+        json_t *value = fields[i].key ? json_object_get(status, fields[i].key) : NULL;
+        bool known = fields[i].shown == KNOWN && value && !json_is_null(value);
+        if (known || (fields[i].shown == NOTABLE && says_something(value)))
+            (void)json_object_set(few, fields[i].key, value);
     }
     return few;
 }
 
 /* A node that has waited this long for a neighbour is not well. */
 #define WAITING_SECONDS_MAX 5.0
-/* Nor is one of whose shares so many in a row were refused, or that refused so many, as out of all proportion: one
- * may be a mishap. */
+/* Nor is one of whose shares so many in a row were refused, or that refused so many, as out of all
+ * proportion: one may be a mishap. */
 #define OUTSIZED_SHARES 3
 
 #define REMEDY                                                                                     \
@@ -198,7 +185,8 @@ static void add_same_updates(json_t *reasons, const json_t *status)
     }
 }
 
-/* A reload may have taken the ciphers off by a slip; it stays told until the file or the process is another. */
+/* A reload may have taken the ciphers off by a slip. It stays told until the file or the process is
+ * another. */
 static void add_plain_links(json_t *reasons, const json_t *status)
 {
     const json_t *topology = json_object_get(status, "topology");
@@ -337,30 +325,29 @@ const struct ctl_command ctl_status_command = {.words = "status",
 
 /* ---- peers ---- */
 
-/* What is shown unless all is asked for: a terminal has 80 to 200 columns. */
-static const char *const peer_columns[] = {"name", "direction", "state", "node_state", "round",
-    "lag_rounds", "last_heard_seconds", "rtt_ms", "shares_sent", "shares_received",
-    "shares_returned", "bytes_sent", "bytes_received", "cipher", "last_error"};
-
 static const struct ctl_option peers_options[] = {
     {"--all", .summary = "print every field; --json always does"}, {0}};
 
 /* `all` is every field that the daemon tells, in its order: also those of a later daemon. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all)
 {
-    const char *fields[CTL_COLUMNS_MAX];
+    const char *columns[CTL_COLUMNS_MAX];
     size_t count = 0;
     const char *field;
     json_t *value;
     json_object_foreach(all ? json_array_get(peers, 0) : NULL, field, value)
     {
         if (count < CTL_COLUMNS_MAX)
-            fields[count++] = field;
+            columns[count++] = field;
     }
-    if (count > 0)
-        ctl_print_aligned(ctl, peers, fields, count);
-    else
-        ctl_print_aligned(ctl, peers, peer_columns, sizeof peer_columns / sizeof *peer_columns);
+    if (count == 0) { /* a terminal has 80 to 200 columns */
+#define X(key, kind, value, shown, metric)                                                         \
+    if (shown == KNOWN)                                                                            \
+        columns[count++] = #key;
+        PEER_FIELDS(X)
+#undef X
+    }
+    ctl_print_aligned(ctl, peers, columns, count);
 }
 
 static enum ctl_exit peers(struct ctl *ctl, int argc, char **argv)

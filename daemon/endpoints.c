@@ -6,6 +6,7 @@
 #include "predict.h"
 #include "readers.h"
 #include "render.h"
+#include "view_fields.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,82 +23,58 @@ static struct view_status ask_status(const struct control *control)
 
 /* Reading. */
 
-static bool is_unheard(const struct view_peer *peer)
-{
-    return peer->unheard;
-}
-
-static bool differs(const struct view_peer *peer)
-{
-    return peer->mismatch;
-}
-
-static bool trains_the_same(const struct view_peer *peer)
-{
-    return peer->same_updates;
-}
-
-static bool is_slow(const struct view_peer *peer)
-{
-    return peer->slow;
-}
-
-static bool is_overdue(const struct view_peer *peer)
-{
-    return peer->overdue;
-}
-
-static bool disagrees(const struct view_peer *peer)
-{
-    return peer->disagrees;
-}
-
-static json_t *name_of(const struct view_peer *peer)
+static json_t *told_name(const struct view_peer *peer)
 {
     return json_string(peer->name);
 }
 
-static json_t *distance_of(const struct view_peer *peer)
+static json_t *told_distance(const struct view_peer *peer)
 {
     return json_pack("{s:s, s:f, s:f}", "peer", peer->name, "distance", peer->distance, "relative",
         peer->distance_relative);
 }
 
-/* What status says of neighbours: of whom it holds, each once, though it may be seen on two links. */
-static const struct remark {
-    const char *field;
-    bool (*holds)(const struct view_peer *peer);
-    json_t *(*describe)(const struct view_peer *peer);
-} remarks[] = {
-    {"unheard", is_unheard, name_of},
-    {"mismatch", differs, name_of},
-    {"same_updates", trains_the_same, name_of},
-    {"disagrees", disagrees, distance_of},
-    {"slow", is_slow, name_of},
-    {"overdue", is_overdue, name_of},
+/* Of which neighbours something holds, by name. */
+struct remarks {
+#define X(key, kind, holds, place, shown) json_t *key;
+    NEIGHBOUR_FIELDS(X)
+#undef X
 };
-#define REMARKS (sizeof remarks / sizeof *remarks)
+
+static void remark_on(const struct remarks *remarks, const struct view_peer *view)
+{
+#define X(key, kind, holds, place, shown)                                                          \
+    if (holds)                                                                                     \
+        (void)json_object_set_new(remarks->key, view->name, told_##kind(view));
+    NEIGHBOUR_FIELDS(X)
+#undef X
+}
+
+/* Takes by_name. */
+static json_t *list_of(json_t *by_name)
+{
+    json_t *list = json_array(), *entry;
+    const char *name;
+    json_object_foreach(by_name, name, entry)(void) json_array_append(list, entry);
+    json_decref(by_name);
+    return list;
+}
 
 static void remark_on_peers(const struct view_actions *actions, json_t *root)
 {
-    json_t *by_name[REMARKS], *entry;
-    const char *name;
-    for (size_t k = 0; k < REMARKS; k++)
-        by_name[k] = json_object();
+#define X(key, kind, holds, place, shown) .key = json_object(),
+    struct remarks remarks = {NEIGHBOUR_FIELDS(X)};
+#undef X
     uint32_t count = actions->peer_count(actions->context);
     for (uint32_t i = 0; i < count; i++) {
         struct view_peer peer = {0};
         actions->peer(actions->context, i, &peer);
-        for (size_t k = 0; k < REMARKS; k++)
-            if (remarks[k].holds(&peer))
-                (void)json_object_set_new(by_name[k], peer.name, remarks[k].describe(&peer));
+        remark_on(&remarks, &peer);
     }
-    for (size_t k = 0; k < REMARKS; k++) {
-        json_t *list = json_array();
-        json_object_foreach(by_name[k], name, entry)(void) json_array_append(list, entry);
-        (void)json_object_set_new(root, remarks[k].field, list);
-        json_decref(by_name[k]);
-    }
+#define X(key, kind, holds, place, shown)                                                          \
+    (void)json_object_set_new(root, #key, list_of(remarks.key));
+    NEIGHBOUR_FIELDS(X)
+#undef X
 }
 
 static void serve_status(struct request *request)

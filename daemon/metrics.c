@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /metrics: the status and the peers in Prometheus' text format; see render.h.
  *
- * One table of the node's figures and one of a link's. A figure that is not known is left out, as
- * Prometheus would have it. */
+ * Which figures there are, view_fields.h says. One that is not known is left out, as Prometheus
+ * would have it. */
 #include "render.h"
+
+#include "view_fields.h"
 
 #include "sgp/version.h"
 
@@ -29,82 +31,37 @@ struct link_metric {
     double (*value)(const struct view_peer *peer);
 };
 
-#define NODE_METRICS(X)                                                                            \
-    X(round, "gauge", "Round the node is in.", (double)view->round)                                \
-    X(epoch, "gauge", "Epochs trained so far.", view->epoch)                                       \
-    X(uptime_seconds, "gauge", "Seconds since the daemon started.", view->uptime_seconds)          \
-    X(samples_total, "counter", "Rows trained on.", (double)view->samples)                         \
-    X(samples_per_second, "gauge", "Rows trained on per second.", view->samples_per_second)        \
-    X(loss, "gauge", "Training loss of the latest round.", view->loss)                             \
-    X(test_loss, "gauge", "Loss of the latest evaluation.", view->test_loss)                       \
-    X(test_accuracy, "gauge", "Accuracy of the latest evaluation, 0 to 1.", view->test_accuracy)   \
-    X(learning_rate, "gauge", "Learning rate of the latest step.", view->learning_rate)            \
-    X(weight, "gauge", "Push-sum weight held.", view->weight)                                      \
-    X(weight_in_flight, "gauge", "Weight given and not yet acknowledged.", view->weight_in_flight) \
-    X(weight_minted, "gauge", "Weight created by restarts without a ledger.", view->weight_minted) \
-    X(lost_rounds, "gauge", "Rounds that the ledger counts and of which no parameters were left.", \
-        (double)view->lost_rounds)                                                                 \
-    X(weight_unknown, "gauge",                                                                     \
-        "By which the total weight may be off at most: an old ledger, a lie.",                     \
-        view->weight_unknown)                                                                      \
-    X(disagreement, "gauge", "Largest relative distance to a received model in the latest cycle.", \
-        view->disagreement)                                                                        \
-    X(parameters, "gauge", "Parameters of the model.", (double)view->parameters)                   \
-    X(memory_bytes, "gauge", "Memory set aside at start.", (double)view->memory_bytes)             \
-    X(round_jumps_total, "counter", "Times the node took a round far ahead.", (double)view->jumps) \
-    X(cycles_renewed_total, "counter", "Times the node began an exact cycle again.",               \
-        (double)view->cycles_renewed)                                                              \
-    X(statements_refused_total, "counter",                                                         \
-        "Words on the end of training refused: wrongly signed.", (double)view->statements_refused) \
-    X(starving, "gauge",                                                                           \
-        "1 while the node gives less than the file says because it holds too little.",             \
-        (double)view->starving)                                                                    \
-    X(diverging, "gauge", "1 while a loss is far above its early level, or not finite.",           \
-        (double)(view->diverging != NULL))                                                         \
-    X(model_unwritten, "gauge", "1 while the latest try to write model.safetensors has failed.",   \
-        (double)(view->model_file != NULL && strcmp(view->model_file, "failed") == 0))             \
-    X(waiting_seconds, "gauge", "Seconds the node has been waiting for a neighbour.",              \
-        view->waiting_for[0] ? view->waiting_seconds : 0)
+#define NO_METRIC
 
-#define LINK_METRICS(X)                                                                            \
-    X(link_up, "gauge", "1 if the link stands.", view->state == SGP_LINK_UP)                       \
-    X(link_absent, "gauge", "1 if the peer is no longer waited for.", (double)view->absent)        \
-    X(link_lag_rounds, "gauge", "Rounds that the peer is behind.",                                 \
-        view->round == SGP_ROUND_NONE ? (double)NAN : (double)view->lag_rounds)                    \
-    X(link_last_heard_seconds, "gauge", "Seconds since the peer was last heard.",                  \
-        view->last_heard_seconds)                                                                  \
-    X(link_rtt_seconds, "gauge", "Round trip time.", view->rtt_ms / 1000)                          \
-    X(link_shares_sent_total, "counter", "Shares sent.", (double)view->shares_sent)                \
-    X(link_shares_received_total, "counter", "Shares accepted.", (double)view->shares_received)    \
-    X(link_shares_returned_total, "counter", "Shares that came back, or were refused.",            \
-        (double)view->shares_returned)                                                             \
-    X(link_weight_owed, "gauge", "Weight given to the peer and not acknowledged.",                 \
-        view->weight_owed)                                                                         \
-    X(link_bytes_sent_total, "counter", "Bytes sent.", (double)view->bytes_sent)                   \
-    X(link_bytes_received_total, "counter", "Bytes received.", (double)view->bytes_received)
-
-#define X(name, type, help, expression)                                                            \
+/* A function for each value, */
+#define METRIC(place, type, name, help, value)                                                     \
     static double node_##name(const struct view_status *view)                                      \
     {                                                                                              \
-        return expression;                                                                         \
+        return (double)(value);                                                                    \
     }
-NODE_METRICS(X)
-#undef X
-
-#define X(name, type, help, expression)                                                            \
-    static double name(const struct view_peer *view)                                               \
+#define LINK_METRIC(type, name, help, value)                                                       \
+    static double link_##name(const struct view_peer *view)                                        \
     {                                                                                              \
-        return expression;                                                                         \
+        return (double)(value);                                                                    \
     }
-LINK_METRICS(X)
+#define X(key, kind, value, place, shown, metric) metric
+STATUS_FIELDS(X)
 #undef X
-
-#define X(name, type, help, expression) {{"sgpd_" #name, type, help}, node_##name},
-static const struct node_metric node_metrics[] = {NODE_METRICS(X)};
+#define X(key, kind, value, shown, metric) metric
+PEER_FIELDS(X)
 #undef X
+#undef METRIC
+#undef LINK_METRIC
 
-#define X(name, type, help, expression) {{"sgpd_" #name, type, help}, name},
-static const struct link_metric link_metrics[] = {LINK_METRICS(X)};
+/* and the tables of them: the node's by their places, which leave gaps. */
+#define METRIC(place, type, name, help, value)                                                     \
+    [place] = {{"sgpd_" #name, #type, help}, node_##name},
+#define LINK_METRIC(type, name, help, value) {{"sgpd_link_" #name, #type, help}, link_##name},
+#define X(key, kind, value, place, shown, metric) metric
+static const struct node_metric node_metrics[] = {STATUS_FIELDS(X)};
+#undef X
+#define X(key, kind, value, shown, metric) metric
+static const struct link_metric link_metrics[] = {PEER_FIELDS(X)};
 #undef X
 
 static void print_head(FILE *stream, const struct metric *metric)
@@ -172,7 +129,7 @@ int render_metrics(const struct view_status *status, const struct view_peer *pee
     print_info(stream, status);
     print_state(stream, status);
     for (size_t i = 0; i < sizeof node_metrics / sizeof node_metrics[0]; i++) {
-        double value = node_metrics[i].value(status);
+        double value = node_metrics[i].value ? node_metrics[i].value(status) : (double)NAN;
         if (!isfinite(value))
             continue;
         print_head(stream, &node_metrics[i].metric);

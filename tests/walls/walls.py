@@ -45,7 +45,8 @@ HEADER_ROOMS = {header: room for room, headers in {
 # Doors in a wall: headers and functions of another room that a room may use all the same.
 DOORS = {
     "lib/wire": ["message.h"],  # the messages that it turns into bytes and back
-    "ctl": ["method.h"],  # a simulation's options name one
+    "ctl": ["method.h",  # a simulation's options name one
+            "view_fields.h"],  # of the answers that it shows
 }
 DOOR_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
