@@ -2,6 +2,8 @@
 /* The mapped file behind the ledger; see ledger.h. */
 #include "ledger.h"
 
+#include "core/record.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,9 +15,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define VERSION 4u
-#define VERSION_LEAST 2u               /* without an estate */
-#define VERSION_ESTATE 3u              /* without cycles */
+#define VERSION 5u
 #define LINKS_MAX (2u * SGP_NODES_MAX) /* a file that claims more is damaged */
 #define PATH_BYTES 4096u
 
@@ -28,103 +28,38 @@ struct file_header {
     char name[SGP_NAME_BYTES];
 };
 
-struct file_link {
-    char name[SGP_NAME_BYTES]; /* of the peer; an index would not survive a new topology */
-    uint64_t lineage, number;
-    int64_t owed_round;
-    double owed_fraction, owed_weight, owed_bequest;
-    uint32_t out, owes;
-};
-
 struct file_slot {
-    uint64_t checksum; /* XXH3-64 of the rest, up to the last entry in use */
+    uint64_t checksum; /* XXH3-64 of the rest, up to the last byte in use */
     uint64_t sequence; /* 1, 2, ...; 0: never written */
-    uint64_t lineage;
-    int64_t round;
-    double weight, surplus, minted;
-    uint32_t trained, gave, leaving, left;
-    uint32_t link_count, reserved;
-    struct file_link links[];
+    uint64_t bytes;    /* in use, of the body */
+    double minted;
+    uint8_t body[]; /* the record; its links, each behind its peer's name; its accounts */
 };
 
-/* What others left to this node. */
-struct file_account {
-    char source[SGP_NAME_BYTES], target[SGP_NAME_BYTES];
-    uint64_t source_lineage, target_lineage, number;
-    double weight;
-    uint32_t kind, reserved;
-};
-
-/* Behind the links of a slot; not in version 2. */
-struct file_estate {
-    int64_t rounds, stop, mixes;
-    double covered, unknown;
-    uint32_t count, reserved; /* of accounts in use */
-    struct file_account accounts[SGP_ACCOUNTS_MAX];
-};
-
-/* Behind the estate, one a link: what version 2 did not say of it. */
-struct file_more {
-    uint64_t acknowledged, former_lineage, former_number, owed_lineage;
-};
-
-/* Behind these: not in version 3, whose files had no exact cycles. */
-struct file_cycle {
-    int64_t turns, epoch_start;
-    uint64_t epoch_number;
-    uint64_t topology; /* digest of the file */
-};
-
-static size_t links_size(uint32_t links)
+static size_t body_bytes(uint32_t links, uint32_t accounts)
 {
-    return sizeof(struct file_slot) + links * sizeof(struct file_link);
+    return sgp_form_bytes(&sgp_record_form) +
+           links * (SGP_NAME_BYTES + sgp_form_bytes(&sgp_record_link_form)) +
+           accounts * sgp_form_bytes(&sgp_account_form);
 }
 
-static size_t slot_size(uint32_t links, uint32_t version)
+static size_t slot_size(uint32_t links)
 {
-    size_t more = sizeof(struct file_estate) + links * sizeof(struct file_more);
-    return links_size(links) + (version > VERSION_LEAST ? more : 0) +
-           (version > VERSION_ESTATE ? sizeof(struct file_cycle) : 0);
+    size_t bytes = sizeof(struct file_slot) + body_bytes(links, SGP_ACCOUNTS_MAX);
+    return bytes + -bytes % _Alignof(struct file_slot);
 }
 
-static struct file_estate *estate_of(const struct file_slot *slot, uint32_t capacity)
+static uint64_t checksum(const struct file_slot *slot)
 {
-    return (void *)((uintptr_t)slot + links_size(capacity));
-}
-
-static struct file_more *more_of(const struct file_slot *slot, uint32_t capacity)
-{
-    return (void *)(estate_of(slot, capacity) + 1);
-}
-
-static struct file_cycle *cycle_of(const struct file_slot *slot, uint32_t capacity)
-{
-    return (void *)(more_of(slot, capacity) + capacity);
-}
-
-static uint64_t checksum(const struct file_slot *slot, uint32_t capacity, uint32_t version)
-{
-    size_t bytes = links_size(slot->link_count) - sizeof slot->checksum;
-    uint64_t sum = XXH3_64bits(&slot->sequence, bytes);
-    if (version == VERSION_LEAST)
-        return sum;
-    const struct file_estate *estate = estate_of(slot, capacity);
-    if (estate->count > SGP_ACCOUNTS_MAX)
-        return ~slot->checksum; /* matches nothing */
-    bytes = offsetof(struct file_estate, accounts) + estate->count * sizeof(struct file_account);
-    sum = XXH3_64bits_withSeed(estate, bytes, sum);
-    bytes = slot->link_count * sizeof(struct file_more);
-    sum = XXH3_64bits_withSeed(more_of(slot, capacity), bytes, sum);
-    return version == VERSION_ESTATE
-               ? sum
-               : XXH3_64bits_withSeed(cycle_of(slot, capacity), sizeof(struct file_cycle), sum);
+    size_t head = offsetof(struct file_slot, body) - offsetof(struct file_slot, sequence);
+    return XXH3_64bits(&slot->sequence, head + slot->bytes);
 }
 
 /* ---- reading what an earlier process left ---- */
 
 static const struct file_slot *slot_in(const struct file_header *header, size_t i)
 {
-    size_t bytes = slot_size(header->link_capacity, header->version);
+    size_t bytes = slot_size(header->link_capacity);
     return (const void *)((uintptr_t)header + sizeof *header + i * bytes);
 }
 
@@ -132,12 +67,11 @@ static const struct file_slot *slot_in(const struct file_header *header, size_t 
 static const struct file_slot *latest(const struct file_header *header)
 {
     const struct file_slot *best = NULL;
-    uint32_t capacity = header->link_capacity;
     for (size_t i = 0; i < 2; i++) {
         const struct file_slot *slot = slot_in(header, i);
-        bool whole = slot->sequence > 0 && slot->link_count <= capacity && slot->trained <= 1 &&
-                     slot->gave <= 1 && slot->leaving <= 1 && slot->left <= 1 &&
-                     slot->checksum == checksum(slot, capacity, header->version);
+        bool whole = slot->sequence > 0 &&
+                     slot->bytes <= body_bytes(header->link_capacity, SGP_ACCOUNTS_MAX) &&
+                     slot->checksum == checksum(slot);
         if (whole && (best == NULL || slot->sequence > best->sequence))
             best = slot;
     }
@@ -167,88 +101,65 @@ static bool reserve(struct sgp_record *record, uint32_t links)
     return true;
 }
 
-/* What others left to this node. A debt to one that the topology does not name cannot be settled either. */
-static void decode_estate(struct ledger *ledger, const struct file_estate *estate)
+/* Names to indices, which a new topology changes. What is owed to a node that is gone from it cannot be settled. NULL: a
+ * value is out of range. */
+static const uint8_t *decode_links(struct ledger *ledger, const uint8_t *at, uint32_t count)
 {
     struct sgp_record *record = &ledger->record;
-    record->rounds = estate->rounds;
-    record->stop = estate->stop;
-    record->mixes = estate->mixes;
-    record->covered = estate->covered;
-    record->unknown = estate->unknown;
-    for (uint32_t i = 0; i < estate->count; i++) {
-        const struct file_account *from = &estate->accounts[i];
-        struct sgp_account account = {.kind = (enum sgp_account_kind)from->kind,
-            .source_lineage = from->source_lineage,
-            .target_lineage = from->target_lineage,
-            .number = from->number,
-            .weight = from->weight};
-        memcpy(account.source, from->source, sizeof account.source);
-        memcpy(account.target, from->target, sizeof account.target);
-        bool named = memchr(account.target, '\0', sizeof account.target) != NULL;
-        bool struck = account.kind == SGP_ACCOUNT_DEBT && named &&
-                      sgp_topology_find(ledger->topology, account.target) < 0;
-        ledger->orphaned += struck ? account.weight : 0;
-        if (!struck)
-            record->accounts[record->account_count++] = account;
+    record->link_count = 0;
+    for (uint32_t i = 0; at != NULL && i < count; i++) {
+        struct sgp_record_link *link = &record->links[record->link_count];
+        bool named = memchr(at, '\0', SGP_NAME_BYTES) != NULL;
+        int64_t peer = named ? sgp_topology_find(ledger->topology, (const char *)at) : -1;
+        at = sgp_form_take(&sgp_record_link_form, at + SGP_NAME_BYTES, link);
+        if (at != NULL && peer < 0)
+            ledger->orphaned += link->owes ? link->owed_weight : 0;
+        if (at == NULL || peer < 0)
+            continue;
+        link->peer = (uint32_t)peer;
+        link->owed_kept = false; /* the snapshot was the former process's */
+        record->link_count++;
     }
+    return at;
 }
 
-/* Names to indices. What is owed to a node that is gone from the topology cannot be settled. */
-static void decode(
-    struct ledger *ledger, const struct file_header *header, const struct file_slot *slot)
+/* What others left to this node. A debt to one that the topology does not name cannot be settled either. */
+static const uint8_t *decode_accounts(struct ledger *ledger, const uint8_t *at, uint32_t count)
 {
     struct sgp_record *record = &ledger->record;
     record->account_count = 0;
-    record->covered = slot->surplus; /* as it was taken for before there was an estate */
-    if (header->version > VERSION_LEAST)
-        decode_estate(ledger, estate_of(slot, header->link_capacity));
-    record->turns = slot->round;
-    record->epoch = (struct sgp_epoch){.number = 0};
-    if (header->version > VERSION_ESTATE) {
-        const struct file_cycle *cycle = cycle_of(slot, header->link_capacity);
-        record->turns = cycle->turns;
-        record->epoch =
-            (struct sgp_epoch){cycle->epoch_number, cycle->epoch_start, cycle->topology};
+    for (uint32_t i = 0; at != NULL && i < count; i++) {
+        struct sgp_account *account = &record->accounts[record->account_count];
+        at = sgp_form_take(&sgp_account_form, at, account);
+        bool struck = at != NULL && account->kind == SGP_ACCOUNT_DEBT &&
+                      sgp_topology_find(ledger->topology, account->target) < 0;
+        ledger->orphaned += struck ? account->weight : 0;
+        record->account_count += at != NULL && !struck;
     }
-    record->lineage = slot->lineage;
-    record->round = slot->round;
-    record->trained = slot->trained;
-    record->gave = slot->gave;
-    record->weight = slot->weight;
-    record->surplus = slot->surplus;
-    record->leaving = slot->leaving;
-    record->left = slot->left;
-    record->link_count = 0;
-    bool knows_more = header->version > VERSION_LEAST;
-    for (uint32_t i = 0; i < slot->link_count; i++) {
-        const struct file_link *from = &slot->links[i];
-        struct file_more more = {.acknowledged = 0};
-        if (knows_more)
-            more = more_of(slot, header->link_capacity)[i];
-        bool named = memchr(from->name, '\0', sizeof from->name) != NULL;
-        int64_t peer = named ? sgp_topology_find(ledger->topology, from->name) : -1;
-        if (peer < 0) {
-            ledger->orphaned += from->owes ? from->owed_weight : 0;
-            continue;
-        }
-        record->links[record->link_count++] = (struct sgp_record_link){.peer = (uint32_t)peer,
-            .out = from->out == 1,
-            .lineage = from->lineage,
-            .number = from->number,
-            .acknowledged = more.acknowledged,
-            .former_lineage = more.former_lineage,
-            .former_number = more.former_number,
-            .owes = from->owes == 1,
-            .owed_round = from->owed_round,
-            .owed_fraction = from->owed_fraction,
-            .owed_weight = from->owed_weight,
-            .owed_bequest = from->owed_bequest,
-            .owed_lineage = more.owed_lineage};
-    }
+    return at;
+}
+
+/* 0, -ENOMEM, or SGP_E_DATA: a value is out of range. */
+static int decode(struct ledger *ledger, const struct file_slot *slot)
+{
+    struct sgp_record *record = &ledger->record;
+    if (slot->bytes < body_bytes(0, 0))
+        return SGP_E_DATA;
+    const uint8_t *at = sgp_form_take(&sgp_record_form, slot->body, record);
+    uint32_t links = record->link_count, accounts = record->account_count;
+    if (at == NULL || links > LINKS_MAX || slot->bytes != body_bytes(links, accounts))
+        return SGP_E_DATA;
+    if (!reserve(record, links))
+        return -ENOMEM;
+    at = decode_links(ledger, at, links);
+    if (at != NULL)
+        at = decode_accounts(ledger, at, accounts);
     record->weight += ledger->orphaned;
     ledger->sequence = slot->sequence;
     ledger->minted = slot->minted;
+    bool sound = at != NULL && sgp_record_is_sound(record, ledger->topology->node_count) &&
+                 ledger->minted >= 0 && ledger->minted <= SGP_NODES_MAX;
+    return sound ? 0 : SGP_E_DATA;
 }
 
 static void spoil(struct ledger *ledger, const char *path, const char *what)
@@ -266,14 +177,13 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
 {
     const struct file_header *header = (const void *)bytes;
     bool ours = size >= sizeof *header && memcmp(header->magic, magic, sizeof magic) == 0;
-    if (ours && header->version > VERSION) /* sound, to whom it belongs: nothing takes its place */
+    if (ours && header->version != VERSION) /* sound, to whom it belongs: nothing takes its place */
         return sgp_fail(error, SGP_E_STATE,
-            "%s: a later sgpd wrote it (ledger version %u; this one reads %u to %u); start that "
-            "one again, or "
-            "retire the node with it (sgpctl leave) and start this one as a new member",
-            path, header->version, VERSION_LEAST, VERSION);
-    bool sound = ours && header->version >= VERSION_LEAST && header->link_capacity <= LINKS_MAX &&
-                 size == sizeof *header + 2 * slot_size(header->link_capacity, header->version) &&
+            "%s: another sgpd wrote it (ledger version %u; this one reads %u); start that one "
+            "again, or retire the node with it (sgpctl leave) and start this one as a new member",
+            path, header->version, VERSION);
+    bool sound = ours && header->link_capacity <= LINKS_MAX &&
+                 size == sizeof *header + 2 * slot_size(header->link_capacity) &&
                  memchr(header->name, '\0', sizeof header->name) != NULL;
     if (!sound) {
         spoil(ledger, path, "not a ledger of this version, or cut off");
@@ -284,9 +194,8 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
             "%s: it is the ledger of node %s, and this is %s; give each node a state_directory of "
             "its own",
             path, header->name, ledger->name);
-    bool today = header->version == VERSION; /* else it is written anew */
     if (is_blank(header)) {
-        *ret_capacity = today ? header->link_capacity : 0;
+        *ret_capacity = header->link_capacity;
         return 0;
     }
     const struct file_slot *slot = latest(header);
@@ -294,13 +203,12 @@ static int use(struct ledger *ledger, const char *path, const unsigned char *byt
         spoil(ledger, path, "damaged (no part of it has a matching checksum)");
         return 0;
     }
-    if (!reserve(&ledger->record, slot->link_count))
-        return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
-    decode(ledger, header, slot);
-    ledger->found = sgp_record_is_sound(&ledger->record, ledger->topology->node_count) &&
-                    ledger->minted >= 0 && ledger->minted <= SGP_NODES_MAX;
+    int code = decode(ledger, slot);
+    if (code == -ENOMEM)
+        return sgp_fail(error, code, "%s: out of memory", path);
+    ledger->found = code == 0;
     if (ledger->found)
-        *ret_capacity = today ? header->link_capacity : 0;
+        *ret_capacity = header->link_capacity;
     else
         spoil(ledger, path, "a value of it is out of range");
     return 0;
@@ -325,7 +233,7 @@ static int read_file(struct ledger *ledger, struct sgp_error *error, uint32_t *r
     if (fd < 0 && errno == ENOENT)
         return 0;
     off_t size = size_of(fd);
-    bool fits = size <= (off_t)(sizeof(struct file_header) + 2 * slot_size(LINKS_MAX, VERSION));
+    bool fits = size <= (off_t)(sizeof(struct file_header) + 2 * slot_size(LINKS_MAX));
     unsigned char *bytes = NULL;
     ssize_t count = 0;
     int code = size < 0 ? (int)size : 0;
@@ -350,65 +258,30 @@ static struct file_slot *slot_at(const struct ledger *ledger, uint64_t sequence)
     return (void *)(ledger->map + sizeof(struct file_header) + sequence % 2 * ledger->slot_bytes);
 }
 
-static void encode_estate(const struct sgp_record *record, struct file_estate *estate)
+static void encode(
+    const struct sgp_record *record, const struct sgp_topology *topology, uint8_t *at)
 {
-    estate->rounds = record->rounds;
-    estate->stop = record->stop;
-    estate->mixes = record->mixes;
-    estate->covered = record->covered;
-    estate->unknown = record->unknown;
-    estate->count = record->account_count;
-    for (uint32_t i = 0; i < record->account_count; i++) {
-        const struct sgp_account *from = &record->accounts[i];
-        struct file_account *to = &estate->accounts[i];
-        memcpy(to->source, from->source, sizeof to->source);
-        memcpy(to->target, from->target, sizeof to->target);
-        to->source_lineage = from->source_lineage;
-        to->target_lineage = from->target_lineage;
-        to->number = from->number;
-        to->weight = from->weight;
-        to->kind = (uint32_t)from->kind;
+    at = sgp_form_put(&sgp_record_form, record, at);
+    for (uint32_t i = 0; i < record->link_count; i++) {
+        memcpy(at, topology->nodes[record->links[i].peer].name, SGP_NAME_BYTES);
+        at = sgp_form_put(&sgp_record_link_form, &record->links[i], at + SGP_NAME_BYTES);
     }
+    for (uint32_t i = 0; i < record->account_count; i++)
+        at = sgp_form_put(&sgp_account_form, &record->accounts[i], at);
 }
 
 static void write_slot(struct ledger *ledger, uint64_t sequence)
 {
     const struct sgp_record *record = &ledger->record;
     struct file_slot *slot = slot_at(ledger, sequence);
-    uint32_t capacity = ((const struct file_header *)(const void *)ledger->map)->link_capacity;
     slot->checksum = 0;
     atomic_signal_fence(
         memory_order_seq_cst); /* the kernel keeps stores in the order of the program */
     slot->sequence = sequence;
-    slot->lineage = record->lineage;
-    slot->round = record->round;
-    slot->weight = record->weight;
-    slot->surplus = record->surplus;
+    slot->bytes = body_bytes(record->link_count, record->account_count);
     slot->minted = ledger->minted;
-    slot->trained = record->trained;
-    slot->gave = record->gave;
-    slot->leaving = record->leaving;
-    slot->left = record->left;
-    slot->link_count = record->link_count;
-    for (uint32_t i = 0; i < record->link_count; i++) {
-        const struct sgp_record_link *from = &record->links[i];
-        struct file_link *to = &slot->links[i];
-        memcpy(to->name, ledger->topology->nodes[from->peer].name, sizeof to->name);
-        to->lineage = from->lineage;
-        to->number = from->number;
-        to->owed_round = from->owed_round;
-        to->owed_fraction = from->owed_fraction;
-        to->owed_weight = from->owed_weight;
-        to->owed_bequest = from->owed_bequest;
-        to->out = from->out;
-        to->owes = from->owes;
-        more_of(slot, capacity)[i] = (struct file_more){
-            from->acknowledged, from->former_lineage, from->former_number, from->owed_lineage};
-    }
-    encode_estate(record, estate_of(slot, capacity));
-    *cycle_of(slot, capacity) = (struct file_cycle){
-        record->turns, record->epoch.start, record->epoch.number, record->epoch.topology};
-    uint64_t sum = checksum(slot, capacity, VERSION);
+    encode(record, ledger->topology, slot->body);
+    uint64_t sum = checksum(slot);
     atomic_signal_fence(memory_order_seq_cst);
     slot->checksum = sum;
     atomic_signal_fence(memory_order_seq_cst);
@@ -418,7 +291,7 @@ static void write_slot(struct ledger *ledger, uint64_t sequence)
 /* Store to the file from now on. A page that the disk had no room for would end the process later. */
 static int map(struct ledger *ledger, int fd, uint32_t capacity)
 {
-    ledger->slot_bytes = slot_size(capacity, VERSION);
+    ledger->slot_bytes = slot_size(capacity);
     ledger->map_bytes = sizeof(struct file_header) + 2 * ledger->slot_bytes;
     if (ftruncate(fd, (off_t)ledger->map_bytes) < 0)
         return -errno;

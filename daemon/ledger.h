@@ -3,8 +3,10 @@
  * directory. It survives the process being killed at any instruction, not a power cut.
  *
  *     header: magic, version, links of a slot, node name | slot 0 | slot 1
- *     slot:   XXH3-64 of what follows | sequence | record | one entry a link, peers by name |
- *             what others left to this node: the surplus that is covered, one entry an account
+ *     slot:   XXH3-64 of what follows | sequence | bytes in use | weight that was minted |
+ *             record | its links, each behind its peer's name | its accounts
+ *
+ * Record, links and accounts are the values of their forms (core/record.h).
  *
  * A commit fills the slot that is not the latest and sets its checksum last: plain stores to memory
  * that the kernel keeps, so one of the two slots is always whole. At start the file is read and goes
@@ -37,7 +39,7 @@ struct ledger {
 
 /* Read DIRECTORY/ledger of node `self`, if any, and have one for `link_capacity` links and those of it
  * that the topology names no more. Returns 0 also if it is absent or damaged; SGP_E_STATE if it is
- * another node's, or of a later version; -errno, also if it cannot be read; -ENOMEM. On failure nothing is left open, and no
+ * another node's, or of another version; -errno, also if it cannot be read; -ENOMEM. On failure nothing is left open, and no
  * second file. */
 int ledger_open(struct ledger *ledger, const char *directory, const struct sgp_topology *topology,
     uint32_t self, uint32_t link_capacity, struct sgp_error *error);

@@ -2,7 +2,7 @@
 /* The journal of a node: everything that its core was given, so that the same core does the same again.
  *
  *     journal = part ...      one for each process of the node, appended by it
- *     part    = "sgpd events 3\n" | record START | record EVENT or RELOAD ...
+ *     part    = "sgpd events 4\n" | record START | record EVENT or RELOAD ...
  *     record  = bytes of the body, its checksum, the checksum of these 8 bytes (uint32 each,
  *               little-endian) | body: msgpack values, a message among them as its frame of sgp/wire.h
  *
@@ -17,7 +17,7 @@
 #include "sgp/node.h"
 #include "sgp/sink.h"
 
-#define SGP_JOURNAL_MARK "sgpd events 3\n" /* the number is that of the format */
+#define SGP_JOURNAL_MARK "sgpd events 4\n" /* the number is that of the format */
 #define SGP_JOURNAL_BODY_MAX (128u << 20)  /* bytes; a topology is the longest thing there is */
 
 /* Records that are to be written. Zero-initialise it; free(bytes) ends it. */

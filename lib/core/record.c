@@ -2,10 +2,11 @@
 /* What survives the process, and a node made from it. A step marks what it changes (`unrecorded`) and
  * the performer stores the record before it lets anything out.
  * The rule: docs/rules/restart.md */
+#include "core/record.h"
+
 #include "core/core.h"
 
 #include <math.h>
-#include <string.h>
 
 /* An end that was said before the first step is one, too. A relay has none of its own, and keeps what it has heard. */
 static sgp_round recorded_rounds(const struct sgp_node *node)
@@ -75,49 +76,93 @@ bool sgp_node_record_changed(const struct sgp_node *node)
     return node->unrecorded;
 }
 
+/* ---- what it is made of ---- */
+
 /* Not more than a fleet of the greatest size can have. That the file has fewer nodes now says nothing:
  * it may have shrunk, and what those who left bequeathed may not be dissolved yet. */
-#define WEIGHT_MAX (4.0 * SGP_NODES_MAX)
-#define MEMBERS_MAX ((double)SGP_NODES_MAX)
+#define WEIGHT_MAX (4u * SGP_NODES_MAX)
+#define LABEL_MAX (SGP_ROUND_MAX - 1)
+
+#define RECORD(member, ...) SGP_FIELD(struct sgp_record, #member, member, __VA_ARGS__)
+static const struct sgp_form_field record_fields[] = {
+    RECORD(lineage, 1, UINT64_MAX),
+    RECORD(round, 0, LABEL_MAX),
+    RECORD(trained, SGP_FORM_ANY),
+    RECORD(gave, SGP_FORM_ANY),
+    RECORD(weight, 0, WEIGHT_MAX),
+    RECORD(surplus, 0, SGP_NODES_MAX),
+    RECORD(rounds, SGP_ROUND_NONE, LABEL_MAX),
+    RECORD(stop, SGP_ROUND_NONE, LABEL_MAX),
+    RECORD(mixes, 0, LABEL_MAX),
+    RECORD(covered, 0, SGP_NODES_MAX),
+    RECORD(unknown, 0, UINT64_MAX),
+    RECORD(turns, 0, LABEL_MAX),
+    RECORD(epoch.number, SGP_FORM_ANY),
+    RECORD(epoch.start, 0, LABEL_MAX),
+    RECORD(epoch.topology, SGP_FORM_ANY),
+    RECORD(leaving, SGP_FORM_ANY),
+    RECORD(left, SGP_FORM_ANY),
+    RECORD(link_count, SGP_FORM_ANY),
+    RECORD(account_count, 0, SGP_ACCOUNTS_MAX),
+};
+const struct sgp_form sgp_record_form = SGP_FORM(struct sgp_record, record_fields);
+
+#define LINK(member, ...) SGP_FIELD(struct sgp_record_link, #member, member, __VA_ARGS__)
+static const struct sgp_form_field link_fields[] = {
+    LINK(peer, SGP_FORM_ANY),
+    LINK(out, SGP_FORM_ANY),
+    LINK(lineage, SGP_FORM_ANY),
+    LINK(number, SGP_FORM_ANY),
+    LINK(acknowledged, SGP_FORM_ANY),
+    LINK(former_lineage, SGP_FORM_ANY),
+    LINK(former_number, SGP_FORM_ANY),
+    LINK(owes, SGP_FORM_ANY),
+    LINK(owed_round, 0, LABEL_MAX),
+    LINK(owed_fraction, 0, 1),
+    LINK(owed_weight, 0, WEIGHT_MAX),
+    LINK(owed_kept, SGP_FORM_ANY),
+    LINK(owed_slot, SGP_FORM_ANY),
+    LINK(owed_bequest, 0, SGP_NODES_MAX),
+    LINK(owed_lineage, SGP_FORM_ANY),
+};
+const struct sgp_form sgp_record_link_form = SGP_FORM(struct sgp_record_link, link_fields);
+
+#define ACCOUNT(member, ...) SGP_FIELD(struct sgp_account, #member, member, __VA_ARGS__)
+static const struct sgp_form_field account_fields[] = {
+    ACCOUNT(kind, SGP_ACCOUNT_ACCEPTED, SGP_ACCOUNT_DEBT),
+    ACCOUNT(source, SGP_FORM_ANY),
+    ACCOUNT(target, SGP_FORM_ANY),
+    ACCOUNT(source_lineage, 1, UINT64_MAX),
+    ACCOUNT(target_lineage, 1, UINT64_MAX),
+    ACCOUNT(number, SGP_FORM_ANY),
+    ACCOUNT(weight, 0, WEIGHT_MAX),
+};
+const struct sgp_form sgp_account_form = SGP_FORM(struct sgp_account, account_fields);
+
+/* ---- what comes from a file ---- */
 
 static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_count)
 {
-    bool owed = link->owed_round >= 0 && link->owed_round < SGP_ROUND_MAX &&
-                link->owed_fraction >= 0 && link->owed_fraction <= 1 && link->owed_weight >= 0 &&
-                link->owed_weight <= WEIGHT_MAX && link->owed_bequest >= 0 &&
-                link->owed_bequest <= MEMBERS_MAX &&
-                (link->owed_lineage == 0 || link->owed_bequest > 0);
+    bool owed =
+        link->out && link->number > 0 && (link->owed_lineage == 0 || link->owed_bequest > 0);
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
                    link->owed_bequest == 0 && link->owed_lineage == 0;
-    return link->peer < node_count &&
-           (link->owes ? link->out && link->number > 0 && owed : nothing);
+    return sgp_form_holds(&sgp_record_link_form, link) && link->peer < node_count &&
+           (link->owes ? owed : nothing);
 }
 
 static bool account_is_sound(const struct sgp_account *account)
 {
-    bool debt = account->kind == SGP_ACCOUNT_DEBT;
-    bool named = memchr(account->source, '\0', SGP_NAME_BYTES) != NULL &&
-                 memchr(account->target, '\0', SGP_NAME_BYTES) != NULL;
-    return named && (debt || account->kind == SGP_ACCOUNT_ACCEPTED) &&
-           account->source_lineage != 0 && account->target_lineage != 0 &&
-           (debt ? account->number > 0 && account->weight >= 0 && account->weight <= WEIGHT_MAX
-                 : account->weight == 0);
+    return sgp_form_holds(&sgp_account_form, account) &&
+           (account->kind == SGP_ACCOUNT_DEBT ? account->number > 0 : account->weight == 0);
 }
 
 bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
 {
-    if (record->lineage == 0 || record->round < 0 || record->round >= SGP_ROUND_MAX ||
-        !(record->weight >= 0 && record->weight <= WEIGHT_MAX) ||
-        !(record->surplus >= 0 && record->surplus <= MEMBERS_MAX) ||
-        record->rounds < SGP_ROUND_NONE || record->rounds >= SGP_ROUND_MAX ||
-        record->stop < SGP_ROUND_NONE || record->stop >= SGP_ROUND_MAX || record->mixes < 0 ||
-        record->mixes >= SGP_ROUND_MAX || !(record->unknown >= 0 && isfinite(record->unknown)) ||
-        record->turns < 0 || record->turns > record->round || record->epoch.start < 0 ||
-        record->epoch.start >= SGP_ROUND_MAX ||
-        !(record->covered >= 0 && record->covered <= record->surplus) ||
-        (record->left && !record->leaving) || record->link_count > record->link_capacity ||
-        record->account_count > record->account_capacity ||
-        record->account_count > SGP_ACCOUNTS_MAX)
+    if (!sgp_form_holds(&sgp_record_form, record) || record->turns > record->round ||
+        record->covered > record->surplus || (record->left && !record->leaving) ||
+        record->link_count > record->link_capacity ||
+        record->account_count > record->account_capacity)
         return false;
     for (uint32_t i = 0; i < record->account_count; i++)
         if (!account_is_sound(&record->accounts[i]))
@@ -132,6 +177,8 @@ bool sgp_record_is_sound(const struct sgp_record *record, uint32_t node_count)
     }
     return true;
 }
+
+/* ---- back into a node ---- */
 
 static void restore_link(struct sgp_node *node, const struct sgp_record_link *from)
 {

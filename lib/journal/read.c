@@ -10,55 +10,41 @@
 
 /* ---- values ---- */
 
-/* Whether a value that begins so is one that a record holds: an integer, a boolean, a double, a short
- * string, bytes. None of them makes msgpack-c nest or allocate. */
-static bool scalar(uint8_t lead)
+static int get_field(void *context, const struct sgp_form_field *field, void *place)
 {
-    return lead <= 0x7f || (lead >= 0xa0 && lead <= 0xbf) || lead >= 0xe0 ||
-           (lead >= 0xc2 && lead <= 0xc6) || (lead >= 0xcb && lead <= 0xd3) || lead == 0xd9;
+    struct sgp_unpacker *reader = context;
+    msgpack_object value;
+    return sgp_unpack(reader, &value) && sgp_unpack_store(reader, field, &value, place) ? 0 : -1;
 }
 
-/* The next value; strings and bytes are borrowed from the body. */
-static bool get_value(struct sgp_journal_reader *reader, msgpack_object *ret_value)
+static bool get(struct sgp_unpacker *reader, const struct sgp_form *form, void *structure)
 {
-    if (reader->at >= reader->count || !scalar(reader->bytes[reader->at]))
-        return false;
-    msgpack_zone nothing = {0}; /* given, so that no zone is made for a string */
-    msgpack_unpack_return got = msgpack_unpack(
-        (const char *)reader->bytes, reader->count, &reader->at, &nothing, ret_value);
-    return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
+    return sgp_form_walk(form, structure, get_field, reader) == 0;
 }
 
-static bool get(
-    struct sgp_journal_reader *reader, const struct sgp_journal_table *table, void *structure)
+static bool get_i64(struct sgp_unpacker *reader, int64_t *ret_number)
 {
-    for (size_t i = 0; i < table->count; i++) {
-        msgpack_object value;
-        if (!get_value(reader, &value) || !sgp_journal_store(&table->fields[i], &value, structure))
-            return false;
-    }
-    return true;
+    static const struct sgp_form_field field = {
+        .kind = SGP_FORM_I64, .least = INT64_MIN, .most = UINT64_MAX};
+    return get_field(reader, &field, ret_number) == 0;
 }
 
-static bool get_i64(struct sgp_journal_reader *reader, int64_t *ret_number)
+static bool get_u64(struct sgp_unpacker *reader, uint64_t *ret_number)
 {
-    static const struct sgp_journal_field field = {SGP_JOURNAL_I64, 0};
-    const struct sgp_journal_table table = {&field, 1};
-    return get(reader, &table, ret_number);
+    static const struct sgp_form_field field = {.kind = SGP_FORM_U64, .most = UINT64_MAX};
+    return get_field(reader, &field, ret_number) == 0;
 }
 
-static bool get_bool(struct sgp_journal_reader *reader, bool *ret_bool)
+static bool get_bool(struct sgp_unpacker *reader, bool *ret_bool)
 {
-    static const struct sgp_journal_field field = {SGP_JOURNAL_BOOL, 0};
-    const struct sgp_journal_table table = {&field, 1};
-    return get(reader, &table, ret_bool);
+    static const struct sgp_form_field field = {.kind = SGP_FORM_BOOL};
+    return get_field(reader, &field, ret_bool) == 0;
 }
 
-static bool get_bytes(
-    struct sgp_journal_reader *reader, const uint8_t **ret_bytes, size_t *ret_count)
+static bool get_bytes(struct sgp_unpacker *reader, const uint8_t **ret_bytes, size_t *ret_count)
 {
     msgpack_object value;
-    if (!get_value(reader, &value) || value.type != MSGPACK_OBJECT_BIN)
+    if (!sgp_unpack(reader, &value) || value.type != MSGPACK_OBJECT_BIN)
         return false;
     *ret_bytes = (const uint8_t *)value.via.bin.ptr;
     *ret_count = value.via.bin.size;
@@ -66,7 +52,7 @@ static bool get_bytes(
 }
 
 /* A text of so many bytes at most, with its terminating zero. */
-static bool get_text(struct sgp_journal_reader *reader, char *text, size_t capacity)
+static bool get_text(struct sgp_unpacker *reader, char *text, size_t capacity)
 {
     const uint8_t *bytes;
     size_t count;
@@ -83,7 +69,7 @@ static int wrong(struct sgp_error *why, const char *what)
     return sgp_fail(why, SGP_E_FILE, "%s is missing, of another type or out of range", what);
 }
 
-static int get_end(const struct sgp_journal_reader *reader, struct sgp_error *why)
+static int get_end(const struct sgp_unpacker *reader, struct sgp_error *why)
 {
     if (reader->at == reader->count)
         return 0;
@@ -91,7 +77,7 @@ static int get_end(const struct sgp_journal_reader *reader, struct sgp_error *wh
         reader->count - reader->at);
 }
 
-int sgp_journal_kind_of(struct sgp_journal_reader *reader)
+int sgp_journal_kind_of(struct sgp_unpacker *reader)
 {
     int64_t kind;
     return get_i64(reader, &kind) && kind >= SGP_JOURNAL_START && kind <= SGP_JOURNAL_RELOAD
@@ -102,14 +88,12 @@ int sgp_journal_kind_of(struct sgp_journal_reader *reader)
 /* ---- what a record holds ---- */
 
 static int get_topology(
-    struct sgp_journal_reader *reader, struct sgp_topology **ret_topology, struct sgp_error *why)
+    struct sgp_unpacker *reader, struct sgp_topology **ret_topology, struct sgp_error *why)
 {
-    static const struct sgp_journal_field field = {SGP_JOURNAL_U64, 0};
-    const struct sgp_journal_table table = {&field, 1};
     uint64_t digest;
     const uint8_t *text;
     size_t bytes;
-    if (!get(reader, &table, &digest) || !get_bytes(reader, &text, &bytes))
+    if (!get_u64(reader, &digest) || !get_bytes(reader, &text, &bytes))
         return wrong(why, "the topology");
     int code = sgp_dot_parse((const char *)text, bytes, "its topology", why, ret_topology);
     if (code < 0)
@@ -119,18 +103,17 @@ static int get_topology(
 }
 
 static int get_record(
-    struct sgp_journal_reader *reader, struct sgp_journal_process *process, struct sgp_error *why)
+    struct sgp_unpacker *reader, struct sgp_journal_process *process, struct sgp_error *why)
 {
     struct sgp_record *record = &process->record;
     bool present;
-    if (!get_bool(reader, &present) ||
-        (present && !get(reader, &sgp_journal_record_fields, record)))
+    if (!get_bool(reader, &present) || (present && !get(reader, &sgp_record_form, record)))
         return wrong(why, "the record of the former process");
     if (!present)
         return 0;
     size_t left = reader->count - reader->at; /* a field is a byte at least */
-    if (record->link_count > left / sgp_journal_record_link.count ||
-        record->account_count > left / sgp_journal_account.count)
+    if (record->link_count > left / sgp_record_link_form.count ||
+        record->account_count > left / sgp_account_form.count)
         return wrong(why, "a list of the record of the former process");
     record->links = calloc(record->link_count + 1u, sizeof *record->links);
     record->accounts = calloc(record->account_count + 1u, sizeof *record->accounts);
@@ -140,9 +123,9 @@ static int get_record(
     record->account_capacity = record->account_count;
     bool whole = true;
     for (uint32_t i = 0; whole && i < record->link_count; i++)
-        whole = get(reader, &sgp_journal_record_link, &record->links[i]);
+        whole = get(reader, &sgp_record_link_form, &record->links[i]);
     for (uint32_t i = 0; whole && i < record->account_count; i++)
-        whole = get(reader, &sgp_journal_account, &record->accounts[i]);
+        whole = get(reader, &sgp_account_form, &record->accounts[i]);
     process->config.record = record;
     return whole ? 0 : wrong(why, "an entry of the record of the former process");
 }
@@ -155,8 +138,8 @@ void sgp_journal_process_finish(struct sgp_journal_process *process)
     *process = (struct sgp_journal_process){.topology = NULL};
 }
 
-int sgp_journal_get_start(struct sgp_journal_reader *reader,
-    struct sgp_journal_process *ret_process, struct sgp_error *why)
+int sgp_journal_get_start(
+    struct sgp_unpacker *reader, struct sgp_journal_process *ret_process, struct sgp_error *why)
 {
     struct sgp_journal_process *process = ret_process;
     *process = (struct sgp_journal_process){.topology = NULL};
@@ -179,8 +162,8 @@ int sgp_journal_get_start(struct sgp_journal_reader *reader,
     return code < 0 ? code : get_end(reader, why);
 }
 
-static int get_message(struct sgp_journal_reader *reader, struct sgp_journal_said *said,
-    bool *ret_any, struct sgp_error *why)
+static int get_message(struct sgp_unpacker *reader, struct sgp_journal_said *said, bool *ret_any,
+    struct sgp_error *why)
 {
     const uint8_t *frame;
     size_t bytes;
@@ -198,7 +181,7 @@ static int get_message(struct sgp_journal_reader *reader, struct sgp_journal_sai
     return code < 0 ? SGP_E_FILE : 0;
 }
 
-int sgp_journal_get_event(struct sgp_journal_reader *reader, struct sgp_journal_said *said,
+int sgp_journal_get_event(struct sgp_unpacker *reader, struct sgp_journal_said *said,
     struct sgp_event *ret_event, struct sgp_error *why)
 {
     bool any = false;
@@ -217,7 +200,7 @@ int sgp_journal_get_event(struct sgp_journal_reader *reader, struct sgp_journal_
     return get_end(reader, why);
 }
 
-int sgp_journal_get_reload(struct sgp_journal_reader *reader, sgp_time *ret_now,
+int sgp_journal_get_reload(struct sgp_unpacker *reader, sgp_time *ret_now,
     struct sgp_topology **ret_topology, struct sgp_node_change *ret_change, struct sgp_error *why)
 {
     *ret_topology = NULL;

@@ -4,6 +4,7 @@
 #define SGP_JOURNAL_READ_H
 
 #include "journal/fields.h"
+#include "wire/pack.h"
 
 #include "sgp/wire.h"
 
@@ -35,12 +36,6 @@ int sgp_journal_next(
 
 /* ---- values ---- */
 
-struct sgp_journal_reader {
-    const uint8_t *bytes;
-    size_t count;
-    size_t at;
-};
-
 /* What a process began with, and its own memory for it. */
 struct sgp_journal_process {
     char version[SGP_JOURNAL_VERSION_BYTES];
@@ -59,15 +54,15 @@ struct sgp_journal_said {
 };
 
 /* What kind of record a body is of; 0: of none. */
-int sgp_journal_kind_of(struct sgp_journal_reader *reader);
+int sgp_journal_kind_of(struct sgp_unpacker *reader);
 
 /* The rest of the body, to its end. 0; or -ENOMEM; or SGP_E_FILE with what is wrong in *why. Only what is
  * in the file is looked at, not whether a core bears it. */
-int sgp_journal_get_start(struct sgp_journal_reader *reader,
-    struct sgp_journal_process *ret_process, struct sgp_error *why);
-int sgp_journal_get_event(struct sgp_journal_reader *reader, struct sgp_journal_said *said,
+int sgp_journal_get_start(
+    struct sgp_unpacker *reader, struct sgp_journal_process *ret_process, struct sgp_error *why);
+int sgp_journal_get_event(struct sgp_unpacker *reader, struct sgp_journal_said *said,
     struct sgp_event *ret_event, struct sgp_error *why);
-int sgp_journal_get_reload(struct sgp_journal_reader *reader, sgp_time *ret_now,
+int sgp_journal_get_reload(struct sgp_unpacker *reader, sgp_time *ret_now,
     struct sgp_topology **ret_topology, struct sgp_node_change *ret_change, struct sgp_error *why);
 
 #endif

@@ -318,7 +318,7 @@ static int begin_node(struct player *player, struct sgp_journal_process *process
     return extend_effects(player, needs.effects);
 }
 
-static int begin_part(struct player *player, struct sgp_journal_reader *reader)
+static int begin_part(struct player *player, struct sgp_unpacker *reader)
 {
     struct sgp_error why = {0};
     struct sgp_journal_process process;
@@ -405,7 +405,7 @@ static const char *fault_of(struct player *player, const struct sgp_event *event
     return fault != NULL ? fault : fault_of_message(event);
 }
 
-static int play_event(struct player *player, struct sgp_journal_reader *reader)
+static int play_event(struct player *player, struct sgp_unpacker *reader)
 {
     struct sgp_error why = {0};
     struct sgp_journal_said said;
@@ -423,7 +423,7 @@ static int play_event(struct player *player, struct sgp_journal_reader *reader)
     return player->starved ? -ENOMEM : 0;
 }
 
-static int play_reload(struct player *player, struct sgp_journal_reader *reader)
+static int play_reload(struct player *player, struct sgp_unpacker *reader)
 {
     struct sgp_error why = {0};
     struct sgp_node_change change;
@@ -456,7 +456,7 @@ static int play_reload(struct player *player, struct sgp_journal_reader *reader)
 
 static int play(struct player *player, const struct sgp_journal_found *found)
 {
-    struct sgp_journal_reader reader = {.bytes = found->body, .count = found->bytes};
+    struct sgp_unpacker reader = {.bytes = found->body, .count = found->bytes, .wide = true};
     int kind = sgp_journal_kind_of(&reader);
     player->at = found->at;
     if ((kind == SGP_JOURNAL_START) != found->begins)

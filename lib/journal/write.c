@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs of a core to records. */
 #include "journal/fields.h"
+#include "wire/pack.h"
 
 #include "sgp/dot.h"
 #include "sgp/wire.h"
@@ -80,10 +81,16 @@ static int finish(struct writer *writer, enum sgp_journal_record record)
     return 0;
 }
 
-static void put(struct writer *writer, const struct sgp_journal_table *table, const void *structure)
+static int put_field(void *context, const struct sgp_form_field *field, void *place)
 {
-    for (size_t i = 0; i < table->count; i++)
-        (void)msgpack_pack_object(&writer->packer, sgp_journal_load(&table->fields[i], structure));
+    struct writer *writer = context;
+    (void)msgpack_pack_object(&writer->packer, sgp_pack_load(field, place));
+    return 0;
+}
+
+static void put(struct writer *writer, const struct sgp_form *form, const void *structure)
+{
+    (void)sgp_form_walk(form, structure, put_field, writer);
 }
 
 static void put_bytes(struct writer *writer, const void *bytes, size_t count)
@@ -119,11 +126,11 @@ static void put_record(struct writer *writer, const struct sgp_record *record)
                           : msgpack_pack_false(&writer->packer));
     if (record == NULL)
         return;
-    put(writer, &sgp_journal_record_fields, record);
+    put(writer, &sgp_record_form, record);
     for (uint32_t i = 0; i < record->link_count; i++)
-        put(writer, &sgp_journal_record_link, &record->links[i]);
+        put(writer, &sgp_record_link_form, &record->links[i]);
     for (uint32_t i = 0; i < record->account_count; i++)
-        put(writer, &sgp_journal_account, &record->accounts[i]);
+        put(writer, &sgp_account_form, &record->accounts[i]);
 }
 
 int sgp_journal_put_start(struct sgp_journal *journal, const struct sgp_journal_start *start)

@@ -88,6 +88,21 @@ static const struct sgp_field pulse_fields[] = {
     ROUND("stop", pulse.stop, SGP_ROUND_MAY_BE_NONE),
 };
 
+#define PRINT(member, ...) SGP_FIELD(struct sgp_fingerprint, #member, member, __VA_ARGS__)
+static const struct sgp_form_field fingerprint_fields[] = {
+    PRINT(shape, SGP_FORM_ANY),
+    PRINT(loss, SGP_FORM_ANY),
+    PRINT(classes, SGP_FORM_ANY),
+    PRINT(scaling, SGP_FORM_ANY),
+    PRINT(method, SGP_FORM_ANY),
+    PRINT(topology, SGP_FORM_ANY),
+    PRINT(learning_rate, 0, UINT64_MAX),
+    PRINT(batch, SGP_FORM_ANY),
+    PRINT(data, SGP_FORM_ANY),
+    PRINT(run, SGP_FORM_ANY),
+};
+const struct sgp_form sgp_fingerprint_form = SGP_FORM(struct sgp_fingerprint, fingerprint_fields);
+
 static const struct sgp_field hello_fields[] = {
     TEXT("source", hello.source, source, 1),
     TEXT("target", hello.target, target, 1),

@@ -5,6 +5,8 @@
 #ifndef SGP_WIRE_FIELDS_H
 #define SGP_WIRE_FIELDS_H
 
+#include "base/form.h"
+
 #include "sgp/wire.h"
 
 #include <msgpack.h>
@@ -50,5 +52,8 @@ void sgp_field_store(const struct sgp_field *field, const msgpack_object *value,
 
 /* What one field cannot say alone: NULL, or what is wrong with the message. */
 const char *sgp_fields_conflict(const struct sgp_message *message);
+
+/* struct sgp_fingerprint, which greetings and the journal have in common. */
+extern const struct sgp_form sgp_fingerprint_form;
 
 #endif

@@ -152,7 +152,7 @@ class DamagedJournal(ReplayTest):
             self.assertLessEqual(int(said[-1].split("byte ")[1].split(":")[0]), at)
 
     def test_one_of_another_format_is_refused(self):
-        said = replay(self.write(self.bytes.replace(b"sgpd events 3", b"sgpd events 2", 1)), status=6)[1]
+        said = replay(self.write(self.bytes.replace(b"sgpd events 4", b"sgpd events 3", 1)), status=6)[1]
         self.assertRegex(said, r"\Asgpctl: \S+: byte 0: an event journal of another format [^\n]*\n\Z")
         said = replay(self.trace, status=6)[1]
         self.assertRegex(said, r"\Asgpctl: \S+: byte 0: not an event journal; [^\n]*\n\Z")

@@ -192,7 +192,7 @@ class State(fleet.FleetTest):
             file.write(struct.pack("<I", version))
         return path, struct.unpack("<I", former)[0]
 
-    def test_a_ledger_of_a_later_version_is_left_alone(self):
+    def test_a_ledger_of_another_version_is_left_alone(self):
         f = self.stopped()
         node, told = f.nodes[0], len(f.nodes[0].log())
         path, version = self.write(node, "ledger", 1000)
@@ -200,7 +200,7 @@ class State(fleet.FleetTest):
             before = file.read()
         node.start()
         self.assertEqual(node.process.wait(fleet.PATIENCE), 1)
-        self.assertIn("%s: a later sgpd wrote it (ledger version 1000; this one reads 2 to %d); start that one again, or "
+        self.assertIn("%s: another sgpd wrote it (ledger version 1000; this one reads %d); start that one again, or "
                       "retire the node with it (sgpctl leave)" % (path, version), node.log()[told:])
         with open(path, "rb") as file:
             self.assertEqual(file.read(), before)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of a structure by its form: visited, checked, and as bytes. */
+#include "base/form.h"
+
+#include "sgp/status.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Bytes of one value in memory. */
+static size_t width(const struct sgp_form_field *field)
+{
+    switch (field->kind) {
+    case SGP_FORM_U64:
+    case SGP_FORM_I64:
+    case SGP_FORM_REAL:
+        return 8;
+    case SGP_FORM_U32:
+    case SGP_FORM_INT:
+    case SGP_FORM_FLOAT:
+        return 4;
+    case SGP_FORM_BOOL:
+        return 1;
+    case SGP_FORM_NAME:
+        return SGP_NAME_BYTES;
+    case SGP_FORM_TEXT:
+        return sizeof(const char *);
+    case SGP_FORM_PART:
+        return field->part->bytes;
+    }
+    sgp_assert_failed("a field is of a known kind", __FILE__, __LINE__);
+}
+_Static_assert(
+    sizeof(double) == 8 && sizeof(int) == 4 && sizeof(bool) == 1, "as the forms have them");
+
+int sgp_form_walk(
+    const struct sgp_form *form, const void *structure, sgp_form_visit *visit, void *context)
+{
+    for (uint32_t i = 0; i < form->count; i++) {
+        const struct sgp_form_field *field = &form->fields[i];
+        for (uint32_t k = 0; k < field->count; k++) {
+            void *place = (void *)((uintptr_t)structure + field->offset + k * width(field));
+            int code = field->kind == SGP_FORM_PART
+                           ? sgp_form_walk(field->part, place, visit, context)
+                           : visit(context, field, place);
+            if (code != 0)
+                return code;
+        }
+    }
+    return 0;
+}
+
+/* ---- checked ---- */
+
+/* The length of the UTF-8 sequence at s[0..count), or 0 if it is not the shortest form of a character,
+ * or a control character (C0, DEL, C1). */
+static size_t printable(const unsigned char *s, size_t count)
+{
+    if (s[0] < 0x80)
+        return s[0] >= 0x20 && s[0] != 0x7f;
+    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length > count)
+        return 0;
+    uint32_t character = s[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        character = character << 6 | (s[i] & 0x3fu);
+    }
+    bool surrogate = character >= 0xd800 && character < 0xe000;
+    return character >= least[length] && character <= 0x10ffff && !surrogate ? length : 0;
+}
+
+static bool fits_text(const struct sgp_form_field *field, const char *text)
+{
+    size_t bytes = text != NULL ? strnlen(text, field->most + 1) : 0;
+    if (text == NULL || bytes < (size_t)field->least || bytes > field->most)
+        return false;
+    for (size_t at = 0, step; at < bytes; at += step)
+        if ((step = printable((const unsigned char *)text + at, bytes - at)) == 0)
+            return false;
+    return true;
+}
+
+static bool fits_unsigned(const struct sgp_form_field *field, uint64_t value)
+{
+    return value <= field->most && (field->least <= 0 || value >= (uint64_t)field->least);
+}
+
+static bool fits_signed(const struct sgp_form_field *field, int64_t value)
+{
+    return value >= field->least && (value < 0 || (uint64_t)value <= field->most);
+}
+
+static bool fits_real(const struct sgp_form_field *field, double value)
+{
+    bool all = field->most == UINT64_MAX;
+    return field->most == 0 || (isfinite(value) && value >= (double)field->least &&
+                                   (all || value <= (double)field->most));
+}
+
+bool sgp_form_fits(const struct sgp_form_field *field, const void *place)
+{
+    switch (field->kind) {
+    case SGP_FORM_U64:
+        return fits_unsigned(field, *(const uint64_t *)place);
+    case SGP_FORM_U32:
+        return fits_unsigned(field, *(const uint32_t *)place);
+    case SGP_FORM_I64:
+        return fits_signed(field, *(const int64_t *)place);
+    case SGP_FORM_INT:
+        return fits_signed(field, *(const int *)place);
+    case SGP_FORM_BOOL:
+        return *(const unsigned char *)place <= 1;
+    case SGP_FORM_REAL:
+        return fits_real(field, *(const double *)place);
+    case SGP_FORM_FLOAT:
+        return fits_real(field, (double)*(const float *)place);
+    case SGP_FORM_NAME:
+        return memchr(place, '\0', SGP_NAME_BYTES) != NULL;
+    case SGP_FORM_TEXT:
+        return fits_text(field, *(const char *const *)place);
+    case SGP_FORM_PART: /* which is walked through */
+        break;
+    }
+    sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
+}
+
+static int check(void *context, const struct sgp_form_field *field, void *place)
+{
+    (void)context;
+    return sgp_form_fits(field, place) ? 0 : -1;
+}
+
+bool sgp_form_holds(const struct sgp_form *form, const void *structure)
+{
+    return sgp_form_walk(form, structure, check, NULL) == 0;
+}
+
+/* ---- bytes ---- */
+
+size_t sgp_form_bytes(const struct sgp_form *form)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < form->count; i++) {
+        const struct sgp_form_field *field = &form->fields[i];
+        bool part = field->kind == SGP_FORM_PART;
+        bytes += field->count * (part ? sgp_form_bytes(field->part) : width(field));
+    }
+    return bytes;
+}
+
+static int put(void *context, const struct sgp_form_field *field, void *place)
+{
+    uint8_t **at = context;
+    sgp_assert(field->kind != SGP_FORM_TEXT);
+    memcpy(*at, place, width(field));
+    *at += width(field);
+    return 0;
+}
+
+uint8_t *sgp_form_put(const struct sgp_form *form, const void *structure, uint8_t *bytes)
+{
+    (void)sgp_form_walk(form, structure, put, &bytes);
+    return bytes;
+}
+
+static int take(void *context, const struct sgp_form_field *field, void *place)
+{
+    const uint8_t **at = context;
+    sgp_assert(field->kind != SGP_FORM_TEXT);
+    memcpy(place, *at, width(field));
+    *at += width(field);
+    return sgp_form_fits(field, place) ? 0 : -1;
+}
+
+const uint8_t *sgp_form_take(const struct sgp_form *form, const uint8_t *bytes, void *structure)
+{
+    return sgp_form_walk(form, structure, take, &bytes) == 0 ? bytes : NULL;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One value of a form to msgpack and back. */
+#include "wire/pack.h"
+
+#include "sgp/status.h"
+
+#include <string.h>
+
+static msgpack_object number(uint64_t value)
+{
+    return (msgpack_object){.type = MSGPACK_OBJECT_POSITIVE_INTEGER, .via.u64 = value};
+}
+
+static msgpack_object integer(int64_t value)
+{
+    if (value == -1)
+        return (msgpack_object){.type = MSGPACK_OBJECT_NIL};
+    return value >= 0 ? number((uint64_t)value)
+                      : (msgpack_object){.type = MSGPACK_OBJECT_NEGATIVE_INTEGER, .via.i64 = value};
+}
+
+static msgpack_object real(double value)
+{
+    return (msgpack_object){.type = MSGPACK_OBJECT_FLOAT64, .via.f64 = value};
+}
+
+static msgpack_object string(const char *text, uint64_t most)
+{
+    return (msgpack_object){.type = MSGPACK_OBJECT_STR,
+        .via.str = {.ptr = text, .size = (uint32_t)strnlen(text, most)}};
+}
+
+msgpack_object sgp_pack_load(const struct sgp_form_field *field, const void *place)
+{
+    switch (field->kind) {
+    case SGP_FORM_U64:
+        return number(*(const uint64_t *)place);
+    case SGP_FORM_U32:
+        return number(*(const uint32_t *)place);
+    case SGP_FORM_I64:
+        return integer(*(const int64_t *)place);
+    case SGP_FORM_INT:
+        return integer(*(const int *)place);
+    case SGP_FORM_BOOL:
+        return (msgpack_object){
+            .type = MSGPACK_OBJECT_BOOLEAN, .via.boolean = *(const bool *)place};
+    case SGP_FORM_REAL:
+        return real(*(const double *)place);
+    case SGP_FORM_FLOAT:
+        return real((double)*(const float *)place);
+    case SGP_FORM_NAME:
+        return string(place, SGP_NAME_BYTES);
+    case SGP_FORM_TEXT:
+        return string(*(const char *const *)place, field->most + 1);
+    case SGP_FORM_PART: /* which is walked through */
+        break;
+    }
+    sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
+}
+
+/* Whether a value that begins so makes msgpack-c neither nest nor allocate: an integer, nil, a boolean, a double, a string
+ * below 256 bytes, and where they are allowed a negative integer or bytes. */
+static bool is_scalar(uint8_t lead, bool wide)
+{
+    bool plain = lead <= 0x7f || (lead >= 0xa0 && lead <= 0xbf) || lead == 0xc0 || lead == 0xc2 ||
+                 lead == 0xc3 || (lead >= 0xcb && lead <= 0xcf) || lead == 0xd9;
+    bool more = lead >= 0xe0 || (lead >= 0xc4 && lead <= 0xc6) || (lead >= 0xd0 && lead <= 0xd3);
+    return plain || (wide && more);
+}
+
+bool sgp_unpack(struct sgp_unpacker *unpacker, msgpack_object *ret_value)
+{
+    if (unpacker->at >= unpacker->count ||
+        !is_scalar(unpacker->bytes[unpacker->at], unpacker->wide))
+        return false;
+    msgpack_zone nothing = {0}; /* given, so that no zone is made for a string */
+    msgpack_unpack_return got = msgpack_unpack(
+        (const char *)unpacker->bytes, unpacker->count, &unpacker->at, &nothing, ret_value);
+    return got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES;
+}
+
+/* A string's bytes, and a zero behind them. */
+static bool copy(char *text, size_t room, const msgpack_object *value)
+{
+    const msgpack_object_str *from = &value->via.str;
+    if (value->type != MSGPACK_OBJECT_STR || from->size >= room)
+        return false;
+    if (from->size > 0) /* msgpack-c's empty string is at NULL */
+        memcpy(text, from->ptr, from->size);
+    memset(text + from->size, 0, 1);
+    return strlen(text) == from->size;
+}
+
+static bool store_text(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+    const msgpack_object *value, const char **place)
+{
+    size_t room = unpacker->room < field->most + 1 ? unpacker->room : field->most + 1;
+    if (!copy(unpacker->text, room, value))
+        return false;
+    *place = unpacker->text;
+    unpacker->text += value->via.str.size + 1;
+    unpacker->room -= value->via.str.size + 1;
+    return true;
+}
+
+static bool store_name(char *name, const msgpack_object *value)
+{
+    memset(name, 0, SGP_NAME_BYTES);
+    return copy(name, SGP_NAME_BYTES, value);
+}
+
+/* An integer of any sign between these. */
+static bool lies(const msgpack_object *value, int64_t least, int64_t most)
+{
+    if (value->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
+        return value->via.i64 >= least;
+    return value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 <= (uint64_t)most;
+}
+
+static bool store(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+    const msgpack_object *value, void *place)
+{
+    bool fits = false;
+    msgpack_object none = {.type = MSGPACK_OBJECT_NEGATIVE_INTEGER, .via.i64 = -1};
+    switch (field->kind) {
+    case SGP_FORM_U64:
+        if ((fits = value->type == MSGPACK_OBJECT_POSITIVE_INTEGER))
+            *(uint64_t *)place = value->via.u64;
+        break;
+    case SGP_FORM_U32:
+        if ((fits = lies(value, 0, UINT32_MAX)))
+            *(uint32_t *)place = (uint32_t)value->via.u64;
+        break;
+    case SGP_FORM_I64:
+        value = value->type == MSGPACK_OBJECT_NIL ? &none : value;
+        if ((fits = lies(value, INT64_MIN, INT64_MAX)))
+            *(int64_t *)place = value->via.i64;
+        break;
+    case SGP_FORM_INT:
+        value = value->type == MSGPACK_OBJECT_NIL ? &none : value;
+        if ((fits = lies(value, INT32_MIN, INT32_MAX)))
+            *(int *)place = (int)value->via.i64;
+        break;
+    case SGP_FORM_BOOL:
+        if ((fits = value->type == MSGPACK_OBJECT_BOOLEAN))
+            *(bool *)place = value->via.boolean;
+        break;
+    case SGP_FORM_REAL:
+        if ((fits = value->type == MSGPACK_OBJECT_FLOAT64))
+            *(double *)place = value->via.f64;
+        break;
+    case SGP_FORM_FLOAT:
+        if ((fits = value->type == MSGPACK_OBJECT_FLOAT64))
+            *(float *)place = (float)value->via.f64;
+        break;
+    case SGP_FORM_NAME:
+        fits = store_name(place, value);
+        break;
+    case SGP_FORM_TEXT:
+        fits = store_text(unpacker, field, value, place);
+        break;
+    case SGP_FORM_PART: /* which is walked through */
+        break;
+    }
+    return fits;
+}
+
+bool sgp_unpack_store(struct sgp_unpacker *unpacker, const struct sgp_form_field *field,
+    const msgpack_object *value, void *place)
+{
+    return store(unpacker, field, value, place) && sgp_form_fits(field, place);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Structures by their forms: what comes back, what is refused, and that no field of a record was forgotten. */
+#include "base/form.h"
+#include "core/record.h"
+#include "sgp/record.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <math.h>
+#include <string.h>
+
+struct part {
+    int32_t code;
+    bool sure;
+};
+
+enum colour { RED = 1, BLUE };
+
+struct whole {
+    uint64_t big;
+    enum colour colour;
+    sgp_round round;
+    double real;
+    float floats[3];
+    char name[SGP_NAME_BYTES];
+    struct part part;
+};
+
+static const struct sgp_form_field part_fields[] = {
+    SGP_FIELD(struct part, "code", code, SGP_FORM_ANY),
+    SGP_FIELD(struct part, "sure", sure, SGP_FORM_ANY),
+};
+static const struct sgp_form part_form = SGP_FORM(struct part, part_fields);
+
+static const struct sgp_form_field whole_fields[] = {
+    SGP_FIELD(struct whole, "big", big, 1, UINT64_MAX),
+    SGP_FIELD(struct whole, "colour", colour, RED, BLUE),
+    SGP_FIELD(struct whole, "round", round, SGP_ROUND_NONE, 100),
+    SGP_FIELD(struct whole, "real", real, 0, 2),
+    SGP_FIELDS(struct whole, "floats", floats, SGP_FORM_ANY),
+    SGP_FIELD(struct whole, "name", name, SGP_FORM_ANY),
+    SGP_PART(struct whole, part, &part_form),
+};
+static const struct sgp_form whole_form = SGP_FORM(struct whole, whole_fields);
+
+static const struct whole sample = {.big = UINT64_MAX,
+    .colour = BLUE,
+    .round = SGP_ROUND_NONE,
+    .real = 0.1,
+    .floats = {-1.5f, 0, 3e38f},
+    .name = "n0",
+    .part = {.code = -7, .sure = true}};
+
+enum { WHOLE_BYTES = 8 + 4 + 8 + 8 + 3 * 4 + 64 + 4 + 1 };
+
+Test(form, bytes_come_back_as_the_same_values)
+{
+    uint8_t bytes[WHOLE_BYTES];
+    struct whole back = {.big = 3};
+    cr_assert(eq(sz, sgp_form_bytes(&whole_form), WHOLE_BYTES));
+    cr_assert(sgp_form_put(&whole_form, &sample, bytes) == bytes + WHOLE_BYTES);
+    cr_assert(sgp_form_take(&whole_form, bytes, &back) == bytes + WHOLE_BYTES);
+    cr_assert(eq(u64, back.big, UINT64_MAX));
+    cr_assert(eq(int, (int)back.colour, BLUE));
+    cr_assert(eq(i64, back.round, -1));
+    cr_assert(eq(dbl, back.real, 0.1));
+    cr_assert(eq(flt, back.floats[0], -1.5f));
+    cr_assert(eq(flt, back.floats[2], 3e38f));
+    cr_assert(eq(str, back.name, (char *)"n0"));
+    cr_assert(eq(int, back.part.code, -7));
+    cr_assert(back.part.sure);
+}
+
+/* A copy with one thing wrong does not hold, nor do its bytes. */
+static void expect_wrong(struct whole wrong, const char *what)
+{
+    uint8_t bytes[WHOLE_BYTES];
+    struct whole back;
+    cr_expect(not(sgp_form_holds(&whole_form, &wrong)), "%s", what);
+    (void)sgp_form_put(&whole_form, &wrong, bytes);
+    cr_expect(sgp_form_take(&whole_form, bytes, &back) == NULL, "%s", what);
+}
+
+Test(form, a_value_out_of_its_range_is_refused)
+{
+    cr_assert(sgp_form_holds(&whole_form, &sample));
+    struct whole wrong;
+#define WITH(assignment)                                                                           \
+    wrong = sample;                                                                                \
+    assignment;                                                                                    \
+    expect_wrong(wrong, #assignment)
+    WITH(wrong.big = 0);
+    WITH(wrong.colour = (enum colour)0);
+    WITH(wrong.colour = (enum colour)(BLUE + 1));
+    WITH(wrong.round = -2);
+    WITH(wrong.round = 101);
+    WITH(wrong.real = -0x1p-1074);
+    WITH(wrong.real = 0x1.0000000000001p1);
+    WITH(wrong.real = (double)NAN);
+    WITH(wrong.floats[1] = INFINITY);
+    WITH(wrong.floats[2] = NAN);
+    WITH(memset(wrong.name, 'n', sizeof wrong.name));
+    WITH(memset(&wrong.part.sure, 2, 1));
+#undef WITH
+}
+
+/* ---- records ---- */
+
+struct cover {
+    const uint8_t *structure;
+    uint8_t seen[512];
+};
+
+static int cover(void *context, const struct sgp_form_field *field, void *place)
+{
+    struct cover *all = context;
+    struct sgp_form_field one = *field;
+    one.count = 1;
+    const struct sgp_form form = {.fields = &one, .count = 1};
+    memset(all->seen + ((const uint8_t *)place - all->structure), 1, sgp_form_bytes(&form));
+    return 0;
+}
+
+/* Bytes of a structure that no field of its form has. */
+static size_t uncovered(const struct sgp_form *form, const void *structure)
+{
+    struct cover all = {.structure = structure};
+    size_t count = 0;
+    cr_assert(le(u32, form->bytes, sizeof all.seen));
+    (void)sgp_form_walk(form, structure, cover, &all);
+    for (uint32_t i = 0; i < form->bytes; i++)
+        count += all.seen[i] == 0;
+    return count;
+}
+
+/* Who adds a field to these structures, and forgets its line, fails here: it would not survive the process. */
+Test(form, every_field_of_a_record_has_a_line)
+{
+    struct lists {
+        uint32_t link_capacity, account_capacity;
+        struct sgp_record_link *links;
+        struct sgp_account *accounts;
+    };
+    const struct sgp_record record = {.lineage = 1};
+    const struct sgp_record_link link = {.peer = 1};
+    const struct sgp_account account = {.kind = SGP_ACCOUNT_DEBT};
+    enum { PADDING_RECORD = 12, PADDING_LINK = 13, PADDING_ACCOUNT = 4 };
+    cr_expect(eq(sz, uncovered(&sgp_record_form, &record), sizeof(struct lists) + PADDING_RECORD));
+    cr_expect(eq(sz, uncovered(&sgp_record_link_form, &link), PADDING_LINK));
+    cr_expect(eq(sz, uncovered(&sgp_account_form, &account), PADDING_ACCOUNT));
+}
