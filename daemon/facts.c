@@ -90,14 +90,13 @@ static struct sgp_fact agreed_of(const struct daemon *daemon)
 
 void facts_greet(struct daemon *daemon, struct link *link)
 {
+    struct sgp_fact agreed = agreed_of(daemon);
+    if (agreed.number > 0)
+        send_to(daemon, link, &agreed);
     for (uint32_t i = 0; i < daemon->facts.table.count; i++) {
         struct sgp_fact fact = message_of(&daemon->facts.table.held[i]);
         send_to(daemon, link, &fact);
     }
-    if (daemon->facts.agreed == 0)
-        return;
-    struct sgp_fact agreed = agreed_of(daemon);
-    send_to(daemon, link, &agreed);
 }
 
 /* ---- agreed ---- */
@@ -149,7 +148,7 @@ static void freeze(struct daemon *daemon, uint64_t number, uint64_t members, uin
             before = &facts->table.held[i];
     bool part = fact_table_find(&facts->table, self_name(daemon), number, members) != NULL;
     (void)snprintf(text, sizeof text, "%s", before != NULL ? before->text : "");
-    facts->unfetched = part;
+    facts->unfetched = part && (facts->told == number || facts->heard.number < number);
     facts->agreed = number;
     facts->agreed_members = members;
     facts->agreed_count = count;
@@ -236,6 +235,7 @@ int facts_tell(struct daemon *daemon, const char *text, struct sgp_error *error)
         return 0;
     }
     int code = tell_own(daemon, text);
+    daemon->facts.told = daemon->facts.agreed + 1;
     if (code < 0)
         return sgp_fail(error, code, "out of memory");
     settle(daemon);

@@ -20,6 +20,7 @@ struct facts {
     struct sgp_fact
         heard;      /* of a later one that somebody has agreed; number 0: none. Without texts */
     bool asks;      /* the program waits for the next, */
+    uint64_t told;  /* the latest decision that a program of this process came to; 0: none */
     bool unfetched; /* or has not been told the latest, in which it had a part */
     void (*decided)(struct daemon *daemon, const char *author, const char *text, uint32_t index,
         uint32_t count); /* told the program's words, one by one: `index` of so many */

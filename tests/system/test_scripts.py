@@ -183,6 +183,7 @@ class Scripts(AttachTest):
                 f.nodes[1].process.wait()
                 f.nodes[1].start()
                 node = self.attach(f, 1, network())
+                wait_in_a_call(node, 99.0)  # what was agreed before it came back is no answer to it
                 f.rewire((0, 1), PAIR)
                 for k in (0, 1):
                     f.wait("n%d to reload" % k, lambda: f.nodes[k].get("/v1/reload", "POST")[0] == 200)
