@@ -238,7 +238,9 @@ class Owner(FleetTest):
                 into = self.peers(f, 0).values()
                 late = sum(p["shares_late"] for p in into)
                 self.assertEqual(sum(p["shares_received"] for p in into) - late, statuses[0]["round"])
-                self.assertTrue(all(p["staleness"] is not None and p["staleness"] >= 0 for p in into))
+                for p in into:  # on a busy machine a worker may come to no update
+                    counted = p["shares_received"] - p["shares_late"]
+                    self.assertEqual((p["staleness"] or 0) >= 0 and p["staleness"] is not None, counted > 0, p)
                 self.assertIsNone(self.peers(f, 1)["n0"]["staleness"])
                 f.close()
 
