@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl reset`: the node's next start trains from round 0, and what it has trained is set aside. A daemon that runs is
- * asked to do that; else the files are moved here, under the lock that a daemon would hold. */
+/* `sgpctl reset`: the node's next start trains from round 0, and what it has trained is set aside. A
+ * daemon that runs is asked to do that; else the files are moved here, under the lock that a daemon
+ * would hold. */
 #include "ctl.h"
+
+#include "../daemon/config.h"
 
 #include "sgp/run.h"
 
@@ -24,21 +27,28 @@ static const struct ctl_option options[] = {{"--yes", .summary = "do not ask bef
                    "/etc/sgpd/NAME.conf names, else /var/lib/sgpd/NAME"},
     {0}};
 
-/* Whatever a line `state_directory = PATH` of the configuration says. */
-static void take_state_directory(const char *name, char path[PATH_BYTES])
+/* The state directory by the configuration of a node; of a node that has none here, the default. */
+static enum ctl_exit find_state_directory(struct ctl *ctl, const char *name, char path[PATH_BYTES])
 {
-    char line[PATH_BYTES], file_name[PATH_BYTES];
-    (void)snprintf(path, PATH_BYTES, "/var/lib/sgpd/%s", name);
-    (void)snprintf(file_name, sizeof file_name, "/etc/sgpd/%s.conf", name);
-    FILE *file = fopen(file_name, "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        char key[32], value[PATH_BYTES];
-        int count = sscanf(line, " %31[a-z_] = %4095s", key, value);
-        if (count == 2 && strcmp(key, "state_directory") == 0 && value[0] == '/')
-            (void)snprintf(path, PATH_BYTES, "%s", value);
+    struct sgp_error error = {0};
+    struct config config;
+    char file[PATH_BYTES];
+    (void)snprintf(file, sizeof file, "/etc/sgpd/%s.conf", name);
+    int code = config_load(file, &error, &config);
+    if (code == -ENOENT) {
+        (void)snprintf(path, PATH_BYTES, "/var/lib/sgpd/%s", name);
+        return CTL_DONE;
     }
-    if (file != NULL)
-        (void)fclose(file);
+    if (code == SGP_E_CONFIG)
+        return ctl_fail(
+            ctl, CTL_INVALID, "%s; or name the state directory with --state", error.text);
+    if (code < 0)
+        return ctl_fail(ctl, code == -EACCES ? CTL_NOT_PERMITTED : CTL_FAILED,
+            "%s: cannot be read: %s; name the state directory with --state", file,
+            sgp_strerror(code));
+    (void)snprintf(path, PATH_BYTES, "%s", config.state_directory);
+    config_finish(&config);
+    return CTL_DONE;
 }
 
 static enum ctl_exit ask_before(struct ctl *ctl, const char *what)
@@ -113,33 +123,35 @@ static enum ctl_exit order_reset(struct ctl *ctl, bool join)
 static enum ctl_exit reset(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl_given given[OPTIONS] = {0};
-    char directory[PATH_BYTES] = "";
+    char found[PATH_BYTES];
     enum ctl_exit status = ctl_options_take(ctl, &argc, argv, given, OPTIONS, 0, 1);
     if (status != CTL_DONE)
         return status;
     if (argc > 0 && (ctl->name != NULL || ctl->socket != NULL))
         return ctl_usage(ctl, "'%s' and -n or -s both name a daemon; give one of them", argv[0]);
-    ctl->name = argc > 0 ? argv[0] : ctl->name;
-    if (ctl->name == NULL && ctl->socket == NULL && !given[STATE].given)
+    const char *name = argc > 0 ? argv[0] : ctl->name;
+    ctl->name = name; /* until a socket is found */
+    const char *directory = given[STATE].given ? given[STATE].value : NULL;
+    if (name == NULL && ctl->socket == NULL && directory == NULL)
         return ctl_usage(ctl, "name the node: sgpctl reset NAME");
-    if (given[STATE].given)
-        (void)snprintf(directory, sizeof directory, "%s", given[STATE].value);
-    else if (ctl->name != NULL)
-        take_state_directory(ctl->name, directory);
-    const char *what = ctl->name != NULL     ? ctl->name
-                       : ctl->socket != NULL ? ctl->socket
-                                             : directory;
+    const char *what = name != NULL ? name : ctl->socket != NULL ? ctl->socket : directory;
     if (!given[YES].given && (status = ask_before(ctl, what)) != CTL_DONE)
         return status;
     status = find_daemon(ctl);
     if (status == CTL_DONE)
         return order_reset(ctl, given[JOIN].given);
-    if (status == CTL_NOT_RUNNING && directory[0] != '\0')
-        return reset_files(ctl, directory, given[JOIN].given);
-    return ctl_fail(ctl, status,
-        "%s: no daemon answers that could be reset; name the node, or its "
-        "state directory with --state",
-        what);
+    if (status != CTL_NOT_RUNNING || (directory == NULL && name == NULL))
+        return ctl_fail(ctl, status,
+            "%s: no daemon answers that could be reset; name the node, or its "
+            "state directory with --state",
+            what);
+    if (directory == NULL) {
+        status = find_state_directory(ctl, name, found);
+        if (status != CTL_DONE)
+            return status;
+        directory = found;
+    }
+    return reset_files(ctl, directory, given[JOIN].given);
 }
 
 const struct ctl_command ctl_reset_command = {.words = "reset",

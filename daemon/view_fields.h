@@ -125,7 +125,8 @@
     X(overdue, name, view->overdue, 300, NOTABLE)
 
 /* Of a link, where `view` is a struct view_peer. The rows are in the order of all views. Columns: key;
- * kind; value; shown (KNOWN or ALL); LINK_METRIC(gauge or counter, name, help, value) or NO_METRIC. */
+ * kind; value; shown (KNOWN or ALL); LINK_METRIC(gauge or counter, name, help, value), or
+ * NO_METRIC. */
 #define PEER_FIELDS(X)                                                                             \
     X(name, name, view->name, KNOWN, NO_METRIC)                                                    \
     X(address, name, view->address, ALL, NO_METRIC)                                                \

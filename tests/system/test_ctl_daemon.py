@@ -251,6 +251,37 @@ def test_a_name_without_a_daemon_is_told_with_what_to_do():
         "systemctl start sgpd@n0\n"), done
 
 
+CONFIGURATION = """[node]
+name = n0
+; state_directory = /run/comment
+state_directory = ../of %s ; and a comment
+[topology]
+file = /fleet.dot
+[model]
+layers = dense 2
+[data]
+train = /rows.csv
+[network]
+listen = 127.0.0.1:1
+"""
+
+
+def reset_by_configuration(text):
+    """sgpctl reset n0, with this text as /etc/sgpd/n0.conf and a run in /etc/of n0."""
+    return in_a_machine("""mkdir -p /run/etc/sgpd '/run/etc/of n0' && cp /etc/ld.so.cache /run/etc
+        printf %s "$2" >/run/etc/sgpd/n0.conf && touch '/run/etc/of n0/ledger' && mount --bind /run/etc /etc
+        "$1" -n n0 reset --yes; status=$?; ls '/etc/of n0'; exit $status""", text)
+
+
+def test_a_reset_without_a_daemon_reads_the_configuration_as_the_daemon_does():
+    done = reset_by_configuration(CONFIGURATION % "n0")
+    assert (done.returncode, done.stdout) == (
+        0, "state_directory /etc/sgpd/../of n0\nset_aside run-0.unbegun\nrun\nrun-0.unbegun\n"), done
+    done = reset_by_configuration(CONFIGURATION % "n0" + "port = 1\n")
+    assert done.returncode == 6 and done.stdout == "ledger\n", done
+    assert done.stderr.startswith("sgpctl: /etc/sgpd/n0.conf:13: ") and "--state" in done.stderr, done
+
+
 def test_what_is_no_socket_is_a_wrong_command_line():
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "n0.conf")
