@@ -4,7 +4,7 @@
  *   daemon.c      life: open, the loop, signals, the end
  *   orders.c      what onlookers and signals order: pause, stop, leave, reload
  *   performer.c   the core's effects carried out, and what comes of them posted back
- *   program.c     the program that trains through this daemon, by turns, and questions.c between them
+ *   program.c     the program that trains through this daemon; program_inside.h lists its files
  *   reload.c      another topology file, without a pause
  *   beside.c      the owner beside a node that trains: a process of its own
  *   milestones.c  what follows from the core's notes: measure, save, checkpoint

@@ -71,7 +71,7 @@ struct survive_found {
     bool exact;    /* it and the ledger describe one moment */
     sgp_round
         older; /* round of the parameters, if that is before the ledger's; else SGP_ROUND_NONE. Until a neighbour's
-                        are adopted (milestones.c), or a program was told (program.c) */
+                        are adopted (milestones.c), or a program was told (turns.c) */
 };
 
 struct daemon {
@@ -152,7 +152,7 @@ struct daemon {
     double own_weight;
     struct {
         struct job_kind train, publish, absorb, take, compensate, restore, scale, outer, sketch;
-        struct job_kind hand_out, take_back; /* of program.c */
+        struct job_kind hand_out, take_back; /* of turns.c */
     } kinds;
     struct link_fold fold;      /* of the one share that is folded, */
     uint32_t folded;            /* and its slot; SGP_SLOT_NONE: none is */
@@ -167,7 +167,7 @@ struct daemon {
     struct statements statements;
     uint64_t statements_refused;
 
-    /* facts.c; program.c: decided */
+    /* facts.c; decision.c: decided */
     struct facts facts;
 
     /* program.c */
@@ -201,7 +201,7 @@ struct daemon {
 
     /* runs.c */
     struct sgp_run run;
-    bool resets; /* orders.c, program.c: once the node has ended, its run is set aside */
+    bool resets; /* orders.c, guests.c: once the node has ended, its run is set aside */
     bool joins;  /* ... and the next start joins the run of the neighbours */
 
     /* survive.c */

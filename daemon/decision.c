@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program's part in decisions of all programs: its word, and the words of all (facts.h); see
+ * program_inside.h. */
+#include "program_inside.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void send_words(struct program *program, uint32_t count)
+{
+    struct sgp_attach_frame frame = {.type = SGP_ATTACH_TOLD, .size = count};
+    memcpy(frame.text, program->words, sizeof frame.text);
+    program->words[0] = '\0';
+    program_say(program, &frame);
+}
+
+/* A node whose program waits in a decision is waited for in its round. A member that was started
+ * again may need that round for its program's first turn, and so for its word. So such a node
+ * pauses after a while; its turn stays its own. */
+#define DECISION_PATIENCE_MS 5000
+
+static void on_undecided(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    if (!program->daemon->facts.asks || program->holds || program->daemon->programless)
+        return;
+    program->undecided = true;
+    program_post(program, SGP_EVENT_PAUSE, 0);
+}
+
+void decision_end(struct program *program)
+{
+    (void)uv_timer_stop(&program->decision);
+    bool resumes = program->undecided && !program->holds && !program->daemon->programless;
+    program->undecided = false;
+    if (resumes && !program->daemon->ending && !program_is_over(program_state(program)))
+        program_post(program, SGP_EVENT_RESUME, 0);
+}
+
+/* The program is told as many words in a frame as that holds. */
+static void decided(
+    struct daemon *daemon, const char *author, const char *text, uint32_t index, uint32_t count)
+{
+    struct program *program = daemon->program;
+    size_t used = strlen(program->words), more = strlen(author) + strlen(text) + 2;
+    if (used + more + 1 > sizeof program->words) {
+        send_words(program, count);
+        used = 0;
+    }
+    (void)snprintf(program->words + used, sizeof program->words - used, "%s %s\n", author, text);
+    if (index + 1 < count)
+        return;
+    send_words(program, count);
+    decision_end(program);
+}
+
+void decision_on_tell(struct program *program, const struct sgp_attach_frame *frame)
+{
+    struct sgp_error error = {0};
+    struct sgp_attach_frame answer = {.type = SGP_ATTACH_TOLD};
+    program->daemon->facts.decided = decided;
+    if (frame->code != 0) {
+        answer.code = -EAGAIN;
+        if (!facts_missing(program->daemon, answer.text, sizeof answer.text))
+            return; /* all was told meanwhile */
+        facts_forget_program(program->daemon);
+        decision_end(program);
+        program_say(program, &answer);
+        return;
+    }
+    size_t length = strlen(frame->text), printable = 0;
+    while (printable < length && frame->text[printable] >= ' ' && frame->text[printable] <= '~')
+        printable++;
+    if (length == 0 || length >= SGP_FACT_BYTES || printable < length) {
+        program->lose(program, "its word in a decision is not 1 to 199 printable characters");
+        return;
+    }
+    (void)uv_timer_start(&program->decision, on_undecided, DECISION_PATIENCE_MS, 0);
+    answer.code = facts_tell(program->daemon, frame->text, &error);
+    (void)snprintf(answer.text, sizeof answer.text, "%.370s", error.text);
+    if (answer.code < 0) {
+        decision_end(program);
+        program_say(program, &answer);
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program is due after each event: a turn, or its end; and what is due from it. See
+ * program_inside.h. */
+#include "program_inside.h"
+
+#include "edges.h"
+#include "survive.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* For a program that has said FINISH: the fleet has finished, or this node leaves it. */
+static bool is_end(const struct sgp_node_status *status)
+{
+    return status->state == SGP_NODE_FINISHED ||
+           (status->state == SGP_NODE_DRAINING && status->leaving);
+}
+
+static void say_end(struct program *program)
+{
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    bool finished = program->finishing && is_end(&status);
+    struct sgp_attach_frame frame = {.type = finished ? SGP_ATTACH_FINISHED : SGP_ATTACH_STOP,
+        .flags = turns_flags_since(program),
+        .distance = NAN};
+    if (finished)
+        frame.distance = edges_distance(program->daemon);
+    if (finished && edges_apart(program->daemon, frame.text, sizeof frame.text))
+        frame.flags |= SGP_ATTACH_DISAGREES;
+    program->stopped = true;
+    program->answered = finished;
+    program_say(program, &frame);
+}
+
+static void done_last(struct job *job, bool cancelled)
+{
+    struct task task = turns_end_job(job);
+    struct program *program = task.argument;
+    if (program->dead || cancelled)
+        program->bury(program);
+    else
+        say_end(program);
+}
+
+/* Training is over, or the whole: the memory is the program's for good, with the estimate in it. */
+static void tell_end(struct program *program)
+{
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    bool lasts = status.state != SGP_NODE_FINISHED ||
+                 events_now() - program->daemon->finished_since >= STATE_LASTS_NS;
+    bool finished = program->finishing && !program->answered && is_end(&status) && lasts;
+    bool over = !program->finishing && !program->stopped && program_is_over(status.state);
+    if (!turns_is_idle(program) || program->steps > 0 || !(finished || over))
+        return;
+    if (status.weight_estimate > 0)
+        (void)turns_push(program, NULL, turns_run_show, done_last);
+    else if (status.state == SGP_NODE_DRAINING) /* it has given all away, and gets none */
+        say_end(program);
+}
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct program *program = timer->data;
+    if (program->steps > 0)
+        turns_cancel(program);
+    program_settle(program->daemon);
+}
+
+void program_settle(struct daemon *daemon)
+{
+    struct program *program = daemon->program;
+    if (program == NULL || daemon->ending)
+        return;
+    if (program->keeps) /* one that is under way may be of an earlier round: another follows it */
+        program->keeps = survive_checkpoint(daemon) == -EBUSY;
+    if (program->finishing && !program->ended && !program->job) {
+        program->ended =
+            true; /* first of all: at its own pace a node begins the next round at once */
+        program_post(program, SGP_EVENT_STEPS_END, 0); /* ignored where the end is configured */
+    }
+    if (program->steps > 0 && (!program->present || program->dead))
+        turns_wait(program);
+    else if (program->steps > 0 && program->finishing && !program->job)
+        (void)uv_timer_start(
+            &program->patience, on_patience, 0, 0); /* not from here: the next TRAIN may follow */
+    turns_give(program);
+    tell_end(program);
+}
+
+void program_yield(struct daemon *daemon)
+{
+    struct program *program = daemon->program;
+    if (program != NULL && program->steps > 0)
+        (void)uv_timer_start(&program->patience, on_patience, PROGRAM_YIELD_MS, 0);
+}

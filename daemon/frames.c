@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told to the program that trains through this daemon; see program_inside.h. */
+#include "program_inside.h"
+
+void program_say_with(struct program *program, struct sgp_attach_frame *frame, int descriptor)
+{
+    struct sgp_node_status status;
+    sgp_node_status(program->daemon->node, &status);
+    frame->round = status.round;
+    frame->rounds = status.open ? -1 : status.rounds;
+    frame->weight = status.weight_estimate;
+    if (frame->type == SGP_ATTACH_WELCOME || frame->type == SGP_ATTACH_TURN) {
+        frame->index = prepared_rank(program->daemon->prepared);
+        frame->size = sgp_topology_trainers(program->daemon->prepared->topology);
+    }
+    if (!program->dead && sgp_attach_send(program->guest.socket, frame, descriptor) < 0)
+        program->lose(program, "its socket takes no more");
+}
+
+void program_say(struct program *program, struct sgp_attach_frame *frame)
+{
+    program_say_with(program, frame, -1);
+}
