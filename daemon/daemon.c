@@ -6,6 +6,7 @@
 #include "beside.h"
 #include "calls.h"
 #include "chores.h"
+#include "early_stop.h"
 #include "edges.h"
 #include "events.h"
 #include "inquiry.h"
@@ -425,6 +426,7 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         if (beside_is_ready(&daemon))
             notify_ready();
         notes_status_line(&daemon);
+        early_stop_release();
     } else {
         sgp_log(&log->sink, SGP_LEVEL_ERROR, "event=error error=\"%s\"", error.text);
         daemon.exit_status = 1;

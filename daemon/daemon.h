@@ -25,6 +25,7 @@
  *   edges.c       which connection belongs to which edge of the topology
  *   recorder.c    the event journal and the trace, on request
  *   task.c        the fixed stock of jobs
+ *   early_stop.c  signals before the loop listens to them
  *   state.h       struct daemon, which all of them share
  *
  * Nothing a peer does ends the process. What does: an order to stop, the end of training with

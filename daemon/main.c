@@ -2,6 +2,7 @@
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
 #include "beside.h"
+#include "early_stop.h"
 #include "runs.h"
 #include "site.h"
 #include "unit.h"
@@ -231,8 +232,10 @@ static int run_or_check(const struct options *options, struct config *config, ch
     if (fit_blas(arguments, config, options->check, &log, NULL, &error) < 0 ||
         unit_sees(config, &error) < 0 || prepare(config, &error, &prepared) < 0)
         return refuse(&error, options->check);
-    int status = fit_blas(arguments, config, options->check, &log, &prepared, &error) < 0
-                     ? refuse(&error, options->check)
+    int code = fit_blas(arguments, config, options->check, &log, &prepared, &error);
+    if (!options->check)
+        early_stop_hold();
+    int status = code < 0 ? refuse(&error, options->check)
                  : owner_beside(&prepared) != NULL
                      ? run_or_check_both(config, &prepared, &log, options->check)
                  : options->check ? check(config, &prepared)
@@ -248,8 +251,10 @@ int main(int count, char **arguments)
     int status = parse_options(count, arguments, &options);
     if (status >= 0)
         return status;
-    if (!options.check)
+    if (!options.check) {
+        early_stop_begin();
         (void)signal(SIGHUP, SIG_IGN); /* reads the topology again, which is yet to be read */
+    }
     struct sgp_error error = {0};
     struct config config;
     if (config_load(options.file, &error, &config) < 0)

@@ -3,6 +3,7 @@
 #include "unlaid.h"
 
 #include "control.h"
+#include "early_stop.h"
 #include "notify.h"
 
 #include "sgp/kernels.h"
@@ -136,6 +137,7 @@ static void end(struct unlaid *unlaid, int result)
     uv_close((uv_handle_t *)&unlaid->watchdog, NULL);
     for (size_t i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&unlaid->signals[i], NULL);
+    early_stop_hold(); /* until the node's loop listens */
 }
 
 /* There is nothing to set aside but what the next program's model would. */
@@ -273,6 +275,7 @@ int unlaid_wait(const struct config *config, struct prepared *prepared, struct l
             (void)uv_timer_start(&unlaid.watchdog, on_watchdog, pace, pace);
         notify_ready();
         notify_status(&unlaid.notify, "waits for a program to attach and bring its model");
+        early_stop_release();
     }
     (void)uv_run(&unlaid.loop, UV_RUN_DEFAULT);
     sgp_assert(uv_loop_close(&unlaid.loop) == 0);
