@@ -47,7 +47,8 @@
  *   mass.c     what a node has and is owed, and what comes home
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
- *   owner.c    an owner's steps, and a worker's copies
+ *   role_owner.c  the role of an owner: its steps, and who gets a copy
+ *   role_worker.c the role of a worker: its copies
  *
  *   receive.c  receive buffers, and absorbing
  *   agree.c    whether neighbours hold one model at the end
@@ -213,18 +214,13 @@ bool sgp_core_is_weightless(
     const struct sgp_share *share); /* values: a part of an exact cycle, or an update */
 bool sgp_core_is_update(const struct sgp_share *share);
 bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *share);
-bool sgp_core_gives(const struct sgp_node *node); /* in this round, anything at all */
 /* Whether the copy of this node, or a part of it, is the peer's estimate by the file. */
 bool sgp_core_copies_from(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The values of which estimates on this link are: those of the owner at one of its ends, or all. */
 struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The round that the peer is told: to an owner of parts a worker stands where its copy of these does. */
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link);
-/* Whether a worker has an update for that owner, of the copy that it trains from. */
-bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out);
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node); /* the first, or NULL */
-/* Whether a later copy of the owner's part is to come before the next round. */
-bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in);
 bool sgp_core_has_model(
     const struct sgp_node *node); /* x / w is one: of all parts, and of no amid cycle */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
@@ -322,7 +318,7 @@ void sgp_core_absorb_until(
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 
-/* owner.c */
+/* role_owner.c */
 /* A share has come whole. False: it is an update that came too late to be added. */
 bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool accepted);
 uint32_t sgp_core_close_step(struct sgp_node *node); /* of an owner: so many updates are added */
@@ -330,6 +326,13 @@ void sgp_core_drop_held(struct sgp_node *node);      /* updates that no step wil
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link); /* a copy is sent */
 void sgp_core_forget_base(struct sgp_node *node, uint32_t *base);
+sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
+
+/* role_worker.c */
+/* Whether a worker has an update for that owner, of the copy that it trains from. */
+bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out);
+/* Whether a later copy of the owner's part is to come before the next round. */
+bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in);
 void sgp_core_take_copy(
     struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label);
 void sgp_core_want_copy(struct sgp_node *node); /* if it is a worker */
@@ -337,7 +340,6 @@ void sgp_core_pass_on_labels(
     struct sgp_node *node);                      /* of a worker: another file names other owners */
 void sgp_core_use_copies(struct sgp_node *node); /* an update was made from them, or none is due */
 void sgp_core_curtail(struct sgp_node *node);    /* steps of a worker that come too late */
-sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* token.c; all of them ask whether there is one */
 bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */

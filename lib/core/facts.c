@@ -232,45 +232,12 @@ sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link
     return in != NULL && in->work.copy != SGP_ROUND_NONE ? in->work.copy : node->round;
 }
 
-/* Of one label an owner takes one update. What was computed from a copy whose step it has closed is not given at all, nor what
- * belongs to no step any more. */
-bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out)
-{
-    const struct sgp_core_link *in = from(node, out->peer);
-    sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
-    if (in->work.given >= label || label >= sgp_core_last(node))
-        return false;
-    return sgp_core_at_own_pace(node) ? closed < sgp_core_last(node) : closed <= label;
-}
-
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
         if (node->layout.links[i].question.slot != SGP_SLOT_NONE)
             return &node->layout.links[i];
     return NULL;
-}
-
-bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in)
-{
-    if (!sgp_core_copies_from(node, in) || in->retired)
-        return false;
-    if (in->work.copy == SGP_ROUND_NONE || node->state == SGP_NODE_JOINING)
-        return in->work.copy == SGP_ROUND_NONE;
-    if (node->stage == SGP_STAGE_END)
-        return sgp_core_living(in) && in->pulse.round > in->work.copy;
-    return in->work.copy <= (sgp_core_at_own_pace(node) ? in->work.given : node->round);
-}
-
-/* Whether what it has computed is of use to no owner. */
-static bool is_behind(const struct sgp_node *node)
-{
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
-        if (!link->retired && sgp_core_owes_update(node, link))
-            return false;
-    }
-    return true;
 }
 
 bool sgp_core_is_weightless(const struct sgp_share *share)
@@ -289,12 +256,6 @@ bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *shar
     bool whole = share->slice.first == 0 && share->slice.count == node->config.parameters;
     return whole && share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
            share->bequest <= 0 && !share->asks;
-}
-
-bool sgp_core_gives(const struct sgp_node *node)
-{
-    return !node->role->unique && !sgp_core_leads(node) &&
-           !(sgp_core_follows(node) && is_behind(node));
 }
 
 bool sgp_core_proves(const struct sgp_node *node)

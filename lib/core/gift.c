@@ -35,7 +35,7 @@ static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32
     const struct sgp_phase *phase =
         sgp_topology_phase(node->config.topology, node->round + node->passes);
     const struct sgp_edge *edges = sgp_phase_out(phase, node->config.self, ret_count);
-    *ret_count = sgp_core_gives(node) ? *ret_count : 0;
+    *ret_count = node->role->gives_nothing ? 0 : *ret_count;
     return edges;
 }
 

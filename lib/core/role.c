@@ -9,6 +9,7 @@ static const struct sgp_role cycle = {.name = "cycle", .collective = true, .give
 static const struct sgp_role owner = {
     .name = "owner",
     .part = SGP_PART_LEADS,
+    .gives_nothing = true,
     .counts_steps = true,
     .leave_obstacle = "it owns the vector, or a part, which nobody can inherit; stop it, and name "
                       "another node in its place",
@@ -26,6 +27,7 @@ static const struct sgp_role worker = {
 static const struct sgp_role token = {
     .name = "token",
     .part = SGP_PART_BY_WEIGHT,
+    .gives_nothing = true,
     .counts_steps = true,
     .keeps_copy = true,
     .unique = true,

@@ -22,15 +22,13 @@ struct sgp_role {
     const char *name;
     enum sgp_part part;
     bool
-        collective; /* the round is one of all nodes: each is waited for, no share returns, no share weighs */
-    bool
-        gives_always; /* every share of a round is given, however long its target must be waited for */
-    bool
-        gives_updates; /* shares are whole and have no weight: what the node moved by since its copy */
-    bool
-        counts_steps; /* a round's label counts steps: the node never jumps, nor mixes at the end */
-    bool keeps_copy;  /* the node trains from a copy of another node's estimate */
-    bool unique; /* all weight is one share: unsent, it returns; in doubt, it counts as accepted */
+        collective; /* a round is one of all nodes: each is waited for, no share returns or weighs */
+    bool gives_nothing; /* no share goes along the edges of a round */
+    bool gives_always;  /* each of them does, however long its target must be waited for */
+    bool gives_updates; /* such a share is whole and weightless: what the node moved by */
+    bool counts_steps;  /* labels count steps: the node never jumps, nor mixes at the end */
+    bool keeps_copy;    /* the node trains from a copy of another's estimate */
+    bool unique;        /* one share is all weight: unsent it returns; in doubt it was accepted */
     const char *leave_obstacle; /* why the node cannot leave for good; NULL: it can */
 };
 

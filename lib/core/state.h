@@ -177,7 +177,7 @@ struct sgp_core_link {
     } inquiry;
 
     struct
-    { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; owner.c: latest; link.c: a connection ends */
+    { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c: latest; link.c: a connection ends */
         sgp_round promise,
             then;           /* then_round of its pulse; both frozen while a payload is under way */
         uint32_t slot;      /* granted, or being filled; NONE if neither */
@@ -192,12 +192,12 @@ struct sgp_core_link {
             latest; /* of the last share that was accepted in the epoch in force; NONE: none */
     } receiving;
 
-    struct { /* of shares: gift.c, token.c, share.c, mass.c; owner.c: late */
+    struct { /* of shares: gift.c, token.c, share.c, mass.c; role_owner.c: late */
         uint64_t sent, received, returned;
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
 
-    struct {            /* owner.c; reload.c; watch.c: missed */
+    struct {            /* role_owner.c; reload.c; watch.c: missed */
         sgp_round copy; /* IN, from an owner: label of the copy of its part; SGP_ROUND_NONE: none */
         sgp_round given; /* IN, from an owner: the greatest from which an update was made */
         uint32_t
@@ -481,7 +481,7 @@ struct sgp_node {
 
     struct sgp_exact exact;
     struct sgp_copy
-        copy; /* owner.c, token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
+        copy; /* role_worker.c, token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
     struct sgp_token_state token; /* token.c; cycle.c: a new epoch; agree.c */
 
     /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and token.c: what begins anew;

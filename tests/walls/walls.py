@@ -94,7 +94,7 @@ FLOORS = {
         "emit pace notice",
         "token likeness",
         "receive agree outdated patience awaited",
-        "epoch owner",
+        "epoch role_owner role_worker",
         "mass",
         "accounts check fold total",
         "cycle",

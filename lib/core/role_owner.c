@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owning: the steps of a node that owns the vector, or parts of it, and the copies of those that work for it.
+/* The role of an owner: the steps of a node that owns the vector, or parts of it, and who gets a copy.
  *
- * The owner alone has weight. Its round is the number of steps that it has closed, and the label of its estimate. A
- * worker trains from a copy, gives what that has moved by as a share without weight, its update, and waits for a copy of a
- * later step. The owner adds the mean of the updates that came while their step was open; whatever comes later, or a second
- * time from one worker, is dropped and counted. Or, at its own pace, each update is a step.
+ * The owner alone has weight. Its round is the number of steps that it has closed, and the label of its estimate. The owner
+ * adds the mean of the updates that came while their step was open. An update that comes later, or a second time from one
+ * worker, is dropped and counted. At its own pace each update is a step.
  * The rule: docs/rules/owner.md */
 #include "core/core.h"
-
-/* ---- the owner ---- */
 
 static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_t slot)
 {
@@ -229,92 +226,6 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
     link->work.base = link->estimate.slot;
     link->work.label = node->handing.estimate.round;
     node->layout.snapshot_users[link->work.base]++;
-}
-
-/* ---- a worker ---- */
-
-void sgp_core_want_copy(struct sgp_node *node)
-{
-    if (!node->role->gives_updates)
-        return;
-    sgp_core_want(node);
-    node->again = true; /* to ask */
-}
-
-void sgp_core_curtail(struct sgp_node *node)
-{
-    bool works = node->stage == SGP_STAGE_TRAIN && node->role->gives_updates;
-    if (!works || node->copy.curtailed || sgp_core_gives(node))
-        return;
-    node->copy.curtailed = true;
-    (void)sgp_core_emit(node, SGP_EFFECT_CURTAIL);
-}
-
-/* As old as the oldest of its parts. */
-static void sum_up_copies(struct sgp_node *node, sgp_round newest)
-{
-    node->copy.exists = true;
-    node->copy.label = newest;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *in = &node->layout.links[i];
-        if (in->retired || !sgp_core_copies_from(node, in))
-            continue;
-        node->copy.exists = node->copy.exists && in->work.copy != SGP_ROUND_NONE;
-        if (in->work.copy < node->copy.label)
-            node->copy.label = in->work.copy;
-    }
-}
-
-void sgp_core_take_copy(
-    struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label)
-{
-    struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
-    in->work.copy = label;
-    node->copy.since = node->now;
-    node->copy.updates = 0;
-    sum_up_copies(node, label);
-    if (out != NULL) /* its promise follows the label */
-        sgp_core_touch(node, out);
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
-    effect->follow.peer = in->peer;
-    effect->follow.slot = slot;
-    effect->follow.slice = sgp_core_values(node, in);
-    node->unrecorded = true;
-}
-
-/* What it has of a part that another owns now is as new as any of its copies. Of some alone it cannot tell, for parts may be
- * others. */
-void sgp_core_pass_on_labels(struct sgp_node *node)
-{
-    sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
-    if (!node->role->gives_updates)
-        return;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->copy.exists && node->layout.links[i].work.copy > newest)
-            newest = node->layout.links[i].work.copy;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *in = &node->layout.links[i];
-        bool unknown = !node->copy.exists || in->work.copy == SGP_ROUND_NONE;
-        if (unknown && sgp_core_copies_from(node, in))
-            in->work.copy = in->work.given = newest;
-    }
-    if (node->copy.exists)
-        sum_up_copies(node, newest);
-}
-
-void sgp_core_use_copies(struct sgp_node *node)
-{
-    if (!sgp_core_follows(node))
-        return;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *in = &node->layout.links[i];
-        if (!sgp_core_copies_from(node, in))
-            continue;
-        in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
-        struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
-        if (out != NULL)
-            sgp_core_touch(node, out);
-    }
 }
 
 sgp_round sgp_core_next_label(const struct sgp_node *node)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The role of a worker: it trains from a copy of its owner's estimate, or of several owners', each of its part.
+ *
+ * A worker gives what it has moved by as a share without weight, its update, and waits for a copy of a later step. What it
+ * computes from a copy whose step is closed is in vain.
+ * The rule: docs/rules/owner.md */
+#include "core/core.h"
+
+/* ---- what is due ---- */
+
+static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t peer)
+{
+    return sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, SGP_IN); /* reads only */
+}
+
+/* Of one label an owner takes one update. What was computed from a copy whose step it has closed is not given at all, nor what
+ * belongs to no step any more. */
+bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out)
+{
+    const struct sgp_core_link *in = from(node, out->peer);
+    sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
+    if (in->work.given >= label || label >= sgp_core_last(node))
+        return false;
+    return sgp_core_at_own_pace(node) ? closed < sgp_core_last(node) : closed <= label;
+}
+
+bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link *in)
+{
+    if (!sgp_core_copies_from(node, in) || in->retired)
+        return false;
+    if (in->work.copy == SGP_ROUND_NONE || node->state == SGP_NODE_JOINING)
+        return in->work.copy == SGP_ROUND_NONE;
+    if (node->stage == SGP_STAGE_END)
+        return sgp_core_living(in) && in->pulse.round > in->work.copy;
+    return in->work.copy <= (sgp_core_at_own_pace(node) ? in->work.given : node->round);
+}
+
+/* Whether what it has computed is of use to no owner. */
+static bool is_behind(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.out_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (!link->retired && sgp_core_owes_update(node, link))
+            return false;
+    }
+    return true;
+}
+
+void sgp_core_curtail(struct sgp_node *node)
+{
+    bool works = node->stage == SGP_STAGE_TRAIN && node->role->gives_updates;
+    if (!works || node->copy.curtailed || !is_behind(node))
+        return;
+    node->copy.curtailed = true;
+    (void)sgp_core_emit(node, SGP_EFFECT_CURTAIL);
+}
+
+/* ---- copies ---- */
+
+void sgp_core_want_copy(struct sgp_node *node)
+{
+    if (!node->role->gives_updates)
+        return;
+    sgp_core_want(node);
+    node->again = true; /* to ask */
+}
+
+/* As old as the oldest of its parts. */
+static void sum_up_copies(struct sgp_node *node, sgp_round newest)
+{
+    node->copy.exists = true;
+    node->copy.label = newest;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *in = &node->layout.links[i];
+        if (in->retired || !sgp_core_copies_from(node, in))
+            continue;
+        node->copy.exists = node->copy.exists && in->work.copy != SGP_ROUND_NONE;
+        if (in->work.copy < node->copy.label)
+            node->copy.label = in->work.copy;
+    }
+}
+
+void sgp_core_take_copy(
+    struct sgp_node *node, struct sgp_core_link *in, uint32_t slot, sgp_round label)
+{
+    struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
+    in->work.copy = label;
+    node->copy.since = node->now;
+    node->copy.updates = 0;
+    sum_up_copies(node, label);
+    if (out != NULL) /* its promise follows the label */
+        sgp_core_touch(node, out);
+    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLLOW);
+    effect->follow.peer = in->peer;
+    effect->follow.slot = slot;
+    effect->follow.slice = sgp_core_values(node, in);
+    node->unrecorded = true;
+}
+
+/* What it has of a part that another owns now is as new as any of its copies. Of some alone it cannot tell, for parts may be
+ * others. */
+void sgp_core_pass_on_labels(struct sgp_node *node)
+{
+    sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
+    if (!node->role->gives_updates)
+        return;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
+        if (node->copy.exists && node->layout.links[i].work.copy > newest)
+            newest = node->layout.links[i].work.copy;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *in = &node->layout.links[i];
+        bool unknown = !node->copy.exists || in->work.copy == SGP_ROUND_NONE;
+        if (unknown && sgp_core_copies_from(node, in))
+            in->work.copy = in->work.given = newest;
+    }
+    if (node->copy.exists)
+        sum_up_copies(node, newest);
+}
+
+void sgp_core_use_copies(struct sgp_node *node)
+{
+    if (!sgp_core_follows(node))
+        return;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        struct sgp_core_link *in = &node->layout.links[i];
+        if (!sgp_core_copies_from(node, in))
+            continue;
+        in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
+        struct sgp_core_link *out = sgp_core_find(node, in->peer, SGP_OUT);
+        if (out != NULL)
+            sgp_core_touch(node, out);
+    }
+}
