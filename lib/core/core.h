@@ -54,9 +54,9 @@
  *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   patience.c how long one that is heard may keep the node waiting
- *   awaited.c  for whom a round waits
+ *   role_gossip.c  for whom a round waits
  *
- *   token.c    owning as a token: what is told, who is next, a visit
+ *   role_token.c    owning as a token: what is told, who is next, a visit
  *   likeness.c who trains on the same rows, or at another learning rate
  *
  *   emit.c     effects, notes, messages, states
@@ -177,7 +177,7 @@ sgp_round sgp_core_promise_then(
 bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link);
 /* Within an exact cycle: of those who give to this node in a round, the first whose share has not come, or NULL. */
 const struct sgp_core_link *sgp_core_missing_of(const struct sgp_node *node, sgp_round round);
-/* It waits at the end, at its own pace, and may give more than once in its round meanwhile (awaited.c). Not where a neighbour
+/* It waits at the end, at its own pace, and may give more than once in its round meanwhile (role_gossip.c). Not where a neighbour
  * is chosen by lot, for that one gives back as much. */
 bool sgp_core_may_pass_on(const struct sgp_node *node);
 bool sgp_core_answer_due(struct sgp_node *node, uint32_t peer);
@@ -269,7 +269,7 @@ void sgp_core_pace_round(struct sgp_node *node); /* one has ended */
 sgp_time sgp_core_rests_until(const struct sgp_node *node);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 
-/* awaited.c */
+/* role_gossip.c */
 const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
 sgp_time sgp_core_passes_on_at(const struct sgp_node *node); /* NEVER: it does not */
 
@@ -326,7 +326,6 @@ void sgp_core_drop_held(struct sgp_node *node);      /* updates that no step wil
 bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link); /* a copy is sent */
 void sgp_core_forget_base(struct sgp_node *node, uint32_t *base);
-sgp_round sgp_core_next_label(const struct sgp_node *node); /* the round after this one */
 
 /* role_worker.c */
 /* Whether a worker has an update for that owner, of the copy that it trains from. */
@@ -341,7 +340,7 @@ void sgp_core_pass_on_labels(
 void sgp_core_use_copies(struct sgp_node *node); /* an update was made from them, or none is due */
 void sgp_core_curtail(struct sgp_node *node);    /* steps of a worker that come too late */
 
-/* token.c; all of them ask whether there is one */
+/* role_token.c; all of them ask whether there is one */
 bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */
 bool sgp_core_takes_one_each(
     const struct sgp_node *node);          /* in strict order, one update of each visit */

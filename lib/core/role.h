@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles: what a node is to its neighbours, by its topology file: one that mixes, outside exact cycles (gossip) or within
- * one (cycle); an owner of the vector or of a part; its worker; or a node that trains with a token. role.c has the table of
- * each. Other files read what follows from a role here, and never its name.
+/* Roles: what a node is to its neighbours, by its topology file: a node that mixes, outside exact cycles (gossip) or within
+ * one (cycle); an owner of the vector or of a part; a worker of owners; or a node that trains with a token.
  *
- * A row of zeroes is that of gossip. How a node paces itself, chooses a target and uses buffers is the method's
- * (sgp/method.h). */
+ * Each role has a table, in a file of its own. Other files read what follows from a role here, and never its name. A row
+ * of zeroes is that of gossip: a function that is NULL stands for what its caller does in all other roles. How a node
+ * paces itself, chooses a target and uses buffers is the method's (sgp/method.h). */
 #ifndef SGP_CORE_ROLE_H
 #define SGP_CORE_ROLE_H
 
 #include "sgp/node.h"
+
+struct sgp_core_link;
+struct sgp_receive;
 
 /* Whose model counts: that of a node that leads. A follower's is a copy of it. */
 enum sgp_part {
@@ -21,8 +24,7 @@ enum sgp_part {
 struct sgp_role {
     const char *name;
     enum sgp_part part;
-    bool
-        collective; /* a round is one of all nodes: each is waited for, no share returns or weighs */
+    bool collective; /* a round is one of all nodes: all are awaited; nothing returns, or weighs */
     bool gives_nothing; /* no share goes along the edges of a round */
     bool gives_always;  /* each of them does, however long its target must be waited for */
     bool gives_updates; /* such a share is whole and weightless: what the node moved by */
@@ -30,6 +32,11 @@ struct sgp_role {
     bool keeps_copy;    /* the node trains from a copy of another's estimate */
     bool unique;        /* one share is all weight: unsent it returns; in doubt it was accepted */
     const char *leave_obstacle; /* why the node cannot leave for good; NULL: it can */
+    /* The round after this one, which is complete. */
+    sgp_round (*next_label)(struct sgp_node *node);
 };
+
+extern const struct sgp_role sgp_role_gossip, sgp_role_cycle, sgp_role_owner, sgp_role_worker,
+    sgp_role_token;
 
 #endif

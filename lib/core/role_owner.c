@@ -138,6 +138,12 @@ static struct sgp_receive *first_held(struct sgp_node *node)
     return first;
 }
 
+/* A label never comes twice, whatever its workers have seen. */
+static sgp_round next_label(struct sgp_node *node)
+{
+    return sgp_core_furthest(node, node->round, sgp_core_living) + 1;
+}
+
 /* One a step, the oldest first. Those that are left after the last step came too late. */
 static uint32_t close_with_one(struct sgp_node *node)
 {
@@ -145,8 +151,7 @@ static uint32_t close_with_one(struct sgp_node *node)
     bool adds = receive != NULL && node->round < sgp_core_last(node);
     if (adds)
         close_with(node, receive);
-    while (
-        sgp_core_next_label(node) >= sgp_core_last(node) && (receive = first_held(node)) != NULL) {
+    while (next_label(node) >= sgp_core_last(node) && (receive = first_held(node)) != NULL) {
         receive->state = SGP_RECEIVE_FREE;
         drop_late(node, sgp_core_find(node, receive->peer, SGP_IN),
             (uint32_t)(receive - node->layout.receives));
@@ -228,14 +233,12 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
     node->layout.snapshot_users[link->work.base]++;
 }
 
-sgp_round sgp_core_next_label(const struct sgp_node *node)
-{
-    sgp_round latest = node->round;
-    if (node->role->unique)
-        return node->copy.label + node->copy.updates;
-    if (sgp_core_follows(node)) /* after the last step there is no later one */
-        return node->copy.label > latest ? node->copy.label : latest;
-    if (sgp_core_leads(node)) /* a label never comes twice */
-        latest = sgp_core_furthest(node, latest, sgp_core_living);
-    return latest + 1;
-}
+const struct sgp_role sgp_role_owner = {
+    .name = "owner",
+    .part = SGP_PART_LEADS,
+    .gives_nothing = true,
+    .counts_steps = true,
+    .leave_obstacle = "it owns the vector, or a part, which nobody can inherit; stop it, and name "
+                      "another node in its place",
+    .next_label = next_label,
+};

@@ -131,3 +131,21 @@ void sgp_core_use_copies(struct sgp_node *node)
             sgp_core_touch(node, out);
     }
 }
+
+/* After the last step there is no later copy. */
+static sgp_round next_label(struct sgp_node *node)
+{
+    if (node->seeking.wants)
+        sgp_core_stop_seeking(node);
+    return node->copy.label > node->round ? node->copy.label : node->round;
+}
+
+const struct sgp_role sgp_role_worker = {
+    .name = "worker",
+    .part = SGP_PART_FOLLOWS,
+    .gives_always = true,
+    .gives_updates = true,
+    .counts_steps = true,
+    .keeps_copy = true,
+    .next_label = next_label,
+};

@@ -450,9 +450,8 @@ static void complete(struct sgp_node *node)
     sgp_core_pace_round(node);
     if (takes_outer_step(node))
         (void)sgp_core_emit(node, SGP_EFFECT_OUTER);
-    if (sgp_core_follows(node) && node->seeking.wants) /* there is no later step */
-        sgp_core_stop_seeking(node);
-    take_round(node, sgp_core_next_label(node));
+    take_round(
+        node, node->role->next_label != NULL ? node->role->next_label(node) : node->round + 1);
     sgp_core_enter(node, SGP_STAGE_BEGIN);
 }
 

@@ -91,7 +91,7 @@ struct sgp_core_link {
         bool other_data;   /* both take parts of a table, and it is not one */
     } greeting;
 
-    /* outdated.c; greet.c: the target's lineage; share.c, gift.c, token.c: the numbers of shares. What both ends
+    /* outdated.c; greet.c: the target's lineage; share.c, gift.c, role_token.c: the numbers of shares. What both ends
      * remember. */
     struct {
         bool recorded;         /* the link was on record */
@@ -156,7 +156,7 @@ struct sgp_core_link {
         bool answer_due; /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    /* OUT: gift.c and token.c give it; share.c: sent; mass.c settles it; fold.c: refused; cycle.c: void; link.c: a
+    /* OUT: gift.c and role_token.c give it; share.c: sent; mass.c settles it; fold.c: refused; cycle.c: void; link.c: a
      * connection ends. What was given after it, before that was settled, has no weight. */
     struct sgp_owed owed, owed_then;
 
@@ -192,7 +192,7 @@ struct sgp_core_link {
             latest; /* of the last share that was accepted in the epoch in force; NONE: none */
     } receiving;
 
-    struct { /* of shares: gift.c, token.c, share.c, mass.c; role_owner.c: late */
+    struct { /* of shares: gift.c, role_token.c, share.c, mass.c; role_owner.c: late */
         uint64_t sent, received, returned;
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
@@ -445,7 +445,7 @@ struct sgp_node {
     enum sgp_stage stage;
     sgp_time stage_since;
 
-    /* round.c; facts.c: the round; gift.c: gave; share.c: thin; cycle.c and token.c: a cycle, or the last lap, begins elsewhere */
+    /* round.c; facts.c: the round; gift.c: gave; share.c: thin; cycle.c and role_token.c: a cycle, or the last lap, begins elsewhere */
     sgp_round round;
     sgp_time round_since;
     bool gave, trained; /* in this round already */
@@ -481,10 +481,10 @@ struct sgp_node {
 
     struct sgp_exact exact;
     struct sgp_copy
-        copy; /* role_worker.c, token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
-    struct sgp_token_state token; /* token.c; cycle.c: a new epoch; agree.c */
+        copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
+    struct sgp_token_state token; /* role_token.c; cycle.c: a new epoch; agree.c */
 
-    /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and token.c: what begins anew;
+    /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and role_token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
     struct {
         double weight;  /* w of z = x / w, at the end of the queue of jobs */
@@ -508,7 +508,7 @@ struct sgp_node {
         sgp_time quiet_until; /* until then it is not told again */
     } total;
 
-    struct { /* gift.c; publish.c, round.c: published; token.c: a hand-over */
+    struct { /* gift.c; publish.c, round.c: published; role_token.c: a hand-over */
         bool starving;
         bool nothing;           /* was given in its last turn, for it starves */
         sgp_time starves_since; /* the first time of those that are told as one, */

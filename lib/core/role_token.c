@@ -340,3 +340,20 @@ void sgp_core_forgo_token(struct sgp_node *node)
     sgp_core_forget_told(node);
     node->unrecorded = node->again = true;
 }
+
+static sgp_round next_label(struct sgp_node *node)
+{
+    if (!is_here(node) && node->seeking.wants)
+        sgp_core_stop_seeking(node);
+    return node->copy.label + node->copy.updates;
+}
+
+const struct sgp_role sgp_role_token = {
+    .name = "token",
+    .part = SGP_PART_BY_WEIGHT,
+    .gives_nothing = true,
+    .counts_steps = true,
+    .keeps_copy = true,
+    .unique = true,
+    .next_label = next_label,
+};

@@ -190,3 +190,7 @@ sgp_time sgp_core_passes_on_at(const struct sgp_node *node)
         each = node->fed ? PASSES_LEAST_NS : SGP_SECOND;
     return since + each;
 }
+
+const struct sgp_role sgp_role_gossip = {
+    .name = "gossip",
+};
