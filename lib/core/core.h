@@ -270,7 +270,6 @@ sgp_time sgp_core_rests_until(const struct sgp_node *node);
 double sgp_core_pace(const struct sgp_node *node); /* by which the learning rate is multiplied */
 
 /* role_gossip.c */
-const struct sgp_core_link *sgp_core_awaited(const struct sgp_node *node);
 sgp_time sgp_core_passes_on_at(const struct sgp_node *node); /* NEVER: it does not */
 
 /* patience.c */

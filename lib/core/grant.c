@@ -25,7 +25,7 @@ static sgp_round horizon_of(const struct sgp_node *node)
     if (sgp_core_grants_all(node))
         return SGP_ROUND_MAX;
     bool thin = node->thin && !node->role->collective;
-    return thin && sgp_core_awaited(node) != NULL ? node->round : node->round + 1;
+    return thin && node->role->awaited(node) != NULL ? node->round : node->round + 1;
 }
 
 /* A place in the order in which buffers go out: that of rounds, then of sources, which is the same on all nodes. Those

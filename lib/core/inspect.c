@@ -58,7 +58,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         break;
     case SGP_STAGE_GATHER:
         status->waiting = node->role->gives_updates ? SGP_WAITING_ESTIMATE : SGP_WAITING_SHARE;
-        link = sgp_core_awaited(node);
+        link = node->role->awaited(node);
         break;
     case SGP_STAGE_END:
         if (node->state == SGP_NODE_FINISHED)

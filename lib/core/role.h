@@ -32,6 +32,8 @@ struct sgp_role {
     bool keeps_copy;    /* the node trains from a copy of another's estimate */
     bool unique;        /* one share is all weight: unsent it returns; in doubt it was accepted */
     const char *leave_obstacle; /* why the node cannot leave for good; NULL: it can */
+    /* The first neighbour that the round waits for, or NULL: the round is complete. */
+    const struct sgp_core_link *(*awaited)(const struct sgp_node *node);
     /* The round after this one, which is complete. */
     sgp_round (*next_label)(struct sgp_node *node);
 };

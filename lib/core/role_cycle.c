@@ -3,8 +3,48 @@
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
+/* Whether any of these edges carries a part that this one does. */
+static bool meets(const struct sgp_edge *edge, const struct sgp_edge *others, uint32_t count)
+{
+    bool any = false;
+    for (uint32_t e = 0; e < count && !any; e++)
+        any = edge->part_count == 0 || others[e].part_count == 0 ||
+              (edge->part < others[e].part + others[e].part_count &&
+                  others[e].part < edge->part + edge->part_count);
+    return any;
+}
+
+/* Whether what is given in this round may come in the next one: that goes on with other parts, for this node gives and is given
+ * nothing of these then, and takes no steps. It belongs to the same cycle. */
+static bool may_come_later(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    const struct sgp_phase *next = sgp_topology_phase(topology, node->round + 1);
+    uint32_t count, given, come;
+    const struct sgp_edge *edges =
+        sgp_phase_in(sgp_topology_phase(topology, node->round), node->config.self, &count);
+    const struct sgp_edge *out = sgp_phase_out(next, node->config.self, &given);
+    const struct sgp_edge *in = sgp_phase_in(next, node->config.self, &come);
+    bool apart = given > 0 &&
+                 sgp_topology_start_from(topology, node->round + 1) != node->round + 1 &&
+                 !sgp_core_trains_in(node, node->round + 1);
+    for (uint32_t e = 0; e < count && apart; e++)
+        apart = !meets(&edges[e], out, given) && !meets(&edges[e], in, come);
+    return apart;
+}
+
+/* Within an exact cycle: whoever gives by the file, and has not, there or not. */
+static const struct sgp_core_link *awaited(const struct sgp_node *node)
+{
+    bool first = sgp_topology_start_from(node->config.topology, node->round) == node->round;
+    const struct sgp_core_link *before = first ? NULL : sgp_core_missing_of(node, node->round - 1);
+    const struct sgp_core_link *missing = sgp_core_missing_of(node, node->round);
+    return before != NULL ? before : missing != NULL && !may_come_later(node) ? missing : NULL;
+}
+
 const struct sgp_role sgp_role_cycle = {
     .name = "cycle",
+    .awaited = awaited,
     .collective = true,
     .gives_always = true,
 };

@@ -233,8 +233,72 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
     node->layout.snapshot_users[link->work.base]++;
 }
 
+/* ---- waiting ---- */
+
+/* Whether it brings none to this step: it is ahead, since the owner has lost its ledger, or has given what it had to an owner
+ * before. */
+static bool has_passed(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return sgp_core_living(link) &&
+           (link->pulse.round > node->round || link->receiving.promise > node->round);
+}
+
+/* An owner waits for the updates of all but so many workers, there or not, as long as there are others who may bring
+ * one; and for one in any case. */
+static const struct sgp_core_link *awaited_together(const struct sgp_node *node)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    uint32_t came = 0;
+    bool passed = false;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        bool ahead = has_passed(node, link);
+        passed = passed || ahead;
+        bool answered = link->receiving.latest == node->round;
+        came += answered;
+        if (link->retired || answered || ahead)
+            continue;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && sgp_core_is_waited_for(link) ? link : missing;
+    }
+    if (came + topology->phases[0].backup >= sgp_topology_trainers(topology))
+        return NULL;
+    return came == 0 && missing == NULL && !passed ? first : missing;
+}
+
+/* An owner at its own pace waits for anybody's update, if it still takes any. */
+static const struct sgp_core_link *awaited_one(const struct sgp_node *node)
+{
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    bool passed = false;
+    if (node->round >= sgp_core_last(node))
+        return NULL;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            return NULL;
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->receiving.latest == node->round) /* it was refused */
+            return NULL;
+        if (link->retired)
+            continue;
+        bool ahead = has_passed(node, link);
+        passed = passed || ahead;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && !ahead && sgp_core_is_waited_for(link) ? link : missing;
+    }
+    return missing != NULL ? missing : passed ? NULL : first;
+}
+
+static const struct sgp_core_link *awaited(const struct sgp_node *node)
+{
+    return sgp_core_at_own_pace(node) ? awaited_one(node) : awaited_together(node);
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
+    .awaited = awaited,
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
     .counts_steps = true,

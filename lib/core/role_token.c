@@ -348,8 +348,30 @@ static sgp_round next_label(struct sgp_node *node)
     return node->copy.label + node->copy.updates;
 }
 
+/* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is
+ * not there may. In strict order whoever has it waits likewise, for the next. */
+static const struct sgp_core_link *awaited(const struct sgp_node *node)
+{
+    bool here = is_here(node);
+    bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_is_untold(node) &&
+                 (!here || sgp_core_takes_one_each(node)) && !node->leaving.wanted &&
+                 node->copy.updates >= sgp_topology_delay_most(node->config.topology);
+    const struct sgp_core_link *first = NULL, *missing = NULL;
+    for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {
+        const struct sgp_core_link *link = &node->layout.links[i];
+        if (link->retired)
+            continue;
+        if (sgp_core_is_up(link) && link->receiving.promise != SGP_ROUND_NONE)
+            return link;
+        first = first == NULL ? link : first;
+        missing = missing == NULL && !sgp_core_is_waited_for(link) ? link : missing;
+    }
+    return missing != NULL ? missing : first;
+}
+
 const struct sgp_role sgp_role_token = {
     .name = "token",
+    .awaited = awaited,
     .part = SGP_PART_BY_WEIGHT,
     .gives_nothing = true,
     .counts_steps = true,

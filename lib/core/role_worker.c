@@ -140,8 +140,23 @@ static sgp_round next_label(struct sgp_node *node)
     return node->copy.label > node->round ? node->copy.label : node->round;
 }
 
+/* A worker waits for the copies of the next steps, unless there are none. After an early stop there may be some. */
+static const struct sgp_core_link *awaited(const struct sgp_node *node)
+{
+    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
+        const struct sgp_core_link *owner = &node->layout.links[i];
+        sgp_round label = sgp_core_label(node, owner);
+        bool later =
+            label < sgp_core_last(node) || (sgp_core_living(owner) && owner->pulse.round > label);
+        if (later && sgp_core_lacks_copy(node, owner))
+            return owner;
+    }
+    return NULL;
+}
+
 const struct sgp_role sgp_role_worker = {
     .name = "worker",
+    .awaited = awaited,
     .part = SGP_PART_FOLLOWS,
     .gives_always = true,
     .gives_updates = true,

@@ -659,7 +659,7 @@ void sgp_core_advance(struct sgp_node *node)
             pass_on(node);
             continue;
         }
-        if (node->stage != SGP_STAGE_GATHER || sgp_core_awaited(node) != NULL)
+        if (node->stage != SGP_STAGE_GATHER || node->role->awaited(node) != NULL)
             return;
         if (completed) {
             node->again = true;
