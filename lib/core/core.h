@@ -170,6 +170,8 @@ bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link
 /* shares */
 bool sgp_core_covers(const struct sgp_node *node, sgp_round granted, sgp_round round);
 bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round new);
+sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_round from);
+/* The next round in which this node gives on an out-link, or NONE. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_round then);
 sgp_round sgp_core_promise_then(

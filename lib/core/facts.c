@@ -424,13 +424,6 @@ bool sgp_core_credit_holds(const struct sgp_node *node, sgp_round old, sgp_round
     return new == old || (sgp_core_has_own_buffers(node) && new != SGP_ROUND_NONE);
 }
 
-static sgp_round promise_of_token(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    bool may = node->mass.weight > 0 && node->copy.exists && !node->drained && !link->retired &&
-               link->pulse.state != SGP_NODE_DRAINING;
-    return may ? node->copy.label : SGP_ROUND_NONE;
-}
-
 bool sgp_core_may_pass_on(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
@@ -440,31 +433,12 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
            !sgp_topology_has_exact(topology);
 }
 
-/* The first round in which this node has not given yet. */
-static sgp_round round_to_give(const struct sgp_node *node, const struct sgp_core_link *link)
+/* Of the file's rounds from that one on the first in which this node gives on the link. A node that chooses may choose this
+ * neighbour in its very next turn. */
+sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_round from)
 {
-    if (!sgp_core_copies_from(node, link))
-        return node->round + (node->gave ? 1 : 0);
-    const struct sgp_core_link *in = from(node, link->peer);
-    sgp_round label = sgp_core_label(node, link);
-    return in != NULL && in->work.given >= label ? in->work.given + 1 : label;
-}
-
-/* The next round in which we give on this link. A share that is owed and not sent comes first. One
- * who chooses may choose this neighbour in its very next turn. */
-sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
-{
-    if (link->owed.exists && !link->owed.sent)
-        return link->owed.share.round;
-    if (link->owed_then.exists && !link->owed_then.sent)
-        return link->owed_then.share.round;
-    if (sgp_core_is_heir(node, link))
-        return node->leaving.round;
-    if (node->role->unique) /* who has it would give it to whoever is ready */
-        return promise_of_token(node, link);
-    if (!sgp_core_active(node) || sgp_core_leads(node))
+    if (!sgp_core_active(node))
         return SGP_ROUND_NONE;
-    sgp_round from = round_to_give(node, link);
     if (sgp_core_chooses(node, from))
         return link->retired ? SGP_ROUND_NONE : from;
     bool still_next = link->giving.plan_from != SGP_ROUND_NONE && from >= link->giving.plan_from &&
@@ -477,6 +451,20 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
     /* who passes mass on needs credits to the end; nobody awaits a round beyond it */
     bool gives = link->giving.plan < sgp_core_last(node) || sgp_core_may_pass_on(node);
     return gives ? link->giving.plan : SGP_ROUND_NONE;
+}
+
+/* A share that is owed and not sent comes first. */
+sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed.exists && !link->owed.sent)
+        return link->owed.share.round;
+    if (link->owed_then.exists && !link->owed_then.sent)
+        return link->owed_then.share.round;
+    if (sgp_core_is_heir(node, link))
+        return node->leaving.round;
+    if (node->role->promise != NULL)
+        return node->role->promise(node, link);
+    return sgp_core_plan(node, link, node->round + (node->gave ? 1 : 0));
 }
 
 /* Whether a credit for round `then` may come as early as that for a promise: in exact cycles, where what follows is the

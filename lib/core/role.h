@@ -34,7 +34,9 @@ struct sgp_role {
     const char *leave_obstacle; /* why the node cannot leave for good; NULL: it can */
     /* The first neighbour that the round waits for, or NULL: the round is complete. */
     const struct sgp_core_link *(*awaited)(const struct sgp_node *node);
-    /* The round after this one, which is complete. */
+    /* The next round in which this node gives on an out-link, or NONE; NULL: by the file. */
+    sgp_round (*promise)(struct sgp_node *node, struct sgp_core_link *link);
+    /* The round after this one, which is complete; NULL: the next. */
     sgp_round (*next_label)(struct sgp_node *node);
 };
 

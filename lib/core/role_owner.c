@@ -296,9 +296,17 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return sgp_core_at_own_pace(node) ? awaited_one(node) : awaited_together(node);
 }
 
+static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    (void)node;
+    (void)link;
+    return SGP_ROUND_NONE;
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
     .awaited = awaited,
+    .promise = promise,
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
     .counts_steps = true,

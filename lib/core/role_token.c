@@ -341,6 +341,14 @@ void sgp_core_forgo_token(struct sgp_node *node)
     node->unrecorded = node->again = true;
 }
 
+/* Whoever has the token would give it to whoever is ready. */
+static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    bool may = is_here(node) && node->copy.exists && !node->drained && !link->retired &&
+               link->pulse.state != SGP_NODE_DRAINING;
+    return may ? node->copy.label : SGP_ROUND_NONE;
+}
+
 static sgp_round next_label(struct sgp_node *node)
 {
     if (!is_here(node) && node->seeking.wants)
@@ -372,6 +380,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
 const struct sgp_role sgp_role_token = {
     .name = "token",
     .awaited = awaited,
+    .promise = promise,
     .part = SGP_PART_BY_WEIGHT,
     .gives_nothing = true,
     .counts_steps = true,

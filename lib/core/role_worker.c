@@ -154,9 +154,19 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return NULL;
 }
 
+/* For the first label of which the worker has made no update yet. */
+static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
+{
+    const struct sgp_core_link *in = from(node, link->peer);
+    sgp_round label = sgp_core_label(node, link);
+    bool given = in != NULL && in->work.given >= label;
+    return sgp_core_plan(node, link, given ? in->work.given + 1 : label);
+}
+
 const struct sgp_role sgp_role_worker = {
     .name = "worker",
     .awaited = awaited,
+    .promise = promise,
     .part = SGP_PART_FOLLOWS,
     .gives_always = true,
     .gives_updates = true,
