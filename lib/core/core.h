@@ -214,8 +214,6 @@ double sgp_core_weight_of_estimate(const struct sgp_node *node);
 bool sgp_core_is_guess(const struct sgp_node *node); /* its estimate, until another has come */
 bool sgp_core_is_weightless(
     const struct sgp_share *share); /* values: a part of an exact cycle, or an update */
-bool sgp_core_is_update(const struct sgp_share *share);
-bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *share);
 /* Whether the copy of this node, or a part of it, is the peer's estimate by the file. */
 bool sgp_core_copies_from(const struct sgp_node *node, const struct sgp_core_link *link);
 /* The values of which estimates on this link are: those of the owner at one of its ends, or all. */
@@ -380,8 +378,6 @@ const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
 void sgp_core_enter_cycle(
     struct sgp_node *node, uint32_t slot);        /* all of x is being published there */
 void sgp_core_close_cycle(struct sgp_node *node); /* if the round that is complete is its last */
-bool sgp_core_is_expected(const struct sgp_node *node, const struct sgp_core_link *link,
-    const struct sgp_share *share); /* by the file */
 bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost);
 
 /* agree.c */

@@ -305,27 +305,6 @@ void sgp_core_enter_cycle(struct sgp_node *node, uint32_t slot)
         node->layout.snapshot_users[slot]++;
 }
 
-/* ---- what comes within one ---- */
-
-bool sgp_core_is_expected(
-    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
-{
-    const struct sgp_topology *topology = node->config.topology;
-    uint32_t count;
-    const struct sgp_edge *edges =
-        sgp_phase_in(sgp_topology_phase(topology, share->round), node->config.self, &count);
-    for (uint32_t e = 0; e < count; e++) {
-        if (edges[e].source != link->peer)
-            continue;
-        struct sgp_slice slice = sgp_topology_values(topology, &edges[e], node->config.parameters);
-        bool given = share->fraction >= edges[e].fraction && share->fraction <= edges[e].fraction;
-        bool nothing = slice.count == 0 && share->payload_bytes == 0;
-        return nothing || (given && share->weight <= 0 && share->slice.first == slice.first &&
-                              share->slice.count == slice.count);
-    }
-    return false;
-}
-
 /* ---- ending ---- */
 
 /* Parts side by side that end with one weight are divided by it together. */

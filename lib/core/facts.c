@@ -245,19 +245,6 @@ bool sgp_core_is_weightless(const struct sgp_share *share)
     return share->fraction > 0 && share->weight <= 0;
 }
 
-bool sgp_core_is_update(const struct sgp_share *share)
-{
-    return share->fraction >= 1 && sgp_core_is_weightless(share) && share->bequest <= 0 &&
-           !share->asks;
-}
-
-bool sgp_core_is_token(const struct sgp_node *node, const struct sgp_share *share)
-{
-    bool whole = share->slice.first == 0 && share->slice.count == node->config.parameters;
-    return whole && share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
-           share->bequest <= 0 && !share->asks;
-}
-
 bool sgp_core_proves(const struct sgp_node *node)
 {
     return node->config.topology->tls == SGP_TLS_REQUIRE;

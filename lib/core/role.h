@@ -36,6 +36,9 @@ struct sgp_role {
     const struct sgp_core_link *(*awaited)(const struct sgp_node *node);
     /* The next round in which this node gives on an out-link, or NONE; NULL: by the file. */
     sgp_round (*promise)(struct sgp_node *node, struct sgp_core_link *link);
+    /* Whether an announced share can be one of those that a source gives in its round; NULL: any can. */
+    bool (*fits)(const struct sgp_node *node, const struct sgp_core_link *link,
+        const struct sgp_share *share);
     /* The round after this one, which is complete; NULL: the next. */
     sgp_round (*next_label)(struct sgp_node *node);
 };

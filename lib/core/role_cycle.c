@@ -42,9 +42,39 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return before != NULL ? before : missing != NULL && !may_come_later(node) ? missing : NULL;
 }
 
+static bool is_expected(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    uint32_t count;
+    const struct sgp_edge *edges =
+        sgp_phase_in(sgp_topology_phase(topology, share->round), node->config.self, &count);
+    for (uint32_t e = 0; e < count; e++) {
+        if (edges[e].source != link->peer)
+            continue;
+        struct sgp_slice slice = sgp_topology_values(topology, &edges[e], node->config.parameters);
+        bool given = share->fraction >= edges[e].fraction && share->fraction <= edges[e].fraction;
+        bool nothing = slice.count == 0 && share->payload_bytes == 0;
+        return nothing || (given && share->weight <= 0 && share->slice.first == slice.first &&
+                              share->slice.count == slice.count);
+    }
+    return false;
+}
+
+/* A share of this epoch, by the same file, is what the file says. */
+static bool fits(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
+    bool judges = share->bequest <= 0 && theirs->number == ours->number &&
+                  theirs->start == ours->start && theirs->topology == node->config.topology->digest;
+    return !judges || is_expected(node, link, share);
+}
+
 const struct sgp_role sgp_role_cycle = {
     .name = "cycle",
     .awaited = awaited,
     .collective = true,
     .gives_always = true,
+    .fits = fits,
 };

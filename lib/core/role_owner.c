@@ -303,6 +303,16 @@ static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
     return SGP_ROUND_NONE;
 }
 
+/* An update has no weight. */
+static bool fits(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    (void)node;
+    (void)link;
+    return share->fraction >= 1 && sgp_core_is_weightless(share) && share->bequest <= 0 &&
+           !share->asks;
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
     .awaited = awaited,
@@ -313,4 +323,5 @@ const struct sgp_role sgp_role_owner = {
     .leave_obstacle = "it owns the vector, or a part, which nobody can inherit; stop it, and name "
                       "another node in its place",
     .next_label = next_label,
+    .fits = fits,
 };

@@ -349,6 +349,16 @@ static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
     return may ? node->copy.label : SGP_ROUND_NONE;
 }
 
+/* The token is all of the vector, with all weight. */
+static bool fits(
+    const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
+{
+    (void)link;
+    bool whole = share->slice.first == 0 && share->slice.count == node->config.parameters;
+    return whole && share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
+           share->bequest <= 0 && !share->asks;
+}
+
 static sgp_round next_label(struct sgp_node *node)
 {
     if (!is_here(node) && node->seeking.wants)
@@ -387,4 +397,5 @@ const struct sgp_role sgp_role_token = {
     .keeps_copy = true,
     .unique = true,
     .next_label = next_label,
+    .fits = fits,
 };

@@ -43,19 +43,12 @@ static bool share_is_sound(
            share->round <= link->pulse.round;
 }
 
-/* An owner is given updates alone. Within an exact cycle of this epoch a share is what the file says. */
+/* What a source may give follows from this node's role in that round. */
 static bool is_out_of_place(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
 {
-    if (node->role->unique)
-        return !sgp_core_is_token(node, share);
-    if (sgp_core_leads(node))
-        return !sgp_core_is_update(share);
-    const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
-    return share->bequest <= 0 && theirs->number == ours->number && theirs->start == ours->start &&
-           theirs->topology == node->config.topology->digest &&
-           sgp_core_role_at(node, share->round)->collective &&
-           !sgp_core_is_expected(node, link, share);
+    const struct sgp_role *role = sgp_core_role_at(node, share->round);
+    return role->fits != NULL && !role->fits(node, link, share);
 }
 
 /* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two uses no epochs, it is the present one. */
