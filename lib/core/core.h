@@ -204,8 +204,6 @@ bool sgp_core_compares_epochs(
 /* an owner and its workers */
 bool sgp_core_leads(const struct sgp_node *node);   /* by its role, and its weight (role.h) */
 bool sgp_core_follows(const struct sgp_node *node); /* likewise */
-/* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
-bool sgp_core_mints(const struct sgp_node *node);
 bool sgp_core_shares_label(
     const struct sgp_node *node); /* labels count the steps of all, each at its own pace */
 /* The w of z = x / w, where x is what jobs work on; a worker's is its copy and what it has moved since, at 1. 0: the node
@@ -352,6 +350,12 @@ sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
 sgp_round sgp_core_newest_label(
     const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *));
 void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);
+/* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
+bool sgp_core_mints(const struct sgp_node *node);
+/* Where only a record says that the token is here: whether it may have been given away since, or has been as this estimate
+ * shows. */
+bool sgp_core_may_have_passed(const struct sgp_node *node);
+bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link);
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and somebody is ready */
 bool sgp_core_could_hand_on(const struct sgp_node *node); /* to a node that stays, soon */

@@ -61,21 +61,13 @@ static bool is_enough(const struct sgp_node *node)
     return true;
 }
 
-/* No node has a later copy of the token than its holder has on record. If the record alone says that the token is here, and another
- * node has a later copy, then the token has left this node since. */
-static bool shows_token_has_left(const struct sgp_node *node, const struct sgp_core_link *link)
-{
-    return node->token.of_record && link->pulse.epoch.number == node->exact.epoch.number &&
-           link->question.incoming.round > node->round;
-}
-
 static void adopt(struct sgp_node *node, struct sgp_core_link *link)
 {
     uint32_t slot = link->question.slot;
     node->layout.receives[slot].state = SGP_RECEIVE_ABSORBING;
     if (sgp_core_mints(node)) /* others have the token, or had */
         sgp_core_forgo_token(node);
-    if (shows_token_has_left(node, link))
+    if (sgp_core_has_left(node, link))
         sgp_core_find_outdated(node, link);
     if (sgp_core_follows(node))
         sgp_core_take_copy(node, link, slot, link->question.incoming.round);

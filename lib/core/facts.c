@@ -179,12 +179,6 @@ bool sgp_core_follows(const struct sgp_node *node)
     return node->role->part != SGP_PART_NONE && !sgp_core_leads(node);
 }
 
-bool sgp_core_mints(const struct sgp_node *node)
-{
-    return node->role->unique && sgp_core_leads(node) && !node->past.recorded &&
-           node->exact.epoch.number == 0 && node->state == SGP_NODE_JOINING;
-}
-
 bool sgp_core_shares_label(const struct sgp_node *node)
 {
     return node->role->counts_steps && sgp_core_at_own_pace(node);

@@ -39,6 +39,8 @@ struct sgp_role {
     /* Whether an announced share can be one of those that a source gives in its round; NULL: any can. */
     bool (*fits)(const struct sgp_node *node, const struct sgp_core_link *link,
         const struct sgp_share *share);
+    /* The node joins. `late`: neighbours that live are rounds ahead. NULL: no more is to be done. */
+    void (*joins)(struct sgp_node *node, bool late);
     /* The round after this one, which is complete; NULL: the next. */
     sgp_round (*next_label)(struct sgp_node *node);
 };

@@ -313,6 +313,14 @@ static bool fits(
            !share->asks;
 }
 
+/* Also an owner without a past goes on where its workers are, from the newest copy. */
+static void joins(struct sgp_node *node, bool late)
+{
+    (void)late;
+    if (sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round)
+        node->past.restored = true;
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
     .awaited = awaited,
@@ -324,4 +332,5 @@ const struct sgp_role sgp_role_owner = {
                       "another node in its place",
     .next_label = next_label,
     .fits = fits,
+    .joins = joins,
 };

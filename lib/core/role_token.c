@@ -239,6 +239,52 @@ bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core
     return takes && (is_here(node) || node->token.told > 0 || lacks);
 }
 
+/* ---- joining ---- */
+
+bool sgp_core_mints(const struct sgp_node *node)
+{
+    return node->role->unique && is_here(node) && !node->past.recorded &&
+           node->exact.epoch.number == 0 && node->state == SGP_NODE_JOINING;
+}
+
+/* Where a record says that the token is here, whoever it was given to since knows better, and is about to greet. */
+bool sgp_core_may_have_passed(const struct sgp_node *node)
+{
+    return node->token.of_record && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
+}
+
+/* No node has a later copy of the token than its holder has on record. If the record alone says that the token is here, and another
+ * node has a later copy, then the token has left this node since. */
+bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return node->token.of_record && link->pulse.epoch.number == node->exact.epoch.number &&
+           link->question.incoming.round > node->round;
+}
+
+/* Whoever claims to have trained may be no neighbour at all, so the node gives the token up for a copy alone (adopt in
+ * estimate.c), and seeks that for as long as the claim stands. Of its own past it is sure. */
+static void doubt(struct sgp_node *node, bool late)
+{
+    if (node->config.seeks) {
+        sgp_core_forgo_token(node);
+        return;
+    }
+    node->past.restored = late;
+    if (node->past.restored)
+        sgp_core_want(node);
+    else if (node->seeking.wants)
+        sgp_core_stop_seeking(node);
+}
+
+/* A node without a copy of the token cannot begin. */
+static void joins(struct sgp_node *node, bool late)
+{
+    if (sgp_core_mints(node))
+        doubt(node, late);
+    if (!is_here(node) && !node->copy.exists && !node->seeking.wants)
+        sgp_core_want(node);
+}
+
 /* ---- handing on ---- */
 
 /* Of the neighbours in the order of the file, from this node on. */
@@ -398,4 +444,5 @@ const struct sgp_role sgp_role_token = {
     .unique = true,
     .next_label = next_label,
     .fits = fits,
+    .joins = joins,
 };

@@ -102,12 +102,6 @@ static bool has_fleet(const struct sgp_node *node)
     return returns;
 }
 
-/* Where a record says that the token is here, whoever it was given to since knows better, and is about to greet. */
-static bool may_have_passed_token(const struct sgp_node *node)
-{
-    return node->token.of_record && node->now - node->stage_since < SGP_SILENCE_MIN_NS;
-}
-
 bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
 {
     const struct sgp_core_link *first = node->past.restored ? NULL : elder(node);
@@ -130,7 +124,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
             *ret_missing = node->layout.links[i].peer;
     if (*ret_missing == SGP_SLOT_NONE || !knows)
         return knows;
-    if (may_have_passed_token(node))
+    if (sgp_core_may_have_passed(node))
         return false;
     if (next_round(node, 0) > 0)
         return true;
@@ -545,34 +539,14 @@ static void resume(struct sgp_node *node)
     (void)sgp_core_note(node, SGP_NOTE_JUMP, node->config.self);
 }
 
-/* Whoever claims to have trained may be no neighbour at all, so the node gives the token up for a copy alone (adopt in
- * estimate.c), and seeks that for as long as the claim stands. Of its own past it is sure. */
-static void doubt_token(struct sgp_node *node)
-{
-    if (node->config.seeks) {
-        sgp_core_forgo_token(node);
-        return;
-    }
-    node->past.restored = comes_late(node);
-    if (node->past.restored)
-        sgp_core_want(node);
-    else if (node->seeking.wants)
-        sgp_core_stop_seeking(node);
-}
-
 static void join(struct sgp_node *node)
 {
     uint32_t missing;
-    bool owner = node->role->part == SGP_PART_LEADS;
-    bool behind = owner && sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
-    if (comes_late(node) ||
-        behind) /* also one without a past goes where the fleet is, with its model */
+    bool late = comes_late(node);
+    if (late) /* also a node without a past goes where the fleet is, with its model */
         node->past.restored = true;
-    if (sgp_core_mints(node))
-        doubt_token(node);
-    bool lacks = node->role->unique && sgp_core_follows(node) && !node->copy.exists;
-    if (lacks && !node->seeking.wants)
-        sgp_core_want(node);
+    if (node->role->joins != NULL)
+        node->role->joins(node, late);
     if (!sgp_core_may_start(node, &missing) || sgp_core_seeks(node))
         return;
     if (sgp_core_follows(node)) {

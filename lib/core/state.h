@@ -527,7 +527,7 @@ struct sgp_node {
         struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
     } accounts;
 
-    struct {               /* record.c, round.c; receive.c, estimate.c: fresh */
+    struct { /* record.c, round.c, role_owner.c, role_token.c; receive.c, estimate.c: fresh */
         bool recorded;     /* made from a record */
         bool another_file; /* that record was made with another topology file */
         bool
