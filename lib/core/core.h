@@ -340,8 +340,7 @@ void sgp_core_curtail(struct sgp_node *node);    /* steps of a worker that come 
 /* role_token.c; all of them ask whether there is one */
 bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */
 bool sgp_core_takes_one_each(
-    const struct sgp_node *node);          /* in strict order, one update of each visit */
-bool sgp_core_tell(struct sgp_node *node); /* publish it; false: it must wait */
+    const struct sgp_node *node); /* in strict order, one update of each visit */
 bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive);
 void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of a round */
 /* The greatest label that a token of that neighbour may have. */

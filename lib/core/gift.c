@@ -285,8 +285,8 @@ static bool is_to_forget(const struct sgp_node *node)
 /* Give the gifts of this turn. Returns false while somebody or something must be waited for. */
 bool sgp_core_give(struct sgp_node *node)
 {
-    if (node->role->unique)
-        return !sgp_core_is_untold(node) || sgp_core_tell(node);
+    if (node->role->give != NULL)
+        return node->role->give(node);
     enum sgp_waiting waiting;
     uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)

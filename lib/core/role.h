@@ -41,6 +41,10 @@ struct sgp_role {
         const struct sgp_share *share);
     /* The node joins. `late`: neighbours that live are rounds ahead. NULL: no more is to be done. */
     void (*joins)(struct sgp_node *node, bool late);
+    /* The round in which a node that has a past, or comes late, begins; NULL: that of the others, if it is ahead. */
+    sgp_round (*resumes_at)(const struct sgp_node *node);
+    /* Give what is due in this round. False: the node must wait. NULL: the gifts of this turn (gift.c). */
+    bool (*give)(struct sgp_node *node);
     /* The round after this one, which is complete; NULL: the next. */
     sgp_round (*next_label)(struct sgp_node *node);
 };

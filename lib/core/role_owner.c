@@ -321,6 +321,12 @@ static void joins(struct sgp_node *node, bool late)
         node->past.restored = true;
 }
 
+/* The step is lost of which it may have added updates. */
+static sgp_round resumes_at(const struct sgp_node *node)
+{
+    return sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
     .awaited = awaited,
@@ -333,4 +339,5 @@ const struct sgp_role sgp_role_owner = {
     .next_label = next_label,
     .fits = fits,
     .joins = joins,
+    .resumes_at = resumes_at,
 };

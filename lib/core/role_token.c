@@ -91,7 +91,7 @@ static void publish(struct sgp_node *node, uint32_t slot)
         sgp_core_note(node, SGP_NOTE_VISITED, node->config.self)->amount = count;
 }
 
-bool sgp_core_tell(struct sgp_node *node)
+static bool tell(struct sgp_node *node)
 {
     sgp_core_forget_told(node);
     uint32_t slot = unused(node);
@@ -102,6 +102,11 @@ bool sgp_core_tell(struct sgp_node *node)
     sgp_core_touch_all(node); /* another label is promised, or a credit is due */
     node->unrecorded = true;
     return true;
+}
+
+static bool give(struct sgp_node *node)
+{
+    return !sgp_core_is_untold(node) || tell(node);
 }
 
 /* ---- how far a label may rise ---- */
@@ -285,6 +290,11 @@ static void joins(struct sgp_node *node, bool late)
         sgp_core_want(node);
 }
 
+static sgp_round resumes_at(const struct sgp_node *node)
+{
+    return sgp_core_newest_label(node, sgp_core_is_up);
+}
+
 /* ---- handing on ---- */
 
 /* Of the neighbours in the order of the file, from this node on. */
@@ -362,7 +372,7 @@ bool sgp_core_could_hand_on(const struct sgp_node *node)
 bool sgp_core_tells_last(struct sgp_node *node)
 {
     bool untold = is_here(node) && node->token.slot == SGP_SLOT_NONE && !node->token.of_record;
-    return untold && sgp_core_could_hand_on(node) && sgp_core_tell(node);
+    return untold && sgp_core_could_hand_on(node) && tell(node);
 }
 
 /* It was refused, or its target is gone. x is what it was, and what this node has moved since; if its snapshot is lost, x is
@@ -445,4 +455,6 @@ const struct sgp_role sgp_role_token = {
     .next_label = next_label,
     .fits = fits,
     .joins = joins,
+    .resumes_at = resumes_at,
+    .give = give,
 };

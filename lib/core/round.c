@@ -522,11 +522,9 @@ static void resume(struct sgp_node *node)
         return;
     }
     node->round_since = node->now;
-    bool owner = sgp_core_leads(node);
-    sgp_round there = node->role->unique ? sgp_core_newest_label(node, sgp_core_is_up)
-                      : owner            ? sgp_core_furthest(node, node->round, sgp_core_is_up) + 1
-                                         : sgp_core_followed(node, node->round, sgp_core_living);
-    /* the owner's step is lost of which it may have added updates */
+    sgp_round there = node->role->resumes_at != NULL
+                          ? node->role->resumes_at(node)
+                          : sgp_core_followed(node, node->round, sgp_core_living);
     node->past.restored = false;
     node->unrecorded = true;
     if (there == node->round)
