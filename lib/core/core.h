@@ -13,7 +13,7 @@
  *   reload.c   another topology, in the middle of everything
  *   inspect.c  what status shows
  *
- *   role.c     the tables of the roles, and which of them a node has
+ *   role.c     which role a node has
  *
  *   round.c    the stages of a round, start, pause, end
  *   watch.c    who is silent, who is dialled, to whom a beat is due, and when
@@ -45,18 +45,19 @@
  *   total.c    weight that a member made or lost
  *
  *   mass.c     what a node has and is owed, and what comes home
+ *   outdated.c what both ends of a link remember, and where one of them remembers less
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
- *   role_owner.c  the role of an owner: its steps, and who gets a copy
- *   role_worker.c the role of a worker: its copies
+ *   role_cycle.c   the role of a node within an exact cycle
+ *   role_gossip.c  the role of a node that mixes
+ *   role_owner.c   the role of an owner: its steps, and who gets a copy
+ *   role_token.c   the role of a node that trains with a token: what is told, a visit, who is next
+ *   role_worker.c  the role of a worker: its copies
  *
  *   receive.c  receive buffers, and absorbing
  *   agree.c    whether neighbours hold one model at the end
- *   outdated.c what both ends of a link remember, and where one of them remembers less
  *   patience.c how long one that is heard may keep the node waiting
- *   role_gossip.c  for whom a round waits
  *
- *   role_token.c    owning as a token: what is told, who is next, a visit
  *   likeness.c who trains on the same rows, or at another learning rate
  *
  *   emit.c     effects, notes, messages, states
@@ -222,6 +223,7 @@ const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node); /* the 
 bool sgp_core_has_model(
     const struct sgp_node *node); /* x / w is one: of all parts, and of no amid cycle */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
+bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *epoch);
 
 /* emit.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
@@ -312,6 +314,8 @@ double sgp_core_held(const struct sgp_node *node);
 void sgp_core_absorb_early(struct sgp_node *node);
 void sgp_core_absorb_until(
     struct sgp_node *node, sgp_round round); /* not while a share is folded */
+bool sgp_core_may_absorb(
+    const struct sgp_node *node, const struct sgp_receive *receive); /* by its epoch */
 void sgp_core_absorb_folded(struct sgp_node *node, struct sgp_receive *receive);
 void sgp_core_absorb_from(struct sgp_node *node, uint32_t peer);
 
@@ -339,16 +343,12 @@ void sgp_core_curtail(struct sgp_node *node);    /* steps of a worker that come 
 
 /* role_token.c; all of them ask whether there is one */
 bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be published for a token */
-bool sgp_core_takes_one_each(
-    const struct sgp_node *node); /* in strict order, one update of each visit */
-bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive);
 void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of a round */
 /* The greatest label that a token of that neighbour may have. */
 sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
 /* One beyond the labels of all neighbours that count, as far as these are credible. */
 sgp_round sgp_core_newest_label(
     const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *));
-void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive);
 /* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
 bool sgp_core_mints(const struct sgp_node *node);
 /* Where only a record says that the token is here: whether it may have been given away since, or has been as this estimate

@@ -280,10 +280,10 @@ bool sgp_core_rejoins_cycle(struct sgp_node *node, bool lost)
 
 static bool is_here(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    const struct sgp_epoch *theirs = &link->pulse.epoch, *ours = &node->exact.epoch;
+    const struct sgp_epoch *epoch = &link->pulse.epoch;
     bool active = link->pulse.state == SGP_NODE_TRAINING || link->pulse.state == SGP_NODE_SETTLING;
-    return link->connection.state == SGP_LINK_UP && active && theirs->number == ours->number &&
-           theirs->start == ours->start && theirs->topology == node->config.topology->digest;
+    return link->connection.state == SGP_LINK_UP && active && sgp_core_is_in_force(node, epoch) &&
+           epoch->topology == node->config.topology->digest;
 }
 
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node)

@@ -165,6 +165,11 @@ bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *
     return a->number != b->number ? a->number < b->number : a->start < b->start;
 }
 
+bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *epoch)
+{
+    return epoch->number == node->exact.epoch.number && epoch->start == node->exact.epoch.start;
+}
+
 /* ---- an owner and its workers ---- */
 
 /* Who has the weight. */

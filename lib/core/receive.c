@@ -136,26 +136,11 @@ static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *
     return a->share.round != b->share.round ? a->share.round < b->share.round : a->peer < b->peer;
 }
 
-/* Of two tokens that meet the one of the later label stays. */
-static void be_visited(struct sgp_node *node, struct sgp_receive *receive)
-{
-    bool second = node->mass.weight > 0, later = receive->share.round > node->copy.label;
-    if (second)
-        node->mass.due -= receive->share.weight;
-    if (second && !later) {
-        receive->state = SGP_RECEIVE_FREE;
-        return;
-    }
-    sgp_core_visit(node, receive);
-    receive->state = SGP_RECEIVE_ABSORBING;
-    node->mass.weight = receive->share.weight;
-}
-
 static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool folded)
 {
     sgp_core_compare_training(node, receive->peer, &receive->share);
-    if (node->role->unique) {
-        be_visited(node, receive);
+    if (node->role->absorb != NULL) {
+        node->role->absorb(node, receive);
         return;
     }
     receive->state = SGP_RECEIVE_ABSORBING;
@@ -170,25 +155,18 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* An update waits for the end of its step. Within an exact cycle a share waits for its round, and for all of that, so that
- * the order is that of sources, also where it goes on into the next one (`early`: it waits for nobody); weight that somebody bequeaths waits for the start of the next cycle,
- * and what is of a higher epoch until that is in force. */
+/* What is of another epoch waits until that is in force; but weight that somebody bequeaths is of none outside of cycles. */
+bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
+{
+    return sgp_core_is_in_force(node, &receive->epoch) ||
+           (receive->share.bequest > 0 && !node->exact.begun);
+}
+
+/* `early`: it waits for nobody. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
-    if (node->role->unique)
-        return sgp_core_may_be_visited(node, receive);
-    if (sgp_core_leads(node))
-        return receive->counts;
-    const struct sgp_epoch *epoch = &node->exact.epoch;
-    if (receive->epoch.number != epoch->number || receive->epoch.start != epoch->start)
-        return receive->share.bequest > 0 && !node->exact.begun;
-    if (!node->role->collective)
-        return true;
-    if (receive->share.bequest > 0)
-        return !node->exact.begun && node->stage == SGP_STAGE_BEGIN;
-    bool before = receive->share.round < node->round, now = receive->share.round == node->round;
-    bool whole = early || sgp_core_missing_of(node, receive->share.round) == NULL;
-    return whole && (before || (now && node->stage == SGP_STAGE_GATHER));
+    return node->role->may_absorb != NULL ? node->role->may_absorb(node, receive, early)
+                                          : sgp_core_may_absorb(node, receive);
 }
 
 /* What cannot be absorbed now never can be. What was bequeathed amid an exact cycle is dissolved as it is: who leaves between two

@@ -71,10 +71,24 @@ static bool fits(
     return !judges || is_expected(node, link, share);
 }
 
+/* A share waits for its round, and for all of that, so that the order is that of sources, also where it goes on into the next
+ * one (`early`: it waits for nobody). Weight that somebody bequeaths waits for the start of the next cycle. */
+static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
+{
+    if (!sgp_core_is_in_force(node, &receive->epoch))
+        return sgp_core_may_absorb(node, receive);
+    if (receive->share.bequest > 0)
+        return !node->exact.begun && node->stage == SGP_STAGE_BEGIN;
+    bool before = receive->share.round < node->round, now = receive->share.round == node->round;
+    bool whole = early || sgp_core_missing_of(node, receive->share.round) == NULL;
+    return whole && (before || (now && node->stage == SGP_STAGE_GATHER));
+}
+
 const struct sgp_role sgp_role_cycle = {
     .name = "cycle",
     .awaited = awaited,
     .collective = true,
     .gives_always = true,
     .fits = fits,
+    .may_absorb = may_absorb,
 };

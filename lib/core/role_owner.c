@@ -327,6 +327,14 @@ static sgp_round resumes_at(const struct sgp_node *node)
     return sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;
 }
 
+/* An update waits for the end of its step. */
+static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
+{
+    (void)node;
+    (void)early;
+    return receive->counts;
+}
+
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
     .awaited = awaited,
@@ -340,4 +348,5 @@ const struct sgp_role sgp_role_owner = {
     .fits = fits,
     .joins = joins,
     .resumes_at = resumes_at,
+    .may_absorb = may_absorb,
 };

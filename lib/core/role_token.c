@@ -32,7 +32,7 @@ static double part_of(const struct sgp_node *node, uint32_t count)
 }
 
 /* Whether its update of one visit waits for the next, wherever the token is. */
-bool sgp_core_takes_one_each(const struct sgp_node *node)
+static bool takes_one_each(const struct sgp_node *node)
 {
     return delay_of(node)->token == SGP_TOKEN_FIXED;
 }
@@ -44,7 +44,7 @@ bool sgp_core_is_untold(const struct sgp_node *node)
         return false;
     if (node->mass.weight <= 0)
         return node->copy.updates > token->told;
-    bool later = sgp_core_takes_one_each(node) && node->state == SGP_NODE_TRAINING;
+    bool later = takes_one_each(node) && node->state == SGP_NODE_TRAINING;
     return token->slot == SGP_SLOT_NONE || (node->copy.updates > 0 && !later);
 }
 
@@ -185,16 +185,15 @@ sgp_round sgp_core_newest_label(
 /* ---- a visit ---- */
 
 /* Not while something is being told. */
-bool sgp_core_may_be_visited(const struct sgp_node *node, const struct sgp_receive *receive)
+static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
-    bool current = receive->epoch.number == node->exact.epoch.number &&
-                   receive->epoch.start == node->exact.epoch.start;
-    return current && node->giving.slot == SGP_SLOT_NONE &&
+    (void)early;
+    return sgp_core_is_in_force(node, &receive->epoch) && node->giving.slot == SGP_SLOT_NONE &&
            (node->token.slot != SGP_SLOT_NONE || unused(node) != SGP_SLOT_NONE);
 }
 
 /* The token, with what is told here. Its label never falls. */
-void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive)
+static void visit(struct sgp_node *node, struct sgp_receive *receive)
 {
     if (is_here(node)) /* another one: this one is dropped, or else that one */
         sgp_core_forget_told(node);
@@ -219,6 +218,21 @@ void sgp_core_visit(struct sgp_node *node, struct sgp_receive *receive)
     node->token.renewed = false;
     node->unrecorded = true;
     sgp_core_touch_all(node);
+}
+
+/* Of two tokens that meet the one of the later label stays. */
+static void absorb(struct sgp_node *node, struct sgp_receive *receive)
+{
+    bool second = is_here(node), later = receive->share.round > node->copy.label;
+    if (second)
+        node->mass.due -= receive->share.weight;
+    if (second && !later) {
+        receive->state = SGP_RECEIVE_FREE;
+        return;
+    }
+    visit(node, receive);
+    receive->state = SGP_RECEIVE_ABSORBING;
+    node->mass.weight = receive->share.weight;
 }
 
 /* A source that stops gives the token to any node that stays, also to a paused one. */
@@ -315,7 +329,7 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
         bool ready = present && !link->owed.exists && link->giving.credit != SGP_ROUND_NONE;
         if (ready)
             return link;
-        if (present && sgp_core_is_waited_for(link) && sgp_core_takes_one_each(node) &&
+        if (present && sgp_core_is_waited_for(link) && takes_one_each(node) &&
             node->state == SGP_NODE_TRAINING)
             return NULL;
     }
@@ -428,7 +442,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     bool here = is_here(node);
     bool waits = node->state == SGP_NODE_TRAINING && !sgp_core_is_untold(node) &&
-                 (!here || sgp_core_takes_one_each(node)) && !node->leaving.wanted &&
+                 (!here || takes_one_each(node)) && !node->leaving.wanted &&
                  node->copy.updates >= sgp_topology_delay_most(node->config.topology);
     const struct sgp_core_link *first = NULL, *missing = NULL;
     for (uint32_t i = node->layout.out_count; waits && i < node->layout.link_count; i++) {
@@ -457,4 +471,6 @@ const struct sgp_role sgp_role_token = {
     .joins = joins,
     .resumes_at = resumes_at,
     .give = give,
+    .may_absorb = may_absorb,
+    .absorb = absorb,
 };
