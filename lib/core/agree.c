@@ -130,10 +130,9 @@ static struct sgp_core_link *furthest(struct sgp_node *node)
     double most = SGP_AGREED;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         double relative;
-        if (node->role->unique && node->layout.links[i].pulse.round != node->round)
-            continue;
-        (void)sgp_core_distance(node, &node->layout.links[i], &relative);
-        if (!(relative > most) || node->layout.links[i].connection.state != SGP_LINK_UP)
+        const struct sgp_core_link *link = &node->layout.links[i];
+        (void)sgp_core_distance(node, link, &relative);
+        if (!(relative > most) || !sgp_core_has_ended(node, link) || !sgp_core_is_up(link))
             continue;
         most = relative;
         worst = &node->layout.links[i];
@@ -209,8 +208,8 @@ bool sgp_core_agrees(struct sgp_node *node)
         ending->asked = 0;
         return true;
     }
-    if (node->role->unique) { /* a label came twice: its next visit settles that */
-        node->token.renewed = node->mass.weight <= 0 && far->pulse.round == node->round;
+    if (node->role->unique) {
+        sgp_core_visit_again(node);
         return finished;
     }
     double relative, distance = sgp_core_distance(node, far, &relative);

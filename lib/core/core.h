@@ -45,6 +45,7 @@
  *   total.c    weight that a member made or lost
  *
  *   mass.c     what a node has and is owed, and what comes home
+ *   agree.c    whether neighbours hold one model at the end
  *   outdated.c what both ends of a link remember, and where one of them remembers less
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
@@ -55,7 +56,6 @@
  *   role_worker.c  the role of a worker: its copies
  *
  *   receive.c  receive buffers, and absorbing
- *   agree.c    whether neighbours hold one model at the end
  *   patience.c how long one that is heard may keep the node waiting
  *
  *   likeness.c who trains on the same rows, or at another learning rate
@@ -362,6 +362,8 @@ bool sgp_core_tells_last(struct sgp_node *node); /* it stops, and publishes the 
 void sgp_core_token_returns(struct sgp_node *node, uint32_t slot);
 void sgp_core_forget_told(struct sgp_node *node);
 void sgp_core_forgo_token(struct sgp_node *node);
+void sgp_core_forgo_recorded(struct sgp_node *node);
+void sgp_core_visit_again(struct sgp_node *node);
 
 /* epoch.c */
 void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_core_link *link);

@@ -423,7 +423,7 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
  * neighbour in its very next turn. */
 sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_round from)
 {
-    if (!sgp_core_active(node))
+    if (!sgp_core_active(node) || node->role->gives_nothing)
         return SGP_ROUND_NONE;
     if (sgp_core_chooses(node, from))
         return link->retired ? SGP_ROUND_NONE : from;

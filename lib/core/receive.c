@@ -155,9 +155,12 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* What is of another epoch waits until that is in force; but weight that somebody bequeaths is of none outside of cycles. */
+/* An update waits for the end of its step. What is of another epoch waits until that is in force; but weight that somebody
+ * bequeaths is of none outside of cycles. */
 bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
 {
+    if (node->role->part == SGP_PART_LEADS)
+        return receive->counts;
     return sgp_core_is_in_force(node, &receive->epoch) ||
            (receive->share.bequest > 0 && !node->exact.begun);
 }

@@ -45,8 +45,8 @@ struct sgp_role {
     sgp_round (*resumes_at)(const struct sgp_node *node);
     /* Give what is due in this round. False: the node must wait. NULL: the gifts of this turn (gift.c). */
     bool (*give)(struct sgp_node *node);
-    /* Whether a share that is held may be added now; `early`: though others are to come before it. NULL: if its epoch is
-     * in force. */
+    /* Whether a share that is held may be added now; `early`: though others are to come before it. NULL: if its step is closed, or its
+     * epoch in force. */
     bool (*may_absorb)(const struct sgp_node *node, const struct sgp_receive *receive, bool early);
     /* Add a share that is held; NULL: to x and w. */
     void (*absorb)(struct sgp_node *node, struct sgp_receive *receive);

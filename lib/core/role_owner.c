@@ -296,13 +296,6 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
     return sgp_core_at_own_pace(node) ? awaited_one(node) : awaited_together(node);
 }
 
-static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
-{
-    (void)node;
-    (void)link;
-    return SGP_ROUND_NONE;
-}
-
 /* An update has no weight. */
 static bool fits(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_share *share)
@@ -313,32 +306,15 @@ static bool fits(
            !share->asks;
 }
 
-/* Also an owner without a past goes on where its workers are, from the newest copy. */
-static void joins(struct sgp_node *node, bool late)
-{
-    (void)late;
-    if (sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round)
-        node->past.restored = true;
-}
-
 /* The step is lost of which it may have added updates. */
 static sgp_round resumes_at(const struct sgp_node *node)
 {
     return sgp_core_furthest(node, node->round, sgp_core_is_up) + 1;
 }
 
-/* An update waits for the end of its step. */
-static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
-{
-    (void)node;
-    (void)early;
-    return receive->counts;
-}
-
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
     .awaited = awaited,
-    .promise = promise,
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
     .counts_steps = true,
@@ -346,7 +322,5 @@ const struct sgp_role sgp_role_owner = {
                       "another node in its place",
     .next_label = next_label,
     .fits = fits,
-    .joins = joins,
     .resumes_at = resumes_at,
-    .may_absorb = may_absorb,
 };

@@ -235,6 +235,12 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive)
     node->mass.weight = receive->share.weight;
 }
 
+/* A neighbour has another copy of the same label, which came twice then. The next visit settles that. */
+void sgp_core_visit_again(struct sgp_node *node)
+{
+    node->token.renewed = !is_here(node);
+}
+
 /* A source that stops gives the token to any node that stays, also to a paused one. */
 static bool keeps_for(const struct sgp_core_link *link, enum sgp_node_state state)
 {
@@ -427,6 +433,13 @@ static bool fits(
     bool whole = share->slice.first == 0 && share->slice.count == node->config.parameters;
     return whole && share->fraction >= 1 && share->weight >= 1 && share->weight <= 1 &&
            share->bequest <= 0 && !share->asks;
+}
+
+/* The record is outdated: if it alone says that the token is here, another has it, or had. */
+void sgp_core_forgo_recorded(struct sgp_node *node)
+{
+    if (node->token.of_record)
+        sgp_core_forgo_token(node);
 }
 
 static sgp_round next_label(struct sgp_node *node)

@@ -507,7 +507,10 @@ static bool comes_late(const struct sgp_node *node)
         if (sgp_core_living(link) && later)
             return true;
     }
-    return sgp_core_followed(node, node->round, sgp_core_living) > node->round + ahead;
+    bool behind =
+        node->role->part == SGP_PART_LEADS && /* its workers have gone on with its copies */
+        sgp_core_furthest(node, node->round, sgp_core_is_up) > node->round;
+    return behind || sgp_core_followed(node, node->round, sgp_core_living) > node->round + ahead;
 }
 
 /* Go on with the round on record, or with the fleet's if that is further. Parameters that are exact

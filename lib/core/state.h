@@ -482,7 +482,7 @@ struct sgp_node {
     struct sgp_exact exact;
     struct sgp_copy
         copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
-    struct sgp_token_state token; /* role_token.c; cycle.c: a new epoch; agree.c */
+    struct sgp_token_state token; /* role_token.c; cycle.c: a new epoch */
 
     /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and role_token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
@@ -527,7 +527,7 @@ struct sgp_node {
         struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
     } accounts;
 
-    struct { /* record.c, round.c, role_owner.c, role_token.c; receive.c, estimate.c: fresh */
+    struct {               /* record.c, round.c, role_token.c; receive.c, estimate.c: fresh */
         bool recorded;     /* made from a record */
         bool another_file; /* that record was made with another topology file */
         bool
