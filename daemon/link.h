@@ -102,7 +102,6 @@ struct link {
     int failure;            /* code given to `failed` */
     uint64_t lineage;       /* in the caller's hello; 0: it was dialled */
     struct link_held held;  /* of one that calls */
-    bool signs;             /* its peer knows STATEMENT: it said so in its greeting */
 
     /* For reading by the owner. */
     uint64_t bytes_sent;

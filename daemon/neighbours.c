@@ -37,8 +37,6 @@ static void on_message(struct link *link, const struct sgp_message *message)
     }
     if (message->type == SGP_GOODBYE)
         notes_farewell(daemon, link, message->goodbye.text);
-    if (message->type == SGP_HELLO || message->type == SGP_WELCOME)
-        link->signs = message->type == SGP_HELLO ? message->hello.signs : message->welcome.signs;
     if (message->type == SGP_SHARE) {
         link->share = message->share;
         link->unit = message->share.weight / message->share.fraction;

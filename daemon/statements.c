@@ -101,7 +101,7 @@ static void relay(struct daemon *daemon, const struct link *from, const struct s
         struct sgp_peer_status status;
         struct link *link = edges_present(&daemon->edges[i]);
         sgp_node_link_status(daemon->node, i, &status);
-        if (link != NULL && link != from && link->signs && status.state == SGP_LINK_UP)
+        if (link != NULL && link != from && status.state == SGP_LINK_UP)
             send_to(daemon, link, statement);
     }
 }
@@ -109,7 +109,7 @@ static void relay(struct daemon *daemon, const struct link *from, const struct s
 void statements_tell(struct daemon *daemon, struct link *link)
 {
     const struct statements *all = &daemon->statements;
-    for (uint32_t k = 0; are_wanted(daemon) && link->signs && k < SGP_STATEMENT_KINDS; k++)
+    for (uint32_t k = 0; are_wanted(daemon) && k < SGP_STATEMENT_KINDS; k++)
         for (uint32_t i = 0; i < all->count[k]; i++)
             send_to(daemon, link, &all->held[k][i]);
 }

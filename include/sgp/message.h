@@ -71,24 +71,30 @@ struct sgp_fingerprint {
  * little, where restarts without a ledger have minted some. */
 #define SGP_WEIGHT_SLACK 2.0
 
-enum sgp_message_type {
-    SGP_HELLO = 1,
-    SGP_WELCOME,
-    SGP_BEAT,
-    SGP_CREDIT,
-    SGP_SHARE,
-    SGP_ACK,
-    SGP_GOODBYE,
-    SGP_ASK,
-    SGP_ESTIMATE,
-    SGP_BEQUEATH,
-    SGP_INQUIRE,
-    SGP_ANSWER,
-    SGP_CALL,
-    SGP_STATEMENT,
-    SGP_FACT,
-    SGP_LAYOUT,
-};
+/* The types, with their words for people. Numbers travel, so they stay: a new one comes last. */
+#define SGP_MESSAGE_TABLE(X)                                                                       \
+    X(HELLO, 1, "hello")                                                                           \
+    X(WELCOME, 2, "welcome")                                                                       \
+    X(BEAT, 3, "beat")                                                                             \
+    X(CREDIT, 4, "credit")                                                                         \
+    X(SHARE, 5, "share")                                                                           \
+    X(ACK, 6, "ack")                                                                               \
+    X(GOODBYE, 7, "goodbye")                                                                       \
+    X(ASK, 8, "ask")                                                                               \
+    X(ESTIMATE, 9, "estimate")                                                                     \
+    X(BEQUEATH, 10, "bequeath")                                                                    \
+    X(INQUIRE, 11, "inquire")                                                                      \
+    X(ANSWER, 12, "answer")                                                                        \
+    X(CALL, 13, "call")                                                                            \
+    X(STATEMENT, 14, "statement")                                                                  \
+    X(FACT, 15, "fact")                                                                            \
+    X(LAYOUT, 16, "layout")
+
+#define SGP_MESSAGE_NUMBER(name, number, word) SGP_##name = (number),
+enum sgp_message_type { SGP_MESSAGE_TABLE(SGP_MESSAGE_NUMBER) };
+
+#define SGP_MESSAGE_ONE(name, number, word) +1
+enum { SGP_MESSAGE_TYPES = SGP_MESSAGE_TABLE(SGP_MESSAGE_ONE) }; /* how many; the greatest number */
 
 /* Why a share was given back, or why a connection ends. Travels. */
 enum sgp_reason {
@@ -126,7 +132,6 @@ struct sgp_hello {
     struct sgp_fingerprint fingerprint;
     uint64_t target_lineage; /* as the source knows it; 0: it does not */
     uint64_t acknowledged;   /* number of the last share that this target acknowledged, or 0 */
-    bool signs;              /* the source knows STATEMENT */
 };
 
 struct sgp_welcome {
@@ -134,7 +139,6 @@ struct sgp_welcome {
     uint64_t lineage;   /* of the target */
     uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
     struct sgp_fingerprint fingerprint;
-    bool signs; /* the target knows STATEMENT */
 };
 
 /* What a beat says beyond the pulse. */

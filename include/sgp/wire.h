@@ -15,7 +15,7 @@
 #include "sgp/message.h"
 #include "sgp/status.h"
 
-#define SGP_WIRE_VERSION 2u
+#define SGP_WIRE_VERSION 3u
 #define SGP_WIRE_HEADER_BYTES 32u
 #define SGP_WIRE_BODY_MAX 1024u
 #define SGP_WIRE_FRAME_MAX (SGP_WIRE_HEADER_BYTES + SGP_WIRE_BODY_MAX) /* of a message */
@@ -34,9 +34,7 @@ struct sgp_wire_header {
 
 /* Where decoded strings live; the message borrows them. */
 struct sgp_wire_text {
-    char source[SGP_NAME_BYTES];
-    char target[SGP_NAME_BYTES];
-    char line[SGP_GOODBYE_BYTES];
+    char bytes[2 * SGP_NAME_BYTES + SGP_GOODBYE_BYTES]; /* of the longest message: a STATEMENT */
 };
 
 /* Write the frame of a message, header and body, to frame[0..*ret_bytes).
@@ -62,8 +60,8 @@ SGP_API int sgp_wire_header_decode(const uint8_t bytes[SGP_WIRE_HEADER_BYTES],
     struct sgp_wire_header *ret_header, struct sgp_error *error);
 
 /* Decode the body of a message: body[0..header->body_bytes), of a header that decoded to 0 and is not
- * a chunk's. Checks the checksum, the exact type and range of every field (one that an older peer does
- * not know yet may be missing, which means false, or 0), that doubles are finite,
+ * a chunk's. Checks the checksum, the exact type and range of every field (one that is missing at the
+ * end is 0, or false), that doubles are finite,
  * strings are printable UTF-8, and that nothing follows. Strings of *ret_message point into *text.
  * Returns 0 or SGP_E_FRAME; on failure *ret_message is untouched (*text is not). */
 SGP_API int sgp_wire_body_decode(const struct sgp_wire_header *header, const uint8_t *body,

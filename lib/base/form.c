@@ -95,9 +95,10 @@ static bool fits_signed(const struct sgp_form_field *field, int64_t value)
 
 static bool fits_real(const struct sgp_form_field *field, double value)
 {
-    bool all = field->most == UINT64_MAX;
-    return field->most == 0 || (isfinite(value) && value >= (double)field->least &&
-                                   (all || value <= (double)field->most));
+    if (field->most == 0)
+        return true;
+    return isfinite(value) && (field->least == INT64_MIN || value >= (double)field->least) &&
+           (field->most == UINT64_MAX || value <= (double)field->most);
 }
 
 bool sgp_form_fits(const struct sgp_form_field *field, const void *place)

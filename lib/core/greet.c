@@ -236,7 +236,6 @@ struct sgp_verdict sgp_core_hello(
         .lineage = node->config.lineage,
         .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
-        .signs = node->config.topology->tls != SGP_TLS_OFF,
     };
     return sgp_fine();
 }

@@ -156,7 +156,6 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
         .fingerprint = node->config.fingerprint,
         .target_lineage = link->memory.lineage,
         .acknowledged = link->memory.acknowledged,
-        .signs = node->config.topology->tls != SGP_TLS_OFF,
     };
 }
 

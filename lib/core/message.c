@@ -10,18 +10,30 @@ static void carry_out(struct sgp_node *node, struct sgp_core_link *link, struct 
         sgp_core_hang_up(node, link, verdict.code, verdict.reason);
 }
 
+/* Who says what on a link. The others come before a connection is a link's, or are not for a core. */
+enum speaker { NOBODY, SOURCE, TARGET, BOTH };
+static const enum speaker speakers[SGP_MESSAGE_TYPES + 1] = {
+    [SGP_HELLO] = SOURCE,
+    [SGP_WELCOME] = TARGET,
+    [SGP_BEAT] = BOTH,
+    [SGP_CREDIT] = TARGET,
+    [SGP_SHARE] = SOURCE,
+    [SGP_ACK] = TARGET,
+    [SGP_GOODBYE] = BOTH,
+    [SGP_ASK] = TARGET,
+    [SGP_ESTIMATE] = SOURCE,
+    [SGP_BEQUEATH] = SOURCE,
+    [SGP_ANSWER] = TARGET,
+};
+
 /* Whether such a message may come over this link, as it is. */
 static bool is_in_order(const struct sgp_core_link *link, enum sgp_message_type type)
 {
+    enum speaker peer = link->direction == SGP_IN ? SOURCE : TARGET;
     bool greeting = type == SGP_HELLO || type == SGP_WELCOME;
-    bool incoming =
-        type == SGP_HELLO || type == SGP_SHARE || type == SGP_ESTIMATE || type == SGP_BEQUEATH;
-    bool outgoing = type == SGP_WELCOME || type == SGP_CREDIT || type == SGP_ACK ||
-                    type == SGP_ASK || type == SGP_ANSWER;
     bool up = link->connection.state == SGP_LINK_UP;
-    return !(incoming && link->direction != SGP_IN) && !(outgoing && link->direction != SGP_OUT) &&
-           (type == SGP_GOODBYE || greeting != up) && type != SGP_INQUIRE && type != SGP_CALL &&
-           type != SGP_STATEMENT && type != SGP_FACT && type != SGP_LAYOUT;
+    return (speakers[type] == BOTH || speakers[type] == peer) &&
+           (type == SGP_GOODBYE || greeting != up);
 }
 
 static struct sgp_verdict take(
@@ -53,11 +65,7 @@ static struct sgp_verdict take(
         return sgp_core_stage(node, link, &message->bequeath);
     case SGP_ANSWER:
         return sgp_core_staged(node, link, &message->answer);
-    case SGP_INQUIRE: /* these come before a connection is a link's */
-    case SGP_CALL:
-    case SGP_STATEMENT: /* and these are not for a core */
-    case SGP_FACT:
-    case SGP_LAYOUT:
+    default: /* of which none is in order */
         break;
     }
     return sgp_fine();

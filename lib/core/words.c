@@ -22,24 +22,8 @@ const char *sgp_node_state_name(enum sgp_node_state state)
 
 const char *sgp_message_type_name(enum sgp_message_type type)
 {
-    static const char *const words[] = {
-        [SGP_HELLO] = "hello",
-        [SGP_WELCOME] = "welcome",
-        [SGP_BEAT] = "beat",
-        [SGP_CREDIT] = "credit",
-        [SGP_SHARE] = "share",
-        [SGP_ACK] = "ack",
-        [SGP_GOODBYE] = "goodbye",
-        [SGP_ASK] = "ask",
-        [SGP_ESTIMATE] = "estimate",
-        [SGP_BEQUEATH] = "bequeath",
-        [SGP_INQUIRE] = "inquire",
-        [SGP_ANSWER] = "answer",
-        [SGP_CALL] = "call",
-        [SGP_STATEMENT] = "statement",
-        [SGP_FACT] = "fact",
-        [SGP_LAYOUT] = "layout",
-    };
+#define MESSAGE_WORD(name, number, word) [SGP_##name] = (word),
+    static const char *const words[] = {SGP_MESSAGE_TABLE(MESSAGE_WORD)};
     return WORD(words, type);
 }
 

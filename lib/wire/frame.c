@@ -97,7 +97,7 @@ static int check(
 {
     static const uint8_t zero[FOLLOWING_CHECKSUM_AT - RESERVED_AT];
     bool chunk = header->type == SGP_WIRE_CHUNK;
-    if (!chunk && (header->type < SGP_HELLO || header->type > SGP_LAYOUT))
+    if (!chunk && (header->type < SGP_HELLO || header->type > SGP_MESSAGE_TYPES))
         return sgp_fail(error, SGP_E_FRAME, "frame type %u is not known", header->type);
     if (memcmp(bytes + RESERVED_AT, zero, sizeof zero) != 0)
         return sgp_fail(error, SGP_E_FRAME, "reserved bytes of the header are not 0");

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const uint8_t *body = data + 1;
     struct sgp_wire_header header = {.version = SGP_WIRE_VERSION,
-        .type = (uint16_t)(SGP_HELLO + data[0] % SGP_ESTIMATE),
+        .type = (uint16_t)(SGP_HELLO + data[0] % SGP_MESSAGE_TYPES),
         .body_bytes = (uint32_t)(size - 1),
         .checksum = sgp_wire_checksum(body, size - 1)};
     struct sgp_wire_text text, text_again;

@@ -12,6 +12,8 @@ import struct
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, ESTIMATE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 9, 255
 BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT = 10, 11, 12, 13, 14
+FIELDS = {HELLO: 16, WELCOME: 13, BEAT: 19, CREDIT: 1, SHARE: 13, ACK: 2, ESTIMATE: 5, BEQUEATH: 7, ANSWER: 3} # of a type's own
+PULSE = 6 # fields of it, in front
 TRAINING, PAUSED = 2, 5
 
 _xxhash = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
@@ -72,7 +74,13 @@ def unpack(data):
     return values
 
 
-def frame(kind, body=b"", payload=b"", version=2, announced=None):
+def meant(kind, body):
+    """The fields behind the pulse; an array may end where only zeros would follow."""
+    fields = unpack(body)[PULSE:]
+    return fields + [0] * (FIELDS.get(kind, 0) - len(fields))
+
+
+def frame(kind, body=b"", payload=b"", version=3, announced=None):
     """`announced`: what the checksum is of, in the place of the body or payload that follows."""
     follows = body + payload if announced is None else announced
     header = MAGIC + struct.pack("<HHIIQI", version, kind, len(body), len(payload), 0,
@@ -134,9 +142,9 @@ class Peer:
         while True:
             kind, data, payload = self.take_frame()
             if kind != CHUNK:
-                self.heard = unpack(data)[:6]
+                self.heard = unpack(data)[:PULSE]
             if kind in kinds:
-                return kind, payload if kind == CHUNK else unpack(data)[6:]
+                return kind, payload if kind == CHUNK else meant(kind, data)
 
     def take_frame(self):
         header = self.take(32)
@@ -158,7 +166,7 @@ class Peer:
             while True:
                 kind, data, _ = self.take_frame()
                 kinds.append(kind)
-                last = unpack(data)[6:] if kind != CHUNK else []
+                last = meant(kind, data) if kind != CHUNK else []
         except Closed:
             return kinds, last
 

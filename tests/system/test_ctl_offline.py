@@ -322,8 +322,8 @@ def test_every_command_has_help():
 
 def test_version_names_the_protocol():
     answer = json.loads(ctl("--version", "--json")[0])
-    assert answer["protocol"] == 2
-    assert ctl("--version")[0] == f"sgpctl {answer['version']} (protocol 2)\n"
+    assert answer["protocol"] == 3
+    assert ctl("--version")[0] == f"sgpctl {answer['version']} (protocol {answer['protocol']})\n"
 
 
 def test_version_names_the_commit_where_there_is_one():

@@ -44,12 +44,12 @@ class Hostile(Trio):
 
     def test_another_version_is_told_both_numbers(self):
         stranger = self.connect()
-        stranger.send_bytes(peer.frame(peer.HELLO, b"whatever version 3 says", version=3))
+        stranger.send_bytes(peer.frame(peer.HELLO, b"whatever version 4 says", version=4))
         kinds, last = stranger.until_closed()
         self.assertEqual(kinds, [peer.GOODBYE])
         self.assertEqual(last[0], 9)
-        self.fleet_.wait_log(0, "protocol version 3")
-        self.assertIn("version 2", self.node.log())
+        self.fleet_.wait_log(0, "protocol version 4")
+        self.assertIn("version 3", self.node.log())
         self.assert_goes_on()
 
     def test_silent_callers_do_not_keep_a_neighbour_out(self):

@@ -75,7 +75,7 @@ class Strangers(Trio):
                 (peer.frame(peer.CHUNK, payload=bytes((1 << 20) + 4))[:32], "a payload of 1048580 "
                  "bytes; a chunk has 4 to 1048576 and a multiple of 4, a message none"),
                 (peer.frame(99, b"\x90"), "frame type 99 is not known"),
-                (peer.frame(peer.HELLO, b"\xc1"), "hello frame: the body is not an array of 18 to")):
+                (peer.frame(peer.HELLO, b"\xc1"), "hello frame: the body is not an array of 6 to")):
             self.assertIn('reason="' + text, self.cut(data))
         self.assert_goes_on()
 

@@ -90,7 +90,7 @@ class Statements(tls.TlsTest):
         n2.ends = self.node.status()["rounds"]
         for name, value in pulse.items():
             setattr(n2, name, value)
-        n2.send(peer.HELLO, "n2", self.TARGET, 77, self.parameters, *self.fingerprint, 0, 0, 0, 0, 0, 0, True)
+        n2.send(peer.HELLO, "n2", self.TARGET, 77, self.parameters, *self.fingerprint)
         n2.receive(peer.WELCOME)
         return n2
 

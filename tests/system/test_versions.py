@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of several versions in one fleet, as docs/UPGRADING.md promises: those that say fewer fields or more train together,
+"""Nodes of several versions in one fleet, as docs/UPGRADING.md promises: one that says more fields, or all zeros, trains with those that do not,
 another protocol is refused until it is none, and a node finds out what another version left in its state directory.
 
 Other versions are played: on the line of a daemon somebody says what another one would have said."""
@@ -12,60 +12,42 @@ import fleet
 import peer
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/PROTOCOL.md")
-NOTHING = {"integer": 0, "boolean": False, "float64": 0.0, "string": ""}
-PULSE = 6  # fields of it, in front
+VERSION = 3
+ZERO = {"integer": 0, "boolean": False, "float64": 0.0, "string": "", "fingerprint": 0}
 FOREVER = {"train.epochs": "1000000"}
 
 
 def read_page():
-    """type -> how many fields every version has, and what one says in the others that has nothing to say."""
+    """type -> the zeros of all its values; what of them a sender says is in their place."""
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()
-    behind = [NOTHING[kind] for kind in re.findall(r"^\| \w+ \| (\w+) \| \*later\*", page, re.MULTILINE)]
-    rows = re.findall(r"^\| (\d*) ?\| (?:[A-Z]+ )?\| (\d+)(?:-(\d+))? \| (\w+) \| (\w*) ?\| ?(.*?) ?\|$", page, re.MULTILINE)
+    behind = [ZERO[kind] for kind in re.findall(r"^\| \w+ \| (integer|boolean|float64) \| [^|]*\|$", page, re.MULTILINE)]
+    rows = re.findall(r"^\| (\d*) ?\| (?:[A-Z]+ )?\| (\d+)(?:-(\d+))? \| (\w+) \| (\w*) ?\|", page, re.MULTILINE)
     known, kind = {}, None
-    for number, first, last, field, form, text in rows:
+    for number, first, last, field, form in rows:
         kind = int(number or kind)
-        fixed, later = known.setdefault(kind, (PULSE, []))
-        count = int(last or first) - int(first) + 1
-        assert int(first) == fixed + len(later), (kind, field)
-        if field == "fingerprint":  # its last one is later
-            known[kind] = (fixed + count - 1, [0])
-        elif "*later*" in text:
-            later += [NOTHING[form]] * count
-        else:
-            assert not later
-            known[kind] = (fixed + count, later)
-    last = {}
-    for names, form in re.findall(r"^\| ([A-Z, ]+) \| \w+ \| (\w+) \| \*later\*", page, re.MULTILINE):
-        for name in names.split(", "):
-            last.setdefault(getattr(peer, name), []).append(NOTHING[form])
-    return {kind: (fixed, later + behind + last.get(kind, [])) for kind, (fixed, later) in known.items()}
+        values = known.setdefault(kind, [0] * peer.PULSE)
+        assert int(first) == len(values), (kind, field)
+        values += [ZERO[form or field]] * (int(last or first) - int(first) + 1)
+    assert len(known) == 16 and len(behind) == 4, (sorted(known), behind)
+    return {kind: values + behind for kind, values in known.items()}
 
 
-FIELDS = read_page()
+ZEROS = read_page()
 
 
 def as_it_is(_, fields):
     return fields
 
 
-def earlier(kind, fields):
-    return fields[:FIELDS[kind][0]]
+def in_full(kind, fields):
+    """One that leaves out no zeros."""
+    return fields + ZEROS[kind][len(fields):]
 
 
-def without_then(kind, fields):
-    """One that knows exact cycles, and not that two shares of a link may be under way: it says no then_round."""
-    fixed, rest = FIELDS[kind]
-    says = kind in (peer.HELLO, peer.BEAT, peer.SHARE, peer.ESTIMATE, peer.BEQUEATH, peer.INQUIRE, peer.ANSWER, peer.CALL,
-                    peer.STATEMENT)
-    return fields[:fixed + len(rest) - 1] if says else fields
-
-
-def later(kind, fields):
+def extended(kind, fields):
     """All that is known, and behind it what is not."""
-    fixed, rest = FIELDS[kind]
-    return fields + rest[len(fields) - fixed:] + [1, True, 2.5, "of a later version"]
+    return in_full(kind, fields) + [1, True, 2.5, "of a later version"]
 
 
 class Line(between.Between):
@@ -96,26 +78,11 @@ class Line(between.Between):
             other.sendall(peer.frame(kind, body, payload, version))
 
 
-class Reducing(fleet.Fleet):
-    """All-reduce, directly: every node sums one part up, and hands it back."""
-
-    def write_topology(self, index):
-        with open(os.path.join(self.directory, "n%d.dot" % index), "w", encoding="utf-8") as file:
-            for back in (False, True):
-                file.write("digraph g%d { slices=%d; train=%s;\n" % (back, self.n, "false" if back else "true"))
-                for i in range(self.n):
-                    file.write('n%d [address="%s"];\n' % (i, self.address(index, i)))
-                for i, j in self.phases[0]:
-                    file.write('n%d -> n%d [slice=%d, fraction=%s];\n'
-                               % (i, j, i if back else j, '"1/%d"' % self.n if back else "1"))
-                file.write("}\n")
-
-
 class Versions(fleet.FleetTest):
-    def of_versions(self, says, kind=fleet.Fleet, **options):
+    def of_versions(self, says, **options):
         """A daemon for each, all to all."""
         edges = [(i, j) for i in range(len(says)) for j in range(len(says)) if i != j]
-        f = kind(len(says), phases=[edges], dial={edge: 1 for edge in edges}, **options)
+        f = fleet.Fleet(len(says), phases=[edges], dial={edge: 1 for edge in edges}, **options)
         self.fleets = [f]
         self.addCleanup(f.close)
         self.lines = {(i, j): Line(f.ports[j], says[i], says[j]) for i, j in edges}
@@ -126,8 +93,8 @@ class Versions(fleet.FleetTest):
             f.write_topology(i)
         return f
 
-    def test_fewer_fields_and_more(self):
-        f = self.of_versions([(as_it_is, 2), (earlier, 2), (later, 2)])
+    def test_zeros_are_said_or_not_and_more_fields_are_skipped(self):
+        f = self.of_versions([(as_it_is, VERSION), (in_full, VERSION), (extended, VERSION)])
         f.start()
         f.wait_state("finished")
         self.assertLessEqual(abs(sum(s["weight"] for s in f.quiet()) - 3), 1e-12)
@@ -137,21 +104,11 @@ class Versions(fleet.FleetTest):
             self.assertNotIn("event=refused", node.log())
             self.assertNotIn("event=down", node.log().split("state=training", 1)[1])
 
-    def test_one_who_gives_a_share_at_a_time_reduces_with_those_who_give_two(self):
-        f = self.of_versions([(without_then, 2), (as_it_is, 2), (as_it_is, 2)], kind=Reducing,
-                             options={"train.epochs": "20"})
-        f.start()
-        f.wait_state("finished")
-        for status in f.quiet():
-            self.assertEqual((status["weight"], status["cycles_renewed"]), (1, 0))
-        for node in f.nodes:
-            self.assertNotIn("event=down", node.log().split("state=training", 1)[1].split("state=finished")[0])
-
     def test_another_protocol_is_refused_until_it_is_none(self):
-        f = self.of_versions([(as_it_is, 2), (as_it_is, 2), (as_it_is, 1)],
+        f = self.of_versions([(as_it_is, VERSION), (as_it_is, VERSION), (as_it_is, VERSION - 1)],
                              options={**FOREVER, "train.start": "now"})
         f.start()
-        told = "the peer speaks protocol version 1; this program speaks version 2"
+        told = "the peer speaks protocol version %d; this program speaks version %d" % (VERSION - 1, VERSION)
         f.wait_log(0, "event=refused remote=127.0.0.1:")
         for i in (0, 1):
             f.wait_round(i, 0)
@@ -160,7 +117,7 @@ class Versions(fleet.FleetTest):
         for i in (0, 1):
             f.wait_round(i, f.nodes[i].status()["round"] + 20)
         for line in self.lines.values():  # n2 has been upgraded
-            line.says = ((as_it_is, 2), (as_it_is, 2))
+            line.says = ((as_it_is, VERSION), (as_it_is, VERSION))
         f.wait("all links", lambda: all(
             p["state"] == "up" for node in f.nodes for p in node.json("/v1/peers")))
         for node in f.nodes:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structures by their forms: what comes back, what is refused, and that no field of a record was forgotten. */
+/* Structures by their forms: what comes back, what is refused, and that no field of a record or a message was forgotten. */
 #include "base/form.h"
 #include "core/record.h"
 #include "sgp/record.h"
+#include "wire/fields.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -47,7 +48,7 @@ static const struct whole sample = {.big = UINT64_MAX,
     .colour = BLUE,
     .round = SGP_ROUND_NONE,
     .real = 0.1,
-    .floats = {-1.5f, 0, 3e38f},
+    .floats = {-3e38f, 0, 3e38f},
     .name = "n0",
     .part = {.code = -7, .sure = true}};
 
@@ -64,7 +65,7 @@ Test(form, bytes_come_back_as_the_same_values)
     cr_assert(eq(int, (int)back.colour, BLUE));
     cr_assert(eq(i64, back.round, -1));
     cr_assert(eq(dbl, back.real, 0.1));
-    cr_assert(eq(flt, back.floats[0], -1.5f));
+    cr_assert(eq(flt, back.floats[0], -3e38f));
     cr_assert(eq(flt, back.floats[2], 3e38f));
     cr_assert(eq(str, back.name, (char *)"n0"));
     cr_assert(eq(int, back.part.code, -7));
@@ -104,7 +105,7 @@ Test(form, a_value_out_of_its_range_is_refused)
 #undef WITH
 }
 
-/* ---- records ---- */
+/* ---- records and messages ---- */
 
 struct cover {
     const uint8_t *structure;
@@ -121,14 +122,14 @@ static int cover(void *context, const struct sgp_form_field *field, void *place)
     return 0;
 }
 
-/* Bytes of a structure that no field of its form has. */
-static size_t uncovered(const struct sgp_form *form, const void *structure)
+/* Bytes at..at + bytes of a structure that no field of its form has. */
+static size_t uncovered(const struct sgp_form *form, const void *structure, size_t at, size_t bytes)
 {
     struct cover all = {.structure = structure};
     size_t count = 0;
     cr_assert(le(u32, form->bytes, sizeof all.seen));
     (void)sgp_form_walk(form, structure, cover, &all);
-    for (uint32_t i = 0; i < form->bytes; i++)
+    for (size_t i = at; i < at + bytes; i++)
         count += all.seen[i] == 0;
     return count;
 }
@@ -145,7 +146,36 @@ Test(form, every_field_of_a_record_has_a_line)
     const struct sgp_record_link link = {.peer = 1};
     const struct sgp_account account = {.kind = SGP_ACCOUNT_DEBT};
     enum { PADDING_RECORD = 12, PADDING_LINK = 13, PADDING_ACCOUNT = 4 };
-    cr_expect(eq(sz, uncovered(&sgp_record_form, &record), sizeof(struct lists) + PADDING_RECORD));
-    cr_expect(eq(sz, uncovered(&sgp_record_link_form, &link), PADDING_LINK));
-    cr_expect(eq(sz, uncovered(&sgp_account_form, &account), PADDING_ACCOUNT));
+    cr_expect(eq(sz, uncovered(&sgp_record_form, &record, 0, sizeof record),
+        sizeof(struct lists) + PADDING_RECORD));
+    cr_expect(eq(sz, uncovered(&sgp_record_link_form, &link, 0, sizeof link), PADDING_LINK));
+    cr_expect(eq(sz, uncovered(&sgp_account_form, &account, 0, sizeof account), PADDING_ACCOUNT));
+}
+
+/* And it would not be sent. */
+Test(form, every_field_of_a_message_has_a_line)
+{
+#define ROW(type, member, padding)                                                                 \
+    {                                                                                              \
+        type, sizeof((struct sgp_message *)0)->member, padding                                     \
+    }
+    static const struct {
+        enum sgp_message_type type;
+        size_t bytes, padding;
+    } rows[] = {ROW(SGP_HELLO, hello, 8), ROW(SGP_WELCOME, welcome, 8), ROW(SGP_BEAT, beat, 6),
+        ROW(SGP_CREDIT, credit, 0), ROW(SGP_SHARE, share, 7), ROW(SGP_ACK, ack, 4),
+        ROW(SGP_GOODBYE, goodbye, 4), ROW(SGP_ASK, ask, 7), ROW(SGP_ESTIMATE, estimate, 0),
+        ROW(SGP_BEQUEATH, bequeath, 4), ROW(SGP_INQUIRE, inquire, 0), ROW(SGP_ANSWER, answer, 7),
+        ROW(SGP_CALL, call, 0), ROW(SGP_STATEMENT, statement, 4), ROW(SGP_FACT, fact, 8),
+        ROW(SGP_LAYOUT, layout, 4)};
+    static const struct sgp_message message = {.type = SGP_HELLO};
+    cr_assert(eq(sz, sizeof rows / sizeof *rows, SGP_MESSAGE_TYPES));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sgp_form *form = sgp_message_form(rows[i].type);
+        size_t pulse =
+            uncovered(form, &message, offsetof(struct sgp_message, pulse), sizeof message.pulse);
+        size_t own = uncovered(form, &message, offsetof(struct sgp_message, hello), rows[i].bytes);
+        cr_expect(eq(sz, pulse, 3), "%s", sgp_message_type_name(rows[i].type));
+        cr_expect(eq(sz, own, rows[i].padding), "%s", sgp_message_type_name(rows[i].type));
+    }
 }

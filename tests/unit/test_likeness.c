@@ -102,7 +102,7 @@ Test(likeness, one_that_differs_begins_the_count_anew)
     close_desk(&desk);
 }
 
-/* Nothing changed, or it is not said: frozen parameters, a rate of 0, a former release. And an update that is always the
+/* Nothing changed, or it is not said: frozen parameters, a rate of 0. And an update that is always the
  * same one is no evidence of rows. */
 Test(likeness, what_is_no_update_is_not_compared)
 {
