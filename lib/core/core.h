@@ -32,10 +32,14 @@
  *   inquiry.c  who is asked about what is owed to one that cannot be reached
  *   record.c   what survives the process, and a node made from it
  *   gift.c     to whom this turn's mass goes, and how much
- *
- *   share.c    accepting, sending, settling
- *   publish.c  the snapshots of what is given
  *   estimate.c estimates that come, and that are handed out
+ *
+ *   agree.c    whether neighbours hold one model at the end
+ *   outdated.c what both ends of a link remember, and where one of them remembers less
+ *   share.c    accepting, sending, settling
+ *
+ *   publish.c  the snapshots of what is given
+ *   role_token.c   the role of a node that trains with a token: what is told, a visit, who is next
  *
  *   cycle.c    exact cycles: how one begins, ends, and is renewed
  *
@@ -45,14 +49,11 @@
  *   total.c    weight that a member made or lost
  *
  *   mass.c     what a node has and is owed, and what comes home
- *   agree.c    whether neighbours hold one model at the end
- *   outdated.c what both ends of a link remember, and where one of them remembers less
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
  *   role_cycle.c   the role of a node within an exact cycle
  *   role_gossip.c  the role of a node that mixes
  *   role_owner.c   the role of an owner: its steps, and who gets a copy
- *   role_token.c   the role of a node that trains with a token: what is told, a visit, who is next
  *   role_worker.c  the role of a worker: its copies
  *
  *   receive.c  receive buffers, and absorbing
@@ -359,9 +360,9 @@ bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core
 void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and somebody is ready */
 bool sgp_core_could_hand_on(const struct sgp_node *node); /* to a node that stays, soon */
 bool sgp_core_tells_last(struct sgp_node *node); /* it stops, and publishes the token first */
-void sgp_core_token_returns(struct sgp_node *node, uint32_t slot);
 void sgp_core_forget_told(struct sgp_node *node);
 void sgp_core_forgo_token(struct sgp_node *node);
+void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
 void sgp_core_forgo_recorded(struct sgp_node *node);
 void sgp_core_visit_again(struct sgp_node *node);
 
@@ -376,8 +377,8 @@ void sgp_core_end_epoch(struct sgp_node *node, const struct sgp_epoch *lost);
 
 /* cycle.c */
 void sgp_core_put_off_end(struct sgp_node *node);
-void sgp_core_renew(struct sgp_node *node);        /* if a higher epoch was heard of, and it may */
-void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
+void sgp_core_renew(struct sgp_node *node);         /* if a higher epoch was heard of, and it may */
+double sgp_core_void_former(struct sgp_node *node); /* all but bequests; the weight that is lost */
 /* At the start of a cycle: who is not there for it, or NULL. */
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
 void sgp_core_enter_cycle(

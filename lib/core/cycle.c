@@ -15,20 +15,6 @@
 
 /* ---- renewing ---- */
 
-/* One that has given everything away takes a share back, so as to have an estimate. */
-static void take_one_home(struct sgp_node *node, const struct sgp_owed *owed)
-{
-    bool none = owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0;
-    if (none || node->mass.weight > 0 || node->role->unique)
-        return;
-    struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-    effect->restore.slot = owed->slot;
-    effect->restore.fraction = owed->share.fraction;
-    effect->restore.slice = owed->share.slice;
-    node->layout.snapshot_users[owed->slot]++; /* until the job is done */
-    node->mass.weight += owed->share.weight;
-}
-
 /* What was given in a former epoch, its target will not absorb. What is under way is answered first. */
 static void void_owed(struct sgp_node *node)
 {
@@ -37,7 +23,6 @@ static void void_owed(struct sgp_node *node)
         struct sgp_core_link *link = &node->layout.links[i];
         if (!link->owed.exists || link->owed.share.bequest > 0)
             continue;
-        take_one_home(node, &link->owed);
         link->owed.share.weight = 0;
         link->owed.is_void = link->owed_then.is_void = true;
         link->inquiry.disputed = 0;
@@ -45,6 +30,14 @@ static void void_owed(struct sgp_node *node)
         if (link->owed.refused != 0)
             sgp_core_forget_owed(node, link);
     }
+}
+
+static double mass_here(const struct sgp_node *node)
+{
+    double owed = 0;
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        owed += node->layout.links[i].owed.exists ? node->layout.links[i].owed.share.weight : 0;
+    return node->mass.weight + sgp_core_held(node) + owed;
 }
 
 /* Of what came, only shares of the new epoch are of use. */
@@ -64,12 +57,41 @@ static void drop_held(struct sgp_node *node)
     }
 }
 
+/* Returns what of weight is lost with it. */
+double sgp_core_void_former(struct sgp_node *node)
+{
+    double before = mass_here(node);
+    drop_held(node);
+    void_owed(node);
+    double lost = before - mass_here(node);
+    sgp_core_void_debts(node);
+    return lost;
+}
+
 static struct sgp_effect *scale(struct sgp_node *node, double factor)
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->scale.factor = factor;
     effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
     return effect;
+}
+
+/* A node that has given everything away takes a share back, so as to have an estimate. */
+static void take_one_home(struct sgp_node *node)
+{
+    for (uint32_t i = 0; node->mass.weight <= 0 && i < node->layout.out_count; i++) {
+        struct sgp_owed *owed = &node->layout.links[i].owed;
+        if (!owed->exists || owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0 ||
+            owed->share.bequest > 0)
+            continue;
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+        effect->restore.slot = owed->slot;
+        effect->restore.fraction = owed->share.fraction;
+        effect->restore.slice = owed->share.slice;
+        node->layout.snapshot_users[owed->slot]++; /* until the job is done */
+        node->mass.weight += owed->share.weight;
+        owed->share.weight = 0;
+    }
 }
 
 /* x becomes the vector with which this node entered the cycle. A relay entered with nothing. */
@@ -121,14 +143,6 @@ static void take_weight(struct sgp_node *node)
     node->mass.weight = weight;
 }
 
-static double mass_here(const struct sgp_node *node)
-{
-    double owed = 0;
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        owed += node->layout.links[i].owed.exists ? node->layout.links[i].owed.share.weight : 0;
-    return node->mass.weight + sgp_core_held(node) + owed;
-}
-
 static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_start)
 {
     double before = mass_here(node);
@@ -142,9 +156,8 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     if (node->exact.begun)
         go_back(node);
     node->exact.begun = false;
-    drop_held(node);
-    void_owed(node);
-    sgp_core_void_debts(node);
+    take_one_home(node);
+    (void)sgp_core_void_former(node);
     take_weight(node);
     double changed = mass_here(node) - before;
     node->mass.due += changed;
@@ -170,67 +183,17 @@ static sgp_round start_of(const struct sgp_node *node)
         node->config.topology, start); /* by a file that may not be the sender's */
 }
 
-/* ---- another token ---- */
-
-/* The token of a former epoch is none. What it was is this node's copy. */
-static void renew_token(struct sgp_node *node)
-{
-    double before = mass_here(node);
-    node->exact.epoch = node->exact.heard;
-    drop_held(node);
-    void_owed(node);
-    node->mass.due += mass_here(node) - before;
-    sgp_core_void_debts(node);
-    if (node->mass.weight > 0)
-        sgp_core_forgo_token(node);
-    node->token.renewed = true;
-    node->exact.renewed++;
-    sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self)->until = node->round;
-    node->changed = node->unrecorded = node->again = true;
-    sgp_core_touch_all(node);
-}
-
-const char *sgp_node_token_obstacle(const struct sgp_node *node)
-{
-    if (!node->role->unique)
-        return "there is no token in its topology file";
-    if (node->mass.weight > 0 || sgp_core_held(node) > 0)
-        return "it has the token";
-    if (node->state == SGP_NODE_DRAINING || node->leaving.wanted)
-        return "it is stopping, or leaving";
-    if (node->giving.slot != SGP_SLOT_NONE)
-        return "it is busy for a moment; try again";
-    return NULL;
-}
-
-/* Who hears of two that were made at once takes that of the later node of the file: its number is the start. */
-void sgp_core_remake_token(struct sgp_node *node)
-{
-    if (sgp_node_token_obstacle(node) != NULL)
-        return;
-    node->exact.heard.number++;
-    node->exact.heard.start = (sgp_round)node->config.self;
-    renew_token(node);
-    node->mass.weight = 1;
-    node->mass.due += 1;
-    node->token.renewed = false;
-    sgp_core_forget_told(node);
-    if (node->copy.exists)
-        node->copy.label = sgp_core_newest_label(node, sgp_core_is_up);
-}
-
 void sgp_core_renew(struct sgp_node *node)
 {
-    bool token = node->role->unique && node->state != SGP_NODE_DRAINING;
-    if (token && sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) &&
-        node->giving.slot == SGP_SLOT_NONE)
-        renew_token(node);
-    if (node->role->unique)
+    if (!sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard))
         return;
+    if (node->role->renew != NULL) {
+        node->role->renew(node);
+        return;
+    }
     bool active = node->state == SGP_NODE_TRAINING || node->state == SGP_NODE_SETTLING ||
                   node->state == SGP_NODE_FINISHED;
-    if (!sgp_core_epoch_is_below(&node->exact.epoch, &node->exact.heard) || !active ||
-        sgp_core_computes(node))
+    if (!active || sgp_core_computes(node))
         return;
     sgp_round start = start_of(node);
     bool exact = node->role->collective ||

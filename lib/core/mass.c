@@ -55,10 +55,8 @@ void sgp_core_grow(struct sgp_node *node, double weight)
  * gone, by weight, at this node's own estimate. */
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
 {
-    if (node->role->unique) {
-        sgp_core_token_returns(node, slot);
-        if (!node->copy.exists)
-            sgp_core_want(node);
+    if (node->role->come_home != NULL) {
+        node->role->come_home(node, slot);
     } else if (slot != SGP_SLOT_NONE) {
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
         effect->restore.slot = slot;

@@ -50,6 +50,10 @@ struct sgp_role {
     bool (*may_absorb)(const struct sgp_node *node, const struct sgp_receive *receive, bool early);
     /* Add a share that is held; NULL: to x and w. */
     void (*absorb)(struct sgp_node *node, struct sgp_receive *receive);
+    /* What the node gave returns; `slot` is its snapshot, or NONE: that is gone. NULL: x takes it back. */
+    void (*come_home)(struct sgp_node *node, uint32_t slot);
+    /* A higher epoch was heard of; NULL: cycles are renewed (cycle.c). */
+    void (*renew)(struct sgp_node *node);
     /* The round after this one, which is complete; NULL: the next. */
     sgp_round (*next_label)(struct sgp_node *node);
 };

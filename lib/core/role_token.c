@@ -397,10 +397,12 @@ bool sgp_core_tells_last(struct sgp_node *node)
 
 /* It was refused, or its target is gone. x is what it was, and what this node has moved since; if its snapshot is lost, x is
  * an older copy, or a guess: others may know of later labels. */
-void sgp_core_token_returns(struct sgp_node *node, uint32_t slot)
+static void come_home(struct sgp_node *node, uint32_t slot)
 {
     sgp_core_forget_told(node);
     node->token.slot = slot; /* what the link used is the token's again */
+    if (!node->copy.exists)
+        sgp_core_want(node);
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
         return;
     node->copy.label = sgp_core_newest_label(node, sgp_core_living);
@@ -449,6 +451,59 @@ static sgp_round next_label(struct sgp_node *node)
     return node->copy.label + node->copy.updates;
 }
 
+/* ---- another token ---- */
+
+/* The token of a former epoch is none. What it was is this node's copy. */
+static void take_epoch(struct sgp_node *node)
+{
+    node->exact.epoch = node->exact.heard;
+    node->mass.due -= sgp_core_void_former(node);
+    if (is_here(node))
+        sgp_core_forgo_token(node);
+    node->token.renewed = true;
+    node->exact.renewed++;
+    sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self)->until = node->round;
+    node->changed = node->unrecorded = node->again = true;
+    sgp_core_touch_all(node);
+}
+
+static void renew(struct sgp_node *node)
+{
+    if (node->state != SGP_NODE_DRAINING && node->giving.slot == SGP_SLOT_NONE)
+        take_epoch(node);
+}
+
+const char *sgp_node_token_obstacle(const struct sgp_node *node)
+{
+    if (!node->role->unique)
+        return "there is no token in its topology file";
+    if (node->mass.weight > 0 || sgp_core_held(node) > 0)
+        return "it has the token";
+    if (node->state == SGP_NODE_DRAINING || node->leaving.wanted)
+        return "it is stopping, or leaving";
+    if (node->giving.slot != SGP_SLOT_NONE)
+        return "it is busy for a moment; try again";
+    return NULL;
+}
+
+/* Who hears of two that were made at once takes that of the later node of the file: its number is the start. */
+void sgp_core_remake_token(struct sgp_node *node)
+{
+    if (sgp_node_token_obstacle(node) != NULL)
+        return;
+    node->exact.heard.number++;
+    node->exact.heard.start = (sgp_round)node->config.self;
+    take_epoch(node);
+    node->mass.weight = 1;
+    node->mass.due += 1;
+    node->token.renewed = false;
+    sgp_core_forget_told(node);
+    if (node->copy.exists)
+        node->copy.label = sgp_core_newest_label(node, sgp_core_is_up);
+}
+
+/* ---- the role ---- */
+
 /* Where so many updates of this node wait for the token, it waits, too: for whoever has it. If nobody says so, one that is
  * not there may. In strict order whoever has it waits likewise, for the next. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
@@ -486,4 +541,6 @@ const struct sgp_role sgp_role_token = {
     .give = give,
     .may_absorb = may_absorb,
     .absorb = absorb,
+    .renew = renew,
+    .come_home = come_home,
 };

@@ -285,7 +285,7 @@ struct sgp_folding {
     bool refusals;   /* came meanwhile, of what this node gave */
 };
 
-/* Exact cycles. cycle.c; epoch.c: epoch, heard, heeds; round.c: stop_by */
+/* Exact cycles. cycle.c; epoch.c: epoch, heard, heeds; role_token.c: an epoch of its own; round.c: stop_by */
 struct sgp_exact {
     struct sgp_epoch epoch; /* in force */
     struct sgp_epoch heard; /* the highest heard of; not below that in force */
@@ -480,9 +480,8 @@ struct sgp_node {
     } turns;
 
     struct sgp_exact exact;
-    struct sgp_copy
-        copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates; cycle.c: a new epoch */
-    struct sgp_token_state token; /* role_token.c; cycle.c: a new epoch */
+    struct sgp_copy copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates */
+    struct sgp_token_state token; /* role_token.c */
 
     /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and role_token.c: what begins anew;
      * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
