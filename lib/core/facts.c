@@ -150,8 +150,8 @@ bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
 
 bool sgp_core_uses_epochs(const struct sgp_node *node)
 {
-    bool token = node->role->unique && node->exact.heard.number > 0;
-    return token || node->exact.heeds > 0 || sgp_topology_has_exact(node->config.topology);
+    bool begun = node->role->unique && node->exact.heard.number > 0;
+    return begun || node->exact.heeds > 0 || sgp_topology_has_exact(node->config.topology);
 }
 
 bool sgp_core_compares_epochs(const struct sgp_node *node)
@@ -212,10 +212,10 @@ bool sgp_core_copies_from(const struct sgp_node *node, const struct sgp_core_lin
 struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     const struct sgp_topology *topology = node->config.topology;
-    uint32_t self = node->config.self, owner = topology->nodes[self].owns ? self : link->peer;
-    if (!topology->nodes[owner].owns)
+    uint32_t self = node->config.self, whose = topology->nodes[self].owns ? self : link->peer;
+    if (!topology->nodes[whose].owns)
         return (struct sgp_slice){0, node->config.parameters};
-    return sgp_topology_owned(topology, owner, node->config.parameters);
+    return sgp_topology_owned(topology, whose, node->config.parameters);
 }
 
 static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t peer)

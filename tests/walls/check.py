@@ -5,6 +5,7 @@ Without a build folder only the source is looked at: sanitizers and fuzzers add 
 """
 import sys
 
+import roles
 import walls
 import writers
 
@@ -15,6 +16,7 @@ OF_SOURCE = [
     ("every public header has a room", walls.check_public_headers_known),
     ("every public header compiles alone", walls.check_headers_alone),
     ("what a node is made of names who writes it", writers.complaints),
+    ("no file but those of the roles asks which role a node has", roles.complaints),
 ]
 OF_BUILD = [
     ("no room is empty", walls.check_not_empty),

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from functools import partial
 
+import roles
 import walls
 import writers
 
@@ -61,6 +62,26 @@ IN_SOURCE = [
      "planted.c writes node's fleet"),
     ("lib/core/planted.c", "void f(struct sgp_core_link *link) { struct sgp_owed *owed = &link->owed; owed->sent = true; }\n",
      writers.complaints, "planted.c writes link's owed"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return node->config.topology->owner == 0; }\n",
+     roles.complaints, "planted.c:1: asks the file who owns the vector"),
+    ("lib/core/planted.c", "bool f(struct sgp_topology *t) { return sgp_topology_has_token(t); }\n",
+     roles.complaints, "planted.c:1: asks the file who owns the vector"),
+    ("lib/core/planted.c", "uint32_t f(struct sgp_topology *topology) { return topology->phases[0].backup; }\n",
+     roles.complaints, "planted.c:1: asks the file who owns the vector"),
+    ("lib/core/planted.c", "bool f(struct sgp_topology *t) { return sgp_topology_is_exact(t, 0, NULL); }\n",
+     roles.complaints, "planted.c:1: asks the file whether a round is exact"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return node->token.of_record; }\n",
+     roles.complaints, "planted.c:1: reads the facts of a token"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return node->role == &sgp_role_owner; }\n",
+     roles.complaints, "planted.c:1: names the table of a role"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return node->roles[1]->collective; }\n",
+     roles.complaints, "planted.c:1: looks at the roles of another round"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return node->role->name[0] == 't'; }\n",
+     roles.complaints, "planted.c:1: asks for a role's name"),
+    ("lib/core/planted.c", "bool f(struct sgp_node *node) { return sgp_core_is_worker(node); }\n",
+     roles.complaints, "planted.c:1: asks which role it is"),
+    ("lib/core/gift.c", "void f(struct sgp_node *node) { sgp_core_forgo_token(node); }\n",
+     roles.complaints, "names a role: sgp_core_forgo_token"),
 ]
 
 CLEAN = {
