@@ -44,11 +44,18 @@ sgp_round sgp_core_overlap(const struct sgp_node *node)
     return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
+/* Where the next exact cycle begins, if the round is amid one; a file whose roles are one has none. */
+static sgp_round start_from(const struct sgp_node *node, sgp_round round)
+{
+    bool some = node->roles[0] != node->roles[1];
+    return some ? sgp_topology_start_from(node->config.topology, round) : round;
+}
+
 sgp_round sgp_core_train_end(const struct sgp_node *node)
 {
     bool early = node->fleet.stop != SGP_ROUND_NONE && node->fleet.stop < node->fleet.ends;
     sgp_round end = early ? node->fleet.stop : node->fleet.ends;
-    return sgp_topology_start_from(node->config.topology, end);
+    return start_from(node, end);
 }
 
 sgp_round sgp_core_last(const struct sgp_node *node)
@@ -58,7 +65,7 @@ sgp_round sgp_core_last(const struct sgp_node *node)
     sgp_round final = mixes ? (sgp_round)node->config.final_cycles : 0;
     sgp_round last = sgp_core_train_end(node) + final * topology->rounds_per_cycle;
     last = mixes && node->ending.mixes > last ? node->ending.mixes : last;
-    return sgp_topology_start_from(topology, last);
+    return start_from(node, last);
 }
 
 /* From the end of training on a node names its own last round: by another file, or another configuration, its neighbours' lies
@@ -133,7 +140,8 @@ bool sgp_core_knows_end(const struct sgp_node *node)
 
 const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round)
 {
-    return node->roles[sgp_topology_is_exact(node->config.topology, round, NULL)];
+    bool one = node->roles[0] == node->roles[1];
+    return node->roles[!one && sgp_topology_is_exact(node->config.topology, round, NULL)];
 }
 
 void sgp_core_set_round(struct sgp_node *node, sgp_round round)
