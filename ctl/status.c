@@ -2,7 +2,7 @@
 /* What the daemon knows: status, peers, topology. */
 #include "ctl.h"
 
-#include "../daemon/view_fields.h"
+#include "../daemon/view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,11 @@ static const struct {
     const char *key;
     enum { ALL, KNOWN, NOTABLE } shown;
 } fields[] = {
-#define X(key, kind, value, place, shown, metric) [place] = {#key, shown},
-    STATUS_FIELDS(X)
-#undef X
-#define X(key, kind, holds, place, shown) [place] = {#key, shown},
-        NEIGHBOUR_FIELDS(X)
-#undef X
+#define FIELD(key, kind, value, place, shown) [place] = {#key, shown},
+#define METRIC(key, kind, value, place, shown, ...) FIELD(key, kind, value, place, shown)
+    STATUS_FIELDS(FIELD, METRIC, METRIC) NEIGHBOUR_FIELDS(FIELD)
+#undef FIELD
+#undef METRIC
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
@@ -341,11 +340,13 @@ void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all)
             columns[count++] = field;
     }
     if (count == 0) { /* a terminal has 80 to 200 columns */
-#define X(key, kind, value, shown, metric)                                                         \
+#define FIELD(key, kind, value, shown)                                                             \
     if (shown == KNOWN)                                                                            \
         columns[count++] = #key;
-        PEER_FIELDS(X)
-#undef X
+#define METRIC(key, kind, value, shown, ...) FIELD(key, kind, value, shown)
+        PEER_FIELDS(FIELD, METRIC, METRIC)
+#undef FIELD
+#undef METRIC
     }
     ctl_print_aligned(ctl, peers, columns, count);
 }

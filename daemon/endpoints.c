@@ -6,7 +6,6 @@
 #include "predict.h"
 #include "readers.h"
 #include "render.h"
-#include "view_fields.h"
 
 #include <errno.h>
 #include <stdio.h>

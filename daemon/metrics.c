@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /metrics: the status and the peers in Prometheus' text format; see render.h.
  *
- * Which figures there are, view_fields.h says. One that is not known is left out, as Prometheus
+ * Which figures there are, view.h says. One that is not known is left out, as Prometheus
  * would have it. */
 #include "render.h"
-
-#include "view_fields.h"
 
 #include "sgp/version.h"
 
@@ -31,38 +29,35 @@ struct link_metric {
     double (*value)(const struct view_peer *peer);
 };
 
-#define NO_METRIC
+#define FIELD(...)
+#define METRIC(key, kind, value, place, shown, ...)                                                \
+    DERIVED(key, kind, , place, shown, __VA_ARGS__, value)
+#define LINK_METRIC(key, kind, value, shown, ...)                                                  \
+    LINK_DERIVED(key, kind, , shown, __VA_ARGS__, value)
 
 /* A function for each value, */
-#define METRIC(place, type, name, help, value)                                                     \
+#define DERIVED(key, kind, value, place, shown, at, type, name, help, other)                       \
     static double node_##name(const struct view_status *view)                                      \
     {                                                                                              \
-        return (double)(value);                                                                    \
+        return (double)(other);                                                                    \
     }
-#define LINK_METRIC(type, name, help, value)                                                       \
+#define LINK_DERIVED(key, kind, value, shown, type, name, help, other)                             \
     static double link_##name(const struct view_peer *view)                                        \
     {                                                                                              \
-        return (double)(value);                                                                    \
+        return (double)(other);                                                                    \
     }
-#define X(key, kind, value, place, shown, metric) metric
-STATUS_FIELDS(X)
-#undef X
-#define X(key, kind, value, shown, metric) metric
-PEER_FIELDS(X)
-#undef X
-#undef METRIC
-#undef LINK_METRIC
+STATUS_FIELDS(FIELD, METRIC, DERIVED)
+PEER_FIELDS(FIELD, LINK_METRIC, LINK_DERIVED)
+#undef DERIVED
+#undef LINK_DERIVED
 
 /* and the tables of them: the node's by their places, which leave gaps. */
-#define METRIC(place, type, name, help, value)                                                     \
-    [place] = {{"sgpd_" #name, #type, help}, node_##name},
-#define LINK_METRIC(type, name, help, value) {{"sgpd_link_" #name, #type, help}, link_##name},
-#define X(key, kind, value, place, shown, metric) metric
-static const struct node_metric node_metrics[] = {STATUS_FIELDS(X)};
-#undef X
-#define X(key, kind, value, shown, metric) metric
-static const struct link_metric link_metrics[] = {PEER_FIELDS(X)};
-#undef X
+#define DERIVED(key, kind, value, place, shown, at, type, name, help, other)                       \
+    [at] = {{"sgpd_" #name, #type, help}, node_##name},
+#define LINK_DERIVED(key, kind, value, shown, type, name, help, other)                             \
+    {{"sgpd_link_" #name, #type, help}, link_##name},
+static const struct node_metric node_metrics[] = {STATUS_FIELDS(FIELD, METRIC, DERIVED)};
+static const struct link_metric link_metrics[] = {PEER_FIELDS(FIELD, LINK_METRIC, LINK_DERIVED)};
 
 static void print_head(FILE *stream, const struct metric *metric)
 {

@@ -2,8 +2,6 @@
 /* Views as JSON; see render.h. Metrics are in metrics.c. */
 #include "render.h"
 
-#include "view_fields.h"
-
 #include "sgp/version.h"
 #include "sgp/wire.h"
 
@@ -167,8 +165,8 @@ static json_t *render_place(const struct view_status *status, const struct sgp_t
 json_t *render_status(const struct view_status *view, const struct sgp_topology *topology)
 {
     json_t *object = json_object();
-#define X(key, kind, value, place, shown, metric) put(&object, #key, as_##kind(value));
-    STATUS_FIELDS(X)
+#define X(key, kind, value, ...) put(&object, #key, as_##kind(value));
+    STATUS_FIELDS(X, X, X)
 #undef X
     return object;
 }
@@ -176,8 +174,8 @@ json_t *render_status(const struct view_status *view, const struct sgp_topology 
 json_t *render_peer(const struct view_peer *view)
 {
     json_t *object = json_object();
-#define X(key, kind, value, shown, metric) put(&object, #key, as_##kind(value));
-    PEER_FIELDS(X)
+#define X(key, kind, value, ...) put(&object, #key, as_##kind(value));
+    PEER_FIELDS(X, X, X)
 #undef X
     return object;
 }

@@ -37,41 +37,39 @@ struct view_status {
     double epoch;
     double epochs; /* of the configuration; NaN if the end is given in rounds */
     uint64_t samples;
-    sgp_round
-        lost_rounds; /* which the ledger counts, and of which no parameters were left; 0: none */
+    /* Which the ledger counts, and of which no parameters were left; 0: none. */
+    sgp_round lost_rounds;
     double samples_per_second;
     double loss;          /* of the latest training round */
     double test_loss;     /* of the latest evaluation */
     double test_accuracy; /* of the latest evaluation, in [0, 1] */
     double learning_rate;
-    const char *
-        model_file; /* what became of the latest model.safetensors: "writing", "written", "failed"; NULL: none
-                             * was begun by this process. Static */
+    /* What became of the latest model.safetensors: "writing", "written", "failed"; NULL: this
+     * process has begun none. Static. */
+    const char *model_file;
     const char *diverging; /* "loss", "test_loss" or "not_finite"; NULL: nothing does. Static */
     double weight;
     double weight_in_flight;
     double disagreement; /* largest |z_received - z| / |z| in the latest cycle, or at the end */
     double weight_minted;
-    double
-        weight_unknown; /* by which the total may be off at most: its ledger was outdated, or somebody lied */
+    /* The total may be off by so much at most: its ledger was outdated, or somebody lied. */
+    double weight_unknown;
     double surplus; /* members whose mass it inherited and has not dissolved yet */
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
-    sgp_round
-        copy_label; /* of a worker: the steps that its owner had closed; SGP_ROUND_NONE: it has no copy */
+    /* Of a worker: the steps that its owner had closed; SGP_ROUND_NONE: it has no copy. */
+    sgp_round copy_label;
     double copy_seconds; /* since it took that */
-    uint64_t
-        statements_refused; /* words on the end of training, wrongly signed or by a key that the file does not give */
-    uint64_t
-        cycles_renewed; /* times it began an exact cycle again, since one had lost its part of it */
+    /* Words on the end of training, wrongly signed or by a key that the file does not give. */
+    uint64_t statements_refused;
+    uint64_t cycles_renewed; /* times it began an exact cycle again: a node had lost its part */
     bool starving;
     bool hears_nobody; /* has sources, has begun, and none of them is heard */
     char blas[SGP_BLAS_TEXT_BYTES];
     const char *topology_file; /* outlives the call */
-    enum sgp_tls
-        tls_before; /* stricter than the file is now: it was so, and a reload changed it; else
-                                * SGP_TLS_UNSAID */
+    /* Stricter than the file is now: it was so, and a reload changed it; else SGP_TLS_UNSAID. */
+    enum sgp_tls tls_before;
     uint32_t phase; /* index, of the current round */
     enum sgp_waiting waiting;
     char waiting_for[SGP_NAME_BYTES]; /* the peer, or "" */
@@ -119,6 +117,150 @@ struct view_peer { /* one link */
     char previous_error[SGP_TEXT_BYTES]; /* before that; "" if none */
 };
 
+/* ---- how the two are shown ----
+ *
+ * One row a field, and the only list of them in the code: render.c makes JSON of the rows,
+ * metrics.c the text of /metrics, and `sgpctl status` and `sgpctl peers` take their order and their short
+ * views from them. A test compares them with the tables of docs/CONFIGURATION.md. Columns of a row,
+ * where `view` is the struct that it shows:
+ *   key    in JSON, in the order of the rows
+ *   kind   how the value becomes JSON: as_KIND of render.c
+ *   value  in C
+ *   place  in `sgpctl status`, ascending
+ *   shown  unless all fields are asked for: KNOWN, if it is not null; NOTABLE, if it is not null,
+ *          false, 0 or empty; ALL, never
+ * A METRIC has also its place in /metrics, its type, its name and its help; a DERIVED one then has
+ * another value there. What is not finite is left out. Places leave room between them. */
+
+/* Of the node; `view` is a struct view_status, `topology` the topology in use. */
+#define STATUS_FIELDS(FIELD, METRIC, DERIVED)                                                      \
+    FIELD(schema, count, 1, 480, ALL)                                                              \
+    FIELD(version, name, sgp_version(), 460, ALL)                                                  \
+    FIELD(protocol, count, SGP_WIRE_VERSION, 470, ALL)                                             \
+    FIELD(name, name, view->name, 10, KNOWN)                                                       \
+    FIELD(state, name, view->unlaid ? "unlaid" : sgp_node_state_name(view->state), 20, KNOWN)      \
+    FIELD(incarnation, identity, view->incarnation, 450, ALL)                                      \
+    FIELD(run, ordinal, view->run, 440, ALL)                                                       \
+    FIELD(algorithm, name, view->algorithm, 390, ALL)                                              \
+    METRIC(round, round, view->round, 40, KNOWN, 10, gauge, round, "Round the node is in.")        \
+    FIELD(rounds, round, view->rounds, 50, KNOWN)                                                  \
+    METRIC(                                                                                        \
+        samples, count, view->samples, 150, ALL, 40, counter, samples_total, "Rows trained on.")   \
+    METRIC(lost_rounds, count, (uint64_t)view->lost_rounds, 140, NOTABLE, 130, gauge, lost_rounds, \
+        "Rounds that the ledger counts and of which no parameters were left.")                     \
+    METRIC(parameters, count, view->parameters, 400, ALL, 160, gauge, parameters,                  \
+        "Parameters of the model.")                                                                \
+    METRIC(memory_bytes, count, view->memory_bytes, 410, ALL, 170, gauge, memory_bytes,            \
+        "Memory set aside at start.")                                                              \
+    METRIC(jumps, count, view->jumps, 330, ALL, 180, counter, round_jumps_total,                   \
+        "Times the node took a round far ahead.")                                                  \
+    METRIC(cycles_renewed, count, view->cycles_renewed, 340, ALL, 190, counter,                    \
+        cycles_renewed_total, "Times the node began an exact cycle again.")                        \
+    METRIC(statements_refused, count, view->statements_refused, 350, NOTABLE, 200, counter,        \
+        statements_refused_total, "Words on the end of training refused: wrongly signed.")         \
+    METRIC(starving, flag, view->starving, 240, NOTABLE, 210, gauge, starving,                     \
+        "1 while the node gives less than the file says because it holds too little.")             \
+    DERIVED(diverging, text, view->diverging, 120, NOTABLE, 220, gauge, diverging,                 \
+        "1 while a loss is far above its early level, or not finite.", view->diverging != NULL)    \
+    DERIVED(model_file, text, view->model_file, 130, NOTABLE, 230, gauge, model_unwritten,         \
+        "1 while the latest try to write model.safetensors has failed.",                           \
+        view->model_file != NULL && strcmp(view->model_file, "failed") == 0)                       \
+    FIELD(hears_nobody, flag, view->hears_nobody, 250, NOTABLE)                                    \
+    FIELD(blas, name, view->blas, 420, ALL)                                                        \
+    FIELD(topology, json, render_place(view, topology), 430, ALL)                                  \
+    FIELD(copy, json, render_copy(view), 320, ALL)                                                 \
+    FIELD(owns, json, render_owns(topology, view->name), 310, ALL)                                 \
+    DERIVED(waiting, json, render_waiting(view), 30, NOTABLE, 240, gauge, waiting_seconds,         \
+        "Seconds the node has been waiting for a neighbour.",                                      \
+        view->waiting_for[0] ? view->waiting_seconds : 0)                                          \
+    FIELD(last_error, text, view->last_error, 360, NOTABLE)                                        \
+    FIELD(program, json, render_program(&view->program), 490, ALL)                                 \
+    METRIC(epoch, real, view->epoch, 60, KNOWN, 20, gauge, epoch, "Epochs trained so far.")        \
+    FIELD(epochs, real, view->epochs, 70, KNOWN)                                                   \
+    METRIC(samples_per_second, real, view->samples_per_second, 160, KNOWN, 50, gauge,              \
+        samples_per_second, "Rows trained on per second.")                                         \
+    METRIC(                                                                                        \
+        loss, real, view->loss, 80, KNOWN, 60, gauge, loss, "Training loss of the latest round.")  \
+    METRIC(test_loss, real, view->test_loss, 90, KNOWN, 70, gauge, test_loss,                      \
+        "Loss of the latest evaluation.")                                                          \
+    METRIC(test_accuracy, real, view->test_accuracy, 100, KNOWN, 80, gauge, test_accuracy,         \
+        "Accuracy of the latest evaluation, 0 to 1.")                                              \
+    METRIC(learning_rate, real, view->learning_rate, 110, ALL, 90, gauge, learning_rate,           \
+        "Learning rate of the latest step.")                                                       \
+    METRIC(weight, real, view->weight, 170, KNOWN, 100, gauge, weight, "Push-sum weight held.")    \
+    METRIC(weight_in_flight, real, view->weight_in_flight, 180, ALL, 110, gauge, weight_in_flight, \
+        "Weight given and not yet acknowledged.")                                                  \
+    METRIC(disagreement, real, view->disagreement, 220, KNOWN, 150, gauge, disagreement,           \
+        "Largest relative distance to a received model in the latest cycle.")                      \
+    METRIC(weight_minted, real, view->weight_minted, 190, NOTABLE, 120, gauge, weight_minted,      \
+        "Weight created by restarts without a ledger.")                                            \
+    FIELD(surplus, real, view->surplus, 210, ALL)                                                  \
+    METRIC(weight_unknown, real, view->weight_unknown, 200, NOTABLE, 140, gauge, weight_unknown,   \
+        "By which the total weight may be off at most: an old ledger, a lie.")                     \
+    METRIC(uptime_seconds, real, view->uptime_seconds, 380, KNOWN, 30, gauge, uptime_seconds,      \
+        "Seconds since the daemon started.")                                                       \
+    FIELD(last_error_seconds, real, view->last_error_seconds, 370, ALL)
+
+/* The status's fields behind those: lists of the neighbours of which something holds. Each is in a
+ * list once, though it may have two links. Columns: key; how a neighbour is told (told_KIND of
+ * endpoints.c); what holds of it, where `view` is its struct view_peer; place; shown. */
+#define NEIGHBOUR_FIELDS(X)                                                                        \
+    X(unheard, name, view->unheard, 260, NOTABLE)                                                  \
+    X(mismatch, name, view->mismatch, 270, NOTABLE)                                                \
+    X(same_updates, name, view->same_updates, 280, ALL)                                            \
+    X(disagrees, distance, view->disagrees, 230, NOTABLE)                                          \
+    X(slow, name, view->slow, 290, NOTABLE)                                                        \
+    X(overdue, name, view->overdue, 300, NOTABLE)
+
+/* Of a link; `view` is a struct view_peer. The rows are in the order of all views, so they have the
+ * columns above without places; names in /metrics begin with link_. */
+#define PEER_FIELDS(FIELD, METRIC, DERIVED)                                                        \
+    FIELD(name, name, view->name, KNOWN)                                                           \
+    FIELD(address, name, view->address, ALL)                                                       \
+    FIELD(direction, name, direction_name(view->direction), KNOWN)                                 \
+    DERIVED(state, name, link_state_name(view), KNOWN, gauge, up, "1 if the link stands.",         \
+        view->state == SGP_LINK_UP)                                                                \
+    FIELD(                                                                                         \
+        node_state, text, view->peer_state ? sgp_node_state_name(view->peer_state) : NULL, KNOWN)  \
+    METRIC(                                                                                        \
+        absent, flag, view->absent, ALL, gauge, absent, "1 if the peer is no longer waited for.")  \
+    FIELD(round, round, view->round, KNOWN)                                                        \
+    DERIVED(lag_rounds, json,                                                                      \
+        view->round == SGP_ROUND_NONE ? json_null() : json_integer(view->lag_rounds), KNOWN,       \
+        gauge, lag_rounds, "Rounds that the peer is behind.",                                      \
+        view->round == SGP_ROUND_NONE ? (double)NAN : (double)view->lag_rounds)                    \
+    METRIC(last_heard_seconds, real, view->last_heard_seconds, KNOWN, gauge, last_heard_seconds,   \
+        "Seconds since the peer was last heard.")                                                  \
+    FIELD(absent_after_seconds, real, view->absent_after_seconds, ALL)                             \
+    DERIVED(rtt_ms, real, view->rtt_ms, KNOWN, gauge, rtt_seconds, "Round trip time.",             \
+        view->rtt_ms / 1000)                                                                       \
+    METRIC(                                                                                        \
+        shares_sent, count, view->shares_sent, KNOWN, counter, shares_sent_total, "Shares sent.")  \
+    METRIC(shares_received, count, view->shares_received, KNOWN, counter, shares_received_total,   \
+        "Shares accepted.")                                                                        \
+    METRIC(shares_returned, count, view->shares_returned, KNOWN, counter, shares_returned_total,   \
+        "Shares that came back, or were refused.")                                                 \
+    FIELD(shares_late, count, view->shares_late, ALL)                                              \
+    FIELD(staleness, round, view->staleness, ALL)                                                  \
+    FIELD(shares_outsized, count, view->shares_outsized, ALL)                                      \
+    METRIC(weight_owed, real, view->weight_owed, ALL, gauge, weight_owed,                          \
+        "Weight given to the peer and not acknowledged.")                                          \
+    METRIC(bytes_sent, count, view->bytes_sent, KNOWN, counter, bytes_sent_total, "Bytes sent.")   \
+    METRIC(bytes_received, count, view->bytes_received, KNOWN, counter, bytes_received_total,      \
+        "Bytes received.")                                                                         \
+    FIELD(distance, real, view->distance, ALL)                                                     \
+    FIELD(disagrees, flag, view->disagrees, ALL)                                                   \
+    FIELD(mismatch, flag, view->mismatch, ALL)                                                     \
+    FIELD(same_updates, flag, view->same_updates, ALL)                                             \
+    FIELD(learning_rate, real, view->learning_rate, ALL)                                           \
+    FIELD(retired, flag, view->retired, ALL)                                                       \
+    FIELD(slow, flag, view->slow, ALL)                                                             \
+    FIELD(overdue, flag, view->overdue, ALL)                                                       \
+    FIELD(cipher, text, view->cipher, KNOWN)                                                       \
+    FIELD(key, text, view->key, ALL)                                                               \
+    FIELD(last_error, text, view->last_error, KNOWN)                                               \
+    FIELD(previous_error, text, view->previous_error, ALL)
+
 /* One line of history: the daemon keeps the latest VIEW_HISTORY_MAX and writes history.csv. */
 #define VIEW_HISTORY_MAX 4096u
 struct view_history_row {
@@ -134,7 +276,8 @@ struct view_history_row {
     uint64_t bytes_received;
 };
 
-/* What a reload changed, counted; an edge is one of a phase, and phases are compared in their order. */
+/* What a reload changed, counted; an edge is one of a phase, and phases are compared in their
+ * order. */
 struct view_reload {
     uint64_t digest; /* of the topology now */
     uint32_t nodes, phases;
@@ -148,8 +291,8 @@ struct view_reload {
 
 /* Ends of asynchronous actions. Each is called exactly once, on the loop thread, never from within
  * the call that asked, also when the daemon stops before the job was done (code -ECANCELED).
- * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL. `error` is there always; its
- * text is a line for whoever asked, or "": the code says all. */
+ * Pointers are valid during the call only, unless said; on failure (code < 0) they are NULL.
+ * `error` is there always; its text is a line for whoever asked, or "": the code says all. */
 typedef void (*view_evaluated)(void *argument, const struct sgp_error *error,
     const struct sgp_evaluation *evaluation, sgp_round round);
 /* `estimate` is the callee's to free(): a model is too large to be copied on the loop thread. */
@@ -158,14 +301,14 @@ typedef void (*view_estimated)(
 typedef void (*view_predicted)(void *argument, const struct sgp_error *error, const float *outputs,
     uint64_t rows, uint64_t output_count);
 
-/* It has left for good: who has its mass ("" if an earlier process of it had left), how much, and how much
- * more was owed to absent nodes, which the heir settles with them. */
+/* It has left for good: who has its mass ("" if an earlier process of it had left), how much, and
+ * how much more was owed to absent nodes, which the heir settles with them. */
 typedef void (*view_left)(void *argument, int code, const char *heir, double weight, double owed);
 
 /* What the daemon offers. `context` is handed back as the first argument. Asynchronous actions and
  * the orders return 0, or a negative code when they cannot begin (then `done` is not called):
- * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. An *error, zero at first, may get a
- * line. */
+ * SGP_E_STATE for an order that makes no sense now, -EBUSY when too many jobs wait. An *error, zero
+ * at first, may get a line. */
 struct view_actions {
     void *context;
     void (*status)(void *context, struct view_status *ret_status);
@@ -185,8 +328,8 @@ struct view_actions {
     int (*leave)(void *context, view_left done, void *argument);
     const char *(*token_obstacle)(void *context); /* the same of making a lost token anew */
     int (*restore_token)(void *context);
-    /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's, told
-     * in *error in one line. */
+    /* Read the topology file again. Any other failure than SGP_E_STATE and -ENOMEM is the file's,
+     * told in *error in one line. */
     int (*reload)(void *context, struct view_reload *ret_reload, struct sgp_error *error);
     int (*evaluate)(void *context, view_evaluated done, void *argument, struct sgp_error *error);
     int (*estimate)(void *context, view_estimated done, void *argument, struct sgp_error *error);

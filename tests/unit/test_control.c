@@ -2,8 +2,6 @@
 /* What the control server answers: every endpoint, every order, and who may give it. */
 #include "test_control_fake.h"
 
-#include "view_fields.h"
-
 static void expect_null(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -139,11 +137,11 @@ Test(control, the_manual_has_the_fields_and_no_others)
     char names[4096];
     documented("Of the node, `status` says:", names);
 #define X(key, ...) expect_documented(names, #key);
-    STATUS_FIELDS(X)
+    STATUS_FIELDS(X, X, X)
     NEIGHBOUR_FIELDS(X)
     cr_assert(eq(str, names, ""), "no fields of the status");
     documented("`peers` has an entry for each link", names);
-    PEER_FIELDS(X)
+    PEER_FIELDS(X, X, X)
     cr_assert(eq(str, names, ""), "no fields of a peer");
 #undef X
 }
@@ -177,7 +175,7 @@ Test(control, the_manual_has_what_is_within_a_field)
     finish(f);
 }
 
-/* The types of JSON that a kind of view_fields.h may have: 'i' an integer, 'r' a real, 's' a string, 'b' a boolean,
+/* The types of JSON that a kind of view.h may have: 'i' an integer, 'r' a real, 's' a string, 'b' a boolean,
  * 'a' an array, '0' null; "" any. */
 static const char *types_of(const char *kind)
 {
@@ -213,7 +211,7 @@ Test(control, every_field_is_there_and_of_its_type)
     json_t *status = get(f, "/v1/status"), *peers = get(f, "/v1/peers");
     size_t count = 0;
 #define X(key, kind, ...) expect_type(status, #key, #kind), count++;
-    STATUS_FIELDS(X)
+    STATUS_FIELDS(X, X, X)
 #undef X
 #define X(key, ...) expect_type(status, #key, "list"), count++;
     NEIGHBOUR_FIELDS(X)
@@ -223,7 +221,7 @@ Test(control, every_field_is_there_and_of_its_type)
         const json_t *peer = json_array_get(peers, i);
         count = 0;
 #define X(key, kind, ...) expect_type(peer, #key, #kind), count++;
-        PEER_FIELDS(X)
+        PEER_FIELDS(X, X, X)
 #undef X
         cr_assert(eq(sz, json_object_size(peer), count), "two rows of one key");
     }

@@ -46,7 +46,7 @@ HEADER_ROOMS = {header: room for room, headers in {
 DOORS = {
     "lib/wire": ["message.h"],  # the messages that it turns into bytes and back
     "ctl": ["method.h",  # a simulation's options name one
-            "view_fields.h",  # of the answers that it shows
+            "view.h",  # of the answers that it shows
             "config.h"],  # of a node that does not run
 }
 DOOR_SYMBOLS = {
