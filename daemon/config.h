@@ -194,7 +194,7 @@ struct config {
     X(MISSING, "data", "missing", CONFIG_CHOICE, missing, "error", 0, 0, "error|drop|mean",        \
         "CSV: what to do with a row that lacks a value")                                           \
     X(OPTIMIZER, "optimizer", "kind", CONFIG_CHOICE, optimizer, "nesterov", 0, 0,                  \
-        "sgd|momentum|nesterov", "rule of a step")                                                 \
+        SGP_OPTIMIZER_WORDS, "rule of a step")                                                     \
     X(LEARNING_RATE, "optimizer", "learning_rate", CONFIG_REAL, learning_rate, "0.05", 1e-12, 1e6, \
         NULL, "step size at full height")                                                          \
     X(MOMENTUM, "optimizer", "momentum", CONFIG_REAL, momentum, "0.9", 0, 0.9999, NULL,            \

@@ -238,7 +238,7 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_OVERLAP, sgp_method_overlaps(p->method), "it is for algorithm osgp"},
         {CONFIG_ID_BACKUP_NEIGHBOURS, sgp_method_waits(p->method),
             "with this algorithm nobody is waited for"},
-        {CONFIG_ID_MOMENTUM, config->optimizer != SGP_OPTIMIZER_SGD, "kind = sgd has none"},
+        {CONFIG_ID_MOMENTUM, sgp_optimizer_vectors(config->optimizer) > 0, "kind = sgd has none"},
         {CONFIG_ID_MILESTONES, steps, "it is for schedule = step"},
         {CONFIG_ID_FACTOR, steps, "it is for schedule = step"},
         {CONFIG_ID_OUTER, sgp_topology_outer(p->topology) != NULL,

@@ -43,14 +43,12 @@ void prepared_sum_memory(struct prepared *p)
     p->term_count = 0;
     p->memory_bytes = 0;
     uint64_t vector = p->parameters * sizeof(float);
-    uint64_t velocity =
-        p->config->optimizer == SGP_OPTIMIZER_SGD || p->config->kind == CONFIG_ATTACHED ? 0
-                                                                                        : vector;
     bool attached = p->config->kind == CONFIG_ATTACHED;
     uint64_t rows = rows_bytes(p->data.train) + rows_bytes(p->data.test);
     add_term(p, "parameters", vector);
     add_term(p, "gradient", attached ? 0 : vector);
-    add_term(p, "velocity of the optimizer", velocity);
+    add_term(p, "kept by the optimizer",
+        attached ? 0 : sgp_optimizer_vectors(p->config->optimizer) * vector);
     add_term(p, "given to the program", attached ? vector : 0);
     add_term(p, "shared with the program", attached ? vector : 0);
     add_term(p, "outer step", p->settings.outer.kind == SGP_OUTER_NONE ? 0 : 2 * vector);

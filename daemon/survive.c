@@ -55,18 +55,19 @@ static void resume(
     struct daemon *daemon, struct survive_found *found, const struct sgp_restart *restart)
 {
     struct sgp_trainer *trainer = daemon->prepared->trainer;
-    struct sgp_trainer_state state = {.steps = 0};
+    struct sgp_trainer_state state = {.x = found->memory};
+    uint64_t steps = 0;
     if (restart->exact) {
         trainer->methods->resume(trainer, &found->checkpoint.state);
         return;
     }
     if (found->memory != NULL)
-        state.steps = found->checkpoint.state.steps;
+        steps = sgp_state_counter(&found->checkpoint.state, SGP_STATE_STEPS);
     if (daemon->ledger.found)
-        state.steps = (uint64_t)daemon->ledger.record.turns * daemon->config->local_steps;
+        steps = (uint64_t)daemon->ledger.record.turns * daemon->config->local_steps;
     for (uint64_t i = 0; found->memory != NULL && i < daemon->prepared->parameters; i++)
         found->memory[i] = (float)((double)found->memory[i] * restart->scale);
-    state.x = found->memory;
+    sgp_state_add_counter(&state, SGP_STATE_STEPS, steps);
     trainer->methods->resume(trainer, &state);
 }
 

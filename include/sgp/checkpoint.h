@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: all that a node's training is, in one file, replaced at once and never half.
  *
- *     header (128 bytes) | x, float32 | velocity, float32, or nothing |
- *     b and v of the outer step, float32, or nothing | snapshots, float32 | XXH3-64 of all before
+ *     header (128 bytes) | names: of vectors, then of counters | x | vectors | snapshots | XXH3-64 of all before
  *
+ * A name is 24 bytes, padded with zeros, and 8 more: the value of a counter, or how many values the vector has, which is
+ * as many as x. Vectors are float32. Their owners alone know which there are (sgp/trainer.h); what is not known is let be.
  * Little-endian. The file before the last is kept beside it as PATH.1, so a checkpoint that is damaged
  * costs what was learnt since the one before and no more.
  *

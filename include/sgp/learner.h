@@ -4,7 +4,7 @@
  * Every epoch visits each training row exactly once, in a permutation that is a pure function of
  * (seed, node, epoch). A step takes `batch` rows, the last one of an epoch what is left, so an epoch
  * has ceil(rows / batch) steps and each step's gradient is the mean over its own rows. All that a
- * later step depends on besides x, the optimiser's velocity and the outer step's vectors is the number of steps taken.
+ * later step depends on besides x, what the optimiser keeps and the outer step's vectors is the number of steps taken.
  * A step's learning rate is the schedule's in the middle of that step, so that a warm-up does not
  * waste its first step at zero.
  *
@@ -58,7 +58,7 @@ SGP_API int sgp_learner_create(const struct sgp_learner_settings *settings, stru
 SGP_API void sgp_learner_destroy(struct sgp_learner *learner); /* NULL is fine */
 
 /* The learner as a trainer: the same object, destroyed once, by either name. `train` gives
- * SGP_E_DIVERGED, and leaves x, velocity and position as before the failing step, when the loss or
+ * SGP_E_DIVERGED, and leaves x, optimiser and position as before the failing step, when the loss or
  * the gradient is not finite; `evaluate` gives it when the loss is not. Without evaluation rows,
  * `evaluate` gives 0 samples and NaN; accuracy is NaN for regression. */
 SGP_API struct sgp_trainer *sgp_learner_trainer(struct sgp_learner *learner);

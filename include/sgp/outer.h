@@ -14,7 +14,7 @@
 #ifndef SGP_OUTER_H
 #define SGP_OUTER_H
 
-#include "sgp/status.h"
+#include "sgp/trainer.h"
 
 enum sgp_outer_kind { SGP_OUTER_NONE = 0, SGP_OUTER_SLOWMO, SGP_OUTER_NESTEROV };
 
@@ -51,6 +51,11 @@ SGP_API void sgp_outer_begin(struct sgp_outer *outer, const float *x, double wei
 
 /* There is no b any more: the next step takes the estimate that it finds for b, and changes nothing. */
 SGP_API void sgp_outer_forget(struct sgp_outer *outer);
+
+/* Add b and v to *state, borrowed until the next step; nothing where there is no b. */
+SGP_API void sgp_outer_state(const struct sgp_outer *outer, struct sgp_trainer_state *state);
+/* Go on with b and v of *state, which are copied; without, there is no b. */
+SGP_API void sgp_outer_resume(struct sgp_outer *outer, const struct sgp_trainer_state *state);
 
 /* One outer step: x becomes weight times the new estimate, weight > 0. In double, rounded once for each of b, v, x. */
 SGP_API void sgp_outer_step(struct sgp_outer *outer, float *x, double weight);

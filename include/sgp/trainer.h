@@ -37,14 +37,40 @@ struct
     double difference, norm;
 };
 
-/* All that later steps depend on. Vectors of `parameters` values. */
-struct sgp_trainer_state {
-    uint64_t steps;        /* taken since the start: the position in the data and in the schedule */
-    const float *x;        /* the biased numerator */
-    const float *velocity; /* of the optimiser; NULL: it has none, or zeros */
-    /* Of the outer step, b and v (sgp/outer.h); both NULL: it takes none, or has no b */
-    const float *outer_anchor, *outer_velocity;
+#define SGP_STATE_NAME_BYTES 24u /* of a vector or a counter, with the 0 at the end */
+#define SGP_STATE_VECTORS_MAX 8u
+#define SGP_STATE_COUNTERS_MAX 4u
+#define SGP_STATE_STEPS                                                                            \
+    "steps" /* taken since the start: the position in the data and in the schedule */
+
+struct sgp_state_vector {
+    char name[SGP_STATE_NAME_BYTES];
+    const float *values; /* `parameters` of them, borrowed */
 };
+
+struct sgp_state_counter {
+    char name[SGP_STATE_NAME_BYTES];
+    uint64_t value;
+};
+
+/* All that later steps depend on. Which vectors and counters there are beside x is known to their owners alone: the
+ * optimiser (sgp/optimizer.h), the outer step (sgp/outer.h), and whoever counts steps. All zero: none. */
+struct sgp_trainer_state {
+    const float *x; /* the biased numerator */
+    uint32_t vector_count, counter_count;
+    struct sgp_state_vector vectors[SGP_STATE_VECTORS_MAX];
+    struct sgp_state_counter counters[SGP_STATE_COUNTERS_MAX];
+};
+
+/* The values of that name, or NULL. */
+SGP_API const float *sgp_state_vector(const struct sgp_trainer_state *state, const char *name);
+/* The counter of that name, or 0. */
+SGP_API uint64_t sgp_state_counter(const struct sgp_trainer_state *state, const char *name);
+/* One more of each. A name that is new and fits, and room for it, are the caller's to see to. */
+SGP_API void sgp_state_add_vector(
+    struct sgp_trainer_state *state, const char *name, const float *values);
+SGP_API void sgp_state_add_counter(
+    struct sgp_trainer_state *state, const char *name, uint64_t value);
 
 struct sgp_trainer;
 

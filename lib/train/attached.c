@@ -98,14 +98,14 @@ static void attached_adopt(struct sgp_trainer *trainer, const float *values, dou
 static void attached_state(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state)
 {
     sgp_vector_trainer_state(trainer, ret_state);
-    ret_state->steps = ((struct sgp_attached *)trainer)->steps;
+    sgp_state_add_counter(ret_state, SGP_STATE_STEPS, ((struct sgp_attached *)trainer)->steps);
 }
 
 static void attached_resume(struct sgp_trainer *trainer, const struct sgp_trainer_state *state)
 {
     struct sgp_attached *attached = (struct sgp_attached *)trainer;
     sgp_vector_trainer_resume(trainer, state);
-    attached->steps = state->steps;
+    attached->steps = sgp_state_counter(state, SGP_STATE_STEPS);
     attached->jumped = true;
 }
 

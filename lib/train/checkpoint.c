@@ -17,16 +17,22 @@
 struct header {
     char magic[8];
     uint32_t version;
-    uint32_t has_velocity;
-    uint64_t parameters, shape, lineage, sequence, round, steps;
+    uint32_t vector_count;
+    uint64_t parameters, shape, lineage, sequence, round, counter_count;
     double weight;
     uint64_t snapshot_count, snapshot_rounds[SGP_KEPT_MAX];
-    uint64_t has_outer;
-    uint64_t reserved;
+    uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct header) == 128, "as sgp/checkpoint.h says");
 
-#define VERSION 2u
+struct entry { /* a vector or a counter */
+    char name[SGP_STATE_NAME_BYTES];
+    uint64_t value;
+};
+_Static_assert(sizeof(struct entry) == 32, "as sgp/checkpoint.h says");
+#define ENTRIES_MAX (SGP_STATE_VECTORS_MAX + SGP_STATE_COUNTERS_MAX)
+
+#define VERSION 3u
 static const char magic[8] = {'S', 'G', 'P', 'C', 'H', 'E', 'C', 'K'};
 
 struct output {
@@ -38,6 +44,22 @@ static void put(struct output *output, const void *bytes, size_t size)
 {
     (void)XXH3_64bits_update(output->hash, bytes, size);
     sgp_atomic_write(&output->file, bytes, size);
+}
+
+static void put_name(struct output *output, const char *name, uint64_t value)
+{
+    struct entry entry = {.value = value};
+    memcpy(entry.name, name, strlen(name));
+    put(output, &entry, sizeof entry);
+}
+
+static void put_names(
+    struct output *output, const struct sgp_trainer_state *state, uint64_t parameters)
+{
+    for (uint32_t i = 0; i < state->vector_count; i++)
+        put_name(output, state->vectors[i].name, parameters);
+    for (uint32_t i = 0; i < state->counter_count; i++)
+        put_name(output, state->counters[i].name, state->counters[i].value);
 }
 
 static int keep_the_last(const char *path, struct sgp_error *error)
@@ -66,14 +88,13 @@ int sgp_checkpoint_write(
     const struct sgp_trainer_state *state = &checkpoint->state;
     const struct sgp_moment *moment = &checkpoint->moment;
     struct header header = {.version = VERSION,
-        .has_velocity = state->velocity != NULL,
-        .has_outer = state->outer_anchor != NULL,
+        .vector_count = state->vector_count,
+        .counter_count = state->counter_count,
         .parameters = checkpoint->parameters,
         .shape = checkpoint->shape,
         .lineage = moment->lineage,
         .sequence = moment->sequence,
         .round = (uint64_t)moment->round,
-        .steps = state->steps,
         .weight = moment->weight,
         .snapshot_count = moment->kept_count};
     memcpy(header.magic, magic, sizeof magic);
@@ -81,13 +102,10 @@ int sgp_checkpoint_write(
         header.snapshot_rounds[i] = (uint64_t)moment->kept[i];
     size_t bytes = checkpoint->parameters * sizeof(float);
     put(&output, &header, sizeof header);
+    put_names(&output, state, checkpoint->parameters);
     put(&output, state->x, bytes);
-    if (state->velocity)
-        put(&output, state->velocity, bytes);
-    if (state->outer_anchor) {
-        put(&output, state->outer_anchor, bytes);
-        put(&output, state->outer_velocity, bytes);
-    }
+    for (uint32_t i = 0; i < state->vector_count; i++)
+        put(&output, state->vectors[i].values, bytes);
     for (uint32_t i = 0; i < moment->kept_count; i++)
         put(&output, checkpoint->kept[i], bytes);
     uint64_t digest = XXH3_64bits_digest(output.hash);
@@ -106,11 +124,14 @@ static int damaged(struct sgp_error *error, const char *path, const char *what)
 
 static const char *wrong(const struct header *header, uint64_t parameters, uint64_t shape)
 {
-    if (memcmp(header->magic, magic, sizeof magic) != 0 || header->version != VERSION)
-        return "not a checkpoint of this version";
+    if (memcmp(header->magic, magic, sizeof magic) != 0)
+        return "not a checkpoint";
+    if (header->version != VERSION)
+        return "a checkpoint of another format";
     if (header->parameters != parameters || header->shape != shape)
         return "a checkpoint of another model";
-    if (header->has_velocity > 1 || header->has_outer > 1 ||
+    if (header->vector_count > SGP_STATE_VECTORS_MAX ||
+        header->counter_count > SGP_STATE_COUNTERS_MAX ||
         header->round >= (uint64_t)SGP_ROUND_MAX || !isfinite(header->weight) ||
         header->weight < 0 || header->snapshot_count > SGP_KEPT_MAX)
         return "a value of the checkpoint is out of range";
@@ -120,12 +141,21 @@ static const char *wrong(const struct header *header, uint64_t parameters, uint6
     return NULL;
 }
 
-/* The vectors and the digest behind a sound header; the file must end right there. */
-static const char *read_vectors(
-    FILE *file, const struct header *header, float *vectors, size_t count)
+/* What stands between the header and the digest. */
+struct content {
+    struct entry entries[ENTRIES_MAX];
+    size_t entry_count;
+    float *vectors;
+    size_t value_count;
+};
+
+/* The content and the digest behind a sound header; the file must end right there. */
+static const char *read_content(FILE *file, const struct header *header, struct content *content)
 {
     uint64_t digest;
-    bool whole = fread(vectors, sizeof *vectors, count, file) == count &&
+    size_t names = content->entry_count, values = content->value_count;
+    bool whole = fread(content->entries, sizeof(struct entry), names, file) == names &&
+                 fread(content->vectors, sizeof(float), values, file) == values &&
                  fread(&digest, sizeof digest, 1, file) == 1 && fgetc(file) == EOF;
     if (!whole)
         return "the checkpoint is cut off";
@@ -134,10 +164,30 @@ static const char *read_vectors(
         return "out of memory";
     (void)XXH3_64bits_reset(hash);
     (void)XXH3_64bits_update(hash, header, sizeof *header);
-    (void)XXH3_64bits_update(hash, vectors, count * sizeof *vectors);
+    (void)XXH3_64bits_update(hash, content->entries, names * sizeof(struct entry));
+    (void)XXH3_64bits_update(hash, content->vectors, values * sizeof(float));
     bool same = XXH3_64bits_digest(hash) == digest;
     (void)XXH3_freeState(hash);
-    return same ? NULL : "the checkpoint is damaged (its digest does not match)";
+    if (!same)
+        return "the checkpoint is damaged (its digest does not match)";
+    for (size_t i = 0; i < names; i++)
+        if (memchr(content->entries[i].name, 0, SGP_STATE_NAME_BYTES) == NULL ||
+            (i < header->vector_count && content->entries[i].value != header->parameters))
+            return "a name of the checkpoint is out of range";
+    return NULL;
+}
+
+/* The state whose x, vectors and counters the content is. */
+static void fill_in(
+    const struct header *header, const struct content *content, struct sgp_trainer_state *ret_state)
+{
+    *ret_state = (struct sgp_trainer_state){.x = content->vectors};
+    const struct entry *counters = content->entries + header->vector_count;
+    for (uint32_t i = 0; i < header->vector_count; i++)
+        sgp_state_add_vector(
+            ret_state, content->entries[i].name, content->vectors + (1 + i) * header->parameters);
+    for (uint32_t i = 0; i < header->counter_count; i++)
+        sgp_state_add_counter(ret_state, counters[i].name, counters[i].value);
 }
 
 static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t shape,
@@ -149,14 +199,15 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
     const char *what = wrong(&header, parameters, shape);
     if (what)
         return damaged(error, path, what);
-    uint64_t outer = 1 + header.has_velocity, first = outer + 2 * header.has_outer; /* vectors */
-    size_t count = parameters * (first + header.snapshot_count);
-    float *vectors = malloc(count * sizeof *vectors);
-    if (!vectors)
+    uint64_t first = 1 + header.vector_count; /* snapshot */
+    struct content content = {.entry_count = header.vector_count + header.counter_count,
+        .value_count = parameters * (first + header.snapshot_count)};
+    content.vectors = malloc(content.value_count * sizeof(float));
+    if (!content.vectors)
         return sgp_fail(error, -ENOMEM, "%s: out of memory", path);
-    what = read_vectors(file, &header, vectors, count);
+    what = read_content(file, &header, &content);
     if (what) {
-        free(vectors);
+        free(content.vectors);
         return damaged(error, path, what);
     }
     *ret_checkpoint = (struct sgp_checkpoint){.parameters = parameters,
@@ -165,17 +216,13 @@ static int read_open(FILE *file, const char *path, uint64_t parameters, uint64_t
             .sequence = header.sequence,
             .round = (sgp_round)header.round,
             .weight = header.weight,
-            .kept_count = (uint32_t)header.snapshot_count},
-        .state = {.steps = header.steps,
-            .x = vectors,
-            .velocity = header.has_velocity ? vectors + parameters : NULL,
-            .outer_anchor = header.has_outer ? vectors + outer * parameters : NULL,
-            .outer_velocity = header.has_outer ? vectors + (outer + 1) * parameters : NULL}};
+            .kept_count = (uint32_t)header.snapshot_count}};
+    fill_in(&header, &content, &ret_checkpoint->state);
     for (uint64_t i = 0; i < header.snapshot_count; i++) {
         ret_checkpoint->moment.kept[i] = (sgp_round)header.snapshot_rounds[i];
-        ret_checkpoint->kept[i] = vectors + (first + i) * parameters;
+        ret_checkpoint->kept[i] = content.vectors + (first + i) * parameters;
     }
-    *ret_memory = vectors;
+    *ret_memory = content.vectors;
     return 0;
 }
 

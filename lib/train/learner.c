@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a model in training: x, velocity, gradient, the batch on its way through, and the order of
+/* Owns a model in training: x, optimiser, gradient, the batch on its way through, and the order of
  * the rows. Thread: the one of the trainer. Nothing allocates after create. */
 #include "sgp/learner.h"
 
@@ -83,7 +83,7 @@ static int step(
     double middle = ((double)learner->steps + 0.5) / (double)steps_per_epoch;
     training->learning_rate = pace * sgp_schedule_rate(&settings->schedule, middle);
     sgp_optimizer_step(&learner->optimizer, x, learner->gradient, weight, training->learning_rate);
-    if (training->learning_rate > 0) /* the gradient, which its velocity and x follow from */
+    if (training->learning_rate > 0) /* the gradient, which what it keeps and x follow from */
         training->update = sgp_update_digest(
             learner->gradient, NULL, settings->model.parameters, training->update);
     learner->steps++;
@@ -184,37 +184,27 @@ void sgp_learner_destroy(struct sgp_learner *learner)
 
 /* --- what survives the process --- */
 
-static void forget_momentum(struct sgp_learner *learner)
-{
-    if (learner->optimizer.velocity)
-        memset(learner->optimizer.velocity, 0,
-            learner->settings.model.parameters * sizeof *learner->optimizer.velocity);
-}
-
 static void learner_adopt(struct sgp_trainer *trainer, const float *values, double factor)
 {
+    static const struct sgp_trainer_state nothing;
     sgp_vector_trainer_adopt(trainer, values, factor);
-    forget_momentum((struct sgp_learner *)trainer);
+    sgp_optimizer_resume(&((struct sgp_learner *)trainer)->optimizer, &nothing);
 }
 
 static void learner_state(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state)
 {
     const struct sgp_learner *learner = (struct sgp_learner *)trainer;
     sgp_vector_trainer_state(trainer, ret_state);
-    ret_state->steps = learner->steps;
-    ret_state->velocity = learner->optimizer.velocity;
+    sgp_optimizer_state(&learner->optimizer, ret_state);
+    sgp_state_add_counter(ret_state, SGP_STATE_STEPS, learner->steps);
 }
 
 static void learner_resume(struct sgp_trainer *trainer, const struct sgp_trainer_state *state)
 {
     struct sgp_learner *learner = (struct sgp_learner *)trainer;
     sgp_vector_trainer_resume(trainer, state);
-    if (state->velocity && learner->optimizer.velocity)
-        memcpy(learner->optimizer.velocity, state->velocity,
-            trainer->parameters * sizeof *state->velocity);
-    else
-        forget_momentum(learner);
-    learner->steps = state->steps;
+    sgp_optimizer_resume(&learner->optimizer, state);
+    learner->steps = sgp_state_counter(state, SGP_STATE_STEPS);
 }
 
 static void learner_go_to(struct sgp_trainer *trainer, uint64_t steps)

@@ -79,6 +79,27 @@ void sgp_outer_forget(struct sgp_outer *outer)
     outer->begun = false;
 }
 
+static const char anchor_name[] = "outer anchor", velocity_name[] = "outer velocity";
+
+void sgp_outer_state(const struct sgp_outer *outer, struct sgp_trainer_state *state)
+{
+    if (!outer->begun)
+        return;
+    sgp_state_add_vector(state, anchor_name, outer->anchor);
+    sgp_state_add_vector(state, velocity_name, outer->velocity);
+}
+
+void sgp_outer_resume(struct sgp_outer *outer, const struct sgp_trainer_state *state)
+{
+    const float *anchor = sgp_state_vector(state, anchor_name);
+    const float *velocity = sgp_state_vector(state, velocity_name);
+    outer->begun = anchor && velocity && outer->settings.kind != SGP_OUTER_NONE;
+    if (!outer->begun)
+        return;
+    memcpy(outer->anchor, anchor, outer->parameters * sizeof *anchor);
+    memcpy(outer->velocity, velocity, outer->parameters * sizeof *velocity);
+}
+
 void sgp_outer_step(struct sgp_outer *outer, float *x, double weight)
 {
     sgp_assert(weight > 0 && outer->settings.kind != SGP_OUTER_NONE);

@@ -338,24 +338,16 @@ uint64_t sgp_vector_trainer_digest(struct sgp_trainer *trainer)
 void sgp_vector_trainer_state(struct sgp_trainer *trainer, struct sgp_trainer_state *ret_state)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
-    const struct sgp_outer *outer = &vector->outer;
-    *ret_state = (struct sgp_trainer_state){.x = sgp_vector_trainer_x(vector),
-        .outer_anchor = outer->begun ? outer->anchor : NULL,
-        .outer_velocity = outer->begun ? outer->velocity : NULL};
+    *ret_state = (struct sgp_trainer_state){.x = sgp_vector_trainer_x(vector)};
+    sgp_outer_state(&vector->outer, ret_state);
 }
 
 void sgp_vector_trainer_resume(struct sgp_trainer *trainer, const struct sgp_trainer_state *state)
 {
     struct sgp_vector_trainer *vector = (struct sgp_vector_trainer *)trainer;
-    struct sgp_outer *outer = &vector->outer;
-    size_t bytes = trainer->parameters * sizeof *state->x;
     if (state->x)
-        memcpy(sgp_vector_trainer_x(vector), state->x, bytes);
-    outer->begun = state->outer_anchor && outer->anchor;
-    if (!outer->begun)
-        return;
-    memcpy(outer->anchor, state->outer_anchor, bytes);
-    memcpy(outer->velocity, state->outer_velocity, bytes);
+        memcpy(sgp_vector_trainer_x(vector), state->x, trainer->parameters * sizeof *state->x);
+    sgp_outer_resume(&vector->outer, state);
 }
 
 void sgp_vector_trainer_go_to(struct sgp_trainer *trainer, uint64_t steps)

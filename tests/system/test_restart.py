@@ -22,11 +22,13 @@ def read_checkpoint(path):
     """The vectors of a checkpoint, as include/sgp/checkpoint.h lays them out: x, and the snapshots."""
     with open(path, "rb") as file:
         data = file.read()
-    velocity, count = struct.unpack_from("<IQ", data, 12)
+    named, count = struct.unpack_from("<IQ", data, 12)
+    counters, = struct.unpack_from("<Q", data, 56)
     snapshots, = struct.unpack_from("<Q", data, 72)
-    vectors = [struct.unpack_from("<%df" % count, data, 128 + 4 * count * i)
-               for i in range(1 + velocity + snapshots)]
-    return vectors[0], vectors[1 + velocity:]
+    first = 128 + 32 * (named + counters)
+    vectors = [struct.unpack_from("<%df" % count, data, first + 4 * count * i)
+               for i in range(1 + named + snapshots)]
+    return vectors[0], vectors[1 + named:]
 
 
 class Restarts(FleetTest):

@@ -178,7 +178,7 @@ class State(fleet.FleetTest):
         node.start()
         f.wait_state("training")
         f.wait_round(0, 40)
-        self.assertIn("not a checkpoint of this version; it is not used", node.log()[told:])
+        self.assertIn("a checkpoint of another format; it is not used", node.log()[told:])
         self.assertIn("event=adopted peer=n1", node.log()[told:])
         self.assertEqual(node.status()["weight_minted"], 0)
         self.check_mass(f)

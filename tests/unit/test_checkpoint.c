@@ -37,7 +37,10 @@ static void write_round(sgp_round round, const float *momentum)
     struct sgp_checkpoint checkpoint = {.parameters = 3,
         .shape = 99,
         .moment = {.lineage = 7, .sequence = 1234, .round = round, .weight = 0.3},
-        .state = {.steps = 55, .x = x, .velocity = momentum}};
+        .state = {.x = x}};
+    sgp_state_add_counter(&checkpoint.state, SGP_STATE_STEPS, 55);
+    if (momentum)
+        sgp_state_add_vector(&checkpoint.state, "velocity", momentum);
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
 }
 
@@ -47,8 +50,9 @@ static int read_back(const char *file, struct sgp_error *error, struct sgp_check
     int code = sgp_checkpoint_read(file, 3, 99, error, checkpoint, &memory);
     if (code == 0) {
         cr_assert(zero(int, memcmp(checkpoint->state.x, x, sizeof x)));
-        if (checkpoint->state.velocity)
-            cr_assert(zero(int, memcmp(checkpoint->state.velocity, velocity, sizeof velocity)));
+        const float *momentum = sgp_state_vector(&checkpoint->state, "velocity");
+        if (momentum)
+            cr_assert(zero(int, memcmp(momentum, velocity, sizeof velocity)));
     }
     free(memory);
     return code;
@@ -64,26 +68,26 @@ Test(checkpoint, what_was_written_comes_back_to_the_bit)
     cr_assert(eq(u64, back.moment.sequence, 1234));
     cr_assert(eq(u64, back.moment.lineage, 7));
     cr_assert(eq(dbl, back.moment.weight, 0.3));
-    cr_assert(eq(u64, back.state.steps, 55));
-    cr_assert(back.state.velocity != NULL);
+    cr_assert(eq(u64, sgp_state_counter(&back.state, SGP_STATE_STEPS), 55));
+    cr_assert(eq(u32, back.state.vector_count, 1));
     write_round(9, NULL);
     cr_assert(zero(int, read_back(path, &error, &back)));
-    cr_assert(back.state.velocity == NULL);
-    cr_assert_null(back.state.outer_anchor);
+    cr_assert(zero(u32, back.state.vector_count));
 }
 
-Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
+Test(checkpoint, snapshots_and_named_state_come_back)
 {
     struct sgp_error error = {0};
     const float snapshots[2][3] = {{7, 8, -0.0F}, {1e-45F, 9, 10}};
     struct sgp_checkpoint back, checkpoint = {.parameters = 3,
                                     .shape = 99,
-                                    .state = {.x = x,
-                                        .velocity = velocity,
-                                        .outer_anchor = snapshots[1],
-                                        .outer_velocity = snapshots[0]},
+                                    .state = {.x = x},
                                     .moment = {.kept_count = 2, .kept = {41, 0}},
                                     .kept = {snapshots[0], snapshots[1]}};
+    sgp_state_add_vector(&checkpoint.state, "velocity", velocity);
+    sgp_state_add_vector(&checkpoint.state, "exactly 23 bytes a name", snapshots[1]);
+    sgp_state_add_counter(&checkpoint.state, "a", 1);
+    sgp_state_add_counter(&checkpoint.state, "b", UINT64_MAX);
     cr_assert(zero(int, sgp_checkpoint_write(path, &checkpoint, &error)), "%s", error.text);
     float *memory;
     cr_assert(zero(int, sgp_checkpoint_read(path, 3, 99, &error, &back, &memory)));
@@ -92,9 +96,16 @@ Test(checkpoint, snapshots_of_what_is_owed_come_back_with_their_rounds)
     cr_assert(eq(i64, back.moment.kept[1], 0));
     for (int i = 0; i < 2; i++)
         cr_assert(zero(int, memcmp(back.kept[i], snapshots[i], sizeof snapshots[i])));
-    cr_assert(zero(int, memcmp(back.state.velocity, velocity, sizeof velocity)));
-    cr_assert(zero(int, memcmp(back.state.outer_anchor, snapshots[1], sizeof snapshots[1])));
-    cr_assert(zero(int, memcmp(back.state.outer_velocity, snapshots[0], sizeof snapshots[0])));
+    cr_assert(eq(u32, back.state.vector_count, 2));
+    for (int i = 0; i < 2; i++) {
+        const struct sgp_state_vector *to = &checkpoint.state.vectors[i];
+        const float *values = sgp_state_vector(&back.state, to->name);
+        cr_assert(values && memcmp(values, to->values, sizeof x) == 0, "%s", to->name);
+    }
+    cr_assert(eq(u64, sgp_state_counter(&back.state, "a"), 1));
+    cr_assert(eq(u64, sgp_state_counter(&back.state, "b"), UINT64_MAX));
+    cr_assert(zero(u64, sgp_state_counter(&back.state, "c")));
+    cr_assert_null(sgp_state_vector(&back.state, "a"));
     free(memory);
 }
 
@@ -140,7 +151,7 @@ Test(checkpoint, every_flipped_byte_and_every_length_but_its_own_is_refused)
     write_round(8, velocity);
     struct stat info;
     cr_assert(zero(int, stat(path, &info)));
-    cr_assert(eq(int, (int)info.st_size, 128 + 24 + 8));
+    cr_assert(eq(int, (int)info.st_size, 128 + 2 * 32 + 24 + 8));
     FILE *file = fopen(path, "r+b");
     for (long at = 0; at < info.st_size; at++) {
         (void)fseek(file, at, SEEK_SET);
@@ -176,4 +187,18 @@ Test(checkpoint, another_model_is_refused)
     cr_assert(eq(int, sgp_checkpoint_read(path, 4, 99, &error, &back, &memory), SGP_E_DATA));
     cr_assert(strstr(error.text, "a checkpoint of another model") != NULL);
     cr_assert(eq(int, sgp_checkpoint_read(older, 3, 99, &error, &back, &memory), -ENOENT));
+}
+
+/* Version 2, which no release wrote, had a flag for a velocity in the place of a number of vectors. */
+Test(checkpoint, another_format_is_told)
+{
+    struct sgp_checkpoint back;
+    struct sgp_error error = {0};
+    write_round(8, NULL);
+    FILE *file = fopen(path, "r+b");
+    (void)fseek(file, 8, SEEK_SET);
+    (void)fputc(2, file);
+    (void)fclose(file);
+    cr_assert(eq(int, read_back(path, &error, &back), SGP_E_DATA));
+    cr_assert(strstr(error.text, "a checkpoint of another format; it is not used") != NULL);
 }

@@ -328,10 +328,11 @@ Test(learner, a_resumed_learner_goes_on_to_the_bit)
     train(first, 0.7, 7);
     struct sgp_trainer_state state;
     first->methods->state(first, &state);
-    cr_assert_not_null(state.outer_velocity);
-    cr_assert(eq(u64, state.steps, 17));
-    cr_assert(state.velocity != NULL);
-    state.steps = 3;
+    cr_assert_not_null(sgp_state_vector(&state, "outer velocity"));
+    cr_assert_not_null(sgp_state_vector(&state, "velocity"));
+    cr_assert(eq(u32, state.counter_count, 1));
+    cr_assert(eq(u64, state.counters[0].value, 17));
+    state.counters[0].value = 3;
     second->methods->resume(second, &state);
     second->methods->go_to(second, 17);
     cr_assert(eq(u64, second->methods->digest(second), first->methods->digest(first)));

@@ -61,7 +61,7 @@ Test(optimizer, sgd_needs_no_velocity)
     const struct sgp_optimizer_settings settings = {.kind = SGP_OPTIMIZER_SGD};
     struct sgp_optimizer optimizer;
     cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, 3), 0));
-    cr_assert(eq(ptr, optimizer.velocity, NULL));
+    cr_assert(eq(ptr, optimizer.vectors[0], NULL));
     sgp_optimizer_finish(&optimizer);
     cr_assert(eq(int, sgp_optimizer_init(&optimizer, &settings, 0), SGP_E_LIMIT));
     cr_assert(
