@@ -45,6 +45,14 @@ struct sgp_kernels {
     void (*distance)(double *ret_difference, double *ret_norm, const float *a, float a_scale,
         const float *b, float b_scale, size_t count);
 
+    /* --- coding (sgp/codec.h): binary16 numbers, 2 bytes each, little-endian; outputs overlap no inputs --- */
+
+    /* The nearest binary16 of each value, to even; a finite value beyond 65504 is taken for that. A NaN keeps its upper bits
+     * and is quiet. */
+    void (*to_half)(uint8_t *bytes, const float *values, size_t count);
+    /* The value of each, exactly. */
+    void (*from_half)(float *values, const uint8_t *bytes, size_t count);
+
     /* --- optimiser updates, one pass over memory; decay is weight_decay / w, so that it acts on z;
      *     t = gradient[i] + decay * x[i] --- */
 

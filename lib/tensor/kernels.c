@@ -6,6 +6,16 @@
 #include "twins.h"
 
 #include <math.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+
+/* Not every compiler's __builtin_cpu_supports knows this one. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 
 size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TWINS_MAX])
 {
@@ -14,7 +24,7 @@ size_t sgp_kernels_all(const struct sgp_kernels *ret_twins[static SGP_KERNELS_TW
     ret_twins[count++] = &sgp_kernels_table_portable;
 #ifdef __x86_64__
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && has_f16c())
         ret_twins[count++] = &sgp_kernels_table_avx2;
 #endif
     return count;

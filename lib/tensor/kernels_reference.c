@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain loops that define what every kernel computes, to the bit. They are written to be read,
  * not to be fast. Any thread; no state. */
+#include "half.h"
 #include "twins.h"
 
 #include <math.h>
@@ -38,6 +39,23 @@ static float largest(const float *values, size_t count)
         most = magnitude > most ? magnitude : most;
     }
     return most;
+}
+
+static void to_half(uint8_t *bytes, const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t half = half_of(values[i]);
+        memcpy(bytes + 2 * i, &half, sizeof half);
+    }
+}
+
+static void from_half(float *values, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t half;
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        values[i] = float_of_half(half);
+    }
 }
 
 static float pairwise(float lanes[SGP_KERNELS_LANES])
@@ -247,6 +265,8 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .largest = largest,
     .measure = measure,
     .distance = distance,
+    .to_half = to_half,
+    .from_half = from_half,
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast twin, written once for a vector of VECTOR_BYTES bytes with the vector extension that gcc
  * and clang share. kernels_portable.c and kernels_avx2.c include it, each compiled for its own
- * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER, STREAM and END_STREAM where it has instructions for these.
+ * processor, after defining VECTOR_BYTES, TABLE and NAME, and LARGER, STREAM, END_STREAM, TO_HALF and FROM_HALF where it has instructions for these.
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
  * left after the last whole vector is given to the reference, or, to be summed, followed by zeros. Any thread; no state. */
@@ -393,6 +393,27 @@ static void relu_backward(float *delta, float *sums, const float *y, size_t rows
     }
 }
 
+/* Without an instruction for it there is nothing to win. */
+static void to_half(uint8_t *bytes, const float *values, size_t count)
+{
+    size_t whole = 0;
+#ifdef TO_HALF
+    for (; whole + FLOATS <= count; whole += FLOATS)
+        TO_HALF(bytes + 2 * whole, values + whole);
+#endif
+    reference->to_half(bytes + 2 * whole, values + whole, count - whole);
+}
+
+static void from_half(float *values, const uint8_t *bytes, size_t count)
+{
+    size_t whole = 0;
+#ifdef FROM_HALF
+    for (; whole + FLOATS <= count; whole += FLOATS)
+        FROM_HALF(values + whole, bytes + 2 * whole);
+#endif
+    reference->from_half(values + whole, bytes + 2 * whole, count - whole);
+}
+
 #include "kernels_narrow.h"
 
 const struct sgp_kernels TABLE = {.name = NAME,
@@ -404,6 +425,8 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .largest = largest,
     .measure = measure,
     .distance = distance,
+    .to_half = to_half,
+    .from_half = from_half,
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,

@@ -136,6 +136,14 @@ static void call_distance(const struct sgp_kernels *t, struct arena *r, size_t o
     put_double(r->c, sums[0]);
     put_double(r->c + 2, sums[1]);
 }
+static void call_to_half(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->to_half((uint8_t *)(r->a + o), r->b + 1, n);
+}
+static void call_from_half(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->from_half(r->a + o, (const uint8_t *)r->b + 1, n);
+}
 static void call_measure(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     double sum;
@@ -151,8 +159,9 @@ static const struct {
     {"momentum", call_momentum}, {"nesterov", call_nesterov}, {"widen", call_widen},
     {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
     {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
-    {"relu_backward", call_relu_backward}, {"distance", call_distance},
-    {"narrow_product", call_narrow_product}, {"narrow_gradient", call_narrow_gradient}};
+    {"relu_backward", call_relu_backward}, {"distance", call_distance}, {"to_half", call_to_half},
+    {"from_half", call_from_half}, {"narrow_product", call_narrow_product},
+    {"narrow_gradient", call_narrow_gradient}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
     uint64_t seed, bool special)

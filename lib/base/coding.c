@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes of coded payloads; see sgp/coding.h. Pure. Any thread. */
+#include "sgp/coding.h"
+
+#include "sgp/status.h"
+
+#define WORD_BYTES 4u
+
+uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count)
+{
+    sgp_assert(coding == SGP_CODING_NONE || coding == SGP_CODING_FP16);
+    if (coding == SGP_CODING_NONE)
+        return sizeof(float) * count;
+    uint64_t blocks = (count + SGP_CODING_BLOCK - 1) / SGP_CODING_BLOCK;
+    uint64_t halves = (count + 1) / 2 * 2; /* whole words */
+    return WORD_BYTES * blocks + 2 * halves;
+}
