@@ -51,7 +51,7 @@ float **chores_entered(struct daemon *daemon)
     sgp_node_status(daemon->node, &status);
     return status.estimate_slot == SGP_SLOT_NONE
                ? NULL
-               : sgp_pool_place(&daemon->snapshots, status.estimate_slot);
+               : sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
 }
 
 static void evaluate_now(struct task *task)

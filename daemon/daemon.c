@@ -240,25 +240,21 @@ static int create_node(struct daemon *daemon, struct sgp_error *error)
     sgp_node_counts(daemon->node, &needs);
     daemon->effects.items = calloc(needs.effects, sizeof *daemon->effects.items);
     daemon->effects.capacity = needs.effects;
-    daemon->incoming = calloc(needs.receives, sizeof *daemon->incoming);
     daemon->driver = (struct sgp_driver){.node = daemon->node,
         .verbs = &performer_verbs,
         .context = daemon,
         .sink = &daemon->recorder.trace,
         .name = daemon->config->name,
         .effects = &daemon->effects};
-    bool whole = daemon->effects.items != NULL && daemon->incoming != NULL;
-    code = whole ? edges_init(daemon) : -ENOMEM;
+    code = daemon->effects.items != NULL ? edges_init(daemon) : -ENOMEM;
     if (code == 0)
         code = tasks_reserve(daemon, &needs);
     if (code == 0)
-        code = sgp_pool_grow(&daemon->snapshots, needs.snapshots, prepared->parameters);
-    if (code == 0)
-        code = sgp_pool_grow(&daemon->receives, needs.receives, prepared->parameters);
-    if (code == 0 && sgp_topology_has_copy(prepared->topology, prepared->self))
-        code = sgp_vector_create(prepared->parameters, &daemon->copy);
+        code = sgp_performer_reserve(&daemon->performer, &needs, prepared->parameters,
+            sgp_topology_has_copy(prepared->topology, prepared->self));
     if (code < 0)
         return cannot(error, code, "the buffers cannot be made");
+    sgp_performer_begin(&daemon->performer, prepared->trainer);
     survive_restore(daemon);
     return 0;
 }
@@ -351,14 +347,11 @@ static int open_all(struct daemon *daemon, struct guest *guest, struct sgp_error
 
 static void free_all(struct daemon *daemon)
 {
-    sgp_vector_destroy(daemon->copy);
-    sgp_pool_finish(&daemon->receives);
-    sgp_pool_finish(&daemon->snapshots);
+    sgp_performer_finish(&daemon->performer);
     tasks_finish(daemon);
     facts_finish(daemon);
     edges_finish(daemon);
     callers_finish(&daemon->callers);
-    free(daemon->incoming);
     free(daemon->effects.items);
     sgp_node_destroy(daemon->node);
     free(daemon->found.memory);
@@ -389,9 +382,6 @@ int daemon_run(const struct config *config, struct prepared *prepared, struct lo
         .prepared = prepared,
         .log = log,
         .state_lock = -1,
-        .own_slot = SGP_SLOT_NONE,
-        .folded = SGP_SLOT_NONE,
-        .own_round = SGP_ROUND_NONE,
         .found.older = SGP_ROUND_NONE,
         .changed = true,
         .started = events_now(),

@@ -64,17 +64,6 @@ void events_post(struct daemon *daemon, struct sgp_event event)
     worker_turn(&daemon->worker);
 }
 
-void events_trained(
-    struct daemon *daemon, int code, const struct sgp_training *training, uint32_t steps)
-{
-    bool single = training->samples > 0 && training->samples <= steps;
-    bool told = code == 0 && training->learning_rate > 0 && training->learning_rate <= SGP_RATE_MAX;
-    events_post(daemon, (struct sgp_event){.type = SGP_EVENT_TRAINED,
-                            .code = code,
-                            .update = code == 0 && !single ? training->update : 0,
-                            .rate = told ? training->learning_rate : 0});
-}
-
 /* What the events of this turn led to: first what is left to compute here, then what is said, to each peer in
  * one write. */
 static void on_turn(uv_prepare_t *turn)

@@ -15,11 +15,6 @@ void events_close(struct daemon *daemon);
 /* Give the core an event (its `now` is filled in), then settle what came of it. Never from a verb. */
 void events_post(struct daemon *daemon, struct sgp_event event);
 
-/* Give it TRAINED: what so many steps came to, whose digest and learning rate neighbours compare. Steps of one row each are not
- * compared, for data sets of one row may be equal by intent. */
-void events_trained(
-    struct daemon *daemon, int code, const struct sgp_training *training, uint32_t steps);
-
 /* After links failed, or a job ended, outside of a step: tell the core, end if it is time, and set the
  * clock. */
 void events_settle(struct daemon *daemon);

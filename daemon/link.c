@@ -449,25 +449,6 @@ static void finish_payload(struct link *link, int code)
     link->events->payload(link, code);
 }
 
-/* Compare a sample of so many values, fold them all, and measure what came. */
-static float fold_values(
-    double *ret_squares, struct link_fold *fold, float *values, uint64_t first, uint64_t count)
-{
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    for (uint64_t at = 0, run; fold->stride > 0 && at < count; at += run) {
-        run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
-        if ((first + at) / SGP_KERNELS_RUN % fold->stride != 0)
-            continue;
-        double difference, norm;
-        kernels->distance(&difference, &norm, values + at, fold->their_scale,
-            fold->source + first + at, fold->own_scale, run);
-        fold->difference += difference;
-        fold->norm += norm;
-    }
-    return kernels->fold(
-        ret_squares, values, fold->source + first, fold->keep, fold->fraction, count);
-}
-
 /* Folding that began late catches up by so many bytes for each that comes. So the loop is held up for as long as it takes to fold some
  * 16 MiB, and of a payload of which no more than three quarters had come nothing is left for its end. */
 #define CATCH_UP 4u
@@ -484,7 +465,7 @@ static void look(struct link *link, uint64_t bytes)
     }
     float *begin = link->into + first;
     double squares;
-    float most = link->fold != NULL ? fold_values(&squares, link->fold, begin, first, values)
+    float most = link->fold != NULL ? sgp_fold_values(link->fold, &squares, begin, first, values)
                                     : sgp_kernels_best()->measure(&squares, begin, values);
     link->squares += squares;
     link->largest = most > link->largest ? most : link->largest;
@@ -492,7 +473,7 @@ static void look(struct link *link, uint64_t bytes)
 }
 
 /* Begins anew with looking, so that runs are whole. */
-void link_fold(struct link *link, struct link_fold *fold)
+void link_fold(struct link *link, struct sgp_fold_work *fold)
 {
     sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
     link->fold = fold;

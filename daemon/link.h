@@ -23,7 +23,7 @@
 #include "checksum.h"
 
 #include "sgp/cipher.h"
-#include "sgp/node.h"
+#include "sgp/perform.h"
 #include "sgp/wire.h"
 
 #include <uv.h>
@@ -60,15 +60,6 @@ struct link_events {
     void (*freed)(struct link *link);
 };
 
-/* A payload that is folded as it comes (sgp/node.h: struct sgp_fold), by runs of SGP_KERNELS_RUN values. */
-struct link_fold {
-    const float *source;
-    float keep, fraction;
-    uint64_t stride;              /* of the runs whose distance is taken; 0: of none */
-    float their_scale, own_scale; /* of these: 1 / w of what comes, and of the source */
-    double difference, norm;      /* out: their sums (sgp/kernels.h: distance) */
-};
-
 /* A greeting that the core does not have yet: layouts.c compares models first. */
 struct link_held {
     bool holds;
@@ -96,12 +87,11 @@ struct link {
     bool foreseen;      /* of a stranger: its address is a neighbour's */
     struct link *next_failed;
     struct link *next_unsent;
-    bool gathers;           /* what is sent waits for link_flush, which resets it */
-    struct sgp_share share; /* announced last on it */
-    double unit;            /* the w of the sender's estimate in the payload announced last */
-    int failure;            /* code given to `failed` */
-    uint64_t lineage;       /* in the caller's hello; 0: it was dialled */
-    struct link_held held;  /* of one that calls */
+    bool gathers;          /* what is sent waits for link_flush, which resets it */
+    double unit;           /* the w of the sender's estimate in the payload announced last */
+    int failure;           /* code given to `failed` */
+    uint64_t lineage;      /* in the caller's hello; 0: it was dialled */
+    struct link_held held; /* of one that calls */
 
     /* For reading by the owner. */
     uint64_t bytes_sent;
@@ -126,12 +116,12 @@ struct link {
     struct sgp_wire_header header;
     struct sgp_wire_text text;
 
-    float *into;            /* where the payload goes; NULL while none is expected */
-    struct link_fold *fold; /* of it; NULL: it stays as it is */
-    uint64_t expected;      /* bytes of the payload */
-    uint64_t checked;       /* of what was received, looked at: a multiple of 4 */
-    uint32_t chunk;         /* bytes left of the present chunk */
-    XXH3_state_t *hash;     /* of the present chunk */
+    float *into;                /* where the payload goes; NULL while none is expected */
+    struct sgp_fold_work *fold; /* of it; NULL: it stays as it is */
+    uint64_t expected;          /* bytes of the payload */
+    uint64_t checked;           /* of what was received, looked at: a multiple of 4 */
+    uint32_t chunk;             /* bytes left of the present chunk */
+    XXH3_state_t *hash;         /* of the present chunk */
     sgp_time heard;
 
     uint8_t queue[LINK_QUEUE_BYTES];
@@ -179,7 +169,7 @@ void link_receive(struct link *link, float *into);
 
 /* From now on that is folded, and by and by what has come of it already. `fold` is the owner's, and used until the payload is
  * complete or the link is closed. NULL: from now on it is not. */
-void link_fold(struct link *link, struct link_fold *fold);
+void link_fold(struct link *link, struct sgp_fold_work *fold);
 
 /* Say goodbye if nothing stands before it, and close. goodbye may be NULL. No event but `freed`
  * follows, and memory given to link_send_payload and link_receive is not touched any more. */

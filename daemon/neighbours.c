@@ -38,7 +38,6 @@ static void on_message(struct link *link, const struct sgp_message *message)
     if (message->type == SGP_GOODBYE)
         notes_farewell(daemon, link, message->goodbye.text);
     if (message->type == SGP_SHARE) {
-        link->share = message->share;
         link->unit = message->share.weight / message->share.fraction;
         if (message->share.weight <= 0)                   /* of an exact cycle, or an update */
             link->unit = sgp_topology_trainers(topology); /* at most all that there is */
@@ -57,7 +56,7 @@ static void on_payload(struct link *link, int code)
     struct daemon *daemon = link->context;
     const struct sgp_measure came = {link->largest, link->squares, link->unit};
     if (code == 0)
-        code = sgp_payload_judge(&daemon->lengths, &came, daemon->prepared->parameters);
+        code = sgp_payload_judge(&daemon->performer.lengths, &came, daemon->prepared->parameters);
     events_post(link->context,
         (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link->id, .code = code});
 }

@@ -60,29 +60,19 @@ static bool extend_effects(struct daemon *daemon, uint32_t capacity)
     return true;
 }
 
-static bool extend_incoming(struct daemon *daemon, uint32_t count)
-{
-    void *incoming = realloc(daemon->incoming, count * sizeof *daemon->incoming);
-    if (incoming != NULL)
-        daemon->incoming = incoming; /* read only after it was written */
-    return incoming != NULL;
-}
-
 static int take_memory(struct daemon *daemon, struct reload *reload, struct sgp_error *error)
 {
     const struct sgp_node_needs *needs = &reload->needs;
     reload->edges = calloc(needs->links + 1u, sizeof *reload->edges);
     reload->peers = calloc(needs->links + 1u, sizeof *reload->peers);
     int code = reload->edges != NULL && reload->peers != NULL ? 0 : -ENOMEM;
-    if (code == 0 &&
-        !(extend_effects(daemon, needs->effects) && extend_incoming(daemon, needs->receives)))
+    if (code == 0 && !extend_effects(daemon, needs->effects))
         code = -ENOMEM;
     if (code == 0)
         code = tasks_reserve(daemon, needs);
     if (code == 0)
-        code = sgp_pool_grow(&daemon->snapshots, needs->snapshots, daemon->prepared->parameters);
-    if (code == 0)
-        code = sgp_pool_grow(&daemon->receives, needs->receives, daemon->prepared->parameters);
+        code =
+            sgp_performer_reserve(&daemon->performer, needs, daemon->prepared->parameters, false);
     if (code < 0)
         return sgp_fail(
             error, code, "the buffers of the new topology cannot be made: %s", sgp_strerror(code));

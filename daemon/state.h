@@ -26,10 +26,9 @@
 #include "view.h"
 #include "worker.h"
 
-#include "sgp/buffer.h"
 #include "sgp/checkpoint.h"
 #include "sgp/driver.h"
-#include "sgp/payload.h"
+#include "sgp/perform.h"
 #include "sgp/run.h"
 
 #define STATE_LASTS_NS                                                                             \
@@ -86,9 +85,7 @@ struct daemon {
     struct sgp_node *node;
     struct sgp_driver driver;
     struct sgp_effects effects;
-    struct sgp_pool snapshots, receives; /* an index is a slot of the core */
-    float *copy;                         /* of the owner's parameters, of a worker; else NULL */
-    struct sgp_share *incoming;          /* by receive slot: the share that lies in it */
+    struct sgp_performer performer;
 
     /* daemon.c */
     struct worker worker;
@@ -143,21 +140,12 @@ struct daemon {
     struct sgp_inquire question;
     char question_source[SGP_NAME_BYTES], question_target[SGP_NAME_BYTES];
 
-    /* performer.c: the node's own estimate when it published last, to measure neighbours against.
-     * `weight` follows the core's w from effect to effect; after giving it is not known until the
-     * round is complete. */
-    double weight;
-    uint32_t own_slot; /* SGP_SLOT_NONE before the first */
-    sgp_round own_round;
-    double own_weight;
+    /* performer.c */
     struct {
-        struct job_kind train, publish, absorb, take, compensate, restore, scale, outer, sketch;
-        struct job_kind hand_out, take_back; /* of turns.c */
+        struct job_kind work[SGP_EFFECT_CURTAIL + 1]; /* by effect, */
+        struct job_kind take;                         /* but for ABSORB of what was folded */
+        struct job_kind hand_out, take_back;          /* of turns.c */
     } kinds;
-    struct link_fold fold;      /* of the one share that is folded, */
-    uint32_t folded;            /* and its slot; SGP_SLOT_NONE: none is */
-    uint64_t published;         /* rounds, since the start */
-    struct sgp_lengths lengths; /* neighbours.c too */
     bool measure_due; /* an epoch ended: milestones.c evaluates when this round is complete */
 
     /* reload.c */

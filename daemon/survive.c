@@ -155,8 +155,8 @@ void survive_restore(struct daemon *daemon)
 {
     const struct sgp_checkpoint *checkpoint = &daemon->found.checkpoint;
     for (uint32_t j = 0; daemon->found.exact && j < checkpoint->moment.kept_count; j++)
-        if (j < daemon->snapshots.count)
-            memcpy(*sgp_pool_place(&daemon->snapshots, j), checkpoint->kept[j],
+        if (j < daemon->performer.snapshots.count)
+            memcpy(*sgp_pool_place(&daemon->performer.snapshots, j), checkpoint->kept[j],
                 checkpoint->parameters * sizeof(float));
     free(daemon->found.memory);
     daemon->found.memory = NULL;
@@ -234,13 +234,13 @@ int survive_checkpoint(struct daemon *daemon)
     struct sgp_moment *moment = &task->checkpoint.moment;
     uint32_t slots[SGP_KEPT_MAX];
     if (status.estimate_slot != SGP_SLOT_NONE)
-        task->entered = sgp_pool_place(&daemon->snapshots, status.estimate_slot);
+        task->entered = sgp_pool_place(&daemon->performer.snapshots, status.estimate_slot);
     sgp_node_moment(daemon->node, &daemon->ledger.record, daemon->ledger.sequence, moment, slots);
     if (daemon->training !=
         NULL) /* amid a round's steps, which a restart takes again: an estimate, and not exact */
         moment->sequence = 0;
     for (uint32_t j = 0; j < moment->kept_count; j++)
-        task->kept[j] = sgp_pool_place(&daemon->snapshots, slots[j]);
+        task->kept[j] = sgp_pool_place(&daemon->performer.snapshots, slots[j]);
     daemon->checkpointing = true;
     daemon->saves++;
     task->job.reads = true;

@@ -18,33 +18,18 @@ struct task {
     struct daemon *daemon;
     struct sgp_trainer *trainer;
 
-    uint32_t slot;
-    uint32_t steps;
-    bool computes;      /* visit */
-    atomic_bool enough; /* train: set by the loop thread, it takes no further step */
+    struct sgp_work work; /* of the core */
+    atomic_bool enough;   /* of TRAIN: set by the loop thread, it takes no further step */
+
+    /* chores, and those of a program */
     double weight;
-    double factor;
-    struct sgp_slice slice;
     sgp_round round;
-    sgp_round turn; /* train: rounds that train, before this one */
-    float *vector;  /* an estimate */
-    /* Where the vectors lie, to be looked at when the job is done: one before it may exchange them. */
-    float **place;   /* of the snapshot or share */
-    float **entered; /* chores: of the snapshot that is the estimate, or NULL: x is */
-    float **
-        own; /* absorb: of the snapshot to compare with, or NULL; compensate: of the copy; visit: of the token */
-    struct sgp_comparison comparison; /* absorb: with it, */
-    bool compared;                    /* if it is */
-
+    float *vector;   /* an estimate */
+    float **entered; /* where the snapshot lies that is the estimate, or NULL: x is */
+    bool jumped;     /* hand_out: x is no continuation of what was handed out before */
+    uint64_t update; /* take_back: its digest */
     int code;
-    enum sgp_publish purpose; /* publish, */
-    bool looks;               /* publish: the snapshot is measured, too */
-    struct sgp_measure own_measure;
-    struct sgp_training training;
     struct sgp_evaluation evaluation;
-    struct sgp_sketch sketch;
-
-    /* chores */
     view_evaluated evaluated;
     view_estimated estimated;
     view_predicted predicted;

@@ -41,7 +41,7 @@ struct task turns_end_job(struct job *job)
     struct task task = *(struct task *)job;
     struct program *program = task.argument;
     program->job = false;
-    program->jumped = program->jumped || task.compared;
+    program->jumped = program->jumped || task.jumped;
     task_give((struct task *)job);
     return task;
 }
@@ -49,7 +49,7 @@ struct task turns_end_job(struct job *job)
 static void hand_out(struct task *task)
 {
     struct program *program = task->argument;
-    task->compared = sgp_attached_hand_out(
+    task->jumped = sgp_attached_hand_out(
         program_attached(program), task->weight, program->guest.shared.values);
 }
 
@@ -159,7 +159,7 @@ static void run_take_back(struct job *job)
     struct program *program = task->argument;
     bool assigned = (program->done.flags & SGP_ATTACH_ASSIGNED) != 0;
     task->code = sgp_attached_take_back(program_attached(program), program->weight, program->pace,
-        assigned, program->guest.shared.values, &task->training.update, &task->rows);
+        assigned, program->guest.shared.values, &task->update, &task->rows);
     if (task->code < 0) /* so that it may go on from what is sound */
         hand_out(task);
 }
@@ -199,7 +199,7 @@ static void end_steps(struct program *program, int code)
 {
     program->steps = 0;
     (void)uv_timer_stop(&program->patience); /* it was for these */
-    events_trained(program->daemon, code, &program->training, program->taken);
+    events_post(program->daemon, sgp_perform_trained(code, &program->training, program->taken));
 }
 
 static void done_take_back(struct job *job, bool cancelled)
@@ -208,7 +208,7 @@ static void done_take_back(struct job *job, bool cancelled)
     struct program *program = task.argument;
     program->daemon->figures.failed = task.code != 0;
     if (task.code == 0 && !cancelled)
-        count_step(program, task.training.update);
+        count_step(program, task.update);
     if (program->dead || cancelled) {
         program->bury(program);
         return;

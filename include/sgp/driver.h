@@ -10,9 +10,12 @@
 #include "sgp/node.h"
 #include "sgp/sink.h"
 
+/* The event that answers a job, and in *ret_slot the slot that it names, or SGP_SLOT_NONE; 0: nothing answers. */
+SGP_API enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t *ret_slot);
+
+/* A verb that is NULL does nothing. */
 struct sgp_driver_verbs {
-    /* The step that is about to be performed changed what sgp_node_record gives: store it first. May be
-     * NULL for a performer that need not survive. */
+    /* The step that is about to be performed changed what sgp_node_record gives: store it first. */
     void (*commit)(void *context, const struct sgp_node *node);
     void (*dial)(void *context, uint32_t peer);
     /* `snapshot` is the slot whose content follows a share or an estimate, or SGP_SLOT_NONE. */
@@ -21,26 +24,13 @@ struct sgp_driver_verbs {
     void (*hang_up)(
         void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
     void (*receive)(void *context, struct sgp_link link, uint32_t slot);
-    /* `how` is borrowed for the call. */
-    void (*fold)(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
+    /* Effects are borrowed for the call. */
+    void (*fold)(void *context, const struct sgp_effect *fold);
     /* At once, and harmless if they are over: the steps of the TRAIN under way end with the present one. */
     void (*curtail)(void *context);
-    /* Jobs: appended to one queue, done in this order. */
-    void (*train)(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
-    void (*publish)(void *context, sgp_round round, uint32_t snapshot, double keep,
-        enum sgp_publish purpose, struct sgp_slice slice);
-    void (*absorb)(
-        void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
-    void (*compensate)(
-        void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice);
-    /* Its first half is done before this returns. */
-    void (*visit)(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes);
-    void (*restore)(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
-    void (*adopt)(void *context, uint32_t slot, double factor, struct sgp_slice slice);
-    void (*follow)(void *context, uint32_t slot, struct sgp_slice slice);
-    void (*scale)(void *context, double factor, struct sgp_slice slice);
-    void (*outer)(void *context, double weight);
-    void (*sketch)(void *context, double weight);
+    /* A job: TRAIN, PUBLISH, and whatever else has no verb of its own. Appended to one queue, done in this order
+     * (sgp/perform.h). */
+    void (*work)(void *context, const struct sgp_effect *job);
     /* The question's strings are borrowed for the call. */
     void (*inquire)(void *context, uint32_t peer, const struct sgp_inquire *question);
     void (*note)(void *context, const struct sgp_effect *note);

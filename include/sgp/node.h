@@ -267,6 +267,7 @@ struct sgp_fold {
         snapshot; /* slot; SGP_SLOT_NONE: no more of it is changed, and what came will be refused */
     double keep;
     double fraction;
+    double weight; /* that comes with the payload; 0: none of its own */
 };
 
 /* Why a snapshot is made. */
@@ -287,7 +288,8 @@ struct sgp_effect {
     enum sgp_effect_type type;
     sgp_round round; /* of the node, */
     double
-        weight; /* and the w of z = x / w, when this was asked for; 0: x is no estimate (within an exact cycle, or of an owner of parts) */
+        weight; /* and the w of z = x / w, when this was asked for, before anything is given of a PUBLISH; 0: x is no
+                   estimate (within an exact cycle, or of an owner of parts) */
     union {
         struct {
             uint32_t peer;
@@ -330,6 +332,7 @@ struct sgp_effect {
             bool
                 folded; /* FOLD was said of it: if it was done, the slot holds what x becomes, else the share */
             double fraction;
+            double weight; /* that comes with it; 0: none of its own */
             struct sgp_slice slice;
         } absorb;
         struct {

@@ -5,75 +5,74 @@
 #include "core/core.h"
 #include "core/trace.h"
 
+enum sgp_event_type sgp_effect_answer(const struct sgp_effect *effect, uint32_t *ret_slot)
+{
+    *ret_slot = SGP_SLOT_NONE;
+    switch (effect->type) {
+    case SGP_EFFECT_TRAIN:
+        return SGP_EVENT_TRAINED;
+    case SGP_EFFECT_PUBLISH:
+        *ret_slot = effect->publish.slot;
+        return SGP_EVENT_PUBLISHED;
+    case SGP_EFFECT_ABSORB:
+        *ret_slot = effect->absorb.slot;
+        return SGP_EVENT_ABSORBED;
+    case SGP_EFFECT_ADOPT:
+        *ret_slot = effect->adopt.slot;
+        return SGP_EVENT_ABSORBED;
+    case SGP_EFFECT_FOLLOW:
+        *ret_slot = effect->follow.slot;
+        return SGP_EVENT_ABSORBED;
+    case SGP_EFFECT_VISIT:
+        *ret_slot = effect->visit.slot;
+        return SGP_EVENT_ABSORBED;
+    case SGP_EFFECT_RESTORE:
+        *ret_slot = effect->restore.slot;
+        return SGP_EVENT_RESTORED;
+    case SGP_EFFECT_SKETCH:
+        return SGP_EVENT_SKETCHED;
+    default:
+        return 0;
+    }
+}
+
+#define CALL(verb, ...)                                                                            \
+    do {                                                                                           \
+        if (verbs->verb != NULL)                                                                   \
+            verbs->verb(driver->context, __VA_ARGS__);                                             \
+    } while (0)
+
 static void perform(const struct sgp_driver *driver, const struct sgp_effect *effect)
 {
     const struct sgp_driver_verbs *verbs = driver->verbs;
-    void *context = driver->context;
     switch (effect->type) {
     case SGP_EFFECT_DIAL:
-        verbs->dial(context, effect->dial.peer);
+        CALL(dial, effect->dial.peer);
         break;
     case SGP_EFFECT_SEND:
-        verbs->send(context, effect->send.link, &effect->send.message, effect->send.slot);
+        CALL(send, effect->send.link, &effect->send.message, effect->send.slot);
         break;
     case SGP_EFFECT_HANG_UP:
-        verbs->hang_up(
-            context, effect->hang_up.link, effect->hang_up.code, &effect->hang_up.message);
+        CALL(hang_up, effect->hang_up.link, effect->hang_up.code, &effect->hang_up.message);
         break;
     case SGP_EFFECT_RECEIVE:
-        verbs->receive(context, effect->receive.link, effect->receive.slot);
+        CALL(receive, effect->receive.link, effect->receive.slot);
         break;
     case SGP_EFFECT_FOLD:
-        verbs->fold(context, effect->fold.link, effect->fold.slot, &effect->fold.how);
-        break;
-    case SGP_EFFECT_TRAIN:
-        verbs->train(
-            context, effect->train.turn, effect->weight, effect->train.steps, effect->train.pace);
+        CALL(fold, effect);
         break;
     case SGP_EFFECT_CURTAIL:
-        verbs->curtail(context);
-        break;
-    case SGP_EFFECT_PUBLISH:
-        verbs->publish(context, effect->round, effect->publish.slot, effect->publish.keep,
-            effect->publish.purpose, effect->publish.slice);
-        break;
-    case SGP_EFFECT_ABSORB:
-        verbs->absorb(context, effect->absorb.slot, effect->absorb.fraction, effect->absorb.slice,
-            effect->absorb.folded);
-        break;
-    case SGP_EFFECT_COMPENSATE:
-        verbs->compensate(context, effect->compensate.slot, effect->compensate.snapshot,
-            effect->compensate.factor, effect->compensate.slice);
-        break;
-    case SGP_EFFECT_VISIT:
-        verbs->visit(context, effect->visit.slot, effect->visit.snapshot, effect->visit.fraction,
-            effect->visit.computes);
-        break;
-    case SGP_EFFECT_RESTORE:
-        verbs->restore(
-            context, effect->restore.slot, effect->restore.fraction, effect->restore.slice);
-        break;
-    case SGP_EFFECT_ADOPT:
-        verbs->adopt(context, effect->adopt.slot, effect->adopt.factor, effect->adopt.slice);
-        break;
-    case SGP_EFFECT_FOLLOW:
-        verbs->follow(context, effect->follow.slot, effect->follow.slice);
-        break;
-    case SGP_EFFECT_SCALE:
-        verbs->scale(context, effect->scale.factor, effect->scale.slice);
-        break;
-    case SGP_EFFECT_OUTER:
-        verbs->outer(context, effect->weight);
-        break;
-    case SGP_EFFECT_SKETCH:
-        verbs->sketch(context, effect->weight);
+        if (verbs->curtail != NULL)
+            verbs->curtail(driver->context);
         break;
     case SGP_EFFECT_INQUIRE:
-        verbs->inquire(context, effect->inquire.peer, &effect->inquire.question);
+        CALL(inquire, effect->inquire.peer, &effect->inquire.question);
         break;
     case SGP_EFFECT_NOTE:
-        verbs->note(context, effect);
+        CALL(note, effect);
         break;
+    default:
+        CALL(work, effect);
     }
 }
 

@@ -68,7 +68,8 @@ void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
     say(node, link,
         (struct sgp_fold){.snapshot = folding->pinned,
             .keep = folding->keep,
-            .fraction = link->receiving.incoming.fraction});
+            .fraction = link->receiving.incoming.fraction,
+            .weight = link->receiving.incoming.weight});
 }
 
 void sgp_core_fold_any(struct sgp_node *node)

@@ -151,6 +151,7 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.slot = (uint32_t)(receive - node->layout.receives);
     effect->absorb.folded = folded;
     effect->absorb.fraction = receive->share.fraction;
+    effect->absorb.weight = receive->share.weight;
     effect->absorb.slice = receive->share.slice;
     effect->absorb.round = receive->share.round;
 }

@@ -167,9 +167,10 @@ static void deliver(struct sgp_sim *sim, struct sgp_sim_connection *connection, 
         connection->epoch = message->pulse.epoch;
     }
     event.type = SGP_EVENT_MESSAGE;
+    if (cargo.payload_bytes > 0)
+        connection->payloads[0].begun = sim->now;
     sgp_sim_post(sim, host, &event);
     if (cargo.payload_bytes > 0 && connection->payload_count > 0) {
-        connection->payloads[0].begun = sim->now;
         sgp_time first = sim->now + SGP_SIM_HEARD_NS, due = connection->payloads[0].due;
         sgp_time next = due < first ? due : first;
         sgp_sim_network_push(
@@ -200,6 +201,29 @@ static void arrive(struct sgp_sim *sim, struct sgp_sim_connection *connection, u
     free(flight);
 }
 
+/* As the daemon does while it comes, whatever may be found wrong with it in the end: measured, and folded on the way. */
+static struct sgp_measure take_in(struct sgp_sim_host *host, uint32_t slot)
+{
+    const struct sgp_sim_receive *receive = &host->receives[slot];
+    float *values = *sgp_pool_place(&host->performer.receives, slot);
+    uint64_t count = receive->share.slice.count, run = SGP_KERNELS_RUN;
+    struct sgp_measure came = {0};
+    if (!receive->folds) {
+        came.largest = sgp_kernels_best()->measure(&came.squares, values, count);
+        return came;
+    }
+    memcpy(host->came, values, count * sizeof *values);
+    for (uint64_t first = 0; first < count; first += run) {
+        double squares;
+        run = count - first < run ? count - first : run;
+        float most =
+            sgp_fold_values(&host->performer.folding, &squares, values + first, first, run);
+        came.squares += squares;
+        came.largest = most > came.largest ? most : came.largest;
+    }
+    return came;
+}
+
 /* The payload is whole: copy it to where the core wanted it, and judge it. */
 static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
@@ -207,58 +231,28 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
     uint64_t dimension = sim->options.dimension;
     const struct sgp_share *share = &connection->share;
-    float *received = target->received + connection->slot * dimension;
-    sgp_assert(connection->snapshot < source->snapshot_count &&
-               share->payload_bytes == 4 * share->slice.count && share->slice.count <= dimension &&
-               share->slice.first <= dimension - share->slice.count);
     bool estimate = share->number == 0;
-    memcpy(received,
-        estimate ? connection->estimate + share->slice.first
-                 : source->snapshots + connection->snapshot * dimension + share->slice.first,
-        share->slice.count * sizeof *received);
+    const float *sent =
+        estimate ? connection->estimate : sgp_sim_snapshot(source, connection->snapshot);
+    sgp_assert(share->payload_bytes == 4 * share->slice.count && share->slice.count <= dimension &&
+               share->slice.first <= dimension - share->slice.count);
+    memcpy(*sgp_pool_place(&target->performer.receives, connection->slot),
+        sent + share->slice.first, share->slice.count * sizeof *sent);
     if (!estimate &&
-        XXH3_64bits(source->snapshots + connection->snapshot * dimension,
-            dimension * sizeof *source->snapshots) != source->digests[connection->snapshot]) {
+        XXH3_64bits(sent, dimension * sizeof *sent) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,
             "%s changed snapshot %u while share %llu of it was under way",
             sgp_sim_name(sim, source->index), connection->snapshot,
             (unsigned long long)share->number);
         return SGP_E_CHECKSUM;
     }
-    double unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
+    struct sgp_measure came = take_in(target, connection->slot);
+    came.unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
     if (share->weight <= 0) /* of an exact cycle, or an update: at most all that there is */
-        unit = sgp_topology_trainers(target->file->topology);
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    uint64_t count = share->slice.count;
-    struct sgp_measure came = {.unit = unit};
-    came.largest = kernels->measure(&came.squares, received, count);
-    int code = sgp_payload_judge(&target->lengths, &came, dimension);
+        came.unit = sgp_topology_trainers(target->file->topology);
+    int code = sgp_payload_judge(&target->performer.lengths, &came, dimension);
     sim->summary.outsized += code == SGP_E_OUTSIZED;
     return code;
-}
-
-/* As the daemon does while it comes, whatever may be found wrong with it in the end. */
-static void fold(struct sgp_sim *sim, struct sgp_sim_host *host, uint32_t slot)
-{
-    const struct sgp_fold *fold = &host->receives[slot].fold;
-    uint64_t dimension = sim->options.dimension;
-    if (!host->receives[slot].folds)
-        return;
-    sgp_assert(fold->snapshot < host->snapshot_count);
-    memcpy(host->folded, host->received + slot * dimension, dimension * sizeof *host->folded);
-    double squares; /* measured when it has come */
-    (void)sgp_kernels_best()->fold(&squares, host->folded,
-        host->snapshots + fold->snapshot * dimension, (float)fold->keep, (float)fold->fraction,
-        dimension);
-}
-
-/* How much of a payload has come, at the pace at which it will have come whole. */
-static uint64_t bytes_so_far(const struct sgp_sim *sim, const struct sgp_sim_connection *connection)
-{
-    const struct sgp_sim_payload *payload = &connection->payloads[0];
-    double all = (double)(payload->due - payload->begun);
-    double part = (double)(sim->now - payload->begun) / all;
-    return (uint64_t)(part * (double)connection->share.payload_bytes);
 }
 
 static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
@@ -279,7 +273,7 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         sgp_time next = sim->now + SGP_SIM_HEARD_NS;
         next = next < due ? next : due;
         sgp_sim_network_push(sim, next, SGP_SIM_PAYLOAD, SGP_SIM_TARGET, connection);
-        event.bytes = bytes_so_far(sim, connection);
+        event.bytes = sgp_sim_bytes_so_far(sim, connection);
         sgp_sim_post(sim, target, &event);
         return;
     }
@@ -293,7 +287,6 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     connection->slot = slot;
     event.type = SGP_EVENT_PAYLOAD;
     event.code = fill(sim, connection);
-    fold(sim, target, slot);
     connection->slot = SGP_SLOT_NONE;
     struct sgp_sim_receive *receive = &target->receives[slot];
     uint64_t said = sim->links[connection->links[SGP_SIM_TARGET]].said;

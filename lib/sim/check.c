@@ -221,15 +221,14 @@ void sgp_sim_count_host(struct sgp_sim *sim, struct sgp_sim_host *host)
     uint64_t dimension = sim->options.dimension;
     host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
     count_vector(sim, sim->after, 1, 0, dimension);
-    for (uint32_t i = 0; i < host->snapshot_count; i++)
+    for (uint32_t i = 0; i < host->performer.snapshots.count; i++)
         if (fabs(host->outstanding[i]) > SGP_SIM_MASS_SLACK)
-            count_vector(sim, host->snapshots + i * dimension, host->outstanding[i], 0, dimension);
-    for (uint32_t i = 0; i < host->receive_count; i++) {
+            count_vector(sim, sgp_sim_snapshot(host, i), host->outstanding[i], 0, dimension);
+    for (uint32_t i = 0; i < host->performer.receives.count; i++) {
         const struct sgp_sim_receive *receive = &host->receives[i];
         if (receive->state >= SGP_SIM_RECEIVE_HELD)
-            count_vector(sim, host->received + i * dimension,
-                (double)(float)receive->share.fraction, receive->share.slice.first,
-                receive->share.slice.count);
+            count_vector(sim, sgp_sim_received(host, i), (double)(float)receive->share.fraction,
+                receive->share.slice.first, receive->share.slice.count);
     }
 }
 
@@ -280,7 +279,7 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *e
     if (sgp_sim_is_paid(sim, &debt))
         return;
     host->outstanding[effect->note.slot] -= fraction;
-    const float *snapshot = host->snapshots + effect->note.slot * sim->options.dimension;
+    const float *snapshot = sgp_sim_snapshot(host, effect->note.slot);
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         sim->moved[c] -= fraction * (double)snapshot[c];
 }

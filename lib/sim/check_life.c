@@ -25,7 +25,7 @@ static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
         if (sim->links[out->other].accepted >= link->number)
             continue;
         double fraction = (double)(float)link->owed_fraction;
-        const float *snapshot = host->snapshots + link->owed_slot * sim->options.dimension;
+        const float *snapshot = sgp_sim_snapshot(host, link->owed_slot);
         host->outstanding[link->owed_slot] += fraction;
         for (uint64_t c = 0; c < sim->options.dimension; c++)
             sim->moved[c] += fraction * (double)snapshot[c];
@@ -63,7 +63,7 @@ static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_
         return; /* or its snapshot died with it, or is not counted */
     double fraction = is_unseen ? -out->fraction : out->fraction;
     source->outstanding[out->snapshot] += fraction;
-    const float *snapshot = source->snapshots + out->snapshot * sim->options.dimension;
+    const float *snapshot = sgp_sim_snapshot(source, out->snapshot);
     for (uint64_t c = 0; c < sim->options.dimension; c++)
         sim->moved[c] += fraction * (double)snapshot[c];
 }

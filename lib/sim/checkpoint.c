@@ -7,8 +7,10 @@
 
 void sgp_sim_checkpoint(struct sgp_sim_host *host)
 {
-    struct sgp_sim_job job = {.work = SGP_SIM_CHECKPOINTED};
-    sgp_node_moment(host->node, &host->record, host->sequence, &job.moment, job.kept);
+    struct sgp_sim_job *job = sgp_sim_new_job(host, SGP_SIM_CHECKPOINTED);
+    if (!job)
+        return;
+    sgp_node_moment(host->node, &host->record, host->sequence, &job->moment, job->kept);
     sgp_sim_append(host, job);
 }
 
@@ -20,7 +22,7 @@ void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *j
     checkpoint->written = true;
     checkpoint->moment = job->moment;
     for (uint32_t j = 0; j < job->moment.kept_count; j++)
-        memcpy(checkpoint->kept + j * dimension, host->snapshots + job->kept[j] * dimension,
+        memcpy(checkpoint->kept + j * dimension, sgp_sim_snapshot(host, job->kept[j]),
             dimension * sizeof *checkpoint->kept);
 }
 
@@ -28,8 +30,9 @@ void sgp_sim_restore_kept(struct sgp_sim_host *host)
 {
     const struct sgp_sim_checkpoint *checkpoint = &host->checkpoint;
     size_t dimension = host->sim->options.dimension, bytes = dimension * sizeof *checkpoint->kept;
-    for (uint32_t j = 0; j < checkpoint->moment.kept_count && j < host->snapshot_count; j++) {
-        float *snapshot = host->snapshots + j * dimension;
+    for (uint32_t j = 0; j < checkpoint->moment.kept_count && j < host->performer.snapshots.count;
+         j++) {
+        float *snapshot = sgp_sim_snapshot(host, j);
         memcpy(snapshot, checkpoint->kept + j * dimension, bytes);
         host->digests[j] = XXH3_64bits(snapshot, bytes);
     }

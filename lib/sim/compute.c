@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each host's compute thread: the verbs that queue its jobs, and what the jobs do to the parameters. */
+/* Each host's compute thread: the one performer (sgp/perform.h) does its jobs in the order of its queue. Here they are
+ * checked on both sides: when the core asks for one, and before and after it is done. */
 #include "sim/world.h"
 
-#include "sgp/copy.h"
 #include "sgp/kernels.h"
-#include "sgp/payload.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-/* ---- verbs ---- */
+/* ---- the core asks for a job ---- */
 
 /* What of an exact cycle a job is, as the node stands now. What one leaves opens none. */
 static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct sgp_sim_job *job)
@@ -25,124 +24,60 @@ static void note_cycle(const struct sgp_sim_host *host, sgp_round round, struct 
     (void)sgp_topology_is_exact(host->file->topology, round, &job->start);
 }
 
-void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace)
+static void ask_train(struct sgp_sim_host *host, const struct sgp_effect *effect)
 {
-    struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
+    double weight = effect->weight;
+    long long turn = effect->train.turn;
     if (!(weight >= host->guard * (1 - SGP_SIM_MASS_SLACK) && weight > 0))
         sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, below its guard %.17g",
-            sgp_sim_name(sim, host->index), (long long)turn, weight, host->guard);
+            sgp_sim_name(sim, host->index), turn, weight, host->guard);
     if (sgp_topology_is_exact(host->file->topology, sgp_node_round(host->node), NULL) &&
         weight != 1)
         sgp_sim_fail(sim, SGP_E_STATE, "%s trains turn %lld at weight %.17g, not 1",
-            sgp_sim_name(sim, host->index), (long long)turn, weight);
-    sgp_sim_check_turn(host, turn);
+            sgp_sim_name(sim, host->index), turn, weight);
+    sgp_sim_check_turn(host, effect->train.turn);
     if (weight < sim->summary.weight_least)
         sim->summary.weight_least = weight;
-    host->own_weight = weight;
-    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_TRAIN,
-                             .round = turn,
-                             .weight = weight,
-                             .steps = steps,
-                             .factor = pace});
 }
 
-/* As the daemon does, it looks at itself now and then: others' shares are judged by that. */
-void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
-    enum sgp_publish purpose, struct sgp_slice slice)
+static void ask_publish(
+    struct sgp_sim_host *host, const struct sgp_effect *effect, struct sgp_sim_job *job)
 {
-    struct sgp_sim_host *host = context;
-    sgp_assert(snapshot < host->snapshot_count);
-    bool whole = slice.count == host->sim->options.dimension;
-    bool looks = purpose == SGP_PUBLISH_SHARES && whole && host->published++ % SGP_LOOK_ROUNDS == 0;
-    struct sgp_sim_job job = {.work = SGP_SIM_PUBLISH,
-        .round = round,
-        .slot = snapshot,
-        .slice = slice,
-        .weight = looks ? host->own_weight : 0,
-        .factor = keep,
-        .purpose = purpose};
-    job.of_cycle = purpose == SGP_PUBLISH_SHARES && slice.first == 0 &&
-                   sgp_topology_opens(host->file->topology, round);
-    note_cycle(host, round, &job);
+    enum sgp_publish purpose = effect->publish.purpose;
+    job->of_cycle = purpose == SGP_PUBLISH_SHARES && effect->publish.slice.first == 0 &&
+                    sgp_topology_opens(host->file->topology, effect->round);
+    note_cycle(host, effect->round, job);
     if (purpose == SGP_PUBLISH_UPDATE && !sgp_sim_has_token(host))
         sgp_sim_update_given(host);
     else if (purpose == SGP_PUBLISH_ESTIMATE)
-        sgp_sim_copy_made(host, snapshot);
-    sgp_sim_append(host, job);
+        sgp_sim_copy_made(host, effect->publish.slot);
 }
 
-void sgp_sim_absorb(
-    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+static void ask_absorb(
+    struct sgp_sim_host *host, const struct sgp_effect *effect, struct sgp_sim_job *job)
 {
-    struct sgp_sim_host *host = context;
-    sgp_assert(slot < host->receive_count);
+    uint32_t slot = effect->absorb.slot;
     struct sgp_sim_receive *receive = &host->receives[slot];
-    struct sgp_sim_job job = {.work = SGP_SIM_ABSORB,
-        .slot = slot,
-        .factor = fraction,
-        .slice = slice,
-        .folded = receive->folds};
+    struct sgp_slice slice = effect->absorb.slice;
+    double fraction = effect->absorb.fraction;
     if (sgp_sim_is_owner(host))
         sgp_sim_update_taken(host, fraction, slice);
     else if (receive->share.fraction != fraction)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s absorbs %.17g of slot %u instead of %.17g",
             sgp_sim_name(host->sim, host->index), fraction, slot, receive->share.fraction);
     if (receive->state != SGP_SIM_RECEIVE_HELD || receive->share.slice.first != slice.first ||
-        receive->share.slice.count != slice.count || folded != receive->told)
+        receive->share.slice.count != slice.count || effect->absorb.folded != receive->told)
         sgp_sim_fail(host->sim, SGP_E_STATE,
             "%s absorbs slot %u, which holds another share or none",
             sgp_sim_name(host->sim, host->index), slot);
     receive->state = SGP_SIM_RECEIVE_TAKEN;
     if (sgp_sim_adds_each(host))
-        sgp_sim_update_next(host, fraction, &job);
-    sgp_sim_append(host, job);
-}
-
-void sgp_sim_compensate(
-    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice)
-{
-    struct sgp_sim_host *host = context;
-    sgp_assert(slot < host->receive_count && snapshot < host->snapshot_count);
-    host->step.compensates = true;
-    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_COMPENSATE,
-                             .slot = slot,
-                             .base = snapshot,
-                             .factor = factor,
-                             .slice = slice});
-}
-
-void sgp_sim_visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
-{
-    struct sgp_sim_host *host = context;
-    uint64_t dimension = host->sim->options.dimension;
-    sgp_assert(slot < host->receive_count && snapshot < host->snapshot_count);
-    const float *token = host->received + slot * dimension;
-    float *collected = host->snapshots + snapshot * dimension;
-    sgp_sim_check_visit(host, token);
-    sgp_copy_collect(collected, token, (float)fraction, dimension);
-    host->digests[snapshot] = XXH3_64bits(collected, dimension * sizeof *collected);
-    sgp_sim_check_visited(host, collected);
-    host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
-    sgp_sim_append(host, (struct sgp_sim_job){.work = SGP_SIM_VISIT,
-                             .slot = slot,
-                             .base = snapshot,
-                             .factor = fraction,
-                             .computes = computes});
-}
-
-void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice)
-{
-    struct sgp_sim_host *host = context;
-    sgp_assert(snapshot < host->snapshot_count);
-    sgp_sim_append(
-        host, (struct sgp_sim_job){
-                  .work = SGP_SIM_RESTORE, .slot = snapshot, .factor = fraction, .slice = slice});
+        sgp_sim_update_next(host, fraction, job);
 }
 
 static void take_estimate(struct sgp_sim_host *host, uint32_t slot, struct sgp_slice slice)
 {
-    sgp_assert(slot < host->receive_count);
     const struct sgp_share *estimate = &host->receives[slot].share;
     if (host->receives[slot].state != SGP_SIM_RECEIVE_HELD || estimate->number != 0 ||
         estimate->slice.first != slice.first || estimate->slice.count != slice.count)
@@ -151,257 +86,258 @@ static void take_estimate(struct sgp_sim_host *host, uint32_t slot, struct sgp_s
     host->receives[slot].state = SGP_SIM_RECEIVE_TAKEN;
 }
 
-void sgp_sim_follow(void *context, uint32_t slot, struct sgp_slice slice)
+static void ask(struct sgp_sim_host *host, const struct sgp_effect *effect, struct sgp_sim_job *job)
 {
-    const struct sgp_sim_host *host = context;
-    take_estimate(context, slot, slice);
-    if (!sgp_sim_has_token(host))
-        sgp_sim_copy_taken(context, slice);
-    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_FOLLOW,
-                                .slot = slot,
-                                .slice = slice,
-                                .round = host->receives[slot].share.round});
+    switch (effect->type) {
+    case SGP_EFFECT_TRAIN:
+        ask_train(host, effect);
+        break;
+    case SGP_EFFECT_PUBLISH:
+        ask_publish(host, effect, job);
+        break;
+    case SGP_EFFECT_ABSORB:
+        ask_absorb(host, effect, job);
+        break;
+    case SGP_EFFECT_COMPENSATE:
+        host->step.compensates = true;
+        break;
+    case SGP_EFFECT_VISIT:
+        sgp_sim_check_visit(host, sgp_sim_received(host, effect->visit.slot));
+        host->receives[effect->visit.slot].state = SGP_SIM_RECEIVE_TAKEN;
+        break;
+    case SGP_EFFECT_ADOPT:
+        take_estimate(host, effect->adopt.slot, effect->adopt.slice);
+        break;
+    case SGP_EFFECT_FOLLOW:
+        take_estimate(host, effect->follow.slot, effect->follow.slice);
+        if (!sgp_sim_has_token(host))
+            sgp_sim_copy_taken(host, effect->follow.slice);
+        job->label = host->receives[effect->follow.slot].share.round;
+        break;
+    default:
+        break;
+    }
 }
 
-void sgp_sim_adopt(void *context, uint32_t slot, double factor, struct sgp_slice slice)
+/* What is told to a token has been collected with it. */
+static void collected(struct sgp_sim_host *host, uint32_t snapshot)
+{
+    const float *values = sgp_sim_snapshot(host, snapshot);
+    host->digests[snapshot] = XXH3_64bits(values, host->sim->options.dimension * sizeof *values);
+    sgp_sim_check_visited(host, values);
+}
+
+void sgp_sim_work(void *context, const struct sgp_effect *effect)
 {
     struct sgp_sim_host *host = context;
-    take_estimate(host, slot, slice);
-    sgp_sim_append(
-        host, (struct sgp_sim_job){
-                  .work = SGP_SIM_ADOPT, .slot = slot, .factor = factor, .slice = slice});
-}
-
-void sgp_sim_scale(void *context, double factor, struct sgp_slice slice)
-{
-    sgp_sim_append(
-        context, (struct sgp_sim_job){.work = SGP_SIM_SCALE, .factor = factor, .slice = slice});
-}
-
-void sgp_sim_outer(void *context, double weight)
-{
-    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_OUTER, .weight = weight});
-}
-
-void sgp_sim_sketch(void *context, double weight)
-{
-    sgp_sim_append(context, (struct sgp_sim_job){.work = SGP_SIM_SKETCH, .weight = weight});
+    struct sgp_sim_job *job = sgp_sim_new_job(host, SGP_SIM_WORK);
+    if (!job)
+        return;
+    ask(host, effect, job);
+    sgp_perform_begin(&host->performer, effect, &job->work);
+    if (effect->type == SGP_EFFECT_VISIT)
+        collected(host, effect->visit.snapshot);
+    sgp_sim_append(host, job);
 }
 
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight)
 {
     const struct sgp_topology *topology = host->file->topology;
-    struct sgp_sim_job job = {.work = SGP_SIM_MEASURE, .round = round, .weight = weight};
-    job.of_cycle = sgp_topology_is_exact(topology, round, NULL) &&
-                   sgp_topology_start_from(topology, round + 1) == round + 1;
-    note_cycle(host, round, &job);
+    struct sgp_sim_job *job = sgp_sim_new_job(host, SGP_SIM_MEASURE);
+    if (!job)
+        return;
+    job->work.round = round;
+    job->work.weight = weight;
+    job->of_cycle = sgp_topology_is_exact(topology, round, NULL) &&
+                    sgp_topology_start_from(topology, round + 1) == round + 1;
+    note_cycle(host, round, job);
     sgp_sim_append(host, job);
 }
 
-/* ---- what the jobs do ---- */
+/* ---- before it is done ---- */
 
-static int train(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+static void before_publish(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    struct sgp_training training;
-    return host->trainer->methods->train(
-        host->trainer, job->weight, job->steps, job->factor, &training);
-}
-
-static void publish(struct sgp_sim_host *host, const struct sgp_sim_job *job, float *snapshot)
-{
-    double *outstanding = &host->outstanding[job->slot];
-    if (*outstanding > SGP_SIM_MASS_SLACK)
+    double outstanding = host->outstanding[job->work.slot];
+    if (outstanding > SGP_SIM_MASS_SLACK)
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s overwrites snapshot %u while %.17g of it is owed",
-            sgp_sim_name(host->sim, host->index), job->slot, *outstanding);
-    uint64_t dimension = host->sim->options.dimension;
-    size_t bytes = dimension * sizeof *snapshot;
+            sgp_sim_name(host->sim, host->index), job->work.slot, outstanding);
     if (job->of_cycle)
         sgp_sim_enter_cycle(host, job, host->sim->before);
-    if (job->purpose == SGP_PUBLISH_COPY) {
-        memcpy(snapshot, host->copy, bytes);
-    } else if (job->purpose == SGP_PUBLISH_TOKEN) {
-        sgp_copy_give(host->copy, host->trainer, &host->lent, (float)job->factor);
-        memcpy(snapshot, host->copy, bytes);
-        sgp_sim_check_token(host, snapshot);
-    } else if (sgp_sim_has_token(host)) {
-        sgp_copy_tell(host->copy, host->trainer, snapshot);
-        sgp_sim_count_told(host);
-    } else if (job->purpose == SGP_PUBLISH_UPDATE || job->purpose == SGP_PUBLISH_NOTHING) {
-        if (job->purpose == SGP_PUBLISH_UPDATE)
-            sgp_sim_update_leaves(host);
-        sgp_copy_push(host->copy, host->trainer, &host->lent);
-        memcpy(snapshot, host->lent, bytes);
-    } else if (job->slice.count == dimension) {
-        host->trainer->methods->publish(host->trainer, &host->lent, (float)job->factor);
-        memcpy(snapshot, host->lent, bytes);
-    } else {
-        host->trainer->methods->copy(
-            host->trainer, &snapshot, (float)job->factor, job->slice.first, job->slice.count);
-    }
-    if (job->weight > 0) {
-        struct sgp_measure own = {.unit = job->weight};
-        own.largest = sgp_kernels_best()->measure(&own.squares, snapshot, dimension);
-        sgp_lengths_look(&host->lengths, &own);
-    }
-    if (job->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
-        sgp_sim_check_label(host, job->round, snapshot, job->slice, false);
-    bool given = !host->sim->apart && job->purpose != SGP_PUBLISH_NOTHING;
-    *outstanding = given ? 1 - job->factor : 0;
-    host->digests[job->slot] = XXH3_64bits(snapshot, bytes);
+    if (job->work.purpose == SGP_PUBLISH_UPDATE && !sgp_sim_has_token(host))
+        sgp_sim_update_leaves(host);
 }
 
-static void absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job, const float *share)
-{
-    memcpy(host->sim->lent, share, job->slice.count * sizeof *share);
-    host->trainer->methods->absorb(host->trainer, &host->sim->lent, (float)job->factor,
-        job->slice.first, job->slice.count, NULL);
-}
-
-/* x has been made the long way: what came of folding must be the same to the bit, and takes its place. */
-static void take_folded(struct sgp_sim_host *host)
+/* What x is to become must be what absorbing the share would have made of it, to the bit. */
+static void check_folded(struct sgp_sim_host *host, const struct sgp_work *work)
 {
     struct sgp_sim *sim = host->sim;
-    size_t bytes = sim->options.dimension * sizeof *host->folded;
-    host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
-    if (memcmp(sim->after, host->folded, bytes) != 0)
+    uint64_t dimension = sim->options.dimension;
+    memcpy(sim->after, sim->before, dimension * sizeof *sim->after);
+    sgp_kernels_reference()->absorb(sim->after, sim->share, (float)work->factor, dimension);
+    if (memcmp(sim->after, *work->place, dimension * sizeof *sim->after) != 0)
         sgp_sim_fail(sim, SGP_E_STATE, "%s has folded a share into another x than it has",
             sgp_sim_name(sim, host->index));
-    memcpy(sim->lent, host->folded, bytes);
-    host->trainer->methods->take(host->trainer, &sim->lent);
     sim->summary.shares_folded++;
 }
 
-static float *received(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+static void before_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    return host->received + job->slot * host->sim->options.dimension;
+    float *share = host->sim->share;
+    struct sgp_slice slice = job->work.slice;
+    memcpy(share, sgp_sim_received(host, job->work.slot), slice.count * sizeof *share);
+    if (sgp_sim_adds_each(host) && !job->compensated)
+        sgp_sim_keep_update(host, share, slice);
+    if (job->work.folded)
+        check_folded(host, &job->work);
 }
 
-static void done_with(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+static void before(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    host->receives[job->slot].state = SGP_SIM_RECEIVE_FREE;
+    host->trainer->methods->estimate(host->trainer, 1.0, host->sim->before);
+    if (job->work.type == SGP_EFFECT_PUBLISH)
+        before_publish(host, job);
+    else if (job->work.type == SGP_EFFECT_ABSORB)
+        before_absorb(host, job);
+    else if (job->work.type == SGP_EFFECT_COMPENSATE)
+        sgp_sim_keep_update(host, *job->work.place, job->work.slice);
 }
+
+/* ---- after it is done ---- */
 
 /* A change of its own, as training is. */
-static void check_own(struct sgp_sim_host *host, struct sgp_slice slice)
+static void check_own(struct sgp_sim_host *host)
 {
-    sgp_sim_check_job(host, NULL, 0, slice);
+    sgp_sim_check_job(host, NULL, 0, (struct sgp_slice){0, host->sim->options.dimension});
 }
 
-static void work_publish(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    float *snapshot = host->snapshots + job->slot * host->sim->options.dimension;
-    publish(host, job, snapshot);
-    bool own = job->purpose == SGP_PUBLISH_TOKEN || job->purpose == SGP_PUBLISH_NOTHING;
-    sgp_sim_check_job(host, own ? NULL : snapshot + job->slice.first,
-        job->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host) ? 0 : job->factor - 1,
-        job->slice);
+    const struct sgp_work *work = &job->work;
+    const float *snapshot = *work->place;
+    bool tells = work->purpose == SGP_PUBLISH_UPDATE && sgp_sim_has_token(host);
+    if (work->purpose == SGP_PUBLISH_TOKEN)
+        sgp_sim_check_token(host, snapshot);
+    else if (tells)
+        sgp_sim_count_told(host);
+    if (work->purpose == SGP_PUBLISH_ESTIMATE && sgp_sim_is_owner(host))
+        sgp_sim_check_label(host, work->round, snapshot, work->slice, false);
+    bool given = !host->sim->apart && work->purpose != SGP_PUBLISH_NOTHING;
+    host->outstanding[work->slot] = given ? 1 - work->factor : 0;
+    host->digests[work->slot] =
+        XXH3_64bits(snapshot, host->sim->options.dimension * sizeof *snapshot);
+    bool own = work->purpose == SGP_PUBLISH_TOKEN || work->purpose == SGP_PUBLISH_NOTHING;
+    sgp_sim_check_job(
+        host, own ? NULL : snapshot + work->slice.first, tells ? 0 : work->factor - 1, work->slice);
 }
 
-static void work_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+/* The distance that was told of a share's estimate from our own, in double precision. Of longer vectors only a sample is
+ * compared. */
+static void check_distance(struct sgp_sim_host *host, const struct sgp_work *work)
 {
-    const float *share = received(host, job);
-    if (sgp_sim_adds_each(host) && !job->compensated)
-        sgp_sim_keep_update(host, share, job->slice);
-    absorb(host, job, share);
-    done_with(host, job);
+    const struct sgp_sim *sim = host->sim;
+    const struct sgp_fold_work *folding = &host->performer.folding;
+    const struct sgp_comparison *comparison = &work->comparison;
+    double told, difference = 0, norm = 0;
+    if (!sgp_perform_distance(work, &told) || sgp_kernels_stride(work->slice.count) > 1)
+        return;
+    const float *own = work->folded ? folding->source : comparison->own + work->slice.first;
+    double ours = work->folded ? (double)folding->own_scale : 1 / comparison->own_weight;
+    double theirs = work->folded ? (double)folding->their_scale : 1 / comparison->their_weight;
+    for (uint64_t i = 0; i < work->slice.count; i++) {
+        double z = ours * (double)own[i], apart = theirs * (double)sim->share[i] - z;
+        difference += apart * apart;
+        norm += z * z;
+    }
+    double expected = norm > 0 ? sqrt(difference / norm) : 0;
+    if (norm > 0 && isfinite(expected) && fabs(told - expected) > 1e-3 * expected + 1e-5)
+        sgp_sim_fail(host->sim, SGP_E_STATE, "%s finds a share %.9g away that is %.9g away",
+            sgp_sim_name(sim, host->index), told, expected);
+}
+
+static void after_absorb(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+{
+    const struct sgp_work *work = &job->work;
+    const float *share = host->sim->share;
+    host->receives[work->slot].state = SGP_SIM_RECEIVE_FREE;
     if (sgp_sim_is_owner(host))
         sgp_sim_update_added(host, job, share);
     if (sgp_sim_adds_each(host))
         sgp_sim_check_added(host, job);
-    sgp_sim_check_job(host, share, (double)(float)job->factor, job->slice);
-    if (job->folded)
-        take_folded(host);
+    sgp_sim_check_job(host, share, (double)(float)work->factor, work->slice);
+    check_distance(host, work);
 }
 
-static void work_compensate(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+/* x is another now. */
+static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    float *update = received(host, job);
-    sgp_sim_keep_update(host, update, job->slice);
-    sgp_copy_compensate(update, host->trainer,
-        host->snapshots + job->base * host->sim->options.dimension, (float)job->factor, job->slice);
-    sgp_sim_count_compensated(host, update, job->slice);
-}
-
-static void work_visit(struct sgp_sim_host *host, const struct sgp_sim_job *job)
-{
-    struct sgp_sim *sim = host->sim;
-    uint64_t dimension = sim->options.dimension;
-    memcpy(sim->lent, received(host, job), dimension * sizeof *sim->lent);
-    sgp_copy_visit(host->copy, host->trainer, &sim->lent, host->snapshots + job->base * dimension,
-        (float)job->factor, job->computes);
-    done_with(host, job);
-    sgp_sim_check_stands(host);
-}
-
-static void work_follow(struct sgp_sim_host *host, const struct sgp_sim_job *job)
-{
-    struct sgp_sim *sim = host->sim;
-    memcpy(sim->lent, received(host, job), job->slice.count * sizeof *sim->lent);
-    sgp_copy_follow(host->copy, host->trainer, &sim->lent, job->slice);
-    if (sgp_sim_has_token(host))
+    host->receives[job->work.slot].state = SGP_SIM_RECEIVE_FREE;
+    if (job->work.type == SGP_EFFECT_VISIT)
+        sgp_sim_check_stands(host);
+    else if (sgp_sim_has_token(host))
         sgp_sim_forget_moved(host);
-    else
-        sgp_sim_check_label(host, job->round, host->copy, job->slice, true);
-    done_with(host, job);
+    else if (job->work.type == SGP_EFFECT_FOLLOW)
+        sgp_sim_check_label(host, job->label, host->performer.copy, job->work.slice, true);
+    check_own(host);
 }
 
-static void work_adopt(struct sgp_sim_host *host, const struct sgp_sim_job *job)
+static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    sgp_copy_adopt(host->trainer, received(host, job), job->factor, job->slice);
-    if (sgp_sim_has_token(host))
-        sgp_sim_forget_moved(host);
-    done_with(host, job);
-}
-
-static void work_restore(struct sgp_sim_host *host, const struct sgp_sim_job *job)
-{
-    struct sgp_sim *sim = host->sim;
-    const float *snapshot = host->snapshots + job->slot * sim->options.dimension + job->slice.first;
-    host->trainer->methods->restore(
-        host->trainer, snapshot, (float)job->factor, job->slice.first, job->slice.count);
-    host->outstanding[job->slot] -= sim->apart ? 0 : (double)(float)job->factor;
-    sgp_sim_check_job(host, snapshot, (double)(float)job->factor, job->slice);
-}
-
-/* Do the job, fill in the event that tells the core, and check what has become of x. */
-static void work(struct sgp_sim_host *host, const struct sgp_sim_job *job, struct sgp_event *event)
-{
-    struct sgp_sim *sim = host->sim;
-    struct sgp_slice all = {0, sim->options.dimension};
-    event->slot = job->slot;
-    host->trainer->methods->estimate(host->trainer, 1.0, sim->before);
-    if (job->work == SGP_SIM_TRAIN) {
-        event->type = SGP_EVENT_TRAINED;
-        event->code = train(host, job);
-        check_own(host, all);
-        if (sgp_sim_has_token(host) && event->code == 0)
+    const struct sgp_work *work = &job->work;
+    switch (work->type) {
+    case SGP_EFFECT_TRAIN:
+        check_own(host);
+        if (sgp_sim_has_token(host) && work->code == 0)
             sgp_sim_count_moved(host);
-    } else if (job->work == SGP_SIM_PUBLISH) {
-        event->type = SGP_EVENT_PUBLISHED;
-        work_publish(host, job);
-    } else if (job->work == SGP_SIM_ABSORB) {
-        event->type = SGP_EVENT_ABSORBED;
-        work_absorb(host, job);
-    } else if (job->work == SGP_SIM_COMPENSATE) {
-        work_compensate(host, job);
-    } else if (job->work == SGP_SIM_VISIT || job->work == SGP_SIM_ADOPT ||
-               job->work == SGP_SIM_FOLLOW) {
-        event->type = SGP_EVENT_ABSORBED;
-        (job->work == SGP_SIM_VISIT      ? work_visit
-            : job->work == SGP_SIM_ADOPT ? work_adopt
-                                         : work_follow)(host, job);
-        check_own(host, all);
-    } else if (job->work == SGP_SIM_SCALE) {
-        host->trainer->methods->scale(
-            host->trainer, job->factor, job->slice.first, job->slice.count);
-        check_own(host, job->slice);
-    } else if (job->work == SGP_SIM_OUTER) {
-        host->trainer->methods->outer(host->trainer, job->weight);
-        check_own(host, all);
-    } else {
-        event->type = SGP_EVENT_RESTORED;
-        work_restore(host, job);
+        break;
+    case SGP_EFFECT_PUBLISH:
+        after_publish(host, job);
+        break;
+    case SGP_EFFECT_ABSORB:
+        after_absorb(host, job);
+        break;
+    case SGP_EFFECT_COMPENSATE:
+        sgp_sim_count_compensated(host, *work->place, work->slice);
+        break;
+    case SGP_EFFECT_RESTORE:
+        host->outstanding[work->slot] -= host->sim->apart ? 0 : (double)(float)work->factor;
+        sgp_sim_check_job(
+            host, *work->place + work->slice.first, (double)(float)work->factor, work->slice);
+        break;
+    case SGP_EFFECT_SCALE:
+        sgp_sim_check_job(host, NULL, 0, work->slice);
+        break;
+    case SGP_EFFECT_OUTER:
+        check_own(host);
+        break;
+    default:
+        after_replacing(host, job);
     }
+}
+
+/* ---- it is done ---- */
+
+static void run(struct sgp_sim_host *host, struct sgp_sim_job *job)
+{
+    struct sgp_work *work = &job->work;
+    for (uint32_t left = job->steps; left > 0 && sgp_perform_run(&host->performer, work);)
+        left--;
+}
+
+static void do_work(struct sgp_sim_host *host, struct sgp_sim_job *job)
+{
+    enum sgp_effect_type type = job->work.type;
+    bool checks = type != SGP_EFFECT_SKETCH; /* that changes nothing */
+    if (checks)
+        before(host, job);
+    run(host, job);
+    if (checks)
+        after(host, job);
+    if (checks && type != SGP_EFFECT_ABSORB && type != SGP_EFFECT_PUBLISH)
+        sgp_sim_begin_step(host);
+    struct sgp_event event;
+    if (sgp_perform_end(&host->performer, &job->work, &event))
+        sgp_sim_post(host->sim, host, &event);
 }
 
 void sgp_sim_job_done(struct sgp_sim_host *host)
@@ -409,27 +345,16 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
     if (sgp_sim_job_goes_on(host))
         return;
     struct sgp_sim_job *job = sgp_sim_take_job(host);
-    if (job->work == SGP_SIM_MEASURE) {
+    if (job->kind == SGP_SIM_WORK) {
+        do_work(host, job);
+    } else if (job->kind == SGP_SIM_CHECKPOINTED) {
+        sgp_sim_checkpointed(host, job);
+    } else {
         if (job->of_cycle)
             sgp_sim_leave_cycle(host, job);
         if (sgp_sim_is_owner(host))
             sgp_sim_check_mean(host);
-        sgp_sim_rows_leave(host->sim, host, job->round, job->weight);
-    } else if (job->work == SGP_SIM_CHECKPOINTED) {
-        sgp_sim_checkpointed(host, job);
-    } else if (job->work == SGP_SIM_SKETCH) {
-        struct sgp_sketch sketch;
-        host->trainer->methods->sketch(host->trainer, job->weight, &sketch);
-        struct sgp_event event = {.type = SGP_EVENT_SKETCHED, .sketch = &sketch};
-        sgp_sim_post(host->sim, host, &event);
-    } else {
-        struct sgp_event event = {.type = SGP_EVENT_TICK};
-        work(host, job, &event);
-        if (job->work != SGP_SIM_ABSORB && job->work != SGP_SIM_PUBLISH)
-            sgp_sim_begin_step(host);
-        if (job->work != SGP_SIM_SCALE && job->work != SGP_SIM_COMPENSATE &&
-            job->work != SGP_SIM_OUTER) /* no core waits for their end */
-            sgp_sim_post(host->sim, host, &event);
+        sgp_sim_rows_leave(host->sim, host, job->work.round, job->work.weight);
     }
     free(job);
 }

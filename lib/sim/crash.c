@@ -16,14 +16,12 @@ void sgp_sim_die(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     sgp_sim_check_strike(sim, host);
     sgp_sim_network_die(sim, host->index);
     sgp_sim_drop_jobs(host);
-    for (uint32_t i = 0; i < host->snapshot_count; i++)
+    for (uint32_t i = 0; i < host->performer.snapshots.count; i++)
         host->outstanding[i] = 0;
-    memset(host->receives, 0, host->receive_count * sizeof *host->receives);
+    memset(host->receives, 0, host->performer.receives.count * sizeof *host->receives);
     host->tick_at = SGP_TIME_NEVER;
     host->question.asked = false;
-    host->published = 0;
     bool left = host->diverged || host->drained;
-    host->lengths = (struct sgp_lengths){0};
     host->dead = true;
     host->diverged = host->drained = false;
     host->life++;
@@ -63,7 +61,7 @@ static void look_back(
         .evident = crash->forgets,
         .moment = host->checkpoint.written ? &host->checkpoint.moment : NULL};
     uint64_t fresh = past.record ? 0 : sgp_random_next(&sim->random) | 1;
-    sim->restart(&past, fresh, host->snapshot_count, &ret_rebirth->restart);
+    sim->restart(&past, fresh, host->performer.snapshots.count, &ret_rebirth->restart);
 }
 
 static void resume(
@@ -116,6 +114,7 @@ static int begin_again(struct sgp_sim *sim, const struct sgp_sim_crash *crash)
     host->trainer->methods->destroy(host->trainer);
     host->node = host->driver.node = node;
     host->trainer = trainer;
+    sgp_performer_begin(&host->performer, trainer);
     host->lineage = rebirth.restart.lineage;
     host->dead = false;
     if (rebirth.forgets)

@@ -3,7 +3,6 @@
  * and the first entries of the queue. */
 #include "sim/world.h"
 
-#include "sgp/buffer.h"
 #include "sgp/wire.h"
 
 #include <errno.h>
@@ -40,6 +39,7 @@ static int create_host(struct sgp_sim *sim, uint32_t index, struct sgp_random *l
     if (status < 0)
         return status;
     sgp_assert(host->trainer->parameters == sim->options.dimension);
+    sgp_performer_begin(&host->performer, host->trainer);
     struct sgp_node_status now;
     sgp_node_status(host->node, &now);
     host->weight = now.weight;
@@ -127,10 +127,9 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
         status = sgp_queue_init(&sim->queue, topology->node_count);
     sim->hosts = calloc(topology->node_count, sizeof *sim->hosts);
     sim->frame = malloc(SGP_WIRE_FRAME_MAX);
-    if (!sim->hosts || !sim->frame)
+    sim->share = calloc(options->dimension, sizeof *sim->share);
+    if (!sim->hosts || !sim->frame || !sim->share)
         status = -ENOMEM;
-    if (status == 0)
-        status = sgp_vector_create(options->dimension, &sim->lent);
     if (status == 0)
         status = create_hosts(sim);
     if (status == 0)
@@ -168,7 +167,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_forget_cycles(sim);
     sgp_sim_rows_finish(sim);
     sgp_queue_finish(&sim->queue);
-    sgp_vector_destroy(sim->lent);
+    free(sim->share);
     free(sim->frame);
     free(sim->token);
     free(sim->links);

@@ -114,7 +114,7 @@ void sgp_sim_renewed(struct sgp_sim_host *host)
 {
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);
-    for (uint32_t i = 0; i < host->receive_count; i++) {
+    for (uint32_t i = 0; i < host->performer.receives.count; i++) {
         struct sgp_sim_receive *receive = &host->receives[i];
         bool over = receive->epoch.number != status.epoch.number
                         ? receive->epoch.number < status.epoch.number

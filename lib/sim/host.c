@@ -15,6 +15,17 @@ const struct sgp_node *sgp_sim_node(const struct sgp_sim *sim, uint32_t node)
     return sim->hosts[node].node;
 }
 
+float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot)
+{
+    return *sgp_pool_place(&host->performer.snapshots, slot);
+}
+
+const float *sgp_sim_received(const struct sgp_sim_host *host, uint32_t slot)
+{
+    bool folded = host->receives[slot].folds && host->performer.folded == slot;
+    return folded ? host->came : *sgp_pool_place(&host->performer.receives, slot);
+}
+
 struct sgp_trainer *sgp_sim_trainer(const struct sgp_sim *sim, uint32_t node)
 {
     sgp_assert(node < sim->host_count);

@@ -9,10 +9,10 @@
 
 static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    if (job->work != SGP_SIM_TRAIN)
+    if (job->work.type != SGP_EFFECT_TRAIN)
         return 0;
     const struct sgp_sim_options *options = &host->sim->options;
-    double time = (double)options->compute_ns * (double)job->steps * host->compute_factor;
+    double time = (double)options->compute_ns * (double)job->work.steps * host->compute_factor;
     if (options->compute_jitter > 0)
         time *= 1 + options->compute_jitter * (2 * sgp_random_double(&host->random) - 1);
     if (options->compute_tail > 0) {
@@ -26,7 +26,7 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
 static void await_step(struct sgp_sim_host *host)
 {
     const struct sgp_sim_running *running = &host->running;
-    uint32_t steps = host->job_first->steps > 0 ? host->job_first->steps : 1;
+    uint32_t steps = host->job_first->work.steps > 0 ? host->job_first->work.steps : 1;
     double part = (double)(running->taken + 1) / steps;
     sgp_time end = running->since + sgp_sim_span((double)running->takes * part);
     bool last = running->taken + 1 == steps, never = running->takes >= SGP_SIM_TIME_MAX;
@@ -46,10 +46,8 @@ static void begin_first(struct sgp_sim_host *host)
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host)
 {
     struct sgp_sim_job *job = host->job_first;
-    host->running.taken++;
-    if (job->curtailed && host->running.taken < job->steps)
-        job->steps = host->running.taken;
-    if (host->running.taken >= job->steps)
+    job->steps = ++host->running.taken;
+    if (job->curtailed || job->steps >= job->work.steps)
         return false;
     await_step(host);
     return true;
@@ -59,7 +57,7 @@ void sgp_sim_curtail(void *context)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim_job *job = host->job_first;
-    while (job != NULL && job->work != SGP_SIM_TRAIN)
+    while (job != NULL && job->work.type != SGP_EFFECT_TRAIN)
         job = job->next;
     if (job != NULL)
         job->curtailed = true;
@@ -68,20 +66,24 @@ void sgp_sim_curtail(void *context)
             sgp_sim_name(host->sim, host->index));
 }
 
-void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job)
+struct sgp_sim_job *sgp_sim_new_job(struct sgp_sim_host *host, enum sgp_sim_job_kind kind)
 {
-    struct sgp_sim_job *copy = malloc(sizeof *copy);
-    if (!copy) {
-        sgp_sim_fail(host->sim, -ENOMEM, "out of memory");
-        return;
-    }
-    *copy = job;
-    if (host->job_last)
-        host->job_last->next = copy;
+    struct sgp_sim_job *job = calloc(1, sizeof *job);
+    if (job)
+        job->kind = kind;
     else
-        host->job_first = copy;
-    host->job_last = copy;
-    if (host->job_first == copy)
+        sgp_sim_fail(host->sim, -ENOMEM, "out of memory");
+    return job;
+}
+
+void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job *job)
+{
+    if (host->job_last)
+        host->job_last->next = job;
+    else
+        host->job_first = job;
+    host->job_last = job;
+    if (host->job_first == job)
         begin_first(host);
 }
 

@@ -15,12 +15,11 @@ int sgp_sim_create_step(struct sgp_sim_host *host)
 {
     uint64_t dimension = host->sim->options.dimension;
     struct sgp_sim_step *step = &host->step;
-    host->copy = calloc(dimension, sizeof *host->copy);
     step->sum = calloc(3 * dimension, sizeof *step->sum);
     step->from = calloc(host->sim->host_count, sizeof *step->from);
     host->stand.from = calloc(dimension, sizeof *host->stand.from);
     host->stand.views = calloc(host->sim->host_count, sizeof *host->stand.views);
-    if (!host->copy || !step->sum || !step->from || !host->stand.from || !host->stand.views)
+    if (!step->sum || !step->from || !host->stand.from || !host->stand.views)
         return -ENOMEM;
     step->size = step->sum + dimension;
     step->before = step->size + dimension;
@@ -29,7 +28,6 @@ int sgp_sim_create_step(struct sgp_sim_host *host)
 
 void sgp_sim_free_step(struct sgp_sim_host *host)
 {
-    free(host->copy);
     free(host->step.sum);
     free(host->step.from);
     free(host->stand.from);
@@ -119,8 +117,7 @@ void sgp_sim_update_taken(struct sgp_sim_host *owner, double fraction, struct sg
 void sgp_sim_update_late(struct sgp_sim_host *owner, uint32_t slot)
 {
     struct sgp_sim *sim = owner->sim;
-    const float *update = owner->received + slot * sim->options.dimension;
-    sgp_assert(slot < owner->receive_count);
+    const float *update = sgp_sim_received(owner, slot);
     owner->receives[slot].state = SGP_SIM_RECEIVE_FREE;
     if (sgp_sim_adds_each(owner))
         sgp_sim_check_late(owner);
@@ -230,11 +227,11 @@ void sgp_sim_update_added(
 {
     struct sgp_sim *sim = owner->sim;
     bool sums = !sgp_sim_adds_each(owner);
-    for (uint64_t i = 0; i < job->slice.count; i++) {
-        uint64_t c = job->slice.first + i;
+    for (uint64_t i = 0; i < job->work.slice.count; i++) {
+        uint64_t c = job->work.slice.first + i;
         owner->step.sum[c] += sums ? (double)update[i] : 0;
         owner->step.size[c] += sums ? fabs((double)update[i]) : 0;
-        sim->moved[c] -= (1 - (double)(float)job->factor) * (double)update[i];
+        sim->moved[c] -= (1 - (double)(float)job->work.factor) * (double)update[i];
     }
     owner->step.counted++;
 }

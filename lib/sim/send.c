@@ -153,7 +153,7 @@ static void keep_estimate(
     if (!connection->estimate)
         connection->estimate = malloc(dimension * sizeof *connection->estimate);
     if (connection->estimate)
-        memcpy(connection->estimate, source->snapshots + snapshot * dimension,
+        memcpy(connection->estimate, sgp_sim_snapshot(source, snapshot),
             dimension * sizeof *connection->estimate);
     else
         sgp_sim_fail(source->sim, -ENOMEM, "out of memory");
@@ -247,7 +247,7 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
     struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
-    sgp_assert(connection && slot < host->receive_count);
+    sgp_assert(connection);
     struct sgp_sim_receive *receive = &host->receives[slot];
     if (receive->state != SGP_SIM_RECEIVE_FREE)
         sgp_sim_fail(sim, SGP_E_STATE, "%s receives into slot %u, which is in use",
@@ -257,17 +257,28 @@ void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot)
     receive->epoch = connection->epoch;
     receive->told = receive->folds = false;
     connection->slot = slot;
+    (void)sgp_perform_receive(&host->performer, slot);
 }
 
-void sgp_sim_fold(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how)
+uint64_t sgp_sim_bytes_so_far(
+    const struct sgp_sim *sim, const struct sgp_sim_connection *connection)
+{
+    const struct sgp_sim_payload *payload = &connection->payloads[0];
+    double all = (double)(payload->due - payload->begun);
+    double part = all > 0 ? (double)(sim->now - payload->begun) / all : 0;
+    return (uint64_t)(part * (double)connection->share.payload_bytes);
+}
+
+void sgp_sim_fold(void *context, const struct sgp_effect *effect)
 {
     struct sgp_sim_host *host = context;
-    const struct sgp_sim_connection *connection = sgp_sim_connection_of(host->sim, link.connection);
-    struct sgp_sim_receive *receive = &host->receives[slot];
-    if (!connection || connection->slot != slot) /* the payload is lost, which it will hear of */
+    const struct sgp_sim_connection *connection =
+        sgp_sim_connection_of(host->sim, effect->fold.link.connection);
+    struct sgp_sim_receive *receive = &host->receives[effect->fold.slot];
+    if (!connection || connection->slot != effect->fold.slot) /* it is lost, as it will hear */
         return;
-    receive->told = how->snapshot != SGP_SLOT_NONE;
-    receive->folds =
-        receive->told && receive->share.number % 4 != 0; /* else it is let be, as the daemon may */
-    receive->fold = *how;
+    bool changes = sgp_perform_fold(&host->performer, effect,
+        sgp_sim_bytes_so_far(host->sim, connection), receive->share.payload_bytes);
+    receive->told = effect->fold.how.snapshot != SGP_SLOT_NONE;
+    receive->folds = receive->told && changes;
 }

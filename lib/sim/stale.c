@@ -50,7 +50,7 @@ void sgp_sim_check_turn(struct sgp_sim_host *host, sgp_round turn)
 {
     struct sgp_sim_stand *stand = &host->stand;
     bool again = stand->life == host->life && stand->turn == turn + 1;
-    if (again && host->copy && !sgp_method_waits(host->sim->options.method))
+    if (again && host->performer.copy && !sgp_method_waits(host->sim->options.method))
         sgp_sim_fail(host->sim, SGP_E_STATE, "%s trains turn %lld twice in a row",
             sgp_sim_name(host->sim, host->index), (long long)turn);
     stand->turn = turn + 1;
@@ -67,7 +67,7 @@ void sgp_sim_update_given(struct sgp_sim_host *worker)
 
 void sgp_sim_update_leaves(struct sgp_sim_host *worker)
 {
-    memcpy(worker->stand.from, worker->copy,
+    memcpy(worker->stand.from, worker->performer.copy,
         worker->sim->options.dimension * sizeof *worker->stand.from);
 }
 
@@ -130,11 +130,11 @@ void sgp_sim_check_added(struct sgp_sim_host *owner, const struct sgp_sim_job *a
     const float *from = sim->hosts[absorb->worker].stand.from;
     double factor = absorb->compensated ? staleness_of(owner)->compensation : 0;
     owner->trainer->methods->estimate(owner->trainer, 1.0, sim->after);
-    uint64_t first = absorb->slice.first, end = first + absorb->slice.count;
+    uint64_t first = absorb->work.slice.first, end = first + absorb->work.slice.count;
     for (uint64_t c = first; c < end && absorb->checks; c++) {
         double before = (double)sim->before[c], then = (double)from[c];
         double update = owner->step.sum[c], bent = factor * update * update;
-        double expected = before + absorb->factor * (update - bent * (before - then));
+        double expected = before + absorb->work.factor * (update - bent * (before - then));
         double size = fabs(before) + fabs(update) + bent * (fabs(before) + fabs(then));
         if (fabs((double)sim->after[c] - expected) <= ROUNDING * size || !isfinite(expected))
             continue;
@@ -167,7 +167,7 @@ void sgp_sim_check_taken(struct sgp_sim_host *owner)
 {
     const struct sgp_sim_step *step = &owner->step;
     uint64_t held = 0;
-    for (uint32_t i = 0; i < owner->receive_count; i++)
+    for (uint32_t i = 0; i < owner->performer.receives.count; i++)
         held +=
             owner->receives[i].state == SGP_SIM_RECEIVE_HELD && owner->receives[i].share.number > 0;
     if (owner->life == 0 && step->received != step->added + step->late + held)

@@ -102,7 +102,7 @@ static void check_sum(struct sgp_sim_host *host, const float *token, const char 
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
         double expected = sim->token[c] + part * mover->told[c];
         double size = fabs(sim->token[c]) + fabs(mover->told[c]) * (1 + mover->told_steps) +
-                      fabs((double)host->copy[c]); /* from which the steps were taken */
+                      fabs((double)host->performer.copy[c]); /* from which the steps were taken */
         if (fabs((double)token[c] - expected) <= ROUNDING * size || !isfinite(expected))
             continue;
         sgp_sim_fail(sim, SGP_E_STATE,
@@ -149,7 +149,7 @@ void sgp_sim_check_stands(struct sgp_sim_host *host)
     struct sgp_sim *sim = host->sim;
     host->trainer->methods->estimate(host->trainer, 1.0, sim->after);
     for (uint64_t c = 0; c < sim->options.dimension; c++) {
-        double copy = (double)host->copy[c], expected = copy + host->mover.moved[c];
+        double copy = (double)host->performer.copy[c], expected = copy + host->mover.moved[c];
         double size = fabs(copy) + fabs(expected) + fabs((double)sim->before[c]);
         if (fabs((double)sim->after[c] - expected) <= ROUNDING * size || !isfinite(expected))
             continue;

@@ -8,7 +8,7 @@
  *   reload.c   hosts that get another topology file
  *   inquire.c  questions, each on a connection of its own
  *   arrive.c   what reaches a host
- *   compute.c  each host's compute thread: the verbs, and what the jobs do to the parameters
+ *   compute.c  each host's compute thread: its jobs are performed, and what they do to the parameters is checked
  *   event.c    events: handed to a core, whose answer is checked
  *   summary.c  the totals
  *   rows.c     what is told of every round
@@ -42,7 +42,7 @@
 
 #include "base/queue.h"
 #include "sgp/driver.h"
-#include "sgp/payload.h"
+#include "sgp/perform.h"
 #include "sgp/random.h"
 #include "sgp/restart.h"
 #include "sgp/sim.h"
@@ -72,38 +72,21 @@ enum sgp_sim_kind {
 
 /* ---- compute ---- */
 
-enum sgp_sim_work {
-    SGP_SIM_TRAIN = 1,
-    SGP_SIM_PUBLISH,
-    SGP_SIM_ABSORB,
-    SGP_SIM_RESTORE,
-    SGP_SIM_ADOPT,
-    SGP_SIM_FOLLOW,
-    SGP_SIM_COMPENSATE,
-    SGP_SIM_VISIT,
-    SGP_SIM_SCALE,
-    SGP_SIM_OUTER,
-    SGP_SIM_SKETCH,
+enum sgp_sim_job_kind {
+    SGP_SIM_WORK = 1,     /* of the core: the performer does it */
     SGP_SIM_CHECKPOINTED, /* our own: parameters are written down */
     SGP_SIM_MEASURE,      /* our own: the round is complete once all before it is done */
 };
 
 struct sgp_sim_job {
     struct sgp_sim_job *next;
-    enum sgp_sim_work work;
-    uint32_t slot;
-    uint32_t steps;
-    sgp_round round;
-    double weight;
-    double factor;
-    struct sgp_slice slice;
-    bool folded;
-    bool curtailed;  /* TRAIN: the present step is the last */
-    uint32_t base;   /* COMPENSATE, VISIT: snapshot */
-    bool computes;   /* VISIT */
-    uint32_t worker; /* ABSORB of an owner at its own pace: as in struct sgp_sim_step */
+    enum sgp_sim_job_kind kind;
+    struct sgp_work work; /* of the core; MEASURE: of its round and weight; else of no effect */
+    bool curtailed;       /* TRAIN: the present step is the last, */
+    uint32_t steps;       /* so many were taken */
+    sgp_round label;      /* FOLLOW */
+    uint32_t worker;      /* ABSORB of an owner at its own pace: as in struct sgp_sim_step */
     bool checks, compensated;
-    enum sgp_publish purpose;
     bool of_cycle;               /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
     struct sgp_epoch epoch;      /* then: in force, */
     sgp_round start;             /* and where the cycle began */
@@ -129,8 +112,7 @@ struct sgp_sim_receive {
     struct sgp_share share;
     struct sgp_epoch epoch;
     bool told;  /* that the payload may be folded, */
-    bool folds; /* and it is, into `folded` of the host, */
-    struct sgp_fold fold;
+    bool folds; /* and it is: then what came is `came` of the host */
 };
 
 /* ---- one machine ---- */
@@ -229,19 +211,13 @@ struct sgp_sim_host {
 
     uint32_t link_first; /* of sim->links: out-links by host, then in-links, of all files */
     uint32_t out_count, link_count;
-    uint32_t snapshot_count, receive_count;
-    float *snapshots;    /* snapshot_count x dimension */
-    uint64_t *digests;   /* of the snapshots, when they were published */
-    float *lent;         /* exchanged with the trainer: the vector that it published last */
+    struct sgp_performer performer; /* its vectors */
+    uint64_t *digests;              /* of the snapshots, when they were published */
     double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
                             sum of the float32 fractions that trainers work with */
-    float *received;     /* receive_count x dimension */
     struct sgp_sim_receive *receives;
-    float *folded; /* `dimension` values: what x is to become */
+    float *came; /* `dimension` values: the payload that was folded last, as it came */
 
-    struct sgp_lengths lengths;
-    double own_weight;  /* w of x, when it trained last */
-    uint32_t published; /* how often */
     struct sgp_sim_job *job_first, *job_last;
     struct sgp_sim_running running; /* the first */
     sgp_time tick_at;               /* of the one valid TICK in the queue; NEVER if none */
@@ -267,7 +243,6 @@ struct sgp_sim_host {
     bool indebted;                   /* it has debts, or had when it was looked at last */
     bool handed;        /* its heir has accepted its bequest: what it still owes is the heir's */
     double guard;       /* the least weight at which it may ever train */
-    float *copy;        /* of a worker; NULL where nobody owns the vector */
     uint64_t *versions; /* of an owner, by snapshot: updates that it had added when that was made */
     struct sgp_sim_step step;   /* of an owner */
     struct sgp_sim_stand stand; /* of a worker */
@@ -392,7 +367,7 @@ struct sgp_sim {
     uint64_t serial;
     unsigned char **cut_sides; /* per cut, per host: inside? */
     uint8_t *frame;            /* scratch of the wire */
-    float *lent;               /* a vector to exchange with trainers that absorb */
+    float *share;              /* `dimension` values: what is absorbed now, as it came */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
     uint32_t indebted; /* how many hosts are */
@@ -464,6 +439,9 @@ void sgp_sim_check_one_token(struct sgp_sim *sim);
 /* host.c */
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
+float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot);
+/* The payload of a receive slot as it came, also if it has been folded. */
+const float *sgp_sim_received(const struct sgp_sim_host *host, uint32_t slot);
 /* The host whose network card it uses: its own, or that of the node beside which it stands. */
 struct sgp_sim_host *sgp_sim_machine(struct sgp_sim_host *host);
 /* Whether a connection is between two hosts of one machine, where nothing takes time; and how long a message is on its way. */
@@ -545,7 +523,9 @@ bool sgp_sim_put_back(struct sgp_sim_host *host, const struct sgp_sim_backup *ba
 void sgp_sim_free_backups(struct sgp_sim *sim);
 
 /* job.c */
-void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job job);
+/* A job that is still to be filled in and appended; NULL: no memory, and the run has failed. */
+struct sgp_sim_job *sgp_sim_new_job(struct sgp_sim_host *host, enum sgp_sim_job_kind kind);
+void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job *job);
 /* The first is done: the next begins. The caller frees it. */
 struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
 /* A step of the first job has ended. True: there is another. */
@@ -585,7 +565,10 @@ void sgp_sim_send(
 void sgp_sim_hang_up(
     void *context, struct sgp_link link, int code, const struct sgp_message *goodbye);
 void sgp_sim_receive(void *context, struct sgp_link link, uint32_t slot);
-void sgp_sim_fold(void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how);
+void sgp_sim_fold(void *context, const struct sgp_effect *effect);
+/* How much of the first payload has come, at the pace at which it will have come whole. */
+uint64_t sgp_sim_bytes_so_far(
+    const struct sgp_sim *sim, const struct sgp_sim_connection *connection);
 /* The first message of a pipe is due: see to its entry of the queue. */
 void sgp_sim_pipe_schedule(
     struct sgp_sim *sim, struct sgp_sim_connection *connection, uint32_t side);
@@ -705,20 +688,7 @@ void sgp_sim_wake(struct sgp_sim *sim, struct sgp_sim_host *host); /* a tick is 
 void sgp_sim_gone(struct sgp_sim *sim, struct sgp_sim_host *host); /* it hears no event any more */
 
 /* compute.c */
-void sgp_sim_train(void *context, sgp_round turn, double weight, uint32_t steps, double pace);
-void sgp_sim_publish(void *context, sgp_round round, uint32_t snapshot, double keep,
-    enum sgp_publish purpose, struct sgp_slice slice);
-void sgp_sim_absorb(
-    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded);
-void sgp_sim_restore(void *context, uint32_t snapshot, double fraction, struct sgp_slice slice);
-void sgp_sim_adopt(void *context, uint32_t slot, double factor, struct sgp_slice slice);
-void sgp_sim_follow(void *context, uint32_t slot, struct sgp_slice slice);
-void sgp_sim_compensate(
-    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice);
-void sgp_sim_visit(void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes);
-void sgp_sim_scale(void *context, double factor, struct sgp_slice slice);
-void sgp_sim_outer(void *context, double weight);
-void sgp_sim_sketch(void *context, double weight);
+void sgp_sim_work(void *context, const struct sgp_effect *effect);
 void sgp_sim_measure(struct sgp_sim_host *host, sgp_round round, double weight);
 void sgp_sim_job_done(struct sgp_sim_host *host);
 

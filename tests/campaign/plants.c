@@ -21,34 +21,35 @@ static bool strikes(uint32_t pace)
 
 /* ---- the bugs ---- */
 
-static void absorb_twice(
-    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+static float *place_of(const struct sgp_sim_host *host, uint32_t slot)
 {
-    struct sgp_sim_host *host = context;
-    float *share = host->received + slot * host->sim->options.dimension;
-    for (uint64_t i = 0; i < slice.count && strikes(20); i++)
+    return *sgp_pool_place(&host->performer.receives, slot);
+}
+
+static void absorb_twice(void *context, const struct sgp_effect *effect)
+{
+    bool absorbs = effect->type == SGP_EFFECT_ABSORB;
+    float *share = absorbs ? place_of(context, effect->absorb.slot) : NULL;
+    for (uint64_t i = 0; absorbs && i < effect->absorb.slice.count && strikes(20); i++)
         share[i] *= 2;
-    real->absorb(context, slot, fraction, slice, folded);
+    real->work(context, effect);
 }
 
 /* What was folded is kept although a part of it came damaged. */
-static void keep_damaged(
-    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+static void keep_damaged(void *context, const struct sgp_effect *effect)
 {
-    const struct sgp_sim_host *host = context;
-    if (folded && strikes(20))
-        host->folded[slice.count / 2] += 1;
-    real->absorb(context, slot, fraction, slice, folded);
+    if (effect->type == SGP_EFFECT_ABSORB && effect->absorb.folded && strikes(20))
+        place_of(context, effect->absorb.slot)[effect->absorb.slice.count / 2] += 1;
+    real->work(context, effect);
 }
 
 /* A share is folded over what x was before the snapshot was made. */
-static void fold_over_another(
-    void *context, struct sgp_link link, uint32_t slot, const struct sgp_fold *how)
+static void fold_over_another(void *context, const struct sgp_effect *effect)
 {
-    struct sgp_fold copy = *how;
-    if (how->snapshot != SGP_SLOT_NONE && strikes(20))
-        copy.keep = 1;
-    real->fold(context, link, slot, &copy);
+    struct sgp_effect copy = *effect;
+    if (effect->fold.how.snapshot != SGP_SLOT_NONE && strikes(20))
+        copy.fold.how.keep = 1;
+    real->fold(context, &copy);
 }
 
 static void acknowledge_early(void *context, struct sgp_link link, uint32_t slot)
@@ -120,15 +121,14 @@ static void call_it_exact(
 /* ---- of owners ---- */
 
 /* An owner adds an update, and once more what it is. */
-static void add_twice(
-    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+static void add_twice(void *context, const struct sgp_effect *effect)
 {
     struct sgp_sim_host *host = context;
-    if (sgp_sim_is_owner(host) && strikes(20))
-        host->trainer->methods->restore(host->trainer,
-            host->received + slot * host->sim->options.dimension, (float)fraction, slice.first,
-            slice.count);
-    real->absorb(context, slot, fraction, slice, folded);
+    const struct sgp_slice *slice = &effect->absorb.slice;
+    if (effect->type == SGP_EFFECT_ABSORB && sgp_sim_is_owner(host) && strikes(20))
+        host->trainer->methods->restore(host->trainer, place_of(host, effect->absorb.slot),
+            (float)effect->absorb.fraction, slice->first, slice->count);
+    real->work(context, effect);
 }
 
 /* An update that came too late is added all the same. */
@@ -137,9 +137,8 @@ static void add_late(void *context, const struct sgp_effect *note)
     struct sgp_sim_host *host = context;
     struct sgp_slice owned = sgp_sim_owned(host);
     if (note->note.what == SGP_NOTE_LATE && strikes(20))
-        host->trainer->methods->restore(host->trainer,
-            host->received + note->note.slot * host->sim->options.dimension, 0.25f, owned.first,
-            owned.count);
+        host->trainer->methods->restore(
+            host->trainer, place_of(host, note->note.slot), 0.25f, owned.first, owned.count);
     real->note(context, note);
 }
 
@@ -153,49 +152,47 @@ static void send_old(
 }
 
 /* A stale update counts as if it were fresh. */
-static void add_whole(
-    void *context, uint32_t slot, double fraction, struct sgp_slice slice, bool folded)
+static void add_whole(void *context, const struct sgp_effect *effect)
 {
-    const struct sgp_sim_host *host = context;
-    bool strike = sgp_sim_is_owner(host) && fraction < 1 && strikes(20);
-    real->absorb(context, slot, strike ? 1 : fraction, slice, folded);
+    struct sgp_effect copy = *effect;
+    if (effect->type == SGP_EFFECT_ABSORB && sgp_sim_is_owner(context) &&
+        effect->absorb.fraction < 1 && strikes(20))
+        copy.absorb.fraction = 1;
+    real->work(context, &copy);
 }
 
 /* It is compensated from another copy than that of its worker. */
-static void compensate_from_another(
-    void *context, uint32_t slot, uint32_t snapshot, double factor, struct sgp_slice slice)
+static void compensate_from_another(void *context, const struct sgp_effect *effect)
 {
-    real->compensate(context, slot,
-        !strikes(20)   ? snapshot
-        : snapshot > 0 ? snapshot - 1
-                       : 1,
-        factor, slice);
+    struct sgp_effect copy = *effect;
+    uint32_t snapshot = effect->compensate.snapshot;
+    if (effect->type == SGP_EFFECT_COMPENSATE && strikes(20))
+        copy.compensate.snapshot = snapshot > 0 ? snapshot - 1 : 1;
+    real->work(context, &copy);
 }
 
 /* ---- of a token ---- */
 
 /* The token takes up what is told, and then again. */
-static void visit_twice(
-    void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+static void visit_twice(void *context, const struct sgp_effect *effect)
 {
-    struct sgp_sim_host *host = context;
-    uint64_t dimension = host->sim->options.dimension;
-    float *told = host->snapshots + snapshot * dimension;
-    bool strike = fraction > 0 && strikes(20);
-    for (uint64_t c = 0; c < dimension && strike; c++)
+    const struct sgp_sim_host *host = context;
+    bool strike = effect->type == SGP_EFFECT_VISIT && effect->visit.fraction > 0 && strikes(20);
+    float *told = strike ? sgp_sim_snapshot(host, effect->visit.snapshot) : NULL;
+    for (uint64_t c = 0; strike && c < host->sim->options.dimension; c++)
         told[c] *= 2;
-    real->visit(context, slot, snapshot, fraction, computes);
+    real->work(context, effect);
 }
 
 /* An older token comes, as if it were this one. */
-static void visit_by_old(
-    void *context, uint32_t slot, uint32_t snapshot, double fraction, bool computes)
+static void visit_by_old(void *context, const struct sgp_effect *effect)
 {
-    struct sgp_sim_host *host = context;
-    size_t bytes = host->sim->options.dimension * sizeof *host->copy;
-    if (strikes(20))
-        memcpy(host->received + slot * host->sim->options.dimension, host->copy, bytes);
-    real->visit(context, slot, snapshot, fraction, computes);
+    const struct sgp_sim_host *host = context;
+    const float *copy = host->performer.copy;
+    if (effect->type == SGP_EFFECT_VISIT && strikes(20))
+        memcpy(
+            place_of(host, effect->visit.slot), copy, host->sim->options.dimension * sizeof *copy);
+    real->work(context, effect);
 }
 
 /* Whoever has handed it on has it still, by its record. */
@@ -233,21 +230,21 @@ static void begin(struct sgp_sim *sim)
         verbs.verb = bug;                                                                          \
         put_verbs(sim);                                                                            \
     }
-PUT(put_absorb, absorb, absorb_twice)
-PUT(put_damaged, absorb, keep_damaged)
+PUT(put_absorb, work, absorb_twice)
+PUT(put_damaged, work, keep_damaged)
 PUT(put_another, fold, fold_over_another)
 PUT(put_acknowledge, receive, acknowledge_early)
 PUT(put_leak, send, leak_credit)
 PUT(put_lie, send, lie)
 PUT(put_owe, commit, owe_nothing)
 PUT(put_commit, commit, commit_once)
-PUT(put_add, absorb, add_twice)
+PUT(put_add, work, add_twice)
 PUT(put_late, note, add_late)
 PUT(put_old, send, send_old)
-PUT(put_whole, absorb, add_whole)
-PUT(put_another_copy, compensate, compensate_from_another)
-PUT(put_visit, visit, visit_twice)
-PUT(put_old_token, visit, visit_by_old)
+PUT(put_whole, work, add_whole)
+PUT(put_another_copy, work, compensate_from_another)
+PUT(put_visit, work, visit_twice)
+PUT(put_old_token, work, visit_by_old)
 PUT(put_held, commit, commit_held)
 
 /* The configuration says that no weight is too small. */

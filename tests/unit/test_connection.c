@@ -41,7 +41,7 @@ static char failure_text[128];
 
 /* What x is folded from, and how; NULL: shares are not folded. */
 static float source[PARAMETERS];
-static struct link_fold *fold;
+static struct sgp_fold_work *fold;
 static bool late;        /* only when some of it has come */
 static int payload_code; /* of the last payload */
 
@@ -482,9 +482,9 @@ static void write_all(
     }
 }
 
-static struct link_fold fold_of(void)
+static struct sgp_fold_work fold_of(void)
 {
-    return (struct link_fold){.source = source,
+    return (struct sgp_fold_work){.source = source,
         .keep = 0.3f,
         .fraction = 0.7f,
         .stride = 1,
@@ -512,7 +512,7 @@ Test(connection, folding_is_the_same_however_it_is_cut)
         uv_loop_t loop;
         int peer;
         struct link *link = linked(&loop, &peer);
-        struct link_fold how = fold_of();
+        struct sgp_fold_work how = fold_of();
         fold = &how;
         late = piece % 2 == 0 && piece < count / 4;
         size_t before = late ? (count / 3 / piece) * piece : 0;
@@ -549,7 +549,7 @@ Test(connection, a_fold_that_begins_late_catches_up)
         uv_loop_t loop;
         int peer;
         struct link *link = linked(&loop, &peer);
-        struct link_fold how = fold_of();
+        struct sgp_fold_work how = fold_of();
         fold = &how;
         late = true;
         write_all(&loop, link, peer, bytes, before, piece);
@@ -598,7 +598,7 @@ Test(connection, damage_is_found_wherever_it_is_also_in_what_is_folded)
             uv_loop_t loop;
             int peer;
             struct link *link = linked(&loop, &peer);
-            struct link_fold how = fold_of();
+            struct sgp_fold_work how = fold_of();
             fold = folds ? &how : NULL;
             size_t at = count - behind - 4 * LARGE + window;
             bytes[at] ^= 0x10;

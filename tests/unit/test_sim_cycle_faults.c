@@ -200,7 +200,8 @@ static void absorb_the_old(void *context, const struct sgp_effect *note)
 {
     struct sgp_sim_host *host = context;
     struct sgp_node *node = host->node;
-    for (uint32_t i = 0; note->note.what == SGP_NOTE_RENEWED && i < host->receive_count; i++) {
+    for (uint32_t i = 0; note->note.what == SGP_NOTE_RENEWED && i < host->performer.receives.count;
+         i++) {
         struct sgp_receive *receive = &node->layout.receives[i];
         if (host->receives[i].state != SGP_SIM_RECEIVE_HELD || receive->state != SGP_RECEIVE_FREE)
             continue;
@@ -233,11 +234,10 @@ static void renew_alone(
 }
 
 /* Rounds end before the cycle does: what is left of it is not divided, nor given back. */
-static void end_early(void *context, double factor, struct sgp_slice slice)
+static void end_early(void *context, const struct sgp_effect *job)
 {
-    (void)context;
-    (void)factor;
-    (void)slice;
+    if (job->type != SGP_EFFECT_SCALE)
+        sgp_sim_verbs.work(context, job);
 }
 
 static bool is_caught(const struct sgp_driver_verbs *bug)
@@ -264,7 +264,7 @@ Test(cycle, planted_bugs_are_caught, .timeout = 600)
     bug.send = renew_alone;
     cr_assert(is_caught(&bug), "a renewal by one node alone");
     bug = sgp_sim_verbs;
-    bug.scale = end_early;
+    bug.work = end_early;
     cr_assert(is_caught(&bug), "an end amid a cycle");
 }
 

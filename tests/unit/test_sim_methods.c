@@ -72,8 +72,7 @@ Test(methods, one_share_of_each_round_is_folded_however_many_come)
         for (int i = 0; i < 8; i++)
             fleet->centre[i][0] = (float)(i * i) / 7;
         fleet_run(fleet);
-        cr_assert(eq(u64, fleet_summary(fleet).shares_folded, 8 * 15), "%u sources",
-            sources); /* of four one is let be */
+        cr_assert(eq(u64, fleet_summary(fleet).shares_folded, 8 * 20), "%u sources", sources);
         cr_assert(ge(u64, fleet_summary(fleet).shares, 8 * 20 * sources));
         fleet_destroy(fleet);
     }

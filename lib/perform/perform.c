@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The performer: jobs are begun, run and ended; see sgp/perform.h. */
+#include "sgp/perform.h"
+
+#include "sgp/copy.h"
+#include "sgp/driver.h"
+#include "sgp/kernels.h"
+#include "sgp/update.h"
+
+#include <string.h>
+
+/* ---- its memory ---- */
+
+int sgp_performer_reserve(struct sgp_performer *performer, const struct sgp_node_needs *needs,
+    uint64_t parameters, bool copies)
+{
+    int code = sgp_pool_grow(&performer->snapshots, needs->snapshots, parameters);
+    if (code == 0)
+        code = sgp_pool_grow(&performer->receives, needs->receives, parameters);
+    if (code == 0 && copies && performer->copy == NULL)
+        code = sgp_vector_create(parameters, &performer->copy);
+    return code;
+}
+
+void sgp_performer_finish(struct sgp_performer *performer)
+{
+    sgp_vector_destroy(performer->copy);
+    sgp_pool_finish(&performer->receives);
+    sgp_pool_finish(&performer->snapshots);
+    *performer = (struct sgp_performer){0};
+}
+
+void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer)
+{
+    performer->trainer = trainer;
+    performer->lengths = (struct sgp_lengths){0};
+    performer->own_slot = performer->folded = SGP_SLOT_NONE;
+    performer->own_round = SGP_ROUND_NONE;
+    performer->published = 0;
+}
+
+/* ---- what comes ---- */
+
+float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot)
+{
+    performer->folded = performer->folded == slot ? SGP_SLOT_NONE : performer->folded;
+    return *sgp_pool_place(&performer->receives, slot);
+}
+
+/* The snapshot is the one that was published in this round: if it is our own estimate, theirs is measured against it,
+ * unless the share has no weight of its own to be measured at. */
+bool sgp_perform_fold(
+    struct sgp_performer *performer, const struct sgp_effect *effect, uint64_t bytes, uint64_t all)
+{
+    const struct sgp_fold *how = &effect->fold.how;
+    uint32_t slot = effect->fold.slot;
+    if (how->snapshot == SGP_SLOT_NONE)
+        return performer->folded == slot;
+    if (bytes > all / 4 * 3)
+        return false;
+    bool own = performer->own_slot == how->snapshot && performer->own_round == effect->round &&
+               how->weight > 0;
+    performer->folded = slot;
+    performer->folding = (struct sgp_fold_work){
+        .source = *sgp_pool_place(&performer->snapshots, how->snapshot),
+        .keep = (float)how->keep,
+        .fraction = (float)how->fraction,
+        .stride = own ? sgp_kernels_stride(performer->trainer->parameters) : 0,
+        .their_scale = own ? (float)(how->fraction / how->weight) : 0,
+        .own_scale = (float)(1 / performer->own_weight),
+    };
+    return true;
+}
+
+float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
+    uint64_t first, uint64_t count)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    for (uint64_t at = 0, run; folding->stride > 0 && at < count; at += run) {
+        run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
+        if ((first + at) / SGP_KERNELS_RUN % folding->stride != 0)
+            continue;
+        double difference, norm;
+        kernels->distance(&difference, &norm, values + at, folding->their_scale,
+            folding->source + first + at, folding->own_scale, run);
+        folding->difference += difference;
+        folding->norm += norm;
+    }
+    return kernels->fold(
+        ret_squares, values, folding->source + first, folding->keep, folding->fraction, count);
+}
+
+/* ---- a job begins ---- */
+
+/* What is published whole, at the weight that it has, is what neighbours are measured against. Now and then it is measured
+ * itself, which others' shares are judged by (sgp/payload.h). */
+static void begin_publish(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
+{
+    uint32_t slot = effect->publish.slot;
+    work->place = sgp_pool_place(&performer->snapshots, slot);
+    work->factor = effect->publish.keep;
+    work->purpose = effect->publish.purpose;
+    work->slice = effect->publish.slice;
+    bool ours = work->purpose == SGP_PUBLISH_SHARES || work->purpose == SGP_PUBLISH_TOKEN;
+    if (ours && work->slice.count == performer->trainer->parameters && work->weight > 0) {
+        performer->own_slot = slot;
+        performer->own_round = work->round;
+        performer->own_weight = work->weight;
+        work->looks = performer->published++ % SGP_LOOK_ROUNDS == 0;
+    } else if (performer->own_slot == slot) {
+        performer->own_slot = SGP_SLOT_NONE;
+    }
+}
+
+static void begin_absorb(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
+{
+    const struct sgp_fold_work *folding = &performer->folding;
+    work->place = sgp_pool_place(&performer->receives, effect->absorb.slot);
+    work->factor = effect->absorb.fraction;
+    work->slice = effect->absorb.slice;
+    work->round = effect->absorb.round;
+    work->folded = effect->absorb.folded && performer->folded == effect->absorb.slot;
+    work->compares = work->folded
+                         ? folding->stride > 0
+                         : performer->own_slot != SGP_SLOT_NONE &&
+                               work->round == performer->own_round && effect->absorb.weight > 0;
+    if (work->folded)
+        work->comparison =
+            (struct sgp_comparison){.difference = folding->difference, .norm = folding->norm};
+    else if (work->compares)
+        work->comparison = (struct sgp_comparison){.own_weight = performer->own_weight,
+            .their_weight = effect->absorb.weight / effect->absorb.fraction};
+    if (work->compares && !work->folded)
+        work->other = sgp_pool_place(&performer->snapshots, performer->own_slot);
+}
+
+static void begin_visit(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
+{
+    uint32_t snapshot = effect->visit.snapshot;
+    work->place = sgp_pool_place(&performer->receives, effect->visit.slot);
+    work->other = sgp_pool_place(&performer->snapshots, snapshot);
+    work->factor = effect->visit.fraction;
+    work->computes = effect->visit.computes;
+    sgp_copy_collect(
+        *work->other, *work->place, (float)work->factor, performer->trainer->parameters);
+    if (performer->own_slot == snapshot)
+        performer->own_slot = SGP_SLOT_NONE;
+}
+
+static void begin_compensate(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *work)
+{
+    work->place = sgp_pool_place(&performer->receives, effect->compensate.slot);
+    work->other = sgp_pool_place(&performer->snapshots, effect->compensate.snapshot);
+    work->factor = effect->compensate.factor;
+    work->slice = effect->compensate.slice;
+}
+
+/* Of those that read one vector, and change x by it. */
+static void begin_with(struct sgp_work *work, const struct sgp_pool *pool, uint32_t slot,
+    double factor, struct sgp_slice slice)
+{
+    work->place = sgp_pool_place(pool, slot);
+    work->factor = factor;
+    work->slice = slice;
+}
+
+void sgp_perform_begin(
+    struct sgp_performer *performer, const struct sgp_effect *effect, struct sgp_work *ret_work)
+{
+    struct sgp_work *work = ret_work;
+    *work =
+        (struct sgp_work){.type = effect->type, .round = effect->round, .weight = effect->weight};
+    work->answer = sgp_effect_answer(effect, &work->slot);
+    switch (effect->type) {
+    case SGP_EFFECT_TRAIN:
+        work->round = effect->train.turn;
+        work->steps = effect->train.steps;
+        work->factor = effect->train.pace;
+        break;
+    case SGP_EFFECT_PUBLISH:
+        begin_publish(performer, effect, work);
+        break;
+    case SGP_EFFECT_ABSORB:
+        begin_absorb(performer, effect, work);
+        break;
+    case SGP_EFFECT_VISIT:
+        begin_visit(performer, effect, work);
+        break;
+    case SGP_EFFECT_COMPENSATE:
+        begin_compensate(performer, effect, work);
+        break;
+    case SGP_EFFECT_RESTORE:
+        begin_with(work, &performer->snapshots, effect->restore.slot, effect->restore.fraction,
+            effect->restore.slice);
+        break;
+    case SGP_EFFECT_ADOPT:
+        begin_with(work, &performer->receives, effect->adopt.slot, effect->adopt.factor,
+            effect->adopt.slice);
+        break;
+    case SGP_EFFECT_FOLLOW:
+        begin_with(work, &performer->receives, effect->follow.slot, 1, effect->follow.slice);
+        break;
+    case SGP_EFFECT_SCALE:
+        work->factor = effect->scale.factor;
+        work->slice = effect->scale.slice;
+        break;
+    default:
+        sgp_assert(effect->type == SGP_EFFECT_OUTER || effect->type == SGP_EFFECT_SKETCH);
+    }
+}
+
+/* ---- it runs ---- */
+
+/* One step after the other: a round of many may take minutes, and the model is in order after each. Schedules are functions
+ * of the turn: a node that has jumped goes on where the fleet is. */
+static bool run_train(struct sgp_trainer *trainer, struct sgp_work *work)
+{
+    struct sgp_training *sum = &work->training, step;
+    if (work->taken == 0)
+        trainer->methods->go_to(trainer, (uint64_t)work->round * work->steps);
+    work->code = trainer->methods->train(trainer, work->weight, 1, work->factor, &step);
+    if (work->code < 0)
+        return false;
+    work->taken++;
+    work->loss += step.loss * (double)step.samples;
+    step.samples += sum->samples;
+    step.update = sgp_update_chain(sum->update, step.update);
+    step.loss = work->loss / (double)step.samples;
+    *sum = step;
+    return work->taken < work->steps;
+}
+
+/* x, or a range of it, becomes the snapshot. */
+static void run_publish(const struct sgp_performer *performer, struct sgp_work *work)
+{
+    struct sgp_trainer *trainer = performer->trainer;
+    uint64_t count = trainer->parameters;
+    if (work->purpose == SGP_PUBLISH_COPY)
+        memcpy(*work->place, performer->copy, count * sizeof **work->place);
+    else if (work->purpose == SGP_PUBLISH_TOKEN)
+        sgp_copy_give(performer->copy, trainer, work->place, (float)work->factor);
+    else if (work->purpose == SGP_PUBLISH_UPDATE && work->factor > 0)
+        sgp_copy_tell(performer->copy, trainer, *work->place);
+    else if (work->purpose == SGP_PUBLISH_UPDATE || work->purpose == SGP_PUBLISH_NOTHING)
+        sgp_copy_push(performer->copy, trainer, work->place);
+    else if (work->slice.count == count)
+        trainer->methods->publish(trainer, work->place, (float)work->factor);
+    else
+        trainer->methods->copy(
+            trainer, work->place, (float)work->factor, work->slice.first, work->slice.count);
+    if (!work->looks)
+        return;
+    work->measure.largest =
+        sgp_kernels_best()->measure(&work->measure.squares, *work->place, count);
+    work->measure.unit = work->weight;
+}
+
+/* x += fraction * share, and how far the share's estimate is from our own when we published; or what x becomes is there
+ * already. */
+static void run_absorb(struct sgp_trainer *trainer, struct sgp_work *work)
+{
+    if (work->folded) {
+        trainer->methods->take(trainer, work->place);
+        return;
+    }
+    if (work->compares)
+        work->comparison.own = *work->other;
+    trainer->methods->absorb(trainer, work->place, (float)work->factor, work->slice.first,
+        work->slice.count, work->compares ? &work->comparison : NULL);
+}
+
+bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *work)
+{
+    struct sgp_trainer *trainer = performer->trainer;
+    struct sgp_slice slice = work->slice;
+    switch (work->type) {
+    case SGP_EFFECT_TRAIN:
+        return run_train(trainer, work);
+    case SGP_EFFECT_PUBLISH:
+        run_publish(performer, work);
+        break;
+    case SGP_EFFECT_ABSORB:
+        run_absorb(trainer, work);
+        break;
+    case SGP_EFFECT_COMPENSATE:
+        sgp_copy_compensate(*work->place, trainer, *work->other, (float)work->factor, slice);
+        break;
+    case SGP_EFFECT_VISIT:
+        sgp_copy_visit(performer->copy, trainer, work->place, *work->other, (float)work->factor,
+            work->computes);
+        break;
+    case SGP_EFFECT_RESTORE:
+        trainer->methods->restore(
+            trainer, *work->place + slice.first, (float)work->factor, slice.first, slice.count);
+        break;
+    case SGP_EFFECT_ADOPT:
+        sgp_copy_adopt(trainer, *work->place, work->factor, slice);
+        break;
+    case SGP_EFFECT_FOLLOW:
+        sgp_copy_follow(performer->copy, trainer, work->place, slice);
+        break;
+    case SGP_EFFECT_SCALE:
+        trainer->methods->scale(trainer, work->factor, slice.first, slice.count);
+        break;
+    case SGP_EFFECT_OUTER:
+        trainer->methods->outer(trainer, work->weight);
+        break;
+    default:
+        trainer->methods->sketch(trainer, work->weight, &work->sketch);
+    }
+    return false;
+}
+
+/* ---- it has run ---- */
+
+struct sgp_event sgp_perform_trained(int code, const struct sgp_training *training, uint32_t steps)
+{
+    bool single = training->samples > 0 && training->samples <= steps;
+    bool told = code == 0 && training->learning_rate > 0 && training->learning_rate <= SGP_RATE_MAX;
+    return (struct sgp_event){.type = SGP_EVENT_TRAINED,
+        .code = code,
+        .update = code == 0 && !single ? training->update : 0,
+        .rate = told ? training->learning_rate : 0};
+}
+
+bool sgp_perform_end(
+    struct sgp_performer *performer, const struct sgp_work *work, struct sgp_event *ret_event)
+{
+    if (work->looks)
+        sgp_lengths_look(&performer->lengths, &work->measure);
+    *ret_event = work->type == SGP_EFFECT_TRAIN
+                     ? sgp_perform_trained(work->code, &work->training, work->steps)
+                 : work->type == SGP_EFFECT_SKETCH
+                     ? (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &work->sketch}
+                     : (struct sgp_event){.type = work->answer, .slot = work->slot};
+    return work->answer != 0;
+}
+
+bool sgp_perform_distance(const struct sgp_work *work, double *ret_distance)
+{
+    const struct sgp_comparison *comparison = &work->comparison;
+    if (!work->compares)
+        return false;
+    *ret_distance = sgp_relative_difference(comparison->difference, comparison->norm);
+    return true;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The performer beside a quadratic: what a node looks at of itself, what it compares shares with, and when a share is folded
+ * while it comes. */
+#include "sgp/kernels.h"
+#include "sgp/perform.h"
+#include "sgp/quadratic.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#define VALUES 2500u /* of three runs, of which the last is not whole */
+
+static struct sgp_performer performer;
+
+/* Two snapshots and receive slots; x is 3 in all values at first. */
+static void begin(void)
+{
+    static float centre[VALUES], start[VALUES];
+    struct sgp_node_needs needs = {.snapshots = 2, .receives = 2};
+    struct sgp_trainer *trainer;
+    for (uint32_t i = 0; i < VALUES; i++)
+        start[i] = 3;
+    cr_assert(zero(int, sgp_quadratic_create(VALUES, centre, start, 0.5, &trainer)));
+    performer = (struct sgp_performer){0};
+    cr_assert(zero(int, sgp_performer_reserve(&performer, &needs, VALUES, false)));
+    sgp_performer_begin(&performer, trainer);
+}
+
+static void finish(void)
+{
+    performer.trainer->methods->destroy(performer.trainer);
+    sgp_performer_finish(&performer);
+}
+
+/* A job from begin to end. */
+static struct sgp_work perform(struct sgp_effect effect, struct sgp_event *ret_event)
+{
+    struct sgp_work work;
+    sgp_perform_begin(&performer, &effect, &work);
+    while (sgp_perform_run(&performer, &work)) {
+    }
+    cr_assert(sgp_perform_end(&performer, &work, ret_event));
+    return work;
+}
+
+static bool publish(enum sgp_publish purpose, sgp_round round, double weight, uint32_t slot)
+{
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_PUBLISH, .round = round, .weight = weight};
+    effect.publish.slot = slot;
+    effect.publish.keep = purpose == SGP_PUBLISH_SHARES ? 0.5 : 1;
+    effect.publish.purpose = purpose;
+    effect.publish.slice = (struct sgp_slice){0, VALUES};
+    struct sgp_work work = perform(effect, &event);
+    cr_assert(eq(int, event.type, SGP_EVENT_PUBLISHED));
+    cr_assert(eq(u32, event.slot, slot));
+    return work.looks;
+}
+
+static float x_at(uint64_t i)
+{
+    static float x[VALUES];
+    performer.trainer->methods->estimate(performer.trainer, 1, x);
+    return x[i];
+}
+
+static struct sgp_effect absorb_of(sgp_round round, bool folded)
+{
+    struct sgp_effect effect = {.type = SGP_EFFECT_ABSORB, .round = round, .weight = 1};
+    effect.absorb.slot = 1;
+    effect.absorb.round = round;
+    effect.absorb.folded = folded;
+    effect.absorb.fraction = 0.25;
+    effect.absorb.weight = 0.5; /* of a node of weight 2 */
+    effect.absorb.slice = (struct sgp_slice){0, VALUES};
+    return effect;
+}
+
+/* A share of 8 throughout, which is 4 at its weight of 2. */
+static float *receive(void)
+{
+    float *values = sgp_perform_receive(&performer, 1);
+    for (uint32_t i = 0; i < VALUES; i++)
+        values[i] = 8;
+    return values;
+}
+
+static bool fold(uint32_t snapshot, uint64_t bytes)
+{
+    struct sgp_effect effect = {.type = SGP_EFFECT_FOLD, .round = 7, .weight = 1};
+    effect.fold.slot = 1;
+    effect.fold.how = (struct sgp_fold){snapshot, 0.5, 0.25, 0.5};
+    return sgp_perform_fold(&performer, &effect, bytes, 4 * VALUES);
+}
+
+/* ---- of itself ---- */
+
+Test(perform, only_what_is_published_whole_at_a_weight_is_looked_at, .init = begin, .fini = finish)
+{
+    cr_assert(not(publish(SGP_PUBLISH_SHARES, 0, 0, 0))); /* which counts for nothing */
+    cr_assert(not(publish(SGP_PUBLISH_ESTIMATE, 0, 1, 0)));
+    cr_assert(zero(dbl, performer.lengths.own));
+    cr_assert(publish(SGP_PUBLISH_SHARES, 1, 1.5, 0));
+    cr_assert(epsilon_eq(dbl, performer.lengths.own, 50, 1e-6)); /* 1.5 / 1.5, of 2500 values */
+    for (uint32_t i = 1; i < SGP_LOOK_ROUNDS; i++)
+        cr_assert(not(publish(SGP_PUBLISH_SHARES, 1 + i, 1, i % 2)));
+    cr_assert(publish(SGP_PUBLISH_SHARES, 100, 1, 0));
+    sgp_performer_begin(&performer, performer.trainer);
+    cr_assert(zero(dbl, performer.lengths.own));
+    cr_assert(publish(SGP_PUBLISH_SHARES, 101, 1, 0));
+}
+
+/* ---- of others ---- */
+
+/* Theirs is 4, and ours is 3 / 1.5. */
+Test(perform, a_share_is_compared_with_the_snapshot_of_its_round, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    double distance;
+    (void)publish(SGP_PUBLISH_SHARES, 7, 1.5, 0);
+    (void)receive();
+    struct sgp_work work = perform(absorb_of(7, false), &event);
+    cr_assert(eq(int, event.type, SGP_EVENT_ABSORBED));
+    cr_assert(eq(u32, event.slot, 1));
+    cr_assert(sgp_perform_distance(&work, &distance));
+    cr_assert(epsilon_eq(dbl, distance, 1, 1e-6));
+    cr_assert(epsilon_eq(flt, x_at(0), 0.5f * 3 + 0.25f * 8, 0));
+}
+
+Test(perform, without_such_a_snapshot_nothing_is_compared, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    double distance;
+    (void)publish(SGP_PUBLISH_SHARES, 7, 1.5, 0);
+    struct sgp_work another = perform(absorb_of(6, false), &event);
+    cr_assert(not(sgp_perform_distance(&another, &distance)));
+    (void)publish(SGP_PUBLISH_ESTIMATE, 7, 1, 0); /* over it */
+    struct sgp_work gone = perform(absorb_of(7, false), &event);
+    cr_assert(not(sgp_perform_distance(&gone, &distance)));
+}
+
+/* ---- folded ---- */
+
+Test(perform, what_is_folded_by_pieces_is_what_absorbing_makes, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    double distance, squares = 0;
+    (void)publish(SGP_PUBLISH_SHARES, 7, 1.5, 0);
+    float *values = receive();
+    cr_assert(fold(0, 4 * VALUES / 4 * 3));
+    for (uint64_t at = 0, run = SGP_KERNELS_RUN; at < VALUES; at += run) {
+        double part;
+        run = VALUES - at < run ? VALUES - at : run;
+        cr_assert(eq(flt, sgp_fold_values(&performer.folding, &part, values + at, at, run), 8));
+        squares += part;
+    }
+    cr_assert(eq(dbl, squares, 64.0 * VALUES)); /* of what came */
+    struct sgp_work work = perform(absorb_of(7, true), &event);
+    cr_assert(work.folded);
+    cr_assert(eq(int, event.type, SGP_EVENT_ABSORBED));
+    cr_assert(sgp_perform_distance(&work, &distance));
+    cr_assert(epsilon_eq(dbl, distance, 1, 1e-6));
+    cr_assert(epsilon_eq(flt, x_at(VALUES - 1), 0.5f * 3 + 0.25f * 8, 0));
+}
+
+Test(perform, of_what_has_mostly_come_nothing_is_folded, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    (void)publish(SGP_PUBLISH_SHARES, 7, 1.5, 0);
+    (void)receive();
+    cr_assert(not(fold(SGP_SLOT_NONE, 0)));
+    cr_assert(not(fold(0, 4 * VALUES / 4 * 3 + 4)));
+    struct sgp_work work = perform(absorb_of(7, true), &event);
+    cr_assert(not(work.folded));
+    cr_assert(fold(0, 0));
+    cr_assert(fold(SGP_SLOT_NONE, 0)); /* it was */
+    (void)receive();                   /* another one */
+    work = perform(absorb_of(7, true), &event);
+    cr_assert(not(work.folded));
+}
+
+/* ---- training ---- */
+
+Test(perform, steps_add_up, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_TRAIN, .weight = 1};
+    effect.train.steps = 3;
+    effect.train.pace = 1;
+    struct sgp_work work = perform(effect, &event);
+    cr_assert(eq(int, event.type, SGP_EVENT_TRAINED));
+    cr_assert(zero(int, event.code));
+    cr_assert(eq(dbl, event.rate, 0.5));
+    cr_assert(zero(u64, event.update)); /* of one row each */
+    cr_assert(eq(u64, work.training.samples, 3));
+    /* half of the squares of 3, 1.5 and 0.75, on the mean */
+    cr_assert(epsilon_eq(dbl, work.training.loss, VALUES * (9 + 2.25 + 0.5625) / 6, 1e-9 * VALUES));
+    cr_assert(epsilon_eq(flt, x_at(0), 0.375f, 0));
+}
