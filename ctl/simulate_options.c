@@ -30,6 +30,7 @@ enum {
     STEP_BY_RATE,
     LOCAL_STEPS,
     FINAL_CYCLES,
+    COMPRESSION,
     THROUGH_WIRE,
     TRACE,
     OPTION_COUNT
@@ -74,6 +75,8 @@ const struct ctl_option ctl_simulate_table[] = {
     [LOCAL_STEPS] = {"--local-steps", .value = "N", .summary = "steps in a round (1)"},
     [FINAL_CYCLES] = {"--final-cycles", .value = "N",
         .summary = "cycles of averaging after the last round (2 when training, else 0)"},
+    [COMPRESSION] = {"--compression", .value = "FORM",
+        .summary = "of the shares of training rounds: none or fp16 (none)", .words = "none fp16"},
     [THROUGH_WIRE] = {"--through-wire", .summary = "encode and decode every message"},
     [TRACE] = {"--trace", .value = "FILE",
         .summary = "write what every step of every node did, and whom it then waits for; a dash is "
@@ -126,6 +129,17 @@ static enum ctl_exit read_bandwidth(
         return ctl_usage(ctl, "%s is bytes a second such as 125M, 0 for no limit, not '%s'",
             option->name, option->value);
     *ret_bandwidth = value;
+    return CTL_DONE;
+}
+
+static enum ctl_exit read_form(
+    struct ctl *ctl, const struct ctl_given *option, enum sgp_coding *ret_coding)
+{
+    if (!option->given || strcmp(option->value, "none") == 0)
+        return CTL_DONE;
+    if (strcmp(option->value, "fp16") != 0)
+        return ctl_usage(ctl, "%s is none or fp16, not '%s'", option->name, option->value);
+    *ret_coding = SGP_CODING_FP16;
     return CTL_DONE;
 }
 
@@ -222,6 +236,8 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given
         status = read_outer(ctl, &given[OUTER], outer);
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
+    if (status == CTL_DONE)
+        status = read_form(ctl, &given[COMPRESSION], &options->coding);
     cycles = *learning_rate > 0 ? options->final_cycles : 0;
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);

@@ -216,8 +216,8 @@ static int set_choice(struct reading *r, enum config_id id, const char *value)
         word += word_length;
         word += *word == '|';
     }
-    return config_fail(&r->config, id, &r->own, SGP_E_CONFIG, "\"%.80s\" does not exist; %s%s",
-        value, strchr(key->words, '|') ? "choose one of " : "there is only ", key->words);
+    return config_fail(&r->config, id, &r->own, SGP_E_CONFIG,
+        "\"%.80s\" does not exist; choose one of %s", value, key->words);
 }
 
 static int set_start(struct reading *r, enum config_id id, const char *value)

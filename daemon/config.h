@@ -13,6 +13,7 @@
 #include "sgp/dataset.h"
 #include "sgp/model.h"
 #include "sgp/node.h"
+#include "sgp/coding.h"
 #include "sgp/optimizer.h"
 #include "sgp/outer.h"
 #include "sgp/schedule.h"
@@ -219,8 +220,8 @@ struct config {
     X(LISTEN, "network", "listen", CONFIG_ADDRESS, listen, NULL, 0, 0, NULL,                       \
         "HOST:PORT to listen on for neighbours; exactly this is bound; none where nobody dials "   \
         "it")                                                                                      \
-    X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0, "none",     \
-        "how shares are made smaller on the wire: none")                                           \
+    X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0,             \
+        SGP_CODING_WORDS, "the form of the shares that this node gives while it trains")           \
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
         "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
     X(ATTACH, "control", "attach", CONFIG_PATH, attach, "", 0, 0, NULL,                            \

@@ -2,6 +2,7 @@
 /* Bytes to events and back on one connection; see link.h. */
 #include "link.h"
 
+#include "sgp/codec.h"
 #include "sgp/kernels.h"
 
 #include <math.h>
@@ -33,6 +34,7 @@ static void on_closed(uv_handle_t *handle)
     struct link *link = handle->data;
     link->events->freed(link);
     sgp_cipher_destroy(link->cipher);
+    free(link->coded);
     (void)XXH3_freeState(link->hash);
     free(link);
 }
@@ -157,21 +159,38 @@ static void on_written(uv_write_t *request, int status)
     pump(link);
 }
 
-static void take_payload_up(
-    struct link *link, const uint8_t *payload, uint64_t bytes, uint64_t number)
+static void take_up(struct link *link, const struct link_cargo *cargo)
 {
-    link->payload = payload;
-    link->payload_bytes = bytes;
-    link->payload_number = number;
+    link->cargo = *cargo;
     link->behind.waits = false;
 }
 
 /* The turn of what waits behind a payload, once that was handed to a write. */
 static void take_turn(struct link *link)
 {
-    const struct link_behind *behind = &link->behind;
-    if (behind->waits && link->payload_bytes == 0)
-        take_payload_up(link, behind->payload, behind->bytes, behind->number);
+    if (link->behind.waits && link->cargo.bytes == 0)
+        take_up(link, &link->behind.cargo);
+}
+
+/* The next chunk of the payload, which is used up by so many bytes. */
+static const uint8_t *take_chunk(struct link *link, uint32_t *ret_bytes)
+{
+    struct link_cargo *cargo = &link->cargo;
+    const uint8_t *chunk = (const uint8_t *)cargo->values;
+    /* What is sealed lies in memory of its own until it is written. */
+    uint64_t bytes = link->cipher != NULL ? LINK_SEALED_BYTES : SGP_WIRE_CHUNK_MAX;
+    bool coded = cargo->coding != SGP_CODING_NONE;
+    uint64_t count = coded ? LINK_CODED_VALUES : bytes / sizeof *cargo->values;
+    count = cargo->count < count ? cargo->count : count;
+    if (coded) {
+        sgp_codec_of(cargo->coding)->pack(link->coded, cargo->values, count);
+        chunk = link->coded;
+    }
+    *ret_bytes = (uint32_t)sgp_coding_bytes_most(cargo->coding, count);
+    cargo->values += count;
+    cargo->count -= count;
+    cargo->bytes -= *ret_bytes;
+    return chunk;
 }
 
 /* The next write: all messages that wait, then the next chunk of the payload. So many buffers. */
@@ -181,19 +200,16 @@ static unsigned load(struct link *link, uv_buf_t buffers[4])
     unsigned count = queued(link, buffers);
     link->queue_flight = writable(link);
     link->flight = link->queue_flight;
-    if (link->payload_bytes > 0) {
-        /* What is sealed lies in memory of its own until it is written. */
-        uint32_t most = link->cipher != NULL ? LINK_SEALED_BYTES : SGP_WIRE_CHUNK_MAX;
-        uint32_t chunk = link->payload_bytes < most ? (uint32_t)link->payload_bytes : most;
+    if (link->cargo.bytes > 0) {
+        uint32_t bytes;
+        const uint8_t *chunk = take_chunk(link, &bytes);
         /* Summed right before it is sent, which finds it in the cache. */
-        uint32_t sum = is_summed(link) ? (uint32_t)XXH3_64bits(link->payload, chunk) : 0;
-        sgp_wire_chunk_header(chunk, sum, link->chunk_header);
+        uint32_t sum = is_summed(link) ? (uint32_t)XXH3_64bits(chunk, bytes) : 0;
+        sgp_wire_chunk_header(bytes, sum, link->chunk_header);
         buffers[count++] = uv_buf_init((char *)link->chunk_header, SGP_WIRE_HEADER_BYTES);
-        buffers[count++] = uv_buf_init((char *)(uintptr_t)link->payload, chunk);
-        link->flight_number = link->payload_number;
-        link->payload += chunk;
-        link->payload_bytes -= chunk;
-        link->flight += SGP_WIRE_HEADER_BYTES + chunk;
+        buffers[count++] = uv_buf_init((char *)(uintptr_t)chunk, bytes);
+        link->flight_number = link->cargo.number;
+        link->flight += SGP_WIRE_HEADER_BYTES + bytes;
     }
     return count;
 }
@@ -305,6 +321,18 @@ void link_send(struct link *link, const struct sgp_message *message)
         pump(link);
 }
 
+static struct link_cargo cargo_of(
+    const struct sgp_message *message, const float *values, uint64_t bytes)
+{
+    bool share = message->type == SGP_SHARE;
+    enum sgp_coding coding = share ? message->share.coding : SGP_CODING_NONE;
+    return (struct link_cargo){.values = values,
+        .count = coding != SGP_CODING_NONE ? message->share.slice.count : bytes / sizeof *values,
+        .coding = coding,
+        .bytes = bytes,
+        .number = share ? message->share.number : 0};
+}
+
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
     uint64_t payload_bytes)
 {
@@ -315,16 +343,20 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
         fail(link, SGP_E_PROTOCOL, "the peer acknowledged a share before it was sent");
         return;
     }
+    struct link_cargo cargo = cargo_of(message, payload, payload_bytes);
+    if (cargo.coding != SGP_CODING_NONE && link->coded == NULL)
+        link->coded = malloc(sgp_coding_bytes_most(cargo.coding, LINK_CODED_VALUES));
+    if (cargo.coding != SGP_CODING_NONE && link->coded == NULL) {
+        fail(link, -ENOMEM, "a payload cannot be packed: out of memory");
+        return;
+    }
     size_t bytes = enqueue(link, message);
     if (bytes == 0)
         return;
-    uint64_t number = message->type == SGP_SHARE ? message->share.number : 0;
-    const uint8_t *values = (const uint8_t *)payload;
-    if (link->payload_bytes > 0)
-        link->behind =
-            (struct link_behind){true, link->queue_bytes - bytes, values, payload_bytes, number};
+    if (link->cargo.bytes > 0)
+        link->behind = (struct link_behind){true, link->queue_bytes - bytes, cargo};
     else
-        take_payload_up(link, values, payload_bytes, number);
+        take_up(link, &cargo);
     if (!link->gathers)
         pump(link);
 }
@@ -346,7 +378,7 @@ static uv_buf_t wanted(struct link *link)
         return uv_buf_init(
             (char *)link->body + link->have, (unsigned)(link->header.body_bytes - link->have));
     uint32_t window = link->chunk < LINK_WINDOW_BYTES ? link->chunk : LINK_WINDOW_BYTES;
-    return uv_buf_init((char *)link->into + link->received, window);
+    return uv_buf_init((char *)link->place + link->received, window);
 }
 
 /* Or the buffer for many. Where payloads are large the next is likely to be so, and one whose first bytes were read with
@@ -369,8 +401,11 @@ void link_receive(struct link *link, float *into)
 {
     sgp_assert(link->into == NULL && link->expected > 0);
     link->into = into;
+    link->place = (uint8_t *)(into + link->count) - link->expected;
     link->fold = NULL;
     link->received = 0;
+    link->decoded = 0;
+    link->malformed = false;
     link->checked = 0;
     link->largest = 0;
     link->squares = 0;
@@ -382,14 +417,14 @@ static bool is_answered_unsent(const struct link *link, const struct sgp_message
 {
     bool in_flight = link->writing && link->flight > link->queue_flight &&
                      uv_stream_get_write_queue_size((const uv_stream_t *)&link->tcp) > 0;
-    bool unsent = link->payload_bytes > 0;
+    bool unsent = link->cargo.bytes > 0;
     if (message->type == SGP_ACK)
         return (in_flight && message->ack.number >= link->flight_number) ||
-               (unsent && message->ack.number >= link->payload_number) ||
-               (link->behind.waits && message->ack.number >= link->behind.number);
+               (unsent && message->ack.number >= link->cargo.number) ||
+               (link->behind.waits && message->ack.number >= link->behind.cargo.number);
     bool lets_go = message->type == SGP_ASK && !message->ask.wants;
     return lets_go &&
-           ((in_flight && link->flight_number == 0) || (unsent && link->payload_number == 0));
+           ((in_flight && link->flight_number == 0) || (unsent && link->cargo.number == 0));
 }
 
 static void take_body(struct link *link)
@@ -410,6 +445,9 @@ static void take_body(struct link *link)
             return;
         }
         link->expected = share ? message.share.payload_bytes : message.estimate.payload_bytes;
+        link->coding = share ? message.share.coding : SGP_CODING_NONE;
+        bool coded = link->coding != SGP_CODING_NONE;
+        link->count = coded ? message.share.slice.count : link->expected / sizeof(float);
     }
     if (is_answered_unsent(link, &message)) {
         fail(link, SGP_E_PROTOCOL, "the peer acknowledged a payload before it was sent");
@@ -453,12 +491,36 @@ static void finish_payload(struct link *link, int code)
  * 16 MiB, and of a payload of which no more than three quarters had come nothing is left for its end. */
 #define CATCH_UP 4u
 
-/* At every whole value that has come; at whole runs, if they are folded. `bytes` have come since the last look. */
-static void look(struct link *link, uint64_t bytes)
+/* Blocks that came whole are decoded; but for the last of them, if the next one has begun where its values belong. */
+static void decode(struct link *link)
 {
-    uint64_t first = link->checked / sizeof(float), values = link->received / sizeof(float) - first;
+    enum sgp_coding coding = link->coding;
+    uint64_t before = link->decoded;
+    if (coding == SGP_CODING_NONE) {
+        link->decoded = link->received / sizeof(float);
+        return;
+    }
+    uint64_t used = sgp_coding_bytes_most(coding, before), size = link->received - used;
+    uint64_t count = size / sgp_coding_bytes_most(coding, SGP_CODING_BLOCK) * SGP_CODING_BLOCK;
+    const uint8_t *next = link->place + sgp_coding_bytes_most(coding, before + count);
+    if (link->received == link->expected)
+        count = link->count - before;
+    else if (count > 0 && (const uint8_t *)(link->into + before + count) > next)
+        count -= SGP_CODING_BLOCK;
+    if (count == 0 || link->malformed)
+        return;
+    int code = sgp_codec_of(coding)->unpack(
+        link->into + before, link->place + used, sgp_coding_bytes_most(coding, count), count);
+    link->malformed = code < 0;
+    link->decoded += code == 0 ? count : 0;
+}
+
+/* At every whole value that is there; at whole runs, if they are folded. So many are there since the last look. */
+static void look(struct link *link, uint64_t fresh)
+{
+    uint64_t first = link->checked, values = link->decoded - first;
     if (link->fold != NULL && link->received < link->expected) {
-        uint64_t limit = (1 + CATCH_UP) * bytes / sizeof(float);
+        uint64_t limit = (1 + CATCH_UP) * fresh;
         limit = limit > SGP_KERNELS_RUN ? limit : SGP_KERNELS_RUN;
         values = values < limit ? values : limit;
         values -= values % SGP_KERNELS_RUN;
@@ -469,7 +531,7 @@ static void look(struct link *link, uint64_t bytes)
                                     : sgp_kernels_best()->measure(&squares, begin, values);
     link->squares += squares;
     link->largest = most > link->largest ? most : link->largest;
-    link->checked += values * sizeof(float);
+    link->checked += values;
 }
 
 /* Begins anew with looking, so that runs are whole. */
@@ -478,7 +540,7 @@ void link_fold(struct link *link, struct sgp_fold_work *fold)
     sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
     link->fold = fold;
     if (fold == NULL) { /* what is behind is not looked at: the share is refused */
-        link->checked = link->received - link->received % sizeof(float);
+        link->checked = link->decoded;
         return;
     }
     link->checked = 0;
@@ -491,20 +553,26 @@ void link_fold(struct link *link, struct sgp_fold_work *fold)
 /* `bytes` more have been read to their final place: sum them and look at them. */
 static void take_payload(struct link *link, size_t bytes)
 {
-    const uint8_t *base = (const uint8_t *)link->into;
+    const uint8_t *base = link->place;
     for (size_t block; bytes > 0; bytes -= block) {
         block = bytes < LOOK_BYTES ? bytes : LOOK_BYTES;
         if (is_summed(link))
             (void)XXH3_64bits_update(link->hash, base + link->received, block);
         link->received += block;
         link->chunk -= (uint32_t)block;
-        look(link, block);
+        uint64_t before = link->decoded;
+        decode(link);
+        look(link, link->decoded - before);
     }
     bool sound = true;
     if (link->chunk == 0) {
         link->phase = LINK_HEADER;
         sound =
             !is_summed(link) || (uint32_t)XXH3_64bits_digest(link->hash) == link->header.checksum;
+    }
+    if (sound && link->malformed && link->phase == LINK_HEADER) {
+        fail(link, SGP_E_PROTOCOL, "a payload is not of the form that was announced");
+        return;
     }
     if (!sound || link->received == link->expected) {
         finish_payload(link, !sound                    ? SGP_E_CHECKSUM

@@ -11,6 +11,9 @@
  *      size, and overflowing it ends the connection; a share's payload goes from the owner's memory, a chunk at a time, with whatever
  *      messages came meanwhile between the chunks, but for those from the announcement of a second payload on.
  *
+ * Coded (sgp/codec.h), a payload is packed chunk by chunk when its turn has come, and read to the end of the memory of its
+ * values, which are decoded forward from there. Sums and ciphers are of the bytes; what is looked at and folded is decoded.
+ *
  * Ciphered (sgp/cipher.h), there is one layer more below the frames, and everything above is as it was: what came is opened
  * to where it belongs, by records of 16 KiB, and a write is sealed when its turn has come. Chunks have no sum there: that of the
  * cipher is a better one. Nothing is touched of that on a plain link.
@@ -31,8 +34,10 @@
 #define LINK_WINDOW_BYTES (128u * 1024u) /* of payload in one read */
 #define LINK_INPUT_BYTES 8192u /* of frames in one read; a larger payload is no part of it */
 #define LINK_SEALED_BYTES (256u * 1024u) /* of payload in one write of a ciphered link */
-#define LINK_SMALL_BYTES 65536u          /* a write of no more is tried at once */
-#define LINK_QUEUE_BYTES 16384u          /* of messages waiting to be written */
+#define LINK_CODED_VALUES                                                                          \
+    (126u * SGP_CODING_BLOCK)   /* in one write of a coded payload: with the header, a small one */
+#define LINK_SMALL_BYTES 65536u /* a write of no more is tried at once */
+#define LINK_QUEUE_BYTES 16384u /* of messages waiting to be written */
 #define LINK_HEARD_NS (100 * SGP_MILLISECOND)
 #define LINK_KEEPALIVE_SECONDS 30u
 
@@ -69,13 +74,21 @@ struct link_held {
 
 enum link_phase { LINK_HEADER = 1, LINK_BODY, LINK_PAYLOAD };
 
+/* What of a payload is not yet handed to a write. */
+struct link_cargo {
+    const float *values;
+    uint64_t count;
+    enum sgp_coding coding;
+    uint64_t bytes;  /* that `count` values have in that form */
+    uint64_t number; /* of the share; 0: it is an estimate's */
+};
+
 /* What was announced while a payload was under way. It waits until that was handed to a write, and all that is said
  * after it does, for its order with that counts. */
 struct link_behind {
     bool waits;
     size_t queued; /* bytes of the queue before its announcement */
-    const uint8_t *payload;
-    uint64_t bytes, number;
+    struct link_cargo cargo;
 };
 
 struct link {
@@ -118,8 +131,13 @@ struct link {
 
     float *into;                /* where the payload goes; NULL while none is expected */
     struct sgp_fold_work *fold; /* of it; NULL: it stays as it is */
-    uint64_t expected;          /* bytes of the payload */
-    uint64_t checked;           /* of what was received, looked at: a multiple of 4 */
+    uint8_t *place;             /* of its bytes, at the end of the memory of its values */
+    uint64_t expected;          /* bytes of the payload, */
+    uint64_t count;             /* and its values, */
+    enum sgp_coding coding;     /* in this form: */
+    uint64_t decoded;           /* so many lie where they belong; */
+    bool malformed;             /* what is behind these is not of that form */
+    uint64_t checked;           /* of the decoded, looked at */
     uint32_t chunk;             /* bytes left of the present chunk */
     XXH3_state_t *hash;         /* of the present chunk */
     sgp_time heard;
@@ -131,10 +149,9 @@ struct link {
     size_t flight;       /* bytes of the present write */
     bool writing;
     uv_write_t write;
-    const uint8_t *payload; /* not yet handed to a write */
-    uint64_t payload_bytes;
-    uint64_t payload_number; /* of its share; 0: it is an estimate's */
-    uint64_t flight_number;  /* the same of the chunk in the present write, if it has one */
+    struct link_cargo cargo;
+    uint8_t *coded; /* the chunk of a coded payload in the present write; NULL: none was sent */
+    uint64_t flight_number; /* of the share in the present write, if it has a chunk of one */
     struct link_behind behind;
     sgp_round next_round, then_round; /* the promises that were said last */
     uint8_t chunk_header[SGP_WIRE_HEADER_BYTES];
@@ -155,7 +172,7 @@ int link_start(struct link *link);
  * another. */
 void link_send(struct link *link, const struct sgp_message *message);
 
-/* The same of a SHARE or an ESTIMATE and its payload of payload_bytes, which must not change until the peer has
+/* The same of a SHARE or an ESTIMATE and the values of its payload of payload_bytes, which must not change until the peer has
  * acknowledged it or the link is closed; a peer that does so before all of it has left ends the link. One more may be sent
  * before all of it has. */
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,

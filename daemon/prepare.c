@@ -245,6 +245,10 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
             "no digraph of the topology says outer=true"},
         {CONFIG_ID_OUTER_LEARNING_RATE, outer, "[outer] kind = none"},
         {CONFIG_ID_OUTER_MOMENTUM, outer, "[outer] kind = none"},
+        {CONFIG_ID_COMPRESSION,
+            p->topology->owner == SGP_NODE_NONE && !sgp_topology_owns_parts(p->topology, p->self) &&
+                !sgp_topology_has_copy(p->topology, p->self),
+            "where nodes own values, what they give is plain"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
     (void)error; /* nothing here can fail */
@@ -652,6 +656,7 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .rounds = p->rounds,
         .open = p->open,
         .local_steps = (uint32_t)p->config->local_steps,
+        .coding = (enum sgp_coding)(p->config->compression - 1), /* words count from 1 */
         .final_cycles = (uint32_t)p->config->final_cycles,
         .start = p->config->start,
         .weight_least = p->weight_least,

@@ -6,7 +6,8 @@
  * the last of what is left, padded with zeros to 4 bytes. A block begins with a word of 32 bits, little-endian, whose low
  * byte is its kind; of kind 16 the rest of the word is 0, and a binary16 number for each value follows.
  *
- * Numbers never change once released: they are said in greetings, announcements and records. Pure. Thread: any. */
+ * Numbers never change once released: greetings, announcements and records say them. Who says nothing of a form means the
+ * first: so that is 0. Pure. Thread: any. */
 #ifndef SGP_CODING_H
 #define SGP_CODING_H
 
@@ -14,9 +15,11 @@
 
 #define SGP_CODING_BLOCK 256u /* values */
 
-enum sgp_coding { SGP_CODING_NONE = 1, SGP_CODING_FP16 };
+enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16 };
 #define SGP_CODING_WORDS "none|fp16" /* their names, in the same order */
-#define SGP_CODINGS_KNOWN ((1u << SGP_CODING_NONE) | (1u << SGP_CODING_FP16)) /* bits, by number */
+/* A set of forms beside the first, which everybody reads: bits by number. */
+#define SGP_CODING_BIT(coding) (1u << (coding))
+#define SGP_CODINGS SGP_CODING_BIT(SGP_CODING_FP16) /* all that there are */
 
 /* Bytes of so many values, at most SGP_PARAMETERS_MAX: what a payload of NONE and FP16 has, a multiple of 4. */
 SGP_API uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count);

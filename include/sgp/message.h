@@ -13,6 +13,7 @@
 #ifndef SGP_MESSAGE_H
 #define SGP_MESSAGE_H
 
+#include "sgp/coding.h"
 #include "sgp/sketch.h"
 #include "sgp/types.h"
 
@@ -139,6 +140,7 @@ struct sgp_welcome {
     uint64_t lineage;   /* of the target */
     uint64_t accepted;  /* number of the last share accepted from the source's lineage, or 0 */
     struct sgp_fingerprint fingerprint;
+    uint32_t forms; /* that the target decodes, SGP_CODING_BIT of each */
 };
 
 /* What a beat says beyond the pulse. */
@@ -167,7 +169,7 @@ struct sgp_share {
         weight; /* fraction * source's w: enters the target's w exactly. 0 within an exact cycle, where the
                         file tells the weights of all parts, and of an update, which a worker gives to its owner whole */
     struct sgp_slice slice;
-    uint64_t payload_bytes; /* 4 * slice.count, or 0 when the fraction is 0 */
+    uint64_t payload_bytes; /* of slice.count values in its form, or 0 when the fraction is 0 */
     /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
      * itself; all of its mass is in this share then. 0: an ordinary share. */
     double bequest;
@@ -178,6 +180,8 @@ struct sgp_share {
     sgp_round
         heavy; /* rounds for which the source, and everybody of whom it has heard, has had more than its part of all the weight that there can be, */
     sgp_round light; /* or has given nothing since it starves. 0 otherwise */
+    enum sgp_coding
+        coding; /* the form of the payload: its source has given what that decodes to (sgp/codec.h). A bequest is plain */
 };
 #define SGP_RATE_MAX 1000000u
 

@@ -18,6 +18,7 @@
 #define SGP_PERFORM_H
 
 #include "sgp/buffer.h"
+#include "sgp/codec.h"
 #include "sgp/node.h"
 #include "sgp/payload.h"
 #include "sgp/trainer.h"
@@ -26,6 +27,8 @@
 struct sgp_fold_work {
     const float *source; /* the snapshot: as many values as the payload has */
     float keep, fraction;
+    enum sgp_coding coding; /* in which the part 1 - keep of it was given, */
+    float given;            /* rounded once */
     /* Of the distance between the payload's estimate and that of `source`: the runs that are compared
      * (sgp_kernels_stride); 0: none is. The scales are those of the kernels' `distance`. */
     uint64_t stride;
@@ -48,6 +51,8 @@ struct sgp_work {
     double weight;   /* w of x, when this was asked for; 0: x is no estimate */
     double factor;   /* what the effect calls keep, fraction, factor or pace */
     struct sgp_slice slice;
+    enum sgp_coding
+        coding; /* PUBLISH, RESTORE: what is given, or comes home, is what that decodes to */
     /* Where the vectors lie, to be looked at when the work runs: one before it may exchange them. */
     float **place; /* of the slot; NULL: it has none */
     float *

@@ -182,6 +182,7 @@ struct sgp_sim_options {
     sgp_time patience_ns;            /* likewise */
     uint32_t local_steps;
     uint32_t final_cycles;
+    enum sgp_coding coding;  /* likewise */
     uint32_t start;          /* as in struct sgp_node_config */
     uint64_t dimension;      /* d: 1 .. SGP_SIM_DIMENSION_MAX */
     sgp_time latency_ns;     /* one way, >= 0 */

@@ -77,8 +77,10 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
     uint32_t slot = entry->slot;
     entry->slot = SGP_SLOT_NONE;
     sgp_core_come_home(node, slot,
-        &(struct sgp_share){
-            .fraction = entry->fraction, .weight = weight, .slice = {0, node->config.parameters}});
+        &(struct sgp_share){.fraction = entry->fraction,
+            .coding = entry->coding,
+            .weight = weight,
+            .slice = {0, node->config.parameters}});
     sgp_core_drop_account(node, index);
     node->mass.weight += weight;
 }
@@ -505,6 +507,7 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     node->accounts.debts++;
     entry->slot = owed->slot;
     entry->fraction = owed->share.fraction;
+    entry->coding = owed->share.coding;
     sgp_core_owe_next(node, link);
     return entry;
 }

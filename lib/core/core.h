@@ -151,6 +151,7 @@ struct sgp_core_link *sgp_core_find(
 bool sgp_core_rejoining(const struct sgp_core_link *link);
 bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
 bool sgp_core_is_up(const struct sgp_core_link *link);
+bool sgp_core_decodes(const struct sgp_core_link *link, enum sgp_coding coding); /* its target */
 sgp_round sgp_core_furthest(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *));
 /* As far as two neighbours say, or the only one that counts: the greatest round, unless that is one's alone and far

@@ -87,6 +87,7 @@ static void take_one_home(struct sgp_node *node)
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
         effect->restore.slot = owed->slot;
         effect->restore.fraction = owed->share.fraction;
+        effect->restore.coding = owed->share.coding;
         effect->restore.slice = owed->share.slice;
         node->layout.snapshot_users[owed->slot]++; /* until the job is done */
         node->mass.weight += owed->share.weight;

@@ -27,7 +27,7 @@ struct sgp_verdict sgp_core_estimate(
     bool sound = isfinite(estimate->weight) && estimate->weight > 0 &&
                  estimate->weight <= sgp_core_weight_most(node) && estimate->round >= 0 &&
                  estimate->round <= link->pulse.round && estimate->round >= link->question.newer &&
-                 estimate->payload_bytes == 4 * values.count;
+                 estimate->payload_bytes == sgp_coding_bytes_most(SGP_CODING_NONE, values.count);
     if (!sound)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_RANGE);
     link->question.incoming = *estimate;
@@ -150,7 +150,7 @@ static void copy_out(struct sgp_node *node, const struct sgp_core_link *link, ui
         .publishing = !entered,
         .estimate = {.round = label(node, link),
             .weight = sgp_core_weight_of_estimate(node),
-            .payload_bytes = 4 * values.count},
+            .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, values.count)},
     };
     if (values.count < all.count)
         node->handing.estimate.slice = values;

@@ -294,6 +294,11 @@ bool sgp_core_peer_active(const struct sgp_core_link *link)
            sgp_core_state_is_active(link->pulse.state) && !sgp_core_rejoining(link);
 }
 
+bool sgp_core_decodes(const struct sgp_core_link *link, enum sgp_coding coding)
+{
+    return coding == SGP_CODING_NONE || (link->connection.forms & SGP_CODING_BIT(coding)) != 0;
+}
+
 bool sgp_core_is_up(const struct sgp_core_link *link)
 {
     return link->connection.state == SGP_LINK_UP;

@@ -233,6 +233,24 @@ static uint32_t unused_snapshot(struct sgp_node *node)
     return SGP_SLOT_NONE;
 }
 
+/* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is what has no weight, where what
+ * is left out would not come after; and a model of so few values that they take no fewer bytes. All that a turn gives is of one
+ * form. */
+static enum sgp_coding form_of(const struct sgp_node *node)
+{
+    enum sgp_coding coding = node->config.coding;
+    uint64_t count = node->config.parameters;
+    bool trains = node->state == SGP_NODE_TRAINING && node->round < sgp_core_train_end(node);
+    bool fewer =
+        sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
+    if (!trains || !fewer || node->role->collective || node->role->gives_updates)
+        return SGP_CODING_NONE;
+    for (uint32_t i = 0; i < node->giving.count; i++)
+        if (!sgp_core_decodes(node->layout.gifts[i].link, coding))
+            return SGP_CODING_NONE;
+    return coding;
+}
+
 /* A part may have no values, where there are fewer of these than parts: then an empty share goes in its place. */
 static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part, uint32_t slot)
 {
@@ -245,6 +263,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         fraction = 0;
         slot = SGP_SLOT_NONE;
     }
+    enum sgp_coding coding = slot != SGP_SLOT_NONE ? node->giving.coding : SGP_CODING_NONE;
     bool weighs = gift->bequest > 0 || !node->role->collective;
     struct sgp_core_link *link = gift->link;
     struct sgp_owed owed = {
@@ -258,7 +277,9 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .fraction = fraction,
                 .weight = weighs ? fraction * node->mass.weight : 0,
                 .slice = slice,
-                .payload_bytes = slot != SGP_SLOT_NONE ? 4 * slice.count : 0,
+                .payload_bytes =
+                    slot != SGP_SLOT_NONE ? sgp_coding_bytes_most(coding, slice.count) : 0,
+                .coding = coding,
                 .asks = gift->asks,
                 .bequest = gift->bequest,
                 .update = node->likeness.update,
@@ -297,6 +318,7 @@ bool sgp_core_give(struct sgp_node *node)
     double part = part_to_give(node, fractions, coming);
     if (node->passes > 0 && part <= 0) /* nobody waits for it */
         node->giving.count = 0;
+    node->giving.coding = form_of(node);
     for (uint32_t i = 0; i < node->giving.count; i++)
         owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
@@ -321,6 +343,7 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
         .fraction = 1,
         .bequest = fmin(1 + node->mass.covered, node->config.topology->node_count)};
     node->giving.count = 1;
+    node->giving.coding = SGP_CODING_NONE;
     owe(node, &node->layout.gifts[0], 1, slot);
     heir->owed.share.round = round;
     sgp_core_publish(node, 1, 1, slot);

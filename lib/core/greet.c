@@ -236,6 +236,7 @@ struct sgp_verdict sgp_core_hello(
         .lineage = node->config.lineage,
         .accepted = link->memory.accepted,
         .fingerprint = node->config.fingerprint,
+        .forms = SGP_CODINGS,
     };
     return sgp_fine();
 }
@@ -266,6 +267,7 @@ struct sgp_verdict sgp_core_welcome(
         (void)sgp_core_dispute(node, link);
     node->unrecorded = node->unrecorded || link->memory.lineage != welcome->lineage;
     link->memory.lineage = welcome->lineage;
+    link->connection.forms = welcome->forms;
     greeted(node, link, &welcome->fingerprint);
     if (forgot && node->exact.begun)
         sgp_core_raise_epoch(node);

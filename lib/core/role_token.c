@@ -358,7 +358,7 @@ void sgp_core_hand_on(struct sgp_node *node)
             .fraction = 1,
             .weight = node->mass.weight,
             .slice = {0, node->config.parameters},
-            .payload_bytes = 4 * node->config.parameters},
+            .payload_bytes = sgp_coding_bytes_most(SGP_CODING_NONE, node->config.parameters)},
     };
     node->token.slot = SGP_SLOT_NONE;
     node->token.of_record = false;

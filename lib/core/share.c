@@ -16,7 +16,7 @@ static bool bequest_is_sound(const struct sgp_node *node, const struct sgp_share
 {
     bool amount = isfinite(share->bequest) && share->bequest >= 0 &&
                   share->bequest <= node->mass.members_most;
-    bool beside = share->fraction == 1 && share->weight > 0;
+    bool beside = share->fraction == 1 && share->weight > 0 && share->coding == SGP_CODING_NONE;
     return amount && (beside || share->bequest <= 0);
 }
 
@@ -25,6 +25,14 @@ static bool number_is_sound(const struct sgp_core_link *link, uint64_t number)
 {
     return number > link->memory.accepted && number <= SGP_NUMBER_MAX &&
            number - link->memory.accepted <= SGP_NUMBER_GAP_MAX;
+}
+
+/* A coded payload fits where its values go. */
+static bool is_shorter(const struct sgp_share *share)
+{
+    uint64_t count = share->slice.count;
+    return share->coding == SGP_CODING_NONE || sgp_coding_bytes_most(share->coding, count) <
+                                                   sgp_coding_bytes_most(SGP_CODING_NONE, count);
 }
 
 /* It gives a fraction of what it has, and that is no more than anybody can have. */
@@ -38,7 +46,9 @@ static bool share_is_sound(
                   bequest_is_sound(node, share);
     bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
                  share->slice.first <= node->config.parameters - share->slice.count &&
-                 share->payload_bytes == (empty ? 0 : 4 * share->slice.count);
+                 is_shorter(share) &&
+                 share->payload_bytes ==
+                     (empty ? 0 : sgp_coding_bytes_most(share->coding, share->slice.count));
     return amount && slice && number_is_sound(link, share->number) && share->round >= 0 &&
            share->round <= link->pulse.round;
 }
@@ -332,6 +342,12 @@ struct sgp_verdict sgp_core_ack(
     return sgp_fine();
 }
 
+/* Not accepted, and by a target that was begun anew and does not decode its form any more. */
+static bool is_unreadable(const struct sgp_core_link *link)
+{
+    return !sgp_core_decodes(link, link->owed.share.coding);
+}
+
 /* False: it is sent again. */
 static bool settle_first(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
@@ -340,7 +356,8 @@ static bool settle_first(
         sgp_core_forget_owed(node, link);
     else if (!forgot && accepted >= link->owed.share.number)
         sgp_core_accepted_by_peer(node, link);
-    else if (forgot || link->owed.lost || node->role->unique) /* others may be ready for it */
+    else if (forgot || link->owed.lost || is_unreadable(link) ||
+             node->role->unique) /* others may be ready for it */
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else
         return false;

@@ -71,6 +71,7 @@ struct sgp_core_link {
         sgp_time said; /* when anything was last sent */
         int last_error;
         enum sgp_reason last_reason;
+        uint32_t forms; /* OUT: that the peer said last that it decodes; greet.c */
     } connection;
 
     /* link.c; watch.c: absent, and heard no more. What is heard, on this link alone: hearing a peer on one says nothing about the
@@ -245,6 +246,7 @@ struct sgp_core_account {
     double unknown;  /* or by how much the total may be off */
     uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
     double fraction;
+    enum sgp_coding coding;
     uint64_t told_on; /* the connection on which an heir was told of it */
     struct sgp_search search;
 };
@@ -280,6 +282,7 @@ struct sgp_receive { /* a receive slot */
 struct sgp_folding {
     uint32_t snapshot; /* x is `keep` times that one; SGP_SLOT_NONE: it is not known to be */
     double keep;
+    enum sgp_coding coding; /* of what was given of it */
     uint32_t pinned; /* the snapshot that a share is being added to; SGP_SLOT_NONE: none is */
     bool changed;    /* x has changed since */
     bool refusals;   /* came meanwhile, of what this node gave */
@@ -516,6 +519,7 @@ struct sgp_node {
         uint32_t count;         /* of the gifts of this turn */
         uint32_t slot;          /* of the PUBLISH jobs under way, */
         uint32_t jobs;          /* and how many there are */
+        enum sgp_coding coding; /* of this turn's shares */
     } giving;
 
     struct sgp_folding folding; /* fold.c, publish.c, emit.c */

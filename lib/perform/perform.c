@@ -65,11 +65,34 @@ bool sgp_perform_fold(
         .source = *sgp_pool_place(&performer->snapshots, how->snapshot),
         .keep = (float)how->keep,
         .fraction = (float)how->fraction,
+        .coding = how->coding,
+        .given = (float)(1 - how->keep),
         .stride = own ? sgp_kernels_stride(performer->trainer->parameters) : 0,
         .their_scale = own ? (float)(how->fraction / how->weight) : 0,
         .own_scale = (float)(1 / performer->own_weight),
     };
     return true;
+}
+
+/* Where what was given is what `source` decodes to, x is source - given * that. The bits are those of publishing and absorbing:
+ * each product is rounded first. */
+static float fold_over_rest(const struct sgp_fold_work *folding, double *ret_squares, float *values,
+    const float *source, uint64_t count)
+{
+    const struct sgp_kernels *kernels = sgp_kernels_best();
+    float decoded[SGP_KERNELS_RUN], rest[SGP_KERNELS_RUN], largest = 0;
+    *ret_squares = 0;
+    for (uint64_t at = 0, run; at < count; at += run) {
+        run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
+        sgp_codec_of(folding->coding)->project(decoded, source + at, run);
+        memcpy(rest, source + at, run * sizeof *rest);
+        kernels->absorb(rest, decoded, -folding->given, run);
+        double squares;
+        float most = kernels->fold(&squares, values + at, rest, 1, folding->fraction, run);
+        largest = most > largest ? most : largest;
+        *ret_squares += squares;
+    }
+    return largest;
 }
 
 float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float *values,
@@ -86,6 +109,8 @@ float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float 
         folding->difference += difference;
         folding->norm += norm;
     }
+    if (folding->coding != SGP_CODING_NONE)
+        return fold_over_rest(folding, ret_squares, values, folding->source + first, count);
     return kernels->fold(
         ret_squares, values, folding->source + first, folding->keep, folding->fraction, count);
 }
@@ -101,6 +126,7 @@ static void begin_publish(
     work->place = sgp_pool_place(&performer->snapshots, slot);
     work->factor = effect->publish.keep;
     work->purpose = effect->publish.purpose;
+    work->coding = effect->publish.coding;
     work->slice = effect->publish.slice;
     bool ours = work->purpose == SGP_PUBLISH_SHARES || work->purpose == SGP_PUBLISH_TOKEN;
     if (ours && work->slice.count == performer->trainer->parameters && work->weight > 0) {
@@ -196,6 +222,7 @@ void sgp_perform_begin(
     case SGP_EFFECT_RESTORE:
         begin_with(work, &performer->snapshots, effect->restore.slot, effect->restore.fraction,
             effect->restore.slice);
+        work->coding = effect->restore.coding;
         break;
     case SGP_EFFECT_ADOPT:
         begin_with(work, &performer->receives, effect->adopt.slot, effect->adopt.factor,
@@ -234,6 +261,27 @@ static bool run_train(struct sgp_trainer *trainer, struct sgp_work *work)
     return work->taken < work->steps;
 }
 
+/* x[first + i] += fraction * what values[i] decode to, for i < count. */
+static void add_decoded(struct sgp_trainer *trainer, enum sgp_coding coding, const float *values,
+    float fraction, struct sgp_slice slice)
+{
+    float decoded[SGP_KERNELS_RUN];
+    for (uint64_t at = 0, run; at < slice.count; at += run) {
+        run = slice.count - at < SGP_KERNELS_RUN ? slice.count - at : SGP_KERNELS_RUN;
+        sgp_codec_of(coding)->project(decoded, values + at, run);
+        trainer->methods->restore(trainer, decoded, fraction, slice.first + at, run);
+    }
+}
+
+/* All of x becomes the snapshot. What the form of its shares leaves out stays. */
+static void give(struct sgp_trainer *trainer, const struct sgp_work *work)
+{
+    bool coded = work->coding != SGP_CODING_NONE;
+    trainer->methods->publish(trainer, work->place, coded ? 1 : (float)work->factor);
+    if (coded)
+        add_decoded(trainer, work->coding, *work->place, -(float)(1 - work->factor), work->slice);
+}
+
 /* x, or a range of it, becomes the snapshot. */
 static void run_publish(const struct sgp_performer *performer, struct sgp_work *work)
 {
@@ -248,7 +296,7 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     else if (work->purpose == SGP_PUBLISH_UPDATE || work->purpose == SGP_PUBLISH_NOTHING)
         sgp_copy_push(performer->copy, trainer, work->place);
     else if (work->slice.count == count)
-        trainer->methods->publish(trainer, work->place, (float)work->factor);
+        give(trainer, work);
     else
         trainer->methods->copy(
             trainer, work->place, (float)work->factor, work->slice.first, work->slice.count);
@@ -294,8 +342,12 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
             work->computes);
         break;
     case SGP_EFFECT_RESTORE:
-        trainer->methods->restore(
-            trainer, *work->place + slice.first, (float)work->factor, slice.first, slice.count);
+        if (work->coding != SGP_CODING_NONE)
+            add_decoded(
+                trainer, work->coding, *work->place + slice.first, (float)work->factor, slice);
+        else
+            trainer->methods->restore(
+                trainer, *work->place + slice.first, (float)work->factor, slice.first, slice.count);
         break;
     case SGP_EFFECT_ADOPT:
         sgp_copy_adopt(trainer, *work->place, work->factor, slice);

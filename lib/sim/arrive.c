@@ -234,10 +234,12 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     bool estimate = share->number == 0;
     const float *sent =
         estimate ? connection->estimate : sgp_sim_snapshot(source, connection->snapshot);
-    sgp_assert(share->payload_bytes == 4 * share->slice.count && share->slice.count <= dimension &&
+    sgp_assert(share->payload_bytes == sgp_coding_bytes_most(share->coding, share->slice.count) &&
+               share->slice.count <= dimension &&
                share->slice.first <= dimension - share->slice.count);
-    memcpy(*sgp_pool_place(&target->performer.receives, connection->slot),
-        sent + share->slice.first, share->slice.count * sizeof *sent);
+    sgp_codec_of(share->coding)
+        ->project(*sgp_pool_place(&target->performer.receives, connection->slot),
+            sent + share->slice.first, share->slice.count);
     if (!estimate &&
         XXH3_64bits(sent, dimension * sizeof *sent) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,

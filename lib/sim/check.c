@@ -223,7 +223,7 @@ void sgp_sim_count_host(struct sgp_sim *sim, struct sgp_sim_host *host)
     count_vector(sim, sim->after, 1, 0, dimension);
     for (uint32_t i = 0; i < host->performer.snapshots.count; i++)
         if (fabs(host->outstanding[i]) > SGP_SIM_MASS_SLACK)
-            count_vector(sim, sgp_sim_snapshot(host, i), host->outstanding[i], 0, dimension);
+            count_vector(sim, sgp_sim_given(host, i), host->outstanding[i], 0, dimension);
     for (uint32_t i = 0; i < host->performer.receives.count; i++) {
         const struct sgp_sim_receive *receive = &host->receives[i];
         if (receive->state >= SGP_SIM_RECEIVE_HELD)
@@ -279,9 +279,9 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *e
     if (sgp_sim_is_paid(sim, &debt))
         return;
     host->outstanding[effect->note.slot] -= fraction;
-    const float *snapshot = sgp_sim_snapshot(host, effect->note.slot);
+    const float *given = sgp_sim_given(host, effect->note.slot);
     for (uint64_t c = 0; c < sim->options.dimension; c++)
-        sim->moved[c] -= fraction * (double)snapshot[c];
+        sim->moved[c] -= fraction * (double)given[c];
 }
 
 void sgp_sim_check_dissolve(struct sgp_sim_host *host, const struct sgp_effect *effect)

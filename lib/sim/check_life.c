@@ -22,13 +22,14 @@ static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
             continue;
         const struct sgp_sim_link *out =
             sgp_sim_link_of(host, host->file->hosts[link->peer], SGP_OUT);
+        host->codings[link->owed_slot] = link->owed_coding;
         if (sim->links[out->other].accepted >= link->number)
             continue;
         double fraction = (double)(float)link->owed_fraction;
-        const float *snapshot = sgp_sim_snapshot(host, link->owed_slot);
+        const float *given = sgp_sim_given(host, link->owed_slot);
         host->outstanding[link->owed_slot] += fraction;
         for (uint64_t c = 0; c < sim->options.dimension; c++)
-            sim->moved[c] += fraction * (double)snapshot[c];
+            sim->moved[c] += fraction * (double)given[c];
         sim->summary.kept++;
     }
 }
@@ -63,9 +64,9 @@ static void accept_instead(struct sgp_sim *sim, struct sgp_sim_link *in, uint64_
         return; /* or its snapshot died with it, or is not counted */
     double fraction = is_unseen ? -out->fraction : out->fraction;
     source->outstanding[out->snapshot] += fraction;
-    const float *snapshot = sgp_sim_snapshot(source, out->snapshot);
+    const float *given = sgp_sim_given(source, out->snapshot);
     for (uint64_t c = 0; c < sim->options.dimension; c++)
-        sim->moved[c] += fraction * (double)snapshot[c];
+        sim->moved[c] += fraction * (double)given[c];
 }
 
 static double starts(const struct sgp_sim_host *host)

@@ -226,9 +226,10 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
     host->outstanding[work->slot] = given ? 1 - work->factor : 0;
     host->digests[work->slot] =
         XXH3_64bits(snapshot, host->sim->options.dimension * sizeof *snapshot);
+    host->codings[work->slot] = work->coding;
+    const float *left = sgp_sim_given(host, work->slot) + work->slice.first;
     bool own = work->purpose == SGP_PUBLISH_TOKEN || work->purpose == SGP_PUBLISH_NOTHING;
-    sgp_sim_check_job(
-        host, own ? NULL : snapshot + work->slice.first, tells ? 0 : work->factor - 1, work->slice);
+    sgp_sim_check_job(host, own ? NULL : left, tells ? 0 : work->factor - 1, work->slice);
 }
 
 /* The distance that was told of a share's estimate from our own, in double precision. Of longer vectors only a sample is
@@ -301,8 +302,8 @@ static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
         break;
     case SGP_EFFECT_RESTORE:
         host->outstanding[work->slot] -= host->sim->apart ? 0 : (double)(float)work->factor;
-        sgp_sim_check_job(
-            host, *work->place + work->slice.first, (double)(float)work->factor, work->slice);
+        sgp_sim_check_job(host, sgp_sim_given(host, work->slot) + work->slice.first,
+            (double)(float)work->factor, work->slice);
         break;
     case SGP_EFFECT_SCALE:
         sgp_sim_check_job(host, NULL, 0, work->slice);

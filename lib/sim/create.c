@@ -128,7 +128,8 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     sim->hosts = calloc(topology->node_count, sizeof *sim->hosts);
     sim->frame = malloc(SGP_WIRE_FRAME_MAX);
     sim->share = calloc(options->dimension, sizeof *sim->share);
-    if (!sim->hosts || !sim->frame || !sim->share)
+    sim->given = calloc(options->dimension, sizeof *sim->given);
+    if (!sim->hosts || !sim->frame || !sim->share || !sim->given)
         status = -ENOMEM;
     if (status == 0)
         status = create_hosts(sim);
@@ -168,6 +169,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_rows_finish(sim);
     sgp_queue_finish(&sim->queue);
     free(sim->share);
+    free(sim->given);
     free(sim->frame);
     free(sim->token);
     free(sim->links);

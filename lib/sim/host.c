@@ -20,6 +20,14 @@ float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot)
     return *sgp_pool_place(&host->performer.snapshots, slot);
 }
 
+const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot)
+{
+    struct sgp_sim *sim = host->sim;
+    const float *snapshot = sgp_sim_snapshot(host, slot);
+    sgp_codec_of(host->codings[slot])->project(sim->given, snapshot, sim->options.dimension);
+    return sim->given;
+}
+
 const float *sgp_sim_received(const struct sgp_sim_host *host, uint32_t slot)
 {
     bool folded = host->receives[slot].folds && host->performer.folded == slot;
@@ -108,6 +116,7 @@ void sgp_sim_node_config(
         .seeks = options->one_beginning && host->index > 0,
         .one_beginning = options->one_beginning,
         .local_steps = options->local_steps,
+        .coding = options->coding,
         .final_cycles = options->final_cycles,
         .start = options->start,
         .weight_least = host->weight_least,

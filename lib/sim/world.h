@@ -215,6 +215,7 @@ struct sgp_sim_host {
     uint64_t *digests;              /* of the snapshots, when they were published */
     double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
                             sum of the float32 fractions that trainers work with */
+    enum sgp_coding *codings; /* per snapshot: the form in which that was given */
     struct sgp_sim_receive *receives;
     float *came; /* `dimension` values: the payload that was folded last, as it came */
 
@@ -368,6 +369,7 @@ struct sgp_sim {
     unsigned char **cut_sides; /* per cut, per host: inside? */
     uint8_t *frame;            /* scratch of the wire */
     float *share;              /* `dimension` values: what is absorbed now, as it came */
+    float *given;              /* likewise: what a snapshot decodes to */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
     uint32_t indebted; /* how many hosts are */
@@ -440,6 +442,8 @@ void sgp_sim_check_one_token(struct sgp_sim *sim);
 const char *sgp_sim_name(const struct sgp_sim *sim, uint32_t host);
 bool sgp_sim_is_owner(const struct sgp_sim_host *host);
 float *sgp_sim_snapshot(const struct sgp_sim_host *host, uint32_t slot);
+/* What was given of it: what it decodes to in the form of its shares. Until the next call. */
+const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot);
 /* The payload of a receive slot as it came, also if it has been folded. */
 const float *sgp_sim_received(const struct sgp_sim_host *host, uint32_t slot);
 /* The host whose network card it uses: its own, or that of the node beside which it stands. */

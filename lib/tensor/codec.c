@@ -101,6 +101,6 @@ const struct sgp_codec *sgp_codec_of(enum sgp_coding coding)
         [SGP_CODING_NONE] = {"none", project_none, pack_none, unpack_none},
         [SGP_CODING_FP16] = {"fp16", project_fp16, pack_fp16, unpack_fp16},
     };
-    sgp_assert(coding == SGP_CODING_NONE || coding == SGP_CODING_FP16);
+    sgp_assert(coding <= SGP_CODING_FP16);
     return &codecs[coding];
 }

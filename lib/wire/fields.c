@@ -81,6 +81,7 @@ static const struct sgp_form_field welcome_fields[] = {
     FIELD("lineage", welcome.lineage, NUMBER),
     FIELD("accepted", welcome.accepted, ANY),
     PART(welcome.fingerprint, &sgp_fingerprint_form),
+    FIELD("forms", welcome.forms, ANY),
     END,
 };
 
@@ -106,13 +107,14 @@ static const struct sgp_form_field share_fields[] = {
     FIELD("fraction", share.fraction, 0, 1),
     FIELD("weight", share.weight, 0, UINT64_MAX),
     PART(share.slice, &slice_form),
-    FIELD("payload_bytes", share.payload_bytes, 0, 4 * SGP_PARAMETERS_MAX),
+    FIELD("payload_bytes", share.payload_bytes, 0, sizeof(float) * SGP_PARAMETERS_MAX),
     FIELD("asks", share.asks, ANY),
     FIELD("bequest", share.bequest, 0, SGP_NODES_MAX),
     FIELD("update", share.update, ANY),
     FIELD("rate", share.rate, 0, SGP_RATE_MAX),
     FIELD("heavy", share.heavy, LABEL),
     FIELD("light", share.light, LABEL),
+    FIELD("form", share.coding, SGP_CODING_NONE, SGP_CODING_FP16),
     END,
 };
 
@@ -141,7 +143,7 @@ static const struct sgp_form_field estimate_fields[] = {
     BEGIN,
     FIELD("round", estimate.round, LABEL),
     FIELD("weight", estimate.weight, 0, UINT64_MAX),
-    FIELD("payload_bytes", estimate.payload_bytes, 4, 4 * SGP_PARAMETERS_MAX),
+    FIELD("payload_bytes", estimate.payload_bytes, 4, sizeof(float) * SGP_PARAMETERS_MAX),
     PART(estimate.slice, &slice_form),
     END,
 };
@@ -247,7 +249,8 @@ static const char *estimate_conflict(const struct sgp_estimate *estimate)
         return "payload_bytes is not a multiple of 4";
     if (slice->count > SGP_PARAMETERS_MAX - slice->first)
         return "its slice ends beyond the greatest number of parameters";
-    if (slice->count > 0 && estimate->payload_bytes != 4 * slice->count)
+    if (slice->count > 0 &&
+        estimate->payload_bytes != sgp_coding_bytes_most(SGP_CODING_NONE, slice->count))
         return "payload_bytes is not 4 * count";
     return NULL;
 }
@@ -256,8 +259,9 @@ static const char *share_conflict(const struct sgp_share *share)
 {
     if (share->slice.count > SGP_PARAMETERS_MAX - share->slice.first)
         return "its slice ends beyond the greatest number of parameters";
-    if (share->payload_bytes != (share->fraction > 0 ? 4 * share->slice.count : 0))
-        return "payload_bytes is not 4 * count, or 0 for an empty share";
+    uint64_t bytes = sgp_coding_bytes_most(share->coding, share->slice.count);
+    if (share->payload_bytes != (share->fraction > 0 ? bytes : 0))
+        return "payload_bytes is not that of count values, or 0 for an empty share";
     if (!(share->fraction > 0) && share->weight > 0)
         return "an empty share carries weight";
     return NULL;

@@ -15,6 +15,7 @@
 #define CAMPAIGN_FAULTS_MAX 8u /* of each kind */
 #define CAMPAIGN_NODES_MAX 256u
 #define CAMPAIGN_DIMENSION 2u
+#define CAMPAIGN_CODED 6u /* where shares are coded: fewer values take no fewer bytes */
 
 struct campaign_command {
     sgp_time time;

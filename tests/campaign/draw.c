@@ -581,12 +581,13 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
 static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
 {
     const struct campaign *campaign = context;
-    float centre[CAMPAIGN_DIMENSION], start[CAMPAIGN_DIMENSION];
-    for (uint32_t c = 0; c < CAMPAIGN_DIMENSION; c++) {
+    const uint64_t dimension = campaign->options.dimension;
+    float centre[CAMPAIGN_CODED], start[CAMPAIGN_CODED];
+    for (uint32_t c = 0; c < dimension; c++) {
         centre[c] = (float)((node * 5 + c * 3) % 8) - 4;
         start[c] = (float)((node * 3 + c * 5) % 8) - 4;
     }
-    return sgp_quadratic_create(CAMPAIGN_DIMENSION, centre, start, campaign->eta, ret_trainer);
+    return sgp_quadratic_create(dimension, centre, start, campaign->eta, ret_trainer);
 }
 
 int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,

@@ -41,9 +41,9 @@ static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim
             return sgp_fail(error, SGP_E_STATE, "%s ends %s in round %lld, not finished",
                 campaign->topology->nodes[i].name, sgp_node_state_name(status.state),
                 (long long)status.round);
-        float estimate[CAMPAIGN_DIMENSION];
+        float estimate[CAMPAIGN_CODED];
         sgp_sim_estimate(sim, i, estimate);
-        for (uint32_t c = 0; c < CAMPAIGN_DIMENSION && status.weight_estimate > 0; c++)
+        for (uint32_t c = 0; c < campaign->options.dimension && status.weight_estimate > 0; c++)
             if (!isfinite(estimate[c]))
                 return sgp_fail(error, SGP_E_STATE, "%s ends with a model that is not finite",
                     campaign->topology->nodes[i].name);
@@ -65,7 +65,7 @@ static int judge_agreement(
         for (uint32_t k = 0; k < sgp_node_link_count(node); k++) {
             struct sgp_peer_status peer;
             struct sgp_node_status theirs;
-            float own[CAMPAIGN_DIMENSION], other[CAMPAIGN_DIMENSION];
+            float own[CAMPAIGN_CODED], other[CAMPAIGN_CODED];
             sgp_node_link_status(node, k, &peer);
             sgp_node_status(sgp_sim_node(sim, peer.peer), &theirs);
             if (peer.state != SGP_LINK_UP ||
@@ -74,7 +74,7 @@ static int judge_agreement(
                 continue;
             sgp_sim_estimate(sim, i, own);
             sgp_sim_estimate(sim, peer.peer, other);
-            for (uint32_t c = 0; c < CAMPAIGN_DIMENSION; c++)
+            for (uint32_t c = 0; c < campaign->options.dimension; c++)
                 if (!(fabsf(own[c] - other[c]) <= CAMPAIGN_AGREED))
                     return sgp_fail(error, SGP_E_STATE,
                         "%s and %s have finished, and their models differ by %.3g",

@@ -17,12 +17,13 @@ struct request {
     struct campaign_plant *plant;
     bool plants, trace, single;
     uint32_t nodes;
+    enum sgp_coding coding;
     uint64_t first, seeds;
 };
 
 static const char help[] =
-    "campaign [--algorithm NAME] [--nodes N] [--seeds K] [--first S]\n"
-    "campaign --algorithm NAME [--nodes N] --seed S [--plant BUG] [--trace]\n"
+    "campaign [--algorithm NAME] [--nodes N] [--compression FORM] [--seeds K] [--first S]\n"
+    "campaign --algorithm NAME [--nodes N] [--compression FORM] --seed S [--plant BUG] [--trace]\n"
     "campaign --plants [--nodes N]\n"
     "\n"
     "Runs fleets in virtual time, each drawn from its seed with faults of every kind, and judges "
@@ -31,6 +32,7 @@ static const char help[] =
     "\n"
     "  --algorithm NAME  one method; all of them without it\n"
     "  --nodes N         of each fleet (16)\n"
+    "  --compression FORM  of the shares of training rounds: none or fp16 (none)\n"
     "  --seeds K         how many seeds (100), from --first (1) on\n"
     "  --seed S          this seed alone\n"
     "  --trace           what every step of every node did\n"
@@ -55,6 +57,9 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
     char text[SGP_TEXT_BYTES];
     int status = campaign_init(&campaign, method, request->nodes, seed, error);
     campaign.plant = request->plant;
+    campaign.options.coding = request->coding;
+    if (request->coding != SGP_CODING_NONE)
+        campaign.options.dimension = CAMPAIGN_CODED;
     campaign.options.sink = request->trace ? &sink : NULL;
     if (status == 0 && request->single) {
         campaign_tell(&campaign, text, sizeof text);
@@ -69,8 +74,9 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
 static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
-    (void)printf("# again: %s --algorithm %s --nodes %u --seed %llu%s%s --trace # sgpd %s\n",
-        request->program, method->name, request->nodes, (unsigned long long)seed,
+    (void)printf("# again: %s --algorithm %s --nodes %u%s --seed %llu%s%s --trace # sgpd %s\n",
+        request->program, method->name, request->nodes,
+        request->coding == SGP_CODING_FP16 ? " --compression fp16" : "", (unsigned long long)seed,
         request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
         sgp_version());
 }
@@ -199,6 +205,10 @@ static bool take(struct request *request, const char *name, const char *value)
         request->seeds = 1;
         request->single = true;
         return read_number(value, 0, INT64_MAX, &request->first);
+    }
+    if (strcmp(name, "--compression") == 0) {
+        request->coding = strcmp(value, "fp16") == 0 ? SGP_CODING_FP16 : SGP_CODING_NONE;
+        return request->coding != SGP_CODING_NONE || strcmp(value, "none") == 0;
     }
     bool good = strcmp(name, "--nodes") == 0 && read_number(value, 2, CAMPAIGN_NODES_MAX, &nodes);
     request->nodes = (uint32_t)nodes;

@@ -190,6 +190,27 @@ Test(ciphered, shares_and_messages_go_both_ways_and_a_goodbye_comes_last)
     leave(&loop);
 }
 
+/* What is opened lies where coded bytes belong, and is decoded from there. */
+Test(ciphered, coded_shares_are_decoded)
+{
+    uv_loop_t loop;
+    connect_ends(&loop);
+    wait_until_known(&loop);
+    for (uint32_t i = 0; i < PARAMETERS; i++)
+        payload[i] = (float)(i % 2001);
+    struct sgp_message share = share_message();
+    share.share.coding = SGP_CODING_FP16;
+    share.share.payload_bytes = sgp_coding_bytes_most(SGP_CODING_FP16, PARAMETERS);
+    memset(came, 0, sizeof came);
+    link_send_payload(caller, &share, payload, share.share.payload_bytes);
+    while (payloads == 0 || heard[0] != SGP_ACK)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    cr_assert(zero(int, payload_code));
+    cr_assert(zero(int, memcmp(came, payload, sizeof came)), "numbers up to 2048 are halves");
+    cr_assert(le(u64, caller->bytes_sent, sizeof payload * 6 / 10));
+    leave(&loop);
+}
+
 Test(ciphered, a_caller_whom_the_listener_refuses_hears_why)
 {
     uv_loop_t loop;

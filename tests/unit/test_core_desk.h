@@ -38,6 +38,7 @@ struct desk {
     sgp_time now;
     uint64_t connections;
     uint64_t link_of[16][3]; /* connection by peer and direction */
+    uint32_t forms;          /* that peers say they decode */
 };
 
 static __attribute__((unused)) struct sgp_topology *topology_of(
@@ -259,7 +260,8 @@ static __attribute__((unused)) void greet_out(
             .welcome = {.target = names[peer],
                 .lineage = lineage,
                 .accepted = accepted,
-                .fingerprint = desk->peers}});
+                .fingerprint = desk->peers,
+                .forms = desk->forms}});
 }
 
 static __attribute__((unused)) void grant(struct desk *desk, uint32_t peer, sgp_round round)

@@ -198,3 +198,96 @@ Test(perform, steps_add_up, .init = begin, .fini = finish)
     cr_assert(epsilon_eq(dbl, work.training.loss, VALUES * (9 + 2.25 + 0.5625) / 6, 1e-9 * VALUES));
     cr_assert(epsilon_eq(flt, x_at(0), 0.375f, 0));
 }
+
+/* ---- coded shares ---- */
+
+/* Values that no half is near. */
+static float coded_value(uint64_t i)
+{
+    return 3 + (float)(i % 97) * 0x1.555556p-11F;
+}
+
+static void fill_coded(float *values, float (*value)(uint64_t))
+{
+    for (uint64_t i = 0; i < VALUES; i++)
+        values[i] = value(i);
+}
+
+static void publish_coded(double keep)
+{
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_PUBLISH, .round = 4, .weight = 1};
+    float x[VALUES];
+    fill_coded(x, coded_value);
+    performer.trainer->methods->adopt(performer.trainer, x, 1);
+    effect.publish.slot = 0;
+    effect.publish.keep = keep;
+    effect.publish.purpose = SGP_PUBLISH_SHARES;
+    effect.publish.coding = SGP_CODING_FP16;
+    effect.publish.slice = (struct sgp_slice){0, VALUES};
+    (void)perform(effect, &event);
+}
+
+/* The snapshot is as x was; of x the rest stays, and what comes home is what was given. */
+Test(perform, what_a_form_leaves_out_stays, .init = begin, .fini = finish)
+{
+    float x[VALUES], given[VALUES];
+    publish_coded(0.75);
+    fill_coded(x, coded_value);
+    sgp_codec_of(SGP_CODING_FP16)->project(given, x, VALUES);
+    const float *snapshot = *sgp_pool_place(&performer.snapshots, 0);
+    cr_assert(zero(int, memcmp(snapshot, x, sizeof x)));
+    for (uint64_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, x_at(i), x[i] - 0.25F * given[i]), "%llu", (unsigned long long)i);
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_RESTORE, .round = 4, .weight = 1};
+    effect.restore.slot = 0;
+    effect.restore.fraction = 0.25;
+    effect.restore.coding = SGP_CODING_FP16;
+    effect.restore.slice = (struct sgp_slice){0, VALUES};
+    (void)perform(effect, &event);
+    cr_assert(eq(int, event.type, SGP_EVENT_RESTORED));
+    for (uint64_t i = 0; i < VALUES; i++)
+        cr_assert(eq(flt, x_at(i), (x[i] - 0.25F * given[i]) + 0.25F * given[i]));
+}
+
+/* All is given: what is left is what the form leaves out, and not nothing. */
+Test(perform, the_rest_stays_where_all_is_given, .init = begin, .fini = finish)
+{
+    float x[VALUES], given[VALUES];
+    publish_coded(0);
+    fill_coded(x, coded_value);
+    sgp_codec_of(SGP_CODING_FP16)->project(given, x, VALUES);
+    bool any = false;
+    for (uint64_t i = 0; i < VALUES; i++) {
+        cr_assert(eq(flt, x_at(i), x[i] - given[i]));
+        any = any || x[i] > given[i] || x[i] < given[i];
+    }
+    cr_assert(any);
+}
+
+Test(perform, a_share_is_folded_over_the_rest, .init = begin, .fini = finish)
+{
+    float known[VALUES], came[VALUES], folded[VALUES];
+    publish_coded(0.5);
+    performer.trainer->methods->estimate(performer.trainer, 1, known);
+    for (uint64_t i = 0; i < VALUES; i++)
+        folded[i] = came[i] = (float)(i % 89) - 40.3F;
+    sgp_kernels_best()->absorb(known, came, 0.25F, VALUES);
+    struct sgp_effect effect = {.type = SGP_EFFECT_FOLD, .round = 4, .weight = 1};
+    effect.fold.slot = 1;
+    effect.fold.how = (struct sgp_fold){
+        .snapshot = 0, .keep = 0.5, .coding = SGP_CODING_FP16, .fraction = 0.25, .weight = 0.5};
+    cr_assert(sgp_perform_fold(&performer, &effect, 0, 4 * VALUES));
+    double squares, sum = 0;
+    float largest = 0;
+    for (uint64_t first = 0, run; first < VALUES; first += run) {
+        run = VALUES - first < SGP_KERNELS_RUN ? VALUES - first : SGP_KERNELS_RUN;
+        float most = sgp_fold_values(&performer.folding, &squares, folded + first, first, run);
+        largest = most > largest ? most : largest;
+        sum += squares;
+    }
+    cr_assert(zero(int, memcmp(folded, known, sizeof known)));
+    cr_assert(eq(flt, largest, sgp_kernels_best()->measure(&squares, came, VALUES)));
+    cr_assert(eq(dbl, sum, squares));
+}

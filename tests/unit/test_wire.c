@@ -742,8 +742,8 @@ Test(wire, an_array_may_end_where_only_zeros_would_follow)
     struct sgp_error error = {0};
     body[0] = 0x9c;
     cr_assert(eq(int, decode_body(SGP_SHARE, body, count - 11, &back, &error), SGP_E_FRAME));
-    cr_assert(eq(
-        str, error.text, "share frame: payload_bytes is not 4 * count, or 0 for an empty share"));
+    cr_assert(eq(str, error.text,
+        "share frame: payload_bytes is not that of count values, or 0 for an empty share"));
     error = (struct sgp_error){0};
     body[0] = 0x96;
     cr_assert(eq(int, decode_body(SGP_SHARE, body, 7, &back, &error), SGP_E_FRAME));
@@ -925,3 +925,36 @@ Test(wire, nothing_is_allocated)
     cr_assert(gt(sz, after, 0)); /* Criterion itself allocates: the count is live */
 }
 #endif
+
+static struct sgp_message coded_sample(enum sgp_coding coding, uint64_t payload_bytes)
+{
+    return (struct sgp_message){.type = SGP_SHARE,
+        .pulse = quiet,
+        .share = {.number = 1,
+            .fraction = 0.5,
+            .weight = 0.5,
+            .slice = {.count = 10},
+            .payload_bytes = payload_bytes,
+            .coding = coding}};
+}
+
+Test(wire, a_share_says_its_form_and_a_welcome_those_that_are_decoded)
+{
+    uint8_t frame[SGP_WIRE_FRAME_MAX];
+    struct sgp_message message = coded_sample(SGP_CODING_FP16, 24), back;
+    struct sgp_error error = {0};
+    size_t count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
+    uint8_t *body = frame + SGP_WIRE_HEADER_BYTES;
+    cr_assert(zero(int, decode_body(SGP_SHARE, body, count, &back, NULL)));
+    cr_assert(eq(int, back.share.coding, SGP_CODING_FP16));
+    cr_assert(eq(u8, body[count - 1], SGP_CODING_FP16));
+    body[count - 1] = SGP_CODING_FP16 + 1;
+    cr_assert(eq(int, decode_body(SGP_SHARE, body, count, &back, NULL), SGP_E_FRAME));
+    body[count - 1] = SGP_CODING_NONE; /* by which it has too few bytes */
+    cr_assert(eq(int, decode_body(SGP_SHARE, body, count, &back, &error), SGP_E_FRAME));
+    message = sample(3);
+    message.welcome.forms = SGP_CODINGS;
+    count = encode(&message, frame) - SGP_WIRE_HEADER_BYTES;
+    cr_assert(zero(int, decode_body(SGP_WELCOME, body, count, &back, NULL)));
+    cr_assert(eq(u32, back.welcome.forms, SGP_CODINGS));
+}
