@@ -141,6 +141,7 @@ sgp_round sgp_core_last_named(const struct sgp_node *node); /* to neighbours; 0:
     ((sgp_round)2 * SGP_MIXING_CYCLES_MAX * SGP_PHASES_MAX * SGP_PHASE_ROUNDS_MAX)
 sgp_round sgp_core_mixing_end(const struct sgp_node *node); /* by its own file; not beyond that */
 sgp_round sgp_core_far_ahead(const struct sgp_node *node);  /* rounds that cannot be chance */
+uint32_t sgp_core_unused(const struct sgp_node *node);      /* the first unused snapshot, or NONE */
 bool sgp_core_computes(const struct sgp_node *node);        /* a job of the round is under way */
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
 bool sgp_core_says_ended(const struct sgp_node *node);
@@ -148,6 +149,8 @@ bool sgp_core_proves(const struct sgp_node *node); /* a word on the fleet's end 
 /* a link */
 struct sgp_core_link *sgp_core_find(
     struct sgp_node *node, uint32_t peer, enum sgp_direction direction);
+/* The in-link from that peer, or NULL; for those who read only. */
+const struct sgp_core_link *sgp_core_from(const struct sgp_node *node, uint32_t peer);
 bool sgp_core_rejoining(const struct sgp_core_link *link);
 bool sgp_core_peer_active(const struct sgp_core_link *link); /* heard, present, takes part */
 bool sgp_core_is_up(const struct sgp_core_link *link);
@@ -167,7 +170,6 @@ bool sgp_core_is_waited_for(const struct sgp_core_link *link);
 /* leaving for good */
 bool sgp_core_gathers(const struct sgp_node *node);  /* keeps what it has, to leave with more */
 bool sgp_core_has_gone(const struct sgp_node *node); /* takes no mass any more */
-bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link);
 struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node);
 bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link);
 /* shares */
@@ -348,9 +350,6 @@ bool sgp_core_is_untold(const struct sgp_node *node); /* something is to be publ
 void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of a round */
 /* The greatest label that a token of that neighbour may have. */
 sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
-/* One beyond the labels of all neighbours that count, as far as these are credible. */
-sgp_round sgp_core_newest_label(
-    const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *));
 /* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
 bool sgp_core_mints(const struct sgp_node *node);
 /* Where only a record says that the token is here: whether it may have been given away since, or has been as this estimate
@@ -361,7 +360,6 @@ bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core
 void sgp_core_hand_on(struct sgp_node *node);             /* if it is here, and somebody is ready */
 bool sgp_core_could_hand_on(const struct sgp_node *node); /* to a node that stays, soon */
 bool sgp_core_tells_last(struct sgp_node *node); /* it stops, and publishes the token first */
-void sgp_core_forget_told(struct sgp_node *node);
 void sgp_core_forgo_token(struct sgp_node *node);
 void sgp_core_remake_token(struct sgp_node *node); /* under a higher epoch */
 void sgp_core_forgo_recorded(struct sgp_node *node);

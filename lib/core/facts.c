@@ -90,6 +90,14 @@ sgp_round sgp_core_far_ahead(const struct sgp_node *node)
     return (sgp_round)topology->node_count + topology->rounds_per_cycle;
 }
 
+uint32_t sgp_core_unused(const struct sgp_node *node)
+{
+    for (uint32_t i = 0; i < node->layout.snapshot_count; i++)
+        if (node->layout.snapshot_users[i] == 0)
+            return i;
+    return SGP_SLOT_NONE;
+}
+
 bool sgp_core_computes(const struct sgp_node *node)
 {
     return node->stage == SGP_STAGE_TRAIN || node->stage == SGP_STAGE_PUBLISHING;
@@ -226,16 +234,11 @@ struct sgp_slice sgp_core_values(const struct sgp_node *node, const struct sgp_c
     return sgp_topology_owned(topology, whose, node->config.parameters);
 }
 
-static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t peer)
-{
-    return sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, SGP_IN); /* reads only */
-}
-
 sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     if (!sgp_core_copies_from(node, link))
         return node->round;
-    const struct sgp_core_link *in = from(node, link->peer);
+    const struct sgp_core_link *in = sgp_core_from(node, link->peer);
     return in != NULL && in->work.copy != SGP_ROUND_NONE ? in->work.copy : node->round;
 }
 
@@ -279,6 +282,11 @@ struct sgp_core_link *sgp_core_find(
             high = middle;
     }
     return low < end && peers[low] == peer ? &node->layout.links[low] : NULL;
+}
+
+const struct sgp_core_link *sgp_core_from(const struct sgp_node *node, uint32_t peer)
+{
+    return sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, SGP_IN);
 }
 
 /* A peer that joins for the second time has restarted, and one that joins far behind is new to the file:
@@ -382,7 +390,7 @@ bool sgp_core_has_gone(const struct sgp_node *node)
     return node->leaving.wanted && node->state == SGP_NODE_DRAINING;
 }
 
-bool sgp_core_is_heir(const struct sgp_node *node, const struct sgp_core_link *link)
+static bool is_heir(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return sgp_core_has_gone(node) && !node->leaving.left && node->leaving.heir == link->peer &&
            link->direction == SGP_OUT && !link->owed.exists;
@@ -459,7 +467,7 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
         return link->owed.share.round;
     if (link->owed_then.exists && !link->owed_then.sent)
         return link->owed_then.share.round;
-    if (sgp_core_is_heir(node, link))
+    if (is_heir(node, link))
         return node->leaving.round;
     if (node->role->promise != NULL)
         return node->role->promise(node, link);
@@ -500,8 +508,7 @@ const struct sgp_core_link *sgp_core_missing_of(const struct sgp_node *node, sgp
     const struct sgp_phase *phase = sgp_topology_phase(node->config.topology, round);
     const struct sgp_edge *edges = sgp_phase_in(phase, node->config.self, &count);
     for (uint32_t e = 0; e < count; e++) {
-        const struct sgp_core_link *link = sgp_core_find(
-            (struct sgp_node *)(uintptr_t)node, edges[e].source, SGP_IN); /* reads only */
+        const struct sgp_core_link *link = sgp_core_from(node, edges[e].source);
         if (link->receiving.latest < round)
             return link;
     }

@@ -225,12 +225,10 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
 
 static uint32_t unused_snapshot(struct sgp_node *node)
 {
-    do {
-        for (uint32_t i = 0; i < node->layout.snapshot_count; i++)
-            if (node->layout.snapshot_users[i] == 0)
-                return i;
-    } while (sgp_core_let_go(node));
-    return SGP_SLOT_NONE;
+    uint32_t slot = sgp_core_unused(node);
+    while (slot == SGP_SLOT_NONE && sgp_core_let_go(node))
+        slot = sgp_core_unused(node);
+    return slot;
 }
 
 /* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is what has no weight, where what

@@ -86,9 +86,9 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
 
 const struct sgp_role sgp_role_cycle = {
     .name = "cycle",
-    .awaited = awaited,
     .collective = true,
     .gives_always = true,
     .fits = fits,
     .may_absorb = may_absorb,
+    .awaited = awaited,
 };

@@ -144,6 +144,13 @@ static sgp_round next_label(struct sgp_node *node)
     return sgp_core_furthest(node, node->round, sgp_core_living) + 1;
 }
 
+static void drop(struct sgp_node *node, struct sgp_receive *receive)
+{
+    receive->state = SGP_RECEIVE_FREE;
+    drop_late(node, sgp_core_find(node, receive->peer, SGP_IN),
+        (uint32_t)(receive - node->layout.receives));
+}
+
 /* One a step, the oldest first. Those that are left after the last step came too late. */
 static uint32_t close_with_one(struct sgp_node *node)
 {
@@ -152,9 +159,7 @@ static uint32_t close_with_one(struct sgp_node *node)
     if (adds)
         close_with(node, receive);
     while (next_label(node) >= sgp_core_last(node) && (receive = first_held(node)) != NULL) {
-        receive->state = SGP_RECEIVE_FREE;
-        drop_late(node, sgp_core_find(node, receive->peer, SGP_IN),
-            (uint32_t)(receive - node->layout.receives));
+        drop(node, receive);
     }
     return adds;
 }
@@ -164,10 +169,8 @@ void sgp_core_drop_held(struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.receive_count; i++) {
         struct sgp_receive *receive = &node->layout.receives[i];
         bool held = receive->state == SGP_RECEIVE_HELD && !receive->counts;
-        if (!held || node->role->part != SGP_PART_LEADS)
-            continue;
-        receive->state = SGP_RECEIVE_FREE;
-        drop_late(node, sgp_core_find(node, receive->peer, SGP_IN), i);
+        if (held && node->role->part == SGP_PART_LEADS)
+            drop(node, receive);
     }
 }
 
@@ -206,8 +209,7 @@ bool sgp_core_may_have_copy(const struct sgp_node *node, const struct sgp_core_l
     bool answers = node->role->part == SGP_PART_LEADS;
     if (!answers || !sgp_core_at_own_pace(node) || link->estimate.newer == 0)
         return true;
-    const struct sgp_core_link *in =
-        sgp_core_find((struct sgp_node *)(uintptr_t)node, link->peer, SGP_IN); /* reads only */
+    const struct sgp_core_link *in = sgp_core_from(node, link->peer);
     uint32_t most = most_ahead(node);
     bool ahead = most > 0 && node->round < sgp_core_last(node) && in->work.ahead > most &&
                  in->work.ahead - most > least_ahead(node);
@@ -314,7 +316,6 @@ static sgp_round resumes_at(const struct sgp_node *node)
 
 const struct sgp_role sgp_role_owner = {
     .name = "owner",
-    .awaited = awaited,
     .part = SGP_PART_LEADS,
     .gives_nothing = true,
     .counts_steps = true,
@@ -323,4 +324,5 @@ const struct sgp_role sgp_role_owner = {
     .next_label = next_label,
     .fits = fits,
     .resumes_at = resumes_at,
+    .awaited = awaited,
 };

@@ -50,15 +50,7 @@ bool sgp_core_is_untold(const struct sgp_node *node)
 
 /* ---- telling ---- */
 
-static uint32_t unused(const struct sgp_node *node)
-{
-    for (uint32_t i = 0; i < node->layout.snapshot_count; i++)
-        if (node->layout.snapshot_users[i] == 0)
-            return i;
-    return SGP_SLOT_NONE;
-}
-
-void sgp_core_forget_told(struct sgp_node *node)
+static void forget_told(struct sgp_node *node)
 {
     if (node->token.slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[node->token.slot]--;
@@ -93,8 +85,8 @@ static void publish(struct sgp_node *node, uint32_t slot)
 
 static bool tell(struct sgp_node *node)
 {
-    sgp_core_forget_told(node);
-    uint32_t slot = unused(node);
+    forget_told(node);
+    uint32_t slot = sgp_core_unused(node);
     if (slot == SGP_SLOT_NONE)
         return false;
     publish(node, slot);
@@ -167,7 +159,7 @@ sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer)
 }
 
 /* A label that is beyond all that is known, and comes never twice. */
-sgp_round sgp_core_newest_label(
+static sgp_round newest_label(
     const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *))
 {
     sgp_round newest = node->round, most = sgp_core_mixing_end(node);
@@ -189,17 +181,17 @@ static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *re
 {
     (void)early;
     return sgp_core_is_in_force(node, &receive->epoch) && node->giving.slot == SGP_SLOT_NONE &&
-           (node->token.slot != SGP_SLOT_NONE || unused(node) != SGP_SLOT_NONE);
+           (node->token.slot != SGP_SLOT_NONE || sgp_core_unused(node) != SGP_SLOT_NONE);
 }
 
 /* The token, with what is told here. Its label never falls. */
 static void visit(struct sgp_node *node, struct sgp_receive *receive)
 {
     if (is_here(node)) /* another one: this one is dropped, or else that one */
-        sgp_core_forget_told(node);
+        forget_told(node);
     uint32_t count = node->token.told;
     if (node->token.slot == SGP_SLOT_NONE)
-        node->layout.snapshot_users[node->token.slot = unused(node)]++;
+        node->layout.snapshot_users[node->token.slot = sgp_core_unused(node)]++;
     node->copy.updates -= count;
     receive->base = node->token.slot;
     node->layout.snapshot_users[receive->base]++;
@@ -312,7 +304,7 @@ static void joins(struct sgp_node *node, bool late)
 
 static sgp_round resumes_at(const struct sgp_node *node)
 {
-    return sgp_core_newest_label(node, sgp_core_is_up);
+    return newest_label(node, sgp_core_is_up);
 }
 
 /* ---- handing on ---- */
@@ -399,13 +391,13 @@ bool sgp_core_tells_last(struct sgp_node *node)
  * an older copy, or a guess: others may know of later labels. */
 static void come_home(struct sgp_node *node, uint32_t slot)
 {
-    sgp_core_forget_told(node);
+    forget_told(node);
     node->token.slot = slot; /* what the link used is the token's again */
     if (!node->copy.exists)
         sgp_core_want(node);
     if (slot != SGP_SLOT_NONE || !node->copy.exists)
         return;
-    node->copy.label = sgp_core_newest_label(node, sgp_core_living);
+    node->copy.label = newest_label(node, sgp_core_living);
     node->round = node->copy.label + node->copy.updates;
 }
 
@@ -415,7 +407,7 @@ void sgp_core_forgo_token(struct sgp_node *node)
     node->mass.due -= node->mass.weight;
     node->mass.weight = 0;
     node->token.of_record = false;
-    sgp_core_forget_told(node);
+    forget_told(node);
     node->unrecorded = node->again = true;
 }
 
@@ -497,9 +489,9 @@ void sgp_core_remake_token(struct sgp_node *node)
     node->mass.weight = 1;
     node->mass.due += 1;
     node->token.renewed = false;
-    sgp_core_forget_told(node);
+    forget_told(node);
     if (node->copy.exists)
-        node->copy.label = sgp_core_newest_label(node, sgp_core_is_up);
+        node->copy.label = newest_label(node, sgp_core_is_up);
 }
 
 /* ---- the role ---- */
@@ -527,8 +519,6 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
 
 const struct sgp_role sgp_role_token = {
     .name = "token",
-    .awaited = awaited,
-    .promise = promise,
     .part = SGP_PART_BY_WEIGHT,
     .gives_nothing = true,
     .counts_steps = true,
@@ -543,4 +533,6 @@ const struct sgp_role sgp_role_token = {
     .absorb = absorb,
     .renew = renew,
     .come_home = come_home,
+    .awaited = awaited,
+    .promise = promise,
 };

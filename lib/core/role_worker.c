@@ -8,16 +8,11 @@
 
 /* ---- what is due ---- */
 
-static const struct sgp_core_link *from(const struct sgp_node *node, uint32_t peer)
-{
-    return sgp_core_find((struct sgp_node *)(uintptr_t)node, peer, SGP_IN); /* reads only */
-}
-
 /* Of one label an owner takes one update. What was computed from a copy whose step it has closed is not given at all, nor what
  * belongs to no step any more. */
 bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out)
 {
-    const struct sgp_core_link *in = from(node, out->peer);
+    const struct sgp_core_link *in = sgp_core_from(node, out->peer);
     sgp_round label = sgp_core_label(node, out), closed = in->pulse.round;
     if (in->work.given >= label || label >= sgp_core_last(node))
         return false;
@@ -157,7 +152,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
 /* For the first label of which the worker has made no update yet. */
 static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
 {
-    const struct sgp_core_link *in = from(node, link->peer);
+    const struct sgp_core_link *in = sgp_core_from(node, link->peer);
     sgp_round label = sgp_core_label(node, link);
     bool given = in != NULL && in->work.given >= label;
     return sgp_core_plan(node, link, given ? in->work.given + 1 : label);
@@ -165,12 +160,12 @@ static sgp_round promise(struct sgp_node *node, struct sgp_core_link *link)
 
 const struct sgp_role sgp_role_worker = {
     .name = "worker",
-    .awaited = awaited,
-    .promise = promise,
     .part = SGP_PART_FOLLOWS,
     .gives_always = true,
     .gives_updates = true,
     .counts_steps = true,
     .keeps_copy = true,
     .next_label = next_label,
+    .awaited = awaited,
+    .promise = promise,
 };
