@@ -195,6 +195,7 @@ bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it 
 /* turns and exact cycles */
 sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before that round */
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
+bool sgp_core_is_relay(const struct sgp_node *node);     /* it takes no steps */
 bool sgp_core_knows_end(const struct sgp_node *node);    /* a relay does when it has heard of one */
 const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round);
 void sgp_core_set_round(struct sgp_node *node, sgp_round round); /* and the role with it */

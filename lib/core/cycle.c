@@ -291,7 +291,7 @@ void sgp_core_close_cycle(struct sgp_node *node)
     sgp_round next = node->round + 1;
     if (!node->role->collective || sgp_topology_start_from(topology, next) != next)
         return;
-    if (topology->nodes[node->config.self].relay)
+    if (sgp_core_is_relay(node))
         (void)scale(node, 0);
     else
         divide(node);

@@ -111,6 +111,11 @@ bool sgp_core_chooses(const struct sgp_node *node, sgp_round round)
 
 /* ---- turns and exact cycles ---- */
 
+bool sgp_core_is_relay(const struct sgp_node *node)
+{
+    return node->config.topology->nodes[node->config.self].relay;
+}
+
 /* A round of an owner at its own pace is one worker's update: a turn of all is as many. */
 sgp_round sgp_core_rounds_of_turn(const struct sgp_node *node)
 {
@@ -128,8 +133,7 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)
 {
-    if (node->config.topology->nodes[node->config.self]
-            .relay) /* it takes part for as long as anybody */
+    if (sgp_core_is_relay(node)) /* it takes part for as long as anybody */
         return node->fleet.ends;
     if (node->config.open) /* a cycle away, so that the next rounds are promised */
         return node->round + 1 + node->config.topology->rounds_per_cycle;
@@ -142,8 +146,7 @@ sgp_round sgp_core_own_end(const struct sgp_node *node)
 
 bool sgp_core_knows_end(const struct sgp_node *node)
 {
-    bool relay = node->config.topology->nodes[node->config.self].relay;
-    return node->fleet.ends > 0 || !relay || node->layout.link_count == 0;
+    return node->fleet.ends > 0 || !sgp_core_is_relay(node) || node->layout.link_count == 0;
 }
 
 const struct sgp_role *sgp_core_role_at(const struct sgp_node *node, sgp_round round)
@@ -160,8 +163,7 @@ void sgp_core_set_round(struct sgp_node *node, sgp_round round)
 
 bool sgp_core_trains_in(const struct sgp_node *node, sgp_round round)
 {
-    return !node->config.topology->nodes[node->config.self].relay &&
-           !sgp_topology_phase(node->config.topology, round)->exchanges;
+    return !sgp_core_is_relay(node) && !sgp_topology_phase(node->config.topology, round)->exchanges;
 }
 
 bool sgp_core_uses_epochs(const struct sgp_node *node)

@@ -10,7 +10,7 @@
 
 static bool ends_are_credible(const struct sgp_node *node, const struct sgp_pulse *pulse)
 {
-    bool judges = !node->fleet.endless && !node->config.topology->nodes[node->config.self].relay;
+    bool judges = !node->fleet.endless && !sgp_core_is_relay(node);
     if (!judges)
         return true; /* it has none of its own to judge by */
     sgp_round own = sgp_core_own_end(node) > ENDS_FLOOR ? sgp_core_own_end(node) : ENDS_FLOOR;
@@ -148,8 +148,7 @@ void sgp_core_believe(struct sgp_node *node, struct sgp_core_link *link)
     if (counts_rounds_otherwise(node, pulse))
         return;
     /* A relay has no end of its own, and goes where others lead. */
-    bool relay = node->config.topology->nodes[node->config.self].relay;
-    if (relay || !sgp_core_proves(node))
+    if (sgp_core_is_relay(node) || !sgp_core_proves(node))
         raise_end(node, pulse->ends);
     if (!sgp_core_proves(node))
         stop_early(node, pulse->stop);

@@ -158,7 +158,7 @@ void sgp_node_status(const struct sgp_node *node, struct sgp_node_status *ret_st
 
 sgp_round sgp_node_own_end(const struct sgp_node *node)
 {
-    bool none = node->config.topology->nodes[node->config.self].relay || node->config.open;
+    bool none = sgp_core_is_relay(node) || node->config.open;
     return none ? 0 : sgp_core_own_end(node);
 }
 

@@ -116,7 +116,7 @@ void sgp_core_publish_parts(struct sgp_node *node, uint32_t slot)
         node->layout.snapshot_users[slot]++;
         node->giving.slot = slot;
     }
-    bool enters = opens && !topology->nodes[node->config.self].relay;
+    bool enters = opens && !sgp_core_is_relay(node);
     if (opens)
         sgp_core_enter_cycle(node, enters ? slot : SGP_SLOT_NONE);
 }

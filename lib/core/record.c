@@ -11,7 +11,7 @@
 /* An end that was said before the first step is one, too. A relay has none of its own, and keeps what it has heard. */
 static sgp_round recorded_rounds(const struct sgp_node *node)
 {
-    if (node->config.topology->nodes[node->config.self].relay)
+    if (sgp_core_is_relay(node))
         return node->fleet.ends > 0 ? node->fleet.ends : SGP_ROUND_NONE;
     if (node->config.open)
         return 0;
@@ -234,8 +234,7 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->past.another_file = record->epoch.topology != node->config.topology->digest;
     if (node->past.another_file || record->epoch.number > 0)
         sgp_core_expect_epochs(node);
-    bool relay = node->config.topology->nodes[node->config.self].relay;
-    if (relay && !node->past.another_file && record->rounds > 0)
+    if (sgp_core_is_relay(node) && !node->past.another_file && record->rounds > 0)
         node->fleet.ends = record->rounds;
     node->trained = record->trained;
     node->gave = record->gave;

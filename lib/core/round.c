@@ -356,8 +356,8 @@ sgp_time sgp_core_awaits_mass_until(const struct sgp_node *node)
     bool steps = node->state != SGP_NODE_TRAINING || sgp_core_trains_in(node, node->round);
     if (node->mass.weight > 0 && (steps || node->fed || !others_train(node)))
         return 0;
-    bool relay = node->config.topology->nodes[node->config.self].relay;
-    return relay || node->mass.weight <= 0 ? SGP_TIME_NEVER : node->round_since + node->pace.steps;
+    return sgp_core_is_relay(node) || node->mass.weight <= 0 ? SGP_TIME_NEVER
+                                                             : node->round_since + node->pace.steps;
 }
 
 /* One that had nothing when an epoch began has asked for an estimate, and would pass zeros off as one. */
@@ -429,8 +429,7 @@ static bool in_order(const struct sgp_node *node)
 static bool takes_outer_step(const struct sgp_node *node)
 {
     return node->round < sgp_core_train_end(node) && node->mass.weight > 0 &&
-           !node->config.topology->nodes[node->config.self].relay &&
-           sgp_topology_steps_after(node->config.topology, node->round);
+           !sgp_core_is_relay(node) && sgp_topology_steps_after(node->config.topology, node->round);
 }
 
 static void complete(struct sgp_node *node)
