@@ -169,8 +169,7 @@ static bool mix_on(struct sgp_node *node, double apart)
 static void tell(
     struct sgp_node *node, enum sgp_note what, const struct sgp_core_link *link, double distance)
 {
-    struct sgp_noted *note = sgp_core_note(node, what, link->peer);
-    note->link.direction = link->direction;
+    struct sgp_noted *note = sgp_core_note_link(node, what, link);
     note->amount = distance;
     note->until = sgp_core_last(node);
 }

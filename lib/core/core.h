@@ -233,6 +233,8 @@ bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *e
 /* emit.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);
 struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint32_t peer);
+struct sgp_noted *sgp_core_note_link(
+    struct sgp_node *node, enum sgp_note what, const struct sgp_core_link *link);
 struct sgp_message *sgp_core_send(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_message_type type);
 struct sgp_message *sgp_core_send_payload(struct sgp_node *node, struct sgp_core_link *link,

@@ -51,6 +51,14 @@ struct sgp_noted *sgp_core_note(struct sgp_node *node, enum sgp_note what, uint3
     return note;
 }
 
+struct sgp_noted *sgp_core_note_link(
+    struct sgp_node *node, enum sgp_note what, const struct sgp_core_link *link)
+{
+    struct sgp_noted *note = sgp_core_note(node, what, link->peer);
+    note->link.direction = link->direction;
+    return note;
+}
+
 /* A node that uses no epochs says nothing of them. */
 static struct sgp_epoch epoch_said(const struct sgp_node *node)
 {

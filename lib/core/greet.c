@@ -70,10 +70,8 @@ static bool differs_from(const struct sgp_node *node, const struct sgp_core_link
 static void note_mismatch(struct sgp_node *node, struct sgp_core_link *link)
 {
     bool differs = differs_from(node, link);
-    if (differs && !link->greeting.mismatch) {
-        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_MISMATCH, link->peer);
-        note->link.direction = link->direction;
-    }
+    if (differs && !link->greeting.mismatch)
+        (void)sgp_core_note_link(node, SGP_NOTE_MISMATCH, link);
     link->greeting.mismatch = differs;
 }
 
@@ -106,10 +104,8 @@ static void note_differences(
     link->greeting.topology = other->topology;
     note_mismatch(node, link);
     bool apart = own->data != 0 && other->data != 0 && own->data != other->data;
-    if (apart && !link->greeting.other_data) {
-        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OTHER_DATA, link->peer);
-        note->link.direction = link->direction;
-    }
+    if (apart && !link->greeting.other_data)
+        (void)sgp_core_note_link(node, SGP_NOTE_OTHER_DATA, link);
     link->greeting.other_data = apart;
 }
 

@@ -33,9 +33,7 @@ static void note_interval(struct sgp_core_link *link, sgp_time now)
 void sgp_core_refuse(
     struct sgp_node *node, struct sgp_core_link *link, int code, enum sgp_reason reason)
 {
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
-    note->link.direction = link->direction;
-    note->reason = reason;
+    sgp_core_note_link(node, SGP_NOTE_REFUSED, link)->reason = reason;
     link->liveness.heard = SGP_TIME_NEVER;
     link->connection.backoff = SGP_DIAL_MAX_NS;
     sgp_core_hang_up(node, link, code, reason);
@@ -161,11 +159,8 @@ void sgp_core_up(struct sgp_node *node, const struct sgp_link *id)
 
 void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code)
 {
-    if (link->connection.state == SGP_LINK_UP || link->connection.last_error != code) {
-        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
-        note->link.direction = link->direction;
-        note->code = code;
-    }
+    if (link->connection.state == SGP_LINK_UP || link->connection.last_error != code)
+        sgp_core_note_link(node, SGP_NOTE_DOWN, link)->code = code;
     link->connection.last_error = code;
     disconnect(node, link);
 }
@@ -173,8 +168,7 @@ void sgp_core_down(struct sgp_node *node, struct sgp_core_link *link, int code)
 void sgp_core_goodbye(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_goodbye *goodbye)
 {
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DOWN, link->peer);
-    note->link.direction = link->direction;
+    struct sgp_noted *note = sgp_core_note_link(node, SGP_NOTE_DOWN, link);
     note->code = SGP_E_CLOSED;
     note->reason = goodbye->reason;
     enum sgp_reason reason = goodbye->reason;

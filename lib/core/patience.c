@@ -39,8 +39,7 @@ sgp_time sgp_core_payload_end(const struct sgp_core_link *link)
 void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->patience.trickles = true;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_TRICKLES, link->peer);
-    note->link.direction = link->direction;
+    (void)sgp_core_note_link(node, SGP_NOTE_TRICKLES, link);
 }
 
 /* At that rate the whole of what is owed has come to its target, who acknowledges it at once. One that is
@@ -139,6 +138,5 @@ void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
     if (sgp_core_overdue_at(node, link) > node->now)
         return;
     link->patience.overdue = true;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OVERDUE, link->peer);
-    note->link.direction = link->direction;
+    (void)sgp_core_note_link(node, SGP_NOTE_OVERDUE, link);
 }

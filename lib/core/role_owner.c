@@ -10,9 +10,7 @@
 static void drop_late(struct sgp_node *node, struct sgp_core_link *link, uint32_t slot)
 {
     link->count.late++;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_LATE, link->peer);
-    note->link.direction = link->direction;
-    note->slot = slot;
+    sgp_core_note_link(node, SGP_NOTE_LATE, link)->slot = slot;
 }
 
 /* Also one that is refused was the answer of its worker, which waits for a copy now. While the owner joins another label

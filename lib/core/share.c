@@ -176,9 +176,7 @@ static void acknowledge(struct sgp_node *node, struct sgp_core_link *link, enum 
     message->ack = (struct sgp_ack){.number = link->receiving.incoming.number, .reason = reason};
     if (reason == SGP_REASON_NONE)
         return;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_REFUSED, link->peer);
-    note->link.direction = link->direction;
-    note->reason = reason;
+    sgp_core_note_link(node, SGP_NOTE_REFUSED, link)->reason = reason;
     link->connection.last_reason = reason;
     link->count.returned++;
 }

@@ -100,8 +100,7 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
                  node->now - link->liveness.heard >= sgp_core_silence(link);
     if (known) {
         link->liveness.absent = true;
-        struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_ABSENT, link->peer);
-        note->link.direction = link->direction;
+        (void)sgp_core_note_link(node, SGP_NOTE_ABSENT, link);
     } else if (receives(link) && sgp_core_payload_end(link) <= node->now) {
         sgp_core_payload_trickles(node, link);
     }
