@@ -355,8 +355,8 @@ void sgp_core_time_update(struct sgp_node *node, sgp_time took); /* the steps of
 sgp_round sgp_core_label_most(const struct sgp_node *node, uint32_t peer);
 /* It joins, and the token begins with it, unless a fleet is there that has it, or had. */
 bool sgp_core_mints(const struct sgp_node *node);
-/* Where only a record says that the token is here: whether it may have been given away since, or has been as this estimate
- * shows. */
+/* Whether the token, which is here by the record alone, may have been given away since; or has been,
+ * as this estimate shows. */
 bool sgp_core_may_have_passed(const struct sgp_node *node);
 bool sgp_core_has_left(const struct sgp_node *node, const struct sgp_core_link *link);
 bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core_link *link);

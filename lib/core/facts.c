@@ -44,7 +44,7 @@ sgp_round sgp_core_overlap(const struct sgp_node *node)
     return overdue && node->state == SGP_NODE_TRAINING ? (sgp_round)node->config.overlap : 0;
 }
 
-/* Where the next exact cycle begins, if the round is amid one; a file whose roles are one has none. */
+/* Where the next exact cycle begins, if the round is amid one. Of one role there is no cycle. */
 static sgp_round start_from(const struct sgp_node *node, sgp_round round)
 {
     bool some = node->roles[0] != node->roles[1];
@@ -442,8 +442,8 @@ bool sgp_core_may_pass_on(const struct sgp_node *node)
            !sgp_topology_has_exact(topology);
 }
 
-/* Of the file's rounds from that one on the first in which this node gives on the link. A node that chooses may choose this
- * neighbour in its very next turn. */
+/* The first round from that one on in which the file has this link. A node that chooses may choose
+ * its neighbour in its very next turn. */
 sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_round from)
 {
     if (!sgp_core_active(node) || node->role->gives_nothing)

@@ -156,8 +156,8 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
     effect->absorb.round = receive->share.round;
 }
 
-/* An update waits for the end of its step. What is of another epoch waits until that is in force; but weight that somebody
- * bequeaths is of none outside of cycles. */
+/* An update waits for the end of its step, and what is of another epoch until that is in force. But
+ * weight that is bequeathed is of no epoch outside of cycles. */
 bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *receive)
 {
     if (node->role->part == SGP_PART_LEADS)

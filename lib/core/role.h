@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles: what a node is to its neighbours, by its topology file: a node that mixes, outside exact cycles (gossip) or within
- * one (cycle); an owner of the vector or of a part; a worker of owners; or a node that trains with a token.
+/* Roles: what a node is to its neighbours, by its topology file: a node that mixes, outside exact
+ * cycles (gossip) or within one (cycle); an owner of the vector or of a part; a worker of owners;
+ * or a node that trains with a token.
  *
- * Each role has a table, in a file of its own. Other files read what follows from a role here, and never its name. A row
- * of zeroes is that of gossip: a function that is NULL stands for what its caller does in all other roles. How a node
- * paces itself, chooses a target and uses buffers is the method's (sgp/method.h). */
+ * Each role has a table, in a file of its own. Other files read here what follows from a role, and
+ * never ask which it is. Zero and NULL stand for what gossip does; the caller of a function does
+ * that itself. How a node paces itself, chooses a target and uses buffers is its method's
+ * (sgp/method.h). */
 #ifndef SGP_CORE_ROLE_H
 #define SGP_CORE_ROLE_H
 
@@ -36,21 +38,21 @@ struct sgp_role {
     const struct sgp_core_link *(*awaited)(const struct sgp_node *node);
     /* The next round in which this node gives on an out-link, or NONE; NULL: by the file. */
     sgp_round (*promise)(struct sgp_node *node, struct sgp_core_link *link);
-    /* Whether an announced share can be one of those that a source gives in its round; NULL: any can. */
+    /* Whether a source gives such a share, which it announces, in its round; NULL: any. */
     bool (*fits)(const struct sgp_node *node, const struct sgp_core_link *link,
         const struct sgp_share *share);
-    /* The node joins. `late`: neighbours that live are rounds ahead. NULL: no more is to be done. */
+    /* The node joins. `late`: living neighbours are rounds ahead. NULL: nothing is to be done. */
     void (*joins)(struct sgp_node *node, bool late);
-    /* The round in which a node that has a past, or comes late, begins; NULL: that of the others, if it is ahead. */
+    /* Where a node begins that has a past, or comes late; NULL: where the others are. */
     sgp_round (*resumes_at)(const struct sgp_node *node);
-    /* Give what is due in this round. False: the node must wait. NULL: the gifts of this turn (gift.c). */
+    /* Give what is due in this round; false: it must wait. NULL: this turn's gifts (gift.c). */
     bool (*give)(struct sgp_node *node);
-    /* Whether a share that is held may be added now; `early`: though others are to come before it. NULL: if its step is closed, or its
-     * epoch in force. */
+    /* Whether a share that is held may be added; `early`: though others are to come before it.
+     * NULL: if its step is closed, or its epoch in force. */
     bool (*may_absorb)(const struct sgp_node *node, const struct sgp_receive *receive, bool early);
     /* Add a share that is held; NULL: to x and w. */
     void (*absorb)(struct sgp_node *node, struct sgp_receive *receive);
-    /* What the node gave returns; `slot` is its snapshot, or NONE: that is gone. NULL: x takes it back. */
+    /* What the node gave returns, of that snapshot, or NONE. NULL: to x. */
     void (*come_home)(struct sgp_node *node, uint32_t slot);
     /* A higher epoch was heard of; NULL: cycles are renewed (cycle.c). */
     void (*renew)(struct sgp_node *node);

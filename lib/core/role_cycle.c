@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a node within an exact cycle: everybody is waited for, and shares are what the file says.
+/* The role of a node within an exact cycle: all are waited for, and shares are what the file says.
  * The rule: docs/rules/cycle.md */
 #include "core/core.h"
 
@@ -71,8 +71,8 @@ static bool fits(
     return !judges || is_expected(node, link, share);
 }
 
-/* A share waits for its round, and for all of that, so that the order is that of sources, also where it goes on into the next
- * one (`early`: it waits for nobody). Weight that somebody bequeaths waits for the start of the next cycle. */
+/* A share waits for its round, and for all shares of that, so that their order is that of sources,
+ * also where it goes on into the next round. Weight that is bequeathed waits for the next cycle. */
 static bool may_absorb(const struct sgp_node *node, const struct sgp_receive *receive, bool early)
 {
     if (!sgp_core_is_in_force(node, &receive->epoch))

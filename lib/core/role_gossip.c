@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a node that mixes: whom its round waits for, and when the node passes mass on while it waits for others that train.
+/* The role of a node that mixes: whom its round waits for, and when it passes mass on meanwhile.
  * The rule: docs/rules/round.md */
 #include "core/core.h"
 

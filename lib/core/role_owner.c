@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of an owner: the steps of a node that owns the vector, or parts of it, and who gets a copy.
+/* The role of an owner of the vector, or of parts of it: its steps, and who gets a copy.
  *
- * The owner alone has weight. Its round is the number of steps that it has closed, and the label of its estimate. The owner
- * adds the mean of the updates that came while their step was open. An update that comes later, or a second time from one
- * worker, is dropped and counted. At its own pace each update is a step.
+ * The owner alone has weight. Its round is the number of steps that it has closed, and the label
+ * of its estimate. The owner adds the mean of the updates that came while their step was open. An
+ * update that comes later, or a second time from one worker, is dropped and counted. At its own
+ * pace each update is a step.
  * The rule: docs/rules/owner.md */
 #include "core/core.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a worker: it trains from a copy of its owner's estimate, or of several owners', each of its part.
+/* The role of a worker: it trains from a copy of its owner's estimate, or of several owners', each
+ * of its part.
  *
- * A worker gives what it has moved by as a share without weight, its update, and waits for a copy of a later step. What it
- * computes from a copy whose step is closed is in vain.
+ * A worker gives what it has moved by as a share without weight, its update, and waits for a copy
+ * of a later step. What it computes from a copy whose step is closed is in vain.
  * The rule: docs/rules/owner.md */
 #include "core/core.h"
 
 /* ---- what is due ---- */
 
-/* Of one label an owner takes one update. What was computed from a copy whose step it has closed is not given at all, nor what
- * belongs to no step any more. */
+/* Of one label an owner takes one update. What was computed from a copy whose step it has closed
+ * is not given at all, nor what belongs to no step any more. */
 bool sgp_core_owes_update(const struct sgp_node *node, const struct sgp_core_link *out)
 {
     const struct sgp_core_link *in = sgp_core_from(node, out->peer);
@@ -92,8 +93,8 @@ void sgp_core_take_copy(
     node->unrecorded = true;
 }
 
-/* What it has of a part that another owns now is as new as any of its copies. Of some alone it cannot tell, for parts may be
- * others. */
+/* What it has of a part that another owns now is as new as any of its copies. Of some alone it
+ * cannot tell, for parts may be others. */
 void sgp_core_pass_on_labels(struct sgp_node *node)
 {
     sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
@@ -114,7 +115,7 @@ void sgp_core_pass_on_labels(struct sgp_node *node)
 
 void sgp_core_use_copies(struct sgp_node *node)
 {
-    if (!sgp_core_follows(node))
+    if (!node->role->gives_updates)
         return;
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
         struct sgp_core_link *in = &node->layout.links[i];
@@ -135,7 +136,8 @@ static sgp_round next_label(struct sgp_node *node)
     return node->copy.label > node->round ? node->copy.label : node->round;
 }
 
-/* A worker waits for the copies of the next steps, unless there are none. After an early stop there may be some. */
+/* A worker waits for the copies of the next steps, unless there are none. After an early stop
+ * there may be some. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
