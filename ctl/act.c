@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore; and evaluate, which it answers
- * with figures. */
+/* Orders to the daemon: pause, resume, stop, leave, checkpoint, reload, restore; and evaluate,
+ * which it answers with figures. */
 #include "ctl.h"
 
 /* Give an order and print what the daemon says to it. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Talks to the daemon: HTTP over its Unix socket, by libcurl.
  *
- * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, something else in its place CTL_USAGE,
- * a socket that may not be opened and an answer 403 are CTL_NOT_PERMITTED, an answer 422 is CTL_INVALID,
- * silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED with the daemon's own words. */
+ * How it fails: no socket or nobody behind it is CTL_NOT_RUNNING, something else in its place
+ * CTL_USAGE, a socket that may not be opened and an answer 403 are CTL_NOT_PERMITTED, an answer 422
+ * is CTL_INVALID, silence is CTL_TIMED_OUT, every other refusal is CTL_FAILED with the daemon's own
+ * words. */
 #include "ctl.h"
 
 #include <curl/curl.h>
@@ -262,9 +263,9 @@ static CURLcode perform(const struct ctl_request *request, const char *path,
     return curl_easy_perform(curl);
 }
 
-/* The daemon's queue of connections is full when more come than it accepts. curl does not block, so it takes that for
- * a failure without an error. Wait for a place in the queue as a socket does that blocks. false: that was not it, or
- * the time is up. */
+/* The daemon's queue of connections is full when more come than it accepts. curl does not block, so
+ * it takes that for a failure without an error. Wait for a place in the queue as a socket does that
+ * blocks. false: that was not it, or the time is up. */
 static bool wait_for_place(const char *path, double seconds)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl compare`: hands over to a program in Python, which stands in `compare/` beside this one, or in the
- * folder of shared files (ctl/compare/__main__.py). */
+/* `sgpctl compare`: hands over to a program in Python, which stands in `compare/` beside this one,
+ * or in the folder of shared files (ctl/compare/__main__.py). */
 #include "ctl.h"
 
 #include <errno.h>

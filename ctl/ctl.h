@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgpctl: what its commands share.
  *
- * A command is an entry of a table: its words, its help, its function. A function gets the arguments
- * behind its words, prints to standard output and returns an exit status. Everything is one thread,
- * and one process a command: nothing needs to be undone on the way out. */
+ * A command is an entry of a table: its words, its help, its function. A function gets the
+ * arguments behind its words, prints to standard output and returns an exit status. Everything is
+ * one thread, and one process a command: nothing needs to be undone on the way out. */
 #ifndef CTL_H
 #define CTL_H
 
@@ -39,25 +39,26 @@ struct ctl {
 /* An option of a command: `--NAME VALUE`, `--NAME=VALUE`, or a flag. */
 struct ctl_option {
     const char *name; /* with its dashes */
-    const char *
-        value; /* what its value is called, "FILE" and "DIRECTORY" for what they are; NULL: a flag */
+    /* What its value is called, "FILE" and "DIRECTORY" for what they are; NULL: a flag. */
+    const char *value;
     const char *summary; /* what it does, and its default: broken into lines where it is printed */
     const char *words;   /* what the value may be, or begin with, one blank between them; or NULL */
     bool required;
     bool repeats; /* may be given several times; of the others the last one holds */
 };
 
-/* A command, as it is run and as it is told of: --help, the man pages and the completions (help.c). */
+/* A command, as it is run and as it is told of: --help, the man pages and the completions
+ * (help.c). */
 struct ctl_command {
     const char *words;    /* "topology check" */
     const char *operands; /* "FILE"; "" if there are none */
     const char *summary;  /* one line for the list of commands */
-    /* The rest: lines, ended by newlines, in paragraphs. Indented ones stay as they are where others are
-     * filled anew. NULL if the summary says it all. */
+    /* The rest: lines, ended by newlines, in paragraphs. Indented ones stay as they are where
+     * others are filled anew. NULL if the summary says it all. */
     const char *help;
     const struct ctl_option *options; /* ended by one without a name; or NULL */
-    /* What the first operand may be: the word of an index, and its line; NULL behind the last. Or NULL:
-     * anything. */
+    /* What the first operand may be: the word of an index, and its line; NULL behind the last. Or
+     * NULL: anything. */
     const char *(*choice)(size_t index, const char **ret_summary);
     enum ctl_exit (*run)(struct ctl *ctl, int argc, char **argv);
 };
@@ -80,13 +81,15 @@ struct ctl_given {
     const char *value; /* NULL of a flag */
 };
 
-/* Take the options of ctl->command out of argv; what is left, argv[0..*argc), are the operands, of which there
- * must be `least` to `most`. `--` ends the options; `-` is an operand. given[0..count) are the command's options
- * in their order, all of them, zeroed before. Returns CTL_DONE, or CTL_USAGE after having said what is wrong. */
+/* Take the options of ctl->command out of argv; what is left, argv[0..*argc), are the operands, of
+ * which there must be `least` to `most`. `--` ends the options; `-` is an operand. given[0..count)
+ * are the command's options in their order, all of them, zeroed before. Returns CTL_DONE, or
+ * CTL_USAGE after having said what is wrong. */
 enum ctl_exit ctl_options_take(struct ctl *ctl, int *argc, char **argv, struct ctl_given *given,
     size_t count, int least, int most);
 
-/* The value of a given option as a number in least..most; *ret_number stays when it is not given. */
+/* The value of a given option as a number in least..most; *ret_number stays when it is not
+ * given. */
 enum ctl_exit ctl_option_u64(struct ctl *ctl, const struct ctl_given *option, uint64_t least,
     uint64_t most, uint64_t *ret_number);
 enum ctl_exit ctl_option_real(
@@ -94,8 +97,9 @@ enum ctl_exit ctl_option_real(
 
 /* ---- what commands are, told (help.c) ---- */
 
-/* Print the help of a command, or of all, to standard output: for a person, or with --json as an object with all
- * that a table of commands says, of which the man pages and completions are made. */
+/* Print the help of a command, or of all, to standard output: for a person, or with --json as an
+ * object with all that a table of commands says, of which the man pages and completions are
+ * made. */
 enum ctl_exit ctl_help(const struct ctl *ctl, const struct ctl_command *command);
 enum ctl_exit ctl_help_all(
     const struct ctl *ctl, const struct ctl_command *const *commands, size_t count);
@@ -129,8 +133,9 @@ json_t *ctl_json_real(double number);
 /* A text from outside, such as a file's name: of one that is not UTF-8 the odd bytes become '?'. */
 json_t *ctl_json_text(const char *text);
 
-/* A scalar of JSON as text for its key: as it is for scripts; for a person rounded, with units where
- * the key ends in _bytes or _seconds, and "-" for null. An array of names with commas between them. */
+/* A scalar of JSON as text for its key: as it is for scripts; for a person rounded, with units
+ * where the key ends in _bytes or _seconds, and "-" for null. An array of names with commas between
+ * them. */
 #define CTL_CELL_BYTES 320u
 void ctl_cell(
     const struct ctl *ctl, const char *key, const json_t *value, char text[CTL_CELL_BYTES]);
@@ -146,10 +151,12 @@ bool ctl_model_is_written_now(const json_t *status);
 /* Why the model is not on the disk, and what helps, as one line; "" if nothing failed. */
 void ctl_model_failure(const json_t *status, char text[SGP_TEXT_BYTES]);
 
-/* An answer of GET /v1/peers as an aligned table, of the columns that a person looks for first or of all. */
+/* An answer of GET /v1/peers as an aligned table, of the columns that a person looks for first or
+ * of all. */
 void ctl_print_peers(const struct ctl *ctl, const json_t *peers, bool all);
 
-/* Print an array of objects, these keys as columns: aligned on a terminal, else separated by tabs. */
+/* Print an array of objects, these keys as columns: aligned on a terminal, else separated by
+ * tabs. */
 #define CTL_COLUMNS_MAX 64u
 void ctl_print_table(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
@@ -157,8 +164,8 @@ void ctl_print_table(
 void ctl_print_aligned(
     const struct ctl *ctl, const json_t *rows, const char *const *keys, size_t key_count);
 
-/* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: *ret_topology is the
- * caller's to destroy. Else what is wrong has been said. */
+/* Read the topology in FILE, or on standard input for `-` (topology.c). CTL_DONE: *ret_topology is
+ * the caller's to destroy. Else what is wrong has been said. */
 struct sgp_topology;
 enum ctl_exit ctl_read_topology(
     struct ctl *ctl, const char *path, struct sgp_topology **ret_topology);
@@ -184,9 +191,9 @@ struct ctl_reply {
     size_t bytes;
 };
 
-/* Set ctl->socket to the one that the command line means: of -s, of -n, or the only one there is. It is
- * looked for once, so that a command keeps to its daemon if another starts meanwhile; ctl_ask does this
- * by itself. Returns CTL_DONE, or another status after having said what is wrong. */
+/* Set ctl->socket to the one that the command line means: of -s, of -n, or the only one there is.
+ * It is looked for once, so that a command keeps to its daemon if another starts meanwhile; ctl_ask
+ * does this by itself. Returns CTL_DONE, or another status after having said what is wrong. */
 enum ctl_exit ctl_socket(struct ctl *ctl);
 
 /* Ask the daemon. CTL_DONE: it answered with success. Else what is wrong has been said. */
@@ -204,7 +211,8 @@ enum ctl_exit ctl_ask_json(struct ctl *ctl, const struct ctl_request *request, j
 /* Whether there is, or may be, /etc/sgpd/NAME.conf. */
 bool ctl_has_configuration(const char *name);
 
-/* Whether a daemon of this name ("": it is not known) may still come, and how it stands; or why it cannot. */
+/* Whether a daemon of this name ("": it is not known) may still come, and how it stands; or why it
+ * cannot. */
 bool ctl_may_come(const char *name, char *text, size_t capacity);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table of commands says: to a person as --help, to a machine as JSON. `pages.py` makes the man pages and
- * the completions of the latter, so that there is no second text. */
+/* What a table of commands says: to a person as --help, to a machine as JSON. `pages.py` makes the
+ * man pages and the completions of the latter, so that there is no second text. */
 #include "ctl.h"
 
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static int left_length(const char *left, const char *value)
     return (int)(strlen(left) + (value ? strlen(value) + 1 : 0));
 }
 
-/* `  LEFT VALUE  summary`, the summary from the column on, on a line of its own where the left is too long. */
+/* `  LEFT VALUE  summary`, the summary from the column on, on a line of its own where the left is
+ * too long. */
 static void print_entry(const char *left, const char *value, const char *summary, int column)
 {
     (void)printf("  %s%s%s", left, value ? " " : "", value ? value : "");

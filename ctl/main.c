@@ -78,7 +78,8 @@ static enum ctl_exit refuse_command(struct ctl *ctl, int argc, char **argv)
     return ctl_usage(ctl, "'%s' is not a command", argv[0]);
 }
 
-/* The commands that begin with this word, as `key generate` and `key show`, one after the other. Whether there are any. */
+/* The commands that begin with this word, as `key generate` and `key show`, one after the other.
+ * Whether there are any. */
 static bool help_group(const struct ctl *ctl, const char *word)
 {
     size_t length = strlen(word), count = 0;

@@ -23,7 +23,8 @@ static enum ctl_exit fail(struct ctl *ctl, enum ctl_exit status, const char *tex
     return status;
 }
 
-/* The struct sgp_error takes control characters out: what is printed may have come from anywhere. */
+/* The struct sgp_error takes control characters out: what is printed may have come from
+ * anywhere. */
 enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format, ...)
 {
     char text[SGP_TEXT_BYTES];
@@ -217,7 +218,8 @@ void ctl_print_object(const struct ctl *ctl, const json_t *object)
     print_lines(ctl, object, "", widest(object, 0));
 }
 
-/* Columns on a terminal as wide as their widest cell in characters: UTF-8's later bytes do not count. */
+/* Columns on a terminal as wide as their widest cell in characters: UTF-8's later bytes do not
+ * count. */
 static int columns(const char *text)
 {
     int count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sgpctl reset`: the node's next start trains from round 0, and what it has trained is set aside. A
- * daemon that runs is asked to do that; else the files are moved here, under the lock that a daemon
- * would hold. */
+/* `sgpctl reset`: the node's next start trains from round 0, and what it has trained is set aside.
+ * A daemon that runs is asked to do that; else the files are moved here, under the lock that a
+ * daemon would hold. */
 #include "ctl.h"
 
 #include "../daemon/config.h"

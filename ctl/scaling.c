@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the columns of a CSV file become features, without a daemon: the file that [data] scale names. */
+/* How the columns of a CSV file become features, without a daemon: the file that [data] scale
+ * names. */
 #include "ctl.h"
 
 #include "sgp/dataset.h"

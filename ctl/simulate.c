@@ -44,7 +44,8 @@ static float coordinate(struct sgp_random *random)
     return ((float)sgp_random_below(random, 2049) - 1024) / 256;
 }
 
-/* What a node adds to what all should agree on: its minimum if it trains, else its start if that weighs anything. */
+/* What a node adds to what all should agree on: its minimum if it trains, else its start if that
+ * weighs anything. */
 static double part_of_mean(const struct simulation *simulation, uint32_t node)
 {
     const struct sgp_topology *topology = simulation->topology;
@@ -82,7 +83,8 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
     return status;
 }
 
-/* The greatest distance of any present node's estimate, if it has one, from what all should agree on. */
+/* The greatest distance of any present node's estimate, if it has one, from what all should agree
+ * on. */
 static double error_of(struct simulation *simulation, const struct sgp_sim *sim, sgp_time now)
 {
     double error = 0;
@@ -141,8 +143,8 @@ static json_t *row_json(const struct simulation *simulation, const struct sgp_si
         row->weight_least, "bytes", (json_int_t)row->bytes, "shares", (json_int_t)row->shares);
 }
 
-/* One line of the table; its head if `row` is NULL. On a terminal the columns are aligned, and time is
- * as fine as rounds are short. */
+/* One line of the table; its head if `row` is NULL. On a terminal the columns are aligned, and time
+ * is as fine as rounds are short. */
 static void print_line(const struct ctl *ctl, const json_t *row)
 {
     char text[CTL_CELL_BYTES];
@@ -222,8 +224,8 @@ static void tell_word(const char *word)
     (void)fputc('\'', stderr);
 }
 
-/* The whole command line, beside a failure: on a line of its own, since an error's has an end. Which program
- * it was stands in a comment of the shell's. What standard input said is gone. */
+/* The whole command line, beside a failure: on a line of its own, since an error's has an end.
+ * Which program it was stands in a comment of the shell's. What standard input said is gone. */
 static void tell_again(const struct simulation *simulation)
 {
     bool gone = strcmp(simulation->words[simulation->file_word], "-") == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The faults of a simulation, from the command line: NODE:FACTOR, NODE:FROM:TO, NODE,NODE:FROM:TO.
  *
- * Each value is cut at its colons, and its first part at its commas; what stands there is read by one
- * reader a kind. */
+ * Each value is cut at its colons, and its first part at its commas; what stands there is read by
+ * one reader a kind. */
 #include "simulate_options.h"
 
 #include <math.h>

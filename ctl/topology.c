@@ -497,7 +497,8 @@ static enum ctl_exit read_keys(struct ctl *ctl, const char *path, struct sgp_top
                     : CTL_DONE;
 }
 
-/* Keys, and addresses where they are said, of the nodes of a file to those of a topology, whose links they cipher. */
+/* Keys, and addresses where they are said, of the nodes of a file to those of a topology, whose
+ * links they cipher. */
 static enum ctl_exit give_keys(struct ctl *ctl, const char *path, struct sgp_topology *topology)
 {
     struct sgp_topology *keys;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine knows of a node by its name: its configuration, its place under /run, and its unit.
+/* What this machine knows of a node by its name: its configuration, its place under /run, and its
+ * unit.
  *
- * systemd is asked by systemctl, where it runs; a machine without it, and a systemctl that fails or takes
- * too long, say nothing. */
+ * systemd is asked by systemctl, where it runs; a machine without it, and a systemctl that fails or
+ * takes too long, say nothing. */
 #include "ctl.h"
 
 #include <errno.h>

@@ -157,7 +157,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* The daemon has answered: is it over? Neighbours may still come when the node does nothing any more. */
+/* The daemon has answered: is it over? Neighbours may still come when the node does nothing any
+ * more. */
 static enum ctl_exit judge(struct ctl *ctl, struct waiting *waiting, const json_t *status,
     const json_t *peers, bool *ret_over)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows status and peers again and again, until interrupted: on a terminal as tables of 80 columns. */
+/* Shows status and peers again and again, until interrupted: on a terminal as tables of 80
+ * columns. */
 #include "ctl.h"
 
 #include <math.h>
@@ -35,7 +36,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- progress ---- */
 
-/* From 0 to 1: of this node's epochs, or of the fleet's rounds where the end is given in those. NaN: not known. */
+/* From 0 to 1: of this node's epochs, or of the fleet's rounds where the end is given in those.
+ * NaN: not known. */
 static double progress_of(const json_t *status)
 {
     double epochs = real_of(status, "epochs");
@@ -44,8 +46,9 @@ static double progress_of(const json_t *status)
     return strcmp(text_of(status, "state"), "finished") == 0 || part > 1 ? 1 : part;
 }
 
-/* Seconds until training ends at the pace since the first look; NaN if that is not known. A daemon that was
- * started again has not come far before its first round: it does not know how far it is. */
+/* Seconds until training ends at the pace since the first look; NaN if that is not known. A daemon
+ * that was started again has not come far before its first round: it does not know how far it
+ * is. */
 static double left(struct pace *pace, const json_t *status, double progress)
 {
     struct timespec time;
@@ -62,7 +65,8 @@ static double left(struct pace *pace, const json_t *status, double progress)
 
 /* ---- a terminal ---- */
 
-/* A text of another's in at most so many columns, and blanks up to there: what is longer ends in "..". */
+/* A text of another's in at most so many columns, and blanks up to there: what is longer ends in
+ * "..". */
 static void print_text(const struct ctl *ctl, const json_t *value, size_t width)
 {
     char text[CTL_CELL_BYTES];

@@ -120,9 +120,9 @@ struct view_peer { /* one link */
 /* ---- how the two are shown ----
  *
  * One row a field, and the only list of them in the code: render.c makes JSON of the rows,
- * metrics.c the text of /metrics, and `sgpctl status` and `sgpctl peers` take their order and their short
- * views from them. A test compares them with the tables of docs/CONFIGURATION.md. Columns of a row,
- * where `view` is the struct that it shows:
+ * metrics.c the text of /metrics, and `sgpctl status` and `sgpctl peers` take their order and their
+ * short views from them. A test compares them with the tables of docs/CONFIGURATION.md. Columns of
+ * a row, where `view` is the struct that it shows:
  *   key    in JSON, in the order of the rows
  *   kind   how the value becomes JSON: as_KIND of render.c
  *   value  in C
