@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For LD_PRELOAD: somebody stops the process at a place of its start, SIGTERM, once. STAND_IN_STOP names
- * the function that is called there. */
+/* For LD_PRELOAD: somebody stops the process at a place of its start, SIGTERM, once. STAND_IN_STOP
+ * names the function that is called there. A child of it is not stopped: the process does that. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,11 +11,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static pid_t process;
+
+static void __attribute__((constructor)) begin(void)
+{
+    process = getpid();
+}
+
 static void *real(const char *name)
 {
     static bool done;
     const char *place = getenv("STAND_IN_STOP");
-    if (!done && place != NULL && strcmp(place, name) == 0) {
+    if (!done && getpid() == process && place != NULL && strcmp(place, name) == 0) {
         done = true;
         (void)kill(getpid(), SIGTERM);
     }
