@@ -16,23 +16,12 @@ static void on_signal(int number)
     kept = number;
 }
 
-static void handle(void)
+void early_stop_begin(bool keeps)
 {
     const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    held = keeps;
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
-}
-
-void early_stop_begin(void)
-{
-    held = 0;
-    handle();
-}
-
-void early_stop_hold(void)
-{
-    held = 1;
-    handle();
 }
 
 void early_stop_release(void)

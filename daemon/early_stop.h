@@ -6,10 +6,10 @@
 #ifndef SGPD_EARLY_STOP_H
 #define SGPD_EARLY_STOP_H
 
-/* From here on they end the process. */
-void early_stop_begin(void);
-/* From here on they are kept: also once a loop has closed its handles of them. */
-void early_stop_hold(void);
+#include <stdbool.h>
+
+/* Nobody listens to them yet, or any more: from here on they are kept, or end the process. */
+void early_stop_begin(bool keeps);
 /* A loop listens to them: it gets what was kept. */
 void early_stop_release(void);
 

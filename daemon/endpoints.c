@@ -33,45 +33,32 @@ static json_t *told_distance(const struct view_peer *peer)
         peer->distance_relative);
 }
 
-/* Of which neighbours something holds, by name. */
-struct remarks {
-#define X(key, kind, holds, place, shown) json_t *key;
-    NEIGHBOUR_FIELDS(X)
-#undef X
-};
-
-static void remark_on(const struct remarks *remarks, const struct view_peer *view)
-{
-#define X(key, kind, holds, place, shown)                                                          \
-    if (holds)                                                                                     \
-        (void)json_object_set_new(remarks->key, view->name, told_##kind(view));
-    NEIGHBOUR_FIELDS(X)
-#undef X
-}
-
-/* Takes by_name. */
 static json_t *list_of(json_t *by_name)
 {
     json_t *list = json_array(), *entry;
     const char *name;
     json_object_foreach(by_name, name, entry)(void) json_array_append(list, entry);
-    json_decref(by_name);
     return list;
 }
 
+/* Of which neighbours something holds: by name first, so that each is there once. */
 static void remark_on_peers(const struct view_actions *actions, json_t *root)
 {
-#define X(key, kind, holds, place, shown) .key = json_object(),
-    struct remarks remarks = {NEIGHBOUR_FIELDS(X)};
+#define X(key, kind, holds, place, shown) (void)json_object_set_new(root, #key, json_object());
+    NEIGHBOUR_FIELDS(X)
 #undef X
     uint32_t count = actions->peer_count(actions->context);
     for (uint32_t i = 0; i < count; i++) {
-        struct view_peer peer = {0};
-        actions->peer(actions->context, i, &peer);
-        remark_on(&remarks, &peer);
+        struct view_peer peer = {0}, *view = &peer;
+        actions->peer(actions->context, i, view);
+#define X(key, kind, holds, place, shown)                                                          \
+    if (holds)                                                                                     \
+        (void)json_object_set_new(json_object_get(root, #key), view->name, told_##kind(view));
+        NEIGHBOUR_FIELDS(X)
+#undef X
     }
 #define X(key, kind, holds, place, shown)                                                          \
-    (void)json_object_set_new(root, #key, list_of(remarks.key));
+    (void)json_object_set_new(root, #key, list_of(json_object_get(root, #key)));
     NEIGHBOUR_FIELDS(X)
 #undef X
 }

@@ -234,7 +234,7 @@ static int run_or_check(const struct options *options, struct config *config, ch
         return refuse(&error, options->check);
     int code = fit_blas(arguments, config, options->check, &log, &prepared, &error);
     if (!options->check)
-        early_stop_hold();
+        early_stop_begin(true);
     int status = code < 0 ? refuse(&error, options->check)
                  : owner_beside(&prepared) != NULL
                      ? run_or_check_both(config, &prepared, &log, options->check)
@@ -252,7 +252,7 @@ int main(int count, char **arguments)
     if (status >= 0)
         return status;
     if (!options.check) {
-        early_stop_begin();
+        early_stop_begin(false);
         (void)signal(SIGHUP, SIG_IGN); /* reads the topology again, which is yet to be read */
     }
     struct sgp_error error = {0};

@@ -137,7 +137,7 @@ static void end(struct unlaid *unlaid, int result)
     uv_close((uv_handle_t *)&unlaid->watchdog, NULL);
     for (size_t i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&unlaid->signals[i], NULL);
-    early_stop_hold(); /* until the node's loop listens */
+    early_stop_begin(true); /* until the node's loop listens */
 }
 
 /* There is nothing to set aside but what the next program's model would. */
