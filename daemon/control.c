@@ -333,7 +333,7 @@ static void join_loop(struct control *control)
 }
 
 int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
-    const struct control_model *model, struct sgp_error *error, struct control **ret_control)
+    const struct view_model *model, struct sgp_error *error, struct control **ret_control)
 {
     struct control *control = calloc(1, sizeof *control);
     char *copy = strdup(path);

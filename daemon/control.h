@@ -15,10 +15,6 @@
 
 #include "view.h"
 
-#include "sgp/dataset.h"
-#include "sgp/model.h"
-#include "sgp/model_file.h"
-
 #include <uv.h>
 
 /* Places, at one time. Without one a client takes that of the client which was silent longest: of its own user if
@@ -44,22 +40,11 @@
 
 struct control; /* opaque */
 
-/* What predict and model must know of the network; borrowed, outlives the server. */
-struct control_model {
-    const struct sgp_model *model;
-    const struct sgp_model_file *layout; /* of a program's model, which has no layers; or NULL */
-    char *const *class_names;            /* NULL, or model->outputs names */
-    const struct sgp_scaling *scaling;   /* NULL: features are taken as they are */
-    uint64_t columns; /* digest of what CSV must have (sgp_dataset_scaling_digest); 0: anything */
-    enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
-    bool classifies;          /* outputs are classes: predict names the greatest */
-};
-
 /* Bind `path` with mode 0660, listen, and serve in `loop`. A socket file that nobody listens on is
  * replaced; one with a live daemon behind it is refused (-EADDRINUSE); *error has the line. The
  * actions and the model's description are copied, what they point to is borrowed. */
 int control_open(uv_loop_t *loop, const char *path, const struct view_actions *actions,
-    const struct control_model *model, struct sgp_error *error, struct control **ret_control);
+    const struct view_model *model, struct sgp_error *error, struct control **ret_control);
 
 /* Stop serving: open requests end with 503, the socket file is removed. Jobs still under way end
  * without effect when their callbacks come. `closed` (may be NULL) is called from the loop once no

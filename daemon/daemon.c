@@ -285,8 +285,8 @@ static int open_sockets(struct daemon *daemon, struct guest *guest, struct sgp_e
     orders_offer(&actions);
     chores_offer(&actions);
     program_offer(prepared, &actions);
-    struct control_model model;
-    prepared_control_model(prepared, &model);
+    struct view_model model;
+    prepared_view_model(prepared, &model);
     code = control_open(
         &daemon->loop, daemon->config->socket, &actions, &model, error, &daemon->control);
     if (code == 0 && (code = program_open(daemon, guest, error)) < 0)

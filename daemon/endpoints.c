@@ -274,7 +274,7 @@ static ssize_t read_download(void *context, uint64_t position, char *buffer, siz
 /* Takes the values. */
 static void answer_model(struct request *request, float *values, sgp_round round, double weight)
 {
-    const struct control_model *model = &request->control->model;
+    const struct view_model *model = &request->control->model;
     struct view_status status = ask_status(request->control);
     struct export *export = malloc(sizeof *export);
     struct download *download = calloc(1, sizeof *download);

@@ -78,7 +78,7 @@ struct control {
     /* for http.c and the handlers */
     uv_loop_t *loop;
     struct view_actions actions;
-    struct control_model model;
+    struct view_model model;
     const struct endpoint *endpoints;
     size_t endpoint_count;
     struct http_job *jobs;

@@ -26,7 +26,7 @@ struct predict {
     struct http_job job;
     struct offload offload; /* to parse the body, then to render the outputs */
     struct view_actions actions;
-    struct control_model model;
+    struct view_model model;
     char *body; /* owned; zero-terminated */
     size_t body_bytes;
     float *features; /* rows x inputs, owned */

@@ -3,8 +3,8 @@
 #include "prepare.h"
 
 #include "classes.h"
-#include "control.h"
 #include "shared.h"
+#include "view.h"
 
 #include "sgp/dot.h"
 #include "sgp/method.h"
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -663,9 +664,9 @@ void prepared_node_config(const struct prepared *p, struct sgp_node_config *ret_
         .weight_most = p->weight_most};
 }
 
-void prepared_control_model(const struct prepared *p, struct control_model *ret_control_model)
+void prepared_view_model(const struct prepared *p, struct view_model *ret_model)
 {
-    *ret_control_model = (struct control_model){.model = &p->model,
+    *ret_model = (struct view_model){.model = &p->model,
         .layout = p->layout,
         .class_names = p->class_names,
         .scaling = p->scaling,

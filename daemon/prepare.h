@@ -118,9 +118,8 @@ int prepared_no_memory(const struct prepared *prepared, struct sgp_error *error)
 void prepared_layout_path(const struct config *config, char path[CONFIG_TEXT_BYTES]);
 
 /* What the control server must know of the network; borrows from *prepared. */
-struct control_model;
-void prepared_control_model(
-    const struct prepared *prepared, struct control_model *ret_control_model);
+struct view_model;
+void prepared_view_model(const struct prepared *prepared, struct view_model *ret_model);
 
 /* Which part of the file this node trains and tests on: "85 of 337 rows (round-robin, part 1 of 4)". */
 void prepared_rows_text(const struct prepared *prepared, char text[SGP_TEXT_BYTES]);

@@ -289,7 +289,7 @@ json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round rou
         as_real(evaluation->accuracy));
 }
 
-static json_t *greatest_class(const struct control_model *model, const float *outputs)
+static json_t *greatest_class(const struct view_model *model, const float *outputs)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < model->model->outputs; i++)
@@ -299,7 +299,7 @@ static json_t *greatest_class(const struct control_model *model, const float *ou
 }
 
 json_t *render_prediction(
-    const struct control_model *model, const float *outputs, uint64_t rows, uint64_t width)
+    const struct view_model *model, const float *outputs, uint64_t rows, uint64_t width)
 {
     json_t *table = json_array();
     json_t *labels = model->classifies ? json_array() : json_null();

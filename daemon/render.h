@@ -27,7 +27,7 @@ json_t *render_evaluation(const struct sgp_evaluation *evaluation, sgp_round rou
 
 /* outputs[rows x width]; with the greatest one's class where outputs are classes. */
 json_t *render_prediction(
-    const struct control_model *model, const float *outputs, uint64_t rows, uint64_t width);
+    const struct view_model *model, const float *outputs, uint64_t rows, uint64_t width);
 
 /* {"error": {"status": 404, "code": "not_found", "message": "..."}}; `hints` (owned by the callee,
  * may be NULL) are further members. */

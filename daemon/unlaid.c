@@ -235,8 +235,8 @@ static int open_all(struct unlaid *unlaid, struct sgp_error *error)
         .evaluate = no_evaluation,
         .estimate = no_estimate,
         .predict = no_prediction};
-    struct control_model model;
-    prepared_control_model(unlaid->prepared, &model);
+    struct view_model model;
+    prepared_view_model(unlaid->prepared, &model);
     int code = door_open(&unlaid->loop, config->attach, on_entered, unlaid, error, &unlaid->door);
     if (code < 0)
         return code;

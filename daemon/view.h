@@ -10,10 +10,24 @@
 #define SGPD_VIEW_H
 
 #include "sgp/blas.h"
+#include "sgp/dataset.h"
 #include "sgp/message.h"
+#include "sgp/model.h"
+#include "sgp/model_file.h"
 #include "sgp/node.h"
 #include "sgp/topology.h"
 #include "sgp/trainer.h"
+
+/* What whoever predicts or hands the model out must know of the network; borrowed, outlives the server. */
+struct view_model {
+    const struct sgp_model *model;
+    const struct sgp_model_file *layout; /* of a program's model, which has no layers; or NULL */
+    char *const *class_names;            /* NULL, or model->outputs names */
+    const struct sgp_scaling *scaling;   /* NULL: features are taken as they are */
+    uint64_t columns; /* digest of what CSV must have (sgp_dataset_scaling_digest); 0: anything */
+    enum sgp_missing missing; /* SGP_MISSING_MEAN, or a missing value is an error */
+    bool classifies;          /* outputs are classes: predict names the greatest */
+};
 
 struct view_program { /* that trains through the daemon */
     bool wanted;      /* the model is a program's */

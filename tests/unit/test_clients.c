@@ -425,7 +425,7 @@ Test(clients, paths_that_cannot_be_bound)
     longest[sizeof longest - 1] = '\0';
     struct sgp_error error = {0};
     struct control *control = NULL;
-    const struct control_model model = {.model = &f->fake.model};
+    const struct view_model model = {.model = &f->fake.model};
     cr_assert(eq(int, control_open(&f->loop, longest, &fake_actions, &model, &error, &control),
         -ENAMETOOLONG));
     cr_assert(

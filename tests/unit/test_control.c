@@ -595,7 +595,7 @@ Test(control, predict_of_a_program)
 {
     struct fixture *f = start();
     struct sgp_model unknown = {.parameters = f->fake.model.parameters};
-    f->control->model = (struct control_model){.model = &unknown};
+    f->control->model = (struct view_model){.model = &unknown};
     static const char *const bodies[] = {"[[1, 2, 3], [5, -1, -1.5]]", "a,b,c\n1,2,3\n5,-1,-1.5\n"};
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         json_t *answer = parse_answer(ask(f, "POST", "/v1/predict", bodies[i]), 200);

@@ -314,7 +314,7 @@ static int open_control(struct fixture *f, struct sgp_error *error, struct contr
 {
     struct view_actions actions = fake_actions;
     actions.context = &f->fake;
-    const struct control_model model = {.model = &f->fake.model,
+    const struct view_model model = {.model = &f->fake.model,
         .class_names = class_names,
         .missing = SGP_MISSING_ERROR,
         .classifies = true};
