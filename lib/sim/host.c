@@ -24,6 +24,8 @@ const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot)
 {
     struct sgp_sim *sim = host->sim;
     const float *snapshot = sgp_sim_snapshot(host, slot);
+    if (host->codings[slot] == SGP_CODING_NONE)
+        return snapshot;
     sgp_codec_of(host->codings[slot])->project(sim->given, snapshot, sim->options.dimension);
     return sim->given;
 }

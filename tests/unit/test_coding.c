@@ -131,3 +131,36 @@ Test(coding, what_is_announced_has_the_bytes_of_its_form)
         close_desk(&desk);
     }
 }
+
+/* One half of what n`peer` had in round 0, of which nothing is left to come. */
+static void take_share(struct desk *desk, uint32_t peer)
+{
+    struct sgp_message message = share_of(1, 0, 1);
+    message.pulse.ends = 1;
+    say(desk, peer, SGP_IN, message);
+    deliver(desk, peer, 0);
+    const struct sgp_effect *absorb;
+    while ((absorb = find(desk, SGP_EFFECT_ABSORB)) != NULL)
+        post(desk, (struct sgp_event){.type = SGP_EVENT_ABSORBED, .slot = absorb->absorb.slot});
+}
+
+/* The only round that trains is coded, and mixing is not. */
+Test(coding, settling_rounds_are_plain)
+{
+    struct desk desk;
+    open_coded(&desk, SGP_CODINGS, 1);
+    publish_as(&desk, SGP_CODING_FP16);
+    acknowledge(&desk, 1, 1, SGP_REASON_NONE);
+    acknowledge(&desk, 2, 1, SGP_REASON_NONE);
+    take_share(&desk, 1);
+    take_share(&desk, 2);
+    cr_assert(eq(i64, status_of(&desk).round, 1));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    grant(&desk, 1, 1);
+    cr_assert_null(find(&desk, SGP_EFFECT_PUBLISH));
+    grant(&desk, 2, 1);
+    const struct sgp_effect *publish = find(&desk, SGP_EFFECT_PUBLISH);
+    cr_assert_not_null(publish);
+    cr_assert(eq(int, publish->publish.coding, SGP_CODING_NONE));
+    close_desk(&desk);
+}
