@@ -10,25 +10,18 @@
 /* Bytes of one value in memory. */
 static size_t width(const struct sgp_form_field *field)
 {
-    switch (field->kind) {
-    case SGP_FORM_U64:
-    case SGP_FORM_I64:
-    case SGP_FORM_REAL:
-        return 8;
-    case SGP_FORM_U32:
-    case SGP_FORM_INT:
-    case SGP_FORM_FLOAT:
-        return 4;
-    case SGP_FORM_BOOL:
-        return 1;
-    case SGP_FORM_NAME:
-        return SGP_NAME_BYTES;
-    case SGP_FORM_TEXT:
-        return sizeof(const char *);
-    case SGP_FORM_PART:
-        return field->part->bytes;
-    }
-    sgp_assert_failed("a field is of a known kind", __FILE__, __LINE__);
+    static const uint8_t widths[] = {
+        [SGP_FORM_U64] = 8,
+        [SGP_FORM_U32] = 4,
+        [SGP_FORM_I64] = 8,
+        [SGP_FORM_INT] = 4,
+        [SGP_FORM_BOOL] = 1,
+        [SGP_FORM_REAL] = 8,
+        [SGP_FORM_FLOAT] = 4,
+        [SGP_FORM_NAME] = SGP_NAME_BYTES,
+        [SGP_FORM_TEXT] = sizeof(const char *),
+    };
+    return field->kind == SGP_FORM_PART ? field->part->bytes : widths[field->kind];
 }
 _Static_assert(
     sizeof(double) == 8 && sizeof(int) == 4 && sizeof(bool) == 1, "as the forms have them");
@@ -36,13 +29,13 @@ _Static_assert(
 int sgp_form_walk(
     const struct sgp_form *form, const void *structure, sgp_form_visit *visit, void *context)
 {
-    for (uint32_t i = 0; i < form->count; i++) {
-        const struct sgp_form_field *field = &form->fields[i];
-        for (uint32_t k = 0; k < field->count; k++) {
-            void *place = (void *)((uintptr_t)structure + field->offset + k * width(field));
+    const struct sgp_form_field *end = form->fields + form->count;
+    for (const struct sgp_form_field *field = form->fields; field < end; field++) {
+        uintptr_t place = (uintptr_t)structure + field->offset;
+        for (uint32_t k = 0; k < field->count; k++, place += width(field)) {
             int code = field->kind == SGP_FORM_PART
-                           ? sgp_form_walk(field->part, place, visit, context)
-                           : visit(context, field, place);
+                           ? sgp_form_walk(field->part, (const void *)place, visit, context)
+                           : visit(context, field, (void *)place);
             if (code != 0)
                 return code;
         }
@@ -126,6 +119,31 @@ bool sgp_form_fits(const struct sgp_form_field *field, const void *place)
         break;
     }
     sgp_assert_failed("a value is of a known kind", __FILE__, __LINE__);
+}
+
+bool sgp_form_is_zero(const struct sgp_form_field *field, const void *place)
+{
+    switch (field->kind) {
+    case SGP_FORM_U64:
+    case SGP_FORM_I64:
+        return *(const uint64_t *)place == 0;
+    case SGP_FORM_U32:
+    case SGP_FORM_INT:
+        return *(const uint32_t *)place == 0;
+    case SGP_FORM_BOOL:
+        return *(const unsigned char *)place == 0;
+    case SGP_FORM_REAL:
+        return *(const double *)place == 0;
+    case SGP_FORM_FLOAT:
+        return *(const float *)place == 0;
+    default:
+        return false;
+    }
+}
+
+bool sgp_form_may_be_zero(const struct sgp_form_field *field)
+{
+    return field->least <= 0 && field->kind != SGP_FORM_TEXT;
 }
 
 static int check(void *context, const struct sgp_form_field *field, void *place)

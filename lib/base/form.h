@@ -82,7 +82,11 @@ int sgp_form_walk(
 /* Whether the value at `place` is in its range. Its bytes may be hostile; the pointer of a TEXT may not, but for NULL. */
 bool sgp_form_fits(const struct sgp_form_field *field, const void *place);
 
-/* Whether every value of a structure is. */
+/* Whether a value is 0, or false, and whether that is in its range. A text is not. */
+bool sgp_form_is_zero(const struct sgp_form_field *field, const void *place);
+bool sgp_form_may_be_zero(const struct sgp_form_field *field);
+
+/* Whether every value of a structure is in its range. */
 bool sgp_form_holds(const struct sgp_form *form, const void *structure);
 
 /* Values as bytes of fixed width, one behind the other as this machine has them: for a file that does not leave it. No

@@ -31,23 +31,15 @@ static int append(void *context, const char *bytes, size_t count)
     return 0;
 }
 
-/* Whether a value that is missing says the same. */
-static bool is_zero(const msgpack_object *value)
-{
-    return (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 == 0) ||
-           (value->type == MSGPACK_OBJECT_BOOLEAN && !value->via.boolean) ||
-           (value->type == MSGPACK_OBJECT_FLOAT64 && value->via.f64 == 0);
-}
-
 /* Behind the last value that this leaves to be packed are zeros. */
 static int look(void *context, const struct sgp_form_field *field, void *place)
 {
     struct writer *writer = context;
-    if (!sgp_form_fits(field, place))
+    bool zero = sgp_form_is_zero(field, place);
+    if (zero ? !sgp_form_may_be_zero(field) : !sgp_form_fits(field, place))
         return -EINVAL;
-    msgpack_object value = sgp_pack_load(field, place);
     writer->seen++;
-    if (writer->seen <= SGP_PULSE_VALUES || !is_zero(&value))
+    if (writer->seen <= SGP_PULSE_VALUES || !zero)
         writer->left = writer->seen;
     return 0;
 }
@@ -118,7 +110,7 @@ static int get(void *context, const struct sgp_form_field *field, void *place)
     struct reader *reader = context;
     msgpack_object value;
     if (reader->left == 0)
-        reader->fault = sgp_form_fits(field, place) ? NULL : "is missing";
+        reader->fault = sgp_form_may_be_zero(field) ? NULL : "is missing";
     else if (!sgp_unpack(&reader->from, &value))
         reader->fault = "is cut off or not a scalar";
     else if (!sgp_unpack_store(&reader->from, field, &value, place))

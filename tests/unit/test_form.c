@@ -2,6 +2,7 @@
 /* Structures by their forms: what comes back, what is refused, and that no field of a record or a message was forgotten. */
 #include "base/form.h"
 #include "core/record.h"
+#include "journal/fields.h"
 #include "sgp/record.h"
 #include "wire/fields.h"
 
@@ -150,6 +151,24 @@ Test(form, every_field_of_a_record_has_a_line)
         sizeof(struct lists) + PADDING_RECORD));
     cr_expect(eq(sz, uncovered(&sgp_record_link_form, &link, 0, sizeof link), PADDING_LINK));
     cr_expect(eq(sz, uncovered(&sgp_account_form, &account, 0, sizeof account), PADDING_ACCOUNT));
+}
+
+/* And here it would be missing at a replay. */
+Test(form, every_field_of_what_a_core_is_told_has_a_line)
+{
+    static const struct sgp_node_config config = {.self = 1};
+    static const struct sgp_event event = {.type = SGP_EVENT_START};
+    static const struct sgp_node_change change = {.self = 1};
+    enum { POINTER = sizeof(void *), PADDING_CONFIG = 23, PADDING_EVENT = 4, PADDING_CHANGE = 4 };
+    cr_expect(eq(sz, uncovered(&sgp_journal_config, &config, 0, sizeof config),
+                  3 * POINTER + PADDING_CONFIG),
+        "but topology, method and record");
+    cr_expect(
+        eq(sz, uncovered(&sgp_journal_event, &event, 0, sizeof event), 2 * POINTER + PADDING_EVENT),
+        "but message and sketch");
+    cr_expect(
+        eq(sz, uncovered(&sgp_journal_change, &change, 0, sizeof change), POINTER + PADDING_CHANGE),
+        "but the topology");
 }
 
 /* And it would not be sent. */

@@ -4,6 +4,7 @@
 
 #include "sgp/generate.h"
 #include "sgp/node.h"
+#include "sgp/random.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -16,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static struct sgp_topology *topology;
 static struct sgp_node *node;
@@ -354,6 +356,43 @@ Test(ledger, one_of_another_version_is_refused_and_left_alone)
     cr_assert(eq(long, (long)before.st_ino, (long)after.st_ino));
     cr_assert(eq(long, (long)before.st_size, (long)after.st_size));
     cr_assert(eq(int, access(second, F_OK), -1));
+}
+
+/* Values of all kinds, under a checksum that is right: a record comes back that can be a node's, or none. */
+Test(ledger, one_with_other_values_is_sound_or_damaged)
+{
+    enum { HEADER = 80, SEQUENCE_AT = 8, BYTES_AT = 16, BODY_AT = 32, TRIALS = 400 };
+    (void)commit_and_vanish();
+    size_t size = size_of_file(), found = 0;
+    uint8_t *bytes = malloc(size);
+    FILE *file = fopen(path, "rbe");
+    cr_assert(eq(sz, fread(bytes, 1, size, file), size));
+    (void)fclose(file);
+    uint8_t *slot = bytes + HEADER; /* of the later commit */
+    uint64_t used;
+    memcpy(&used, slot + BYTES_AT, sizeof used);
+    struct sgp_random random;
+    sgp_random_init(&random, 6, 0);
+    for (int trial = 0; trial < TRIALS; trial++) {
+        size_t at = BODY_AT + sgp_random_below(&random, used);
+        uint8_t former = slot[at];
+        slot[at] = (uint8_t)sgp_random_next(&random);
+        uint64_t sum = XXH3_64bits(slot + SEQUENCE_AT, BODY_AT - SEQUENCE_AT + used);
+        memcpy(slot, &sum, sizeof sum);
+        file = fopen(path, "wbe");
+        cr_assert(eq(sz, fwrite(bytes, 1, size, file), size));
+        (void)fclose(file);
+        struct ledger ledger = opened();
+        cr_assert(ledger.found != ledger.damaged, "byte %zu", at);
+        bool sound = !ledger.found || sgp_record_is_sound(&ledger.record, 3);
+        cr_assert(sound, "byte %zu", at);
+        found += ledger.found;
+        ledger_close(&ledger);
+        slot[at] = former;
+    }
+    cr_assert(gt(sz, found, TRIALS / 20));
+    cr_assert(lt(sz, found, TRIALS));
+    free(bytes);
 }
 
 Test(ledger, a_torn_slot_leaves_the_one_before)
