@@ -357,5 +357,5 @@ void sgp_sim_job_done(struct sgp_sim_host *host)
             sgp_sim_check_mean(host);
         sgp_sim_rows_leave(host->sim, host, job->work.round, job->work.weight);
     }
-    free(job);
+    sgp_sim_end_job(host, job);
 }

@@ -160,6 +160,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
         return;
     for (uint32_t i = 0; i < sim->host_count && sim->hosts; i++)
         finish_host(&sim->hosts[i]);
+    sgp_sim_free_jobs(sim);
     sgp_sim_free_faults(sim);
     sgp_sim_free_backups(sim);
     sgp_sim_forget_files(sim);

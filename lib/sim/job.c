@@ -68,12 +68,32 @@ void sgp_sim_curtail(void *context)
 
 struct sgp_sim_job *sgp_sim_new_job(struct sgp_sim_host *host, enum sgp_sim_job_kind kind)
 {
-    struct sgp_sim_job *job = calloc(1, sizeof *job);
+    struct sgp_sim *sim = host->sim;
+    struct sgp_sim_job *job = sim->jobs;
     if (job)
-        job->kind = kind;
+        sim->jobs = job->next;
     else
-        sgp_sim_fail(host->sim, -ENOMEM, "out of memory");
+        job = malloc(sizeof *job);
+    if (job)
+        *job = (struct sgp_sim_job){.kind = kind};
+    else
+        sgp_sim_fail(sim, -ENOMEM, "out of memory");
     return job;
+}
+
+void sgp_sim_end_job(struct sgp_sim_host *host, struct sgp_sim_job *job)
+{
+    job->next = host->sim->jobs;
+    host->sim->jobs = job;
+}
+
+void sgp_sim_free_jobs(struct sgp_sim *sim)
+{
+    while (sim->jobs) {
+        struct sgp_sim_job *job = sim->jobs;
+        sim->jobs = job->next;
+        free(job);
+    }
 }
 
 void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job *job)
@@ -103,7 +123,7 @@ void sgp_sim_drop_jobs(struct sgp_sim_host *host)
     while (host->job_first) {
         struct sgp_sim_job *job = host->job_first;
         host->job_first = job->next;
-        free(job);
+        sgp_sim_end_job(host, job);
     }
     host->job_last = NULL;
 }

@@ -361,6 +361,7 @@ struct sgp_sim {
     uint32_t file_count;
     struct sgp_sim_link *links;
     struct sgp_effects effects;
+    struct sgp_sim_job *jobs; /* that are done: the memory of the next */
 
     struct sgp_sim_connection **connections;
     uint32_t *connections_free;
@@ -530,12 +531,14 @@ void sgp_sim_free_backups(struct sgp_sim *sim);
 /* A job that is still to be filled in and appended; NULL: no memory, and the run has failed. */
 struct sgp_sim_job *sgp_sim_new_job(struct sgp_sim_host *host, enum sgp_sim_job_kind kind);
 void sgp_sim_append(struct sgp_sim_host *host, struct sgp_sim_job *job);
-/* The first is done: the next begins. The caller frees it. */
+/* The first is done: the next begins. The caller ends it. */
 struct sgp_sim_job *sgp_sim_take_job(struct sgp_sim_host *host);
 /* A step of the first job has ended. True: there is another. */
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host);
 void sgp_sim_curtail(void *context);
+void sgp_sim_end_job(struct sgp_sim_host *host, struct sgp_sim_job *job);
 void sgp_sim_drop_jobs(struct sgp_sim_host *host);
+void sgp_sim_free_jobs(struct sgp_sim *sim); /* of all that are done */
 
 /* checkpoint.c */
 void sgp_sim_checkpoint(struct sgp_sim_host *host); /* queue the writing of one */
