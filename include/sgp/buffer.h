@@ -28,9 +28,9 @@ SGP_API int sgp_vector_create(uint64_t count, float **ret_vector);
 SGP_API void sgp_vector_destroy(float *vector); /* NULL is fine */
 
 struct sgp_pool {
-    uint64_t floats; /* in each vector */
-    uint32_t count;  /* of vectors; grows, never shrinks */
-    float ***places; /* by vector: where its address stands */
+    uint64_t floats;               /* in each vector */
+    uint32_t count;                /* of vectors; grows, never shrinks */
+    struct sgp_pool_block *blocks; /* of places */
 };
 
 /* Add vectors of `floats` zeros each (>= 1, the same in every call) to a pool, all zero at first, until

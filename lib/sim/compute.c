@@ -135,6 +135,7 @@ void sgp_sim_work(void *context, const struct sgp_effect *effect)
         return;
     ask(host, effect, job);
     sgp_perform_begin(&host->performer, effect, &job->work);
+    job->steps = job->work.steps;
     if (effect->type == SGP_EFFECT_VISIT)
         collected(host, effect->visit.snapshot);
     sgp_sim_append(host, job);
@@ -321,7 +322,7 @@ static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 static void run(struct sgp_sim_host *host, struct sgp_sim_job *job)
 {
     struct sgp_work *work = &job->work;
-    for (uint32_t left = job->steps; left > 0 && sgp_perform_run(&host->performer, work);)
+    for (uint32_t left = job->taken; left > 0 && sgp_perform_run(&host->performer, work);)
         left--;
 }
 

@@ -9,10 +9,10 @@
 
 static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
-    if (job->work.type != SGP_EFFECT_TRAIN)
+    if (job->steps == 0)
         return 0;
     const struct sgp_sim_options *options = &host->sim->options;
-    double time = (double)options->compute_ns * (double)job->work.steps * host->compute_factor;
+    double time = (double)options->compute_ns * (double)job->steps * host->compute_factor;
     if (options->compute_jitter > 0)
         time *= 1 + options->compute_jitter * (2 * sgp_random_double(&host->random) - 1);
     if (options->compute_tail > 0) {
@@ -26,7 +26,7 @@ static sgp_time duration(struct sgp_sim_host *host, const struct sgp_sim_job *jo
 static void await_step(struct sgp_sim_host *host)
 {
     const struct sgp_sim_running *running = &host->running;
-    uint32_t steps = host->job_first->work.steps > 0 ? host->job_first->work.steps : 1;
+    uint32_t steps = host->job_first->steps > 0 ? host->job_first->steps : 1;
     double part = (double)(running->taken + 1) / steps;
     sgp_time end = running->since + sgp_sim_span((double)running->takes * part);
     bool last = running->taken + 1 == steps, never = running->takes >= SGP_SIM_TIME_MAX;
@@ -46,8 +46,8 @@ static void begin_first(struct sgp_sim_host *host)
 bool sgp_sim_job_goes_on(struct sgp_sim_host *host)
 {
     struct sgp_sim_job *job = host->job_first;
-    job->steps = ++host->running.taken;
-    if (job->curtailed || job->steps >= job->work.steps)
+    job->taken = ++host->running.taken;
+    if (job->curtailed || job->taken >= job->steps)
         return false;
     await_step(host);
     return true;
@@ -57,7 +57,7 @@ void sgp_sim_curtail(void *context)
 {
     struct sgp_sim_host *host = context;
     struct sgp_sim_job *job = host->job_first;
-    while (job != NULL && job->work.type != SGP_EFFECT_TRAIN)
+    while (job != NULL && job->steps == 0)
         job = job->next;
     if (job != NULL)
         job->curtailed = true;

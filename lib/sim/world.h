@@ -81,17 +81,22 @@ enum sgp_sim_job_kind {
 struct sgp_sim_job {
     struct sgp_sim_job *next;
     enum sgp_sim_job_kind kind;
-    struct sgp_work work; /* of the core; MEASURE: of its round and weight; else of no effect */
-    bool curtailed;       /* TRAIN: the present step is the last, */
-    uint32_t steps;       /* so many were taken */
-    sgp_round label;      /* FOLLOW */
-    uint32_t worker;      /* ABSORB of an owner at its own pace: as in struct sgp_sim_step */
-    bool checks, compensated;
-    bool of_cycle;               /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
-    struct sgp_epoch epoch;      /* then: in force, */
-    sgp_round start;             /* and where the cycle began */
-    struct sgp_moment moment;    /* of a checkpoint, */
-    uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
+    uint32_t steps; /* of TRAIN; 0: it is another job, and takes no time */
+    uint32_t taken;
+    bool curtailed;           /* the present step is the last */
+    bool of_cycle;            /* PUBLISH: the first of an exact cycle; MEASURE: its last round */
+    bool checks, compensated; /* ABSORB of an owner at its own pace: as in struct sgp_sim_step, */
+    uint32_t worker;          /* as this */
+    sgp_round label;          /* FOLLOW */
+    struct sgp_epoch epoch;   /* of a cycle: in force, */
+    sgp_round start;          /* and where that began */
+    union {
+        struct sgp_work work; /* of the core; MEASURE: of its round and weight */
+        struct {
+            struct sgp_moment moment;    /* of a checkpoint, */
+            uint32_t kept[SGP_KEPT_MAX]; /* and the snapshot slots that belong to it */
+        };
+    };
 };
 
 /* The first job of a queue. */

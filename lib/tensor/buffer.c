@@ -57,19 +57,12 @@ void sgp_vector_destroy(float *vector)
         free(head);
 }
 
-static int add(struct sgp_pool *pool, uint64_t floats)
-{
-    float **place = calloc(1, sizeof *place);
-    if (!place)
-        return -ENOMEM;
-    int status = sgp_vector_create(floats, place);
-    if (status < 0) {
-        free(place);
-        return status;
-    }
-    pool->places[pool->count++] = place;
-    return 0;
-}
+/* Places lie side by side, as many as were asked for at once: whoever looks for one finds the others with it. */
+struct sgp_pool_block {
+    struct sgp_pool_block *next;
+    uint32_t count;
+    float *vectors[];
+};
 
 int sgp_pool_grow(struct sgp_pool *pool, uint32_t count, uint64_t floats)
 {
@@ -78,29 +71,41 @@ int sgp_pool_grow(struct sgp_pool *pool, uint32_t count, uint64_t floats)
         return 0;
     if (count > SGP_POOL_VECTORS_MAX)
         return SGP_E_LIMIT;
-    float ***places = realloc(pool->places, count * sizeof *places);
-    if (!places)
+    uint32_t more = count - pool->count;
+    struct sgp_pool_block *block = calloc(1, sizeof *block + more * sizeof block->vectors[0]);
+    if (!block)
         return -ENOMEM;
-    pool->places = places;
+    struct sgp_pool_block **end = &pool->blocks;
+    while (*end)
+        end = &(*end)->next;
+    *end = block;
     pool->floats = floats;
     int status = 0;
-    while (status == 0 && pool->count < count)
-        status = add(pool, floats);
+    while (status == 0 && block->count < more) {
+        status = sgp_vector_create(floats, &block->vectors[block->count]);
+        block->count += status == 0;
+    }
+    pool->count += block->count;
     return status;
 }
 
 void sgp_pool_finish(struct sgp_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->count; i++) {
-        sgp_vector_destroy(*pool->places[i]);
-        free(pool->places[i]);
+    while (pool->blocks) {
+        struct sgp_pool_block *block = pool->blocks;
+        pool->blocks = block->next;
+        for (uint32_t i = 0; i < block->count; i++)
+            sgp_vector_destroy(block->vectors[i]);
+        free(block);
     }
-    free(pool->places);
     *pool = (struct sgp_pool){0};
 }
 
 float **sgp_pool_place(const struct sgp_pool *pool, uint32_t index)
 {
     sgp_assert(index < pool->count);
-    return pool->places[index];
+    struct sgp_pool_block *block = pool->blocks;
+    for (; index >= block->count; block = block->next)
+        index -= block->count;
+    return &block->vectors[index];
 }
