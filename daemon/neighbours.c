@@ -37,13 +37,12 @@ static void on_message(struct link *link, const struct sgp_message *message)
     }
     if (message->type == SGP_GOODBYE)
         notes_farewell(daemon, link, message->goodbye.text);
-    if (message->type == SGP_SHARE) {
-        link->unit = message->share.weight / message->share.fraction;
-        if (message->share.weight <= 0)                   /* of an exact cycle, or an update */
-            link->unit = sgp_topology_trainers(topology); /* at most all that there is */
-    } else if (message->type == SGP_ESTIMATE) {
+    const struct sgp_share *share = &message->share;
+    if (message->type == SGP_SHARE)
+        link->unit =
+            sgp_payload_unit(share->weight, share->fraction, sgp_topology_trainers(topology));
+    else if (message->type == SGP_ESTIMATE)
         link->unit = message->estimate.weight;
-    }
     if (message->type == SGP_HELLO && layouts_hold(daemon, link, message))
         return;
     events_post(link->context,

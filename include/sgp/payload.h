@@ -27,12 +27,16 @@
 #define SGP_LENGTH_FALLS 0x1.fe9d96b2a23d9p-1
 #define SGP_LOOK_ROUNDS 32u /* our own estimate is looked at once in so many rounds */
 
+/* The w of the estimate whose parameters a payload are, as its announcement tells: of a share its weight over its fraction;
+ * of an estimate, whose fraction is 0, its weight. One without a weight, of an exact cycle or an update, is at most all that
+ * there is: as much as the `trainers` of the fleet. */
+SGP_API double sgp_payload_unit(double weight, double fraction, uint32_t trainers);
+
 /* What is seen of a vector, or of a part of one. */
 struct sgp_measure {
     float largest;  /* magnitude; not finite if one of the values is not */
     double squares; /* their sum; it may be infinite */
-    double
-        unit; /* the weight w of which they are the parameters: of a share its weight over its fraction, > 0 */
+    double unit;    /* the weight w of which they are the parameters (sgp_payload_unit), > 0 */
 };
 
 /* What a node knows of lengths; zeros when its process begins. */

@@ -7,6 +7,13 @@
 
 #include <math.h>
 
+double sgp_payload_unit(double weight, double fraction, uint32_t trainers)
+{
+    if (weight <= 0)
+        return trainers;
+    return fraction > 0 ? weight / fraction : weight;
+}
+
 static double length_of(const struct sgp_measure *measure)
 {
     return sqrt(measure->squares) / measure->unit;

@@ -249,9 +249,8 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         return SGP_E_CHECKSUM;
     }
     struct sgp_measure came = take_in(target, connection->slot);
-    came.unit = share->fraction > 0 ? share->weight / share->fraction : share->weight;
-    if (share->weight <= 0) /* of an exact cycle, or an update: at most all that there is */
-        came.unit = sgp_topology_trainers(target->file->topology);
+    came.unit = sgp_payload_unit(
+        share->weight, share->fraction, sgp_topology_trainers(target->file->topology));
     int code = sgp_payload_judge(&target->performer.lengths, &came, dimension);
     sim->summary.outsized += code == SGP_E_OUTSIZED;
     return code;

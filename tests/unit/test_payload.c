@@ -106,3 +106,10 @@ Test(payload, a_model_that_grows_from_nothing_without_pause_is_never_refused)
     for (int round = 1; round < 100000; round++) /* a regression's, by steps of one size */
         cr_assert(zero(int, judge(&lengths, 10.0F * (float)round)), "round %d", round);
 }
+
+Test(payload, a_share_is_measured_at_the_weight_of_its_source)
+{
+    cr_assert(eq(dbl, sgp_payload_unit(0.375, 0.25, 8), 1.5));
+    cr_assert(eq(dbl, sgp_payload_unit(1.5, 0, 8), 1.5)); /* an estimate */
+    cr_assert(eq(dbl, sgp_payload_unit(0, 0.25, 8), 8));  /* of an exact cycle */
+}
