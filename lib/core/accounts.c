@@ -71,7 +71,7 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
     double weight = entry->account.weight;
     if (node->role->collective) { /* where nothing weighs but what the file says */
         sgp_core_drop_account(node, index);
-        node->mass.due -= weight;
+        sgp_mass_post(node, SGP_MASS_VOID_DEBT, weight);
         return;
     }
     uint32_t slot = entry->slot;
@@ -82,7 +82,7 @@ void sgp_core_take_home(struct sgp_node *node, uint32_t index)
             .weight = weight,
             .slice = {0, node->config.parameters}});
     sgp_core_drop_account(node, index);
-    node->mass.weight += weight;
+    sgp_mass_post(node, SGP_MASS_TAKE_HOME, weight);
 }
 
 /* All begin anew with the weight that the file says. But what the heir may have with a bequest stays. */
@@ -94,7 +94,7 @@ void sgp_core_void_debts(struct sgp_node *node)
         struct sgp_core_account *entry = &node->accounts.entries[i];
         if (!in_force(entry) || !is_debt(entry))
             continue;
-        node->mass.due -= entry->account.weight;
+        sgp_mass_post(node, SGP_MASS_VOID_DEBT, entry->account.weight);
         sgp_core_drop_account(node, i);
     }
     node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
@@ -311,15 +311,15 @@ static void enforce(struct sgp_node *node, struct sgp_core_link *link)
         if (entry->stager != link->peer)
             continue;
         if (entry->told > 0 || entry->unknown > 0) {
-            node->mass.surplus = fmin(node->mass.surplus + entry->told, (double)SGP_NODES_MAX - 1);
-            node->mass.unknown = fmin(node->mass.unknown + entry->unknown, (double)SGP_NODES_MAX);
+            sgp_mass_inherit(node, entry->told, 0);
+            sgp_mass_doubt(node, entry->unknown);
             sgp_core_drop_account(node, i);
             continue;
         }
         entry->stager = SGP_SLOT_NONE;
         node->accounts.staged--;
         node->accounts.debts += is_debt(entry);
-        node->mass.due += is_debt(entry) ? entry->account.weight : 0;
+        sgp_mass_post(node, SGP_MASS_TAKE_DEBT, entry->account.weight);
     }
     link->bequest.staged = 0;
 }
@@ -327,9 +327,7 @@ static void enforce(struct sgp_node *node, struct sgp_core_link *link)
 void sgp_core_inherit(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_share *share = &link->receiving.incoming;
-    node->mass.surplus = fmin(node->mass.surplus + share->bequest, (double)SGP_NODES_MAX - 1);
-    node->mass.covered =
-        fmin(node->mass.covered + fmin(share->bequest, share->weight), node->mass.surplus);
+    sgp_mass_inherit(node, share->bequest, fmin(share->bequest, share->weight));
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_INHERITED, link->peer);
     note->link.direction = link->direction;
     note->amount = link->receiving.incoming.weight;
@@ -472,9 +470,11 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.heir = link->peer;
     node->leaving.weight = link->owed.share.weight;
     node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
-    node->mass.due -= node->leaving.owed;
-    node->mass.surplus = node->mass.covered = node->mass.unknown =
-        0; /* it went with the bequest, as did all that follows */
+    double debts = sgp_core_debts(node); /* which went with the bequest, as did all that follows */
+    sgp_mass_post(node, SGP_MASS_PAY, debts);
+    sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, node->leaving.owed - debts);
+    sgp_mass_set_members(node, 0, 0);
+    sgp_mass_doubt(node, -node->mass.unknown);
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
         sgp_core_unstage(node, &node->layout.links[i]);
     while (node->accounts.count > 0)
@@ -508,6 +508,7 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     entry->slot = owed->slot;
     entry->fraction = owed->share.fraction;
     entry->coding = owed->share.coding;
+    sgp_mass_post(node, SGP_MASS_DISPUTE, owed->share.weight);
     sgp_core_owe_next(node, link);
     return entry;
 }
@@ -540,6 +541,7 @@ void sgp_core_restore_accounts(struct sgp_node *node, const struct sgp_record *r
         struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
         entry->account = record->accounts[i];
         node->accounts.debts += is_debt(entry);
+        sgp_mass_post(node, SGP_MASS_TAKE_DEBT, entry->account.weight);
     }
 }
 
@@ -561,7 +563,7 @@ void sgp_core_move_accounts(
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
         if (node->role->unique) { /* it may have been handed on */
-            node->mass.due -= entry->account.weight;
+            sgp_mass_post(node, SGP_MASS_PAY, entry->account.weight);
             sgp_core_drop_account(node, i);
             continue;
         }
@@ -573,6 +575,6 @@ void sgp_core_move_accounts(
         sgp_core_drop_account(node, i);
     }
     sgp_core_grow(node, home);
-    node->mass.weight += home;
+    sgp_mass_post(node, SGP_MASS_TAKE_HOME, home);
     node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
 }

@@ -11,11 +11,33 @@
 
 /* ---- mass ---- */
 
-/* Weight that is here, or was given and not acknowledged, is what has come less what has gone. */
-static bool mass_is_kept(const struct sgp_node *node)
+static bool comes_to(const struct sgp_node *node, double sum, double account)
 {
-    double here = node->mass.weight + sgp_core_held(node) + sgp_core_owed(node);
-    return fabs(here - node->mass.due) <= SPECK * fmax(1, node->mass.members_most);
+    return fabs(sum - account) <= SPECK * fmax(1, node->mass.members_most);
+}
+
+/* Each account is what it is made of. What was taken from one was added to another, or went outside. */
+static const char *flaw_of_mass(const struct sgp_node *node)
+{
+    double held = 0, owed = 0, debt = 0;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            held += node->layout.receives[i].share.weight;
+    for (uint32_t i = 0; i < node->layout.out_count; i++)
+        if (node->layout.links[i].owed.exists)
+            owed += node->layout.links[i].owed.share.weight;
+    for (uint32_t i = 0; i < node->accounts.count; i++)
+        if (sgp_core_is_debt(&node->accounts.entries[i]))
+            debt += node->accounts.entries[i].account.weight;
+    if (!comes_to(node, held, node->mass.held))
+        return "what was posted as held is what the shares there weigh";
+    if (!comes_to(node, owed, node->mass.owed))
+        return "what was posted as owed is what the shares of links weigh";
+    if (!comes_to(node, debt, node->mass.debt))
+        return "what was posted as debt is what the debts in force weigh";
+    if (!comes_to(node, node->mass.weight + held + owed + debt, node->mass.due))
+        return "weight, held, owed and debt come to what came from outside less what went there";
+    return NULL;
 }
 
 static bool mass_is_in_range(const struct sgp_node *node)
@@ -250,8 +272,9 @@ const char *sgp_core_flaw(const struct sgp_node *node)
 {
     if (!mass_is_in_range(node))
         return "weight is finite and not negative, and no more is covered than was inherited";
-    if (!mass_is_kept(node))
-        return "weight, held and owed change by what crosses a link alone";
+    const char *flaw = flaw_of_mass(node);
+    if (flaw != NULL)
+        return flaw;
     if (!snapshots_are_counted(node))
         return "a snapshot has no fewer users than are known";
     if (!grants_are_counted(node))

@@ -48,7 +48,7 @@
  *   fold.c     a share that is added to x while it comes
  *   total.c    weight that a member made or lost
  *
- *   mass.c     what a node has and is owed, and what comes home
+ *   owed.c     what a link owes: how it comes home, or is forgotten
  *
  *   epoch.c    epochs of exact cycles: what is known of them, what ends one
  *   role_cycle.c   the role of a node within an exact cycle
@@ -68,6 +68,7 @@
  *   facts.c    what follows from how a node and its links stand
  *   layout.c   which links and how many buffers under a topology
  *
+ *   mass.c     the account of mass, and each posting to it
  *   roster.c   which links have something to do, so that nobody looks at all of them
  *   words.c    names
  *   method.c   the table of methods, and what follows from a row
@@ -123,6 +124,38 @@ void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_touch_all(struct sgp_node *node);
 void sgp_core_touch_due(struct sgp_node *node);     /* those on which something is due */
 sgp_time sgp_core_due(const struct sgp_node *node); /* the earliest of all links */
+
+/* mass.c: from which account weight goes to which, and when */
+enum sgp_posting {
+    SGP_MASS_ACCEPT,      /* outside to held: a share has come whole */
+    SGP_MASS_ABSORB,      /* held to here */
+    SGP_MASS_GIVE,        /* here to owed */
+    SGP_MASS_ACKNOWLEDGE, /* owed to outside: its target has it, or whoever answers for that */
+    SGP_MASS_RETURN,      /* owed to here: it was not accepted */
+    SGP_MASS_DISPUTE,   /* owed to debt: its target is gone, or another, and may have accepted it */
+    SGP_MASS_PAY,       /* debt to outside: it was accepted, or goes to an heir */
+    SGP_MASS_TAKE_HOME, /* debt to here: it was not accepted */
+    SGP_MASS_TAKE_DEBT, /* outside to debt: of a leaver, or a former process */
+    SGP_MASS_OWE_STILL, /* outside to owed: of a former process */
+    SGP_MASS_DISSOLVE,  /* here to outside: what a leaver bequeathed */
+    SGP_MASS_DROP,      /* held to outside: it is of no use any more */
+    SGP_MASS_VOID_OWED, /* owed to outside: its epoch is over */
+    SGP_MASS_VOID_DEBT, /* debt to outside: likewise */
+};
+void sgp_mass_post(struct sgp_node *node, enum sgp_posting what, double weight);
+/* This is here, whatever was: the rest is made, or lost. A start, a renewal, healing, and a token that is made or forgone. */
+void sgp_mass_set(struct sgp_node *node, double weight);
+void sgp_mass_know_members(struct sgp_node *node, double members); /* a file names so many */
+void sgp_mass_set_members(struct sgp_node *node, double surplus, double covered);
+void sgp_mass_inherit(struct sgp_node *node, double members, double covered);
+void sgp_mass_doubt(struct sgp_node *node, double more); /* the total may be off by so much more */
+/* By the shares themselves. */
+double sgp_core_held(const struct sgp_node *node);
+bool sgp_core_is_debt(const struct sgp_core_account *entry); /* in force */
+double sgp_core_debts(const struct sgp_node *node);
+double sgp_core_owed(const struct sgp_node *node); /* these, and what links owe */
+double sgp_core_weight_most(
+    const struct sgp_node *node); /* what any node can have, as far as known */
 
 /* facts.c: the node */
 enum sgp_node_state sgp_core_state(const struct sgp_node *node); /* with PAUSED */
@@ -316,7 +349,6 @@ void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if 
 void sgp_core_want(struct sgp_node *node);
 void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_stop_seeking(struct sgp_node *node);
-double sgp_core_held(const struct sgp_node *node);
 /* All that can be, in whatever order: buffers are short. */
 void sgp_core_absorb_early(struct sgp_node *node);
 void sgp_core_absorb_until(
@@ -379,8 +411,8 @@ void sgp_core_end_epoch(struct sgp_node *node, const struct sgp_epoch *lost);
 
 /* cycle.c */
 void sgp_core_put_off_end(struct sgp_node *node);
-void sgp_core_renew(struct sgp_node *node);         /* if a higher epoch was heard of, and it may */
-double sgp_core_void_former(struct sgp_node *node); /* all but bequests; the weight that is lost */
+void sgp_core_renew(struct sgp_node *node);       /* if a higher epoch was heard of, and it may */
+void sgp_core_void_former(struct sgp_node *node); /* all but bequests */
 /* At the start of a cycle: who is not there for it, or NULL. */
 const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node);
 void sgp_core_enter_cycle(
@@ -403,12 +435,7 @@ double sgp_core_distance(
     const struct sgp_node *node, const struct sgp_core_link *link, double *ret_relative);
 bool sgp_core_disagrees(const struct sgp_node *node, const struct sgp_core_link *link);
 
-/* mass.c */
-bool sgp_core_is_debt(const struct sgp_core_account *entry); /* in force */
-double sgp_core_debts(const struct sgp_node *node);
-double sgp_core_owed(const struct sgp_node *node); /* these, and what links owe */
-double sgp_core_weight_most(
-    const struct sgp_node *node); /* what any node can have, as far as known */
+/* owed.c */
 void sgp_core_grow(struct sgp_node *node, double weight);
 void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share);
 bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share);

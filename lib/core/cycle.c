@@ -23,6 +23,7 @@ static void void_owed(struct sgp_node *node)
         struct sgp_core_link *link = &node->layout.links[i];
         if (!link->owed.exists || link->owed.share.bequest > 0)
             continue;
+        sgp_mass_post(node, SGP_MASS_VOID_OWED, link->owed.share.weight);
         link->owed.share.weight = 0;
         link->owed.is_void = link->owed_then.is_void = true;
         link->inquiry.disputed = 0;
@@ -30,14 +31,6 @@ static void void_owed(struct sgp_node *node)
         if (link->owed.refused != 0)
             sgp_core_forget_owed(node, link);
     }
-}
-
-static double mass_here(const struct sgp_node *node)
-{
-    double owed = 0;
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        owed += node->layout.links[i].owed.exists ? node->layout.links[i].owed.share.weight : 0;
-    return node->mass.weight + sgp_core_held(node) + owed;
 }
 
 /* Of what came, only shares of the new epoch are of use. */
@@ -50,22 +43,20 @@ static void drop_held(struct sgp_node *node)
         if (receive->state != SGP_RECEIVE_HELD || receive->share.bequest > 0)
             continue;
         sgp_round *latest = &sgp_core_find(node, receive->peer, SGP_IN)->receiving.latest;
-        if (sgp_core_epoch_is_below(&receive->epoch, &node->exact.epoch))
-            receive->state = SGP_RECEIVE_FREE;
-        else
+        if (!sgp_core_epoch_is_below(&receive->epoch, &node->exact.epoch)) {
             *latest = receive->share.round > *latest ? receive->share.round : *latest;
+            continue;
+        }
+        sgp_mass_post(node, SGP_MASS_DROP, receive->share.weight);
+        receive->state = SGP_RECEIVE_FREE;
     }
 }
 
-/* Returns what of weight is lost with it. */
-double sgp_core_void_former(struct sgp_node *node)
+void sgp_core_void_former(struct sgp_node *node)
 {
-    double before = mass_here(node);
     drop_held(node);
     void_owed(node);
-    double lost = before - mass_here(node);
     sgp_core_void_debts(node);
-    return lost;
 }
 
 static struct sgp_effect *scale(struct sgp_node *node, double factor)
@@ -90,7 +81,7 @@ static void take_one_home(struct sgp_node *node)
         effect->restore.coding = owed->share.coding;
         effect->restore.slice = owed->share.slice;
         node->layout.snapshot_users[owed->slot]++; /* until the job is done */
-        node->mass.weight += owed->share.weight;
+        sgp_mass_post(node, SGP_MASS_RETURN, owed->share.weight);
         owed->share.weight = 0;
     }
 }
@@ -130,9 +121,9 @@ void sgp_core_put_off_end(struct sgp_node *node)
 static void take_weight(struct sgp_node *node)
 {
     double weight = sgp_topology_starts(node->config.topology, node->config.self);
-    double changes = weight - node->mass.weight;
-    double dissolved = node->mass.covered - bequests_held(node);
-    node->mass.surplus = node->mass.covered = bequests_held(node);
+    double changes = weight - node->mass.weight, held = bequests_held(node);
+    double dissolved = node->mass.covered - held;
+    sgp_mass_set_members(node, held, held);
     if (dissolved > 0)
         sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self)->amount = dissolved;
     if (!(changes > 0 || changes < 0))
@@ -141,12 +132,12 @@ static void take_weight(struct sgp_node *node)
         (void)scale(node, weight / node->mass.weight);
     else
         sgp_core_want(node);
-    node->mass.weight = weight;
+    sgp_mass_set(node, weight);
 }
 
 static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_start)
 {
-    double before = mass_here(node);
+    double before = node->mass.due;
     if (node->mass.weight <= 0 && !node->exact.begun) /* what came is all the estimate it has */
         sgp_core_absorb_until(node, SGP_ROUND_MAX);
     node->exact.epoch =
@@ -158,10 +149,8 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
         go_back(node);
     node->exact.begun = false;
     take_one_home(node);
-    (void)sgp_core_void_former(node);
+    sgp_core_void_former(node);
     take_weight(node);
-    double changed = mass_here(node) - before;
-    node->mass.due += changed;
     sgp_core_set_round(node, start);
     sgp_core_put_off_end(node);
     node->round_since = node->now;
@@ -170,7 +159,7 @@ static void begin_again(struct sgp_node *node, sgp_round start, sgp_round epoch_
     node->exact.renewed++;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RENEWED, node->config.self);
     note->until = start;
-    note->amount = changed;
+    note->amount = node->mass.due - before;
     node->changed = node->unrecorded = node->again = true;
     sgp_core_touch_all(node);
     sgp_core_notice(node);

@@ -188,7 +188,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
         double weight = subject->debt->account.weight;
         if (accepted) {
             sgp_core_drop_account(node, index);
-            node->mass.due -= weight;
+            sgp_mass_post(node, SGP_MASS_PAY, weight);
         } else
             sgp_core_take_home(node, index);
         tell(node, subject->target, weight, reason);

@@ -333,10 +333,8 @@ void sgp_core_dissolve(struct sgp_node *node)
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->scale.factor = (node->mass.weight - off) / node->mass.weight;
     effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
-    node->mass.weight -= off;
-    node->mass.due -= off;
-    node->mass.surplus -= off;
-    node->mass.covered -= off;
+    sgp_mass_post(node, SGP_MASS_DISSOLVE, off);
+    sgp_mass_set_members(node, node->mass.surplus - off, node->mass.covered - off);
     node->unrecorded = true;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
     note->amount = off;

@@ -1,9 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mass: what a node has, what is owed by it, and what comes home.
+/* The account of mass: what a node has, what it holds for later, what it gave and nobody has acknowledged, and what is in doubt with
+ * targets that are gone. No other file writes it. Each posting takes weight from one account and adds it to another, or lets it come from
+ * outside, or go there; `due` is what all accounts must come to. What a posting should have said, check.c finds
+ * out again from the shares themselves.
  * The rule: docs/rules/mass.md */
 #include "core/core.h"
 
+#include <math.h>
+
+/* ---- postings ---- */
+
+static const struct {
+    double here, held, owed, debt;
+} postings[] = {
+    [SGP_MASS_ACCEPT] = {.held = 1},
+    [SGP_MASS_ABSORB] = {.held = -1, .here = 1},
+    [SGP_MASS_GIVE] = {.here = -1, .owed = 1},
+    [SGP_MASS_ACKNOWLEDGE] = {.owed = -1},
+    [SGP_MASS_RETURN] = {.owed = -1, .here = 1},
+    [SGP_MASS_DISPUTE] = {.owed = -1, .debt = 1},
+    [SGP_MASS_PAY] = {.debt = -1},
+    [SGP_MASS_TAKE_HOME] = {.debt = -1, .here = 1},
+    [SGP_MASS_TAKE_DEBT] = {.debt = 1},
+    [SGP_MASS_OWE_STILL] = {.owed = 1},
+    [SGP_MASS_DISSOLVE] = {.here = -1},
+    [SGP_MASS_DROP] = {.held = -1},
+    [SGP_MASS_VOID_OWED] = {.owed = -1},
+    [SGP_MASS_VOID_DEBT] = {.debt = -1},
+};
+
+void sgp_mass_post(struct sgp_node *node, enum sgp_posting what, double weight)
+{
+    node->mass.weight += postings[what].here * weight;
+    node->mass.held += postings[what].held * weight;
+    node->mass.owed += postings[what].owed * weight;
+    node->mass.debt += postings[what].debt * weight;
+    node->mass.due +=
+        (postings[what].here + postings[what].held + postings[what].owed + postings[what].debt) *
+        weight;
+}
+
+void sgp_mass_set(struct sgp_node *node, double weight)
+{
+    node->mass.due += weight - node->mass.weight;
+    node->mass.weight = weight;
+}
+
+/* ---- members ---- */
+
+void sgp_mass_know_members(struct sgp_node *node, double members)
+{
+    node->mass.members_most = fmax(node->mass.members_most, members);
+}
+
+void sgp_mass_set_members(struct sgp_node *node, double surplus, double covered)
+{
+    node->mass.surplus = surplus;
+    node->mass.covered = covered;
+}
+
+void sgp_mass_inherit(struct sgp_node *node, double members, double covered)
+{
+    double surplus = fmin(node->mass.surplus + members, (double)SGP_NODES_MAX - 1);
+    sgp_mass_set_members(node, surplus, fmin(node->mass.covered + covered, surplus));
+}
+
+void sgp_mass_doubt(struct sgp_node *node, double more)
+{
+    node->mass.unknown = fmin(node->mass.unknown + more, (double)SGP_NODES_MAX);
+}
+
 /* ---- sums ---- */
+
+double sgp_core_held(const struct sgp_node *node)
+{
+    double held = 0;
+    for (uint32_t i = 0; i < node->layout.receive_count; i++)
+        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
+            held += node->layout.receives[i].share.weight;
+    return held;
+}
 
 bool sgp_core_is_debt(const struct sgp_core_account *entry)
 {
@@ -24,8 +100,8 @@ double sgp_core_owed(const struct sgp_node *node)
     double owed = 0;
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->layout.links[i].owed.exists)
-            owed += node->layout.links[i].owed.share.weight;
+        if (node->layout.links[i].owed[0].exists)
+            owed += node->layout.links[i].owed[0].share.weight;
     return owed + sgp_core_debts(node);
 }
 
@@ -34,96 +110,4 @@ double sgp_core_owed(const struct sgp_node *node)
 double sgp_core_weight_most(const struct sgp_node *node)
 {
     return node->mass.members_most + SGP_WEIGHT_SLACK;
-}
-
-/* ---- coming home ---- */
-
-/* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
- * estimate: x follows w. With no weight left there is no estimate to follow. */
-void sgp_core_grow(struct sgp_node *node, double weight)
-{
-    if (node->mass.weight > 0 && weight > 0) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
-        effect->scale.factor = (node->mass.weight + weight) / node->mass.weight;
-        effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
-    } else if (weight > 0) {
-        sgp_core_want(node);
-    }
-}
-
-/* The values of a share: those of its snapshot, which stays in use until the RESTORE job is done with it, or if that is
- * gone, by weight, at this node's own estimate. */
-void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
-{
-    if (node->role->come_home != NULL) {
-        node->role->come_home(node, slot);
-    } else if (slot != SGP_SLOT_NONE) {
-        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
-        effect->restore.slot = slot;
-        effect->restore.fraction = share->fraction;
-        effect->restore.coding = share->coding;
-        effect->restore.slice = share->slice;
-    } else {
-        sgp_core_grow(node, share->weight);
-    }
-}
-
-/* What was owed first is settled. What was given after it comes first now, and so does its time: its payload waited for that
- * one's. */
-void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
-{
-    link->owed = link->owed_then;
-    link->owed_then = (struct sgp_owed){.exists = false};
-    if (link->owed.exists && link->owed.sent)
-        link->owed.since = node->now;
-    node->unrecorded = true;
-    sgp_core_touch(node, link);
-}
-
-static void let_go(struct sgp_node *node, const struct sgp_owed *owed)
-{
-    if (owed->slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[owed->slot]--;
-    node->again = true; /* the link, or the snapshot, may be what was waited for */
-}
-
-void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link)
-{
-    let_go(node, &link->owed);
-    sgp_core_owe_next(node, link);
-}
-
-void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link)
-{
-    if (link->owed_then.exists && !link->owed_then.sent) {
-        let_go(node, &link->owed_then);
-        link->owed_then.exists = false;
-    }
-    if (link->owed.exists && !link->owed.sent)
-        sgp_core_forget_owed(node, link);
-}
-
-/* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
-bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share)
-{
-    return sgp_core_is_weightless(share) && !sgp_core_follows(node);
-}
-
-/* The share comes home. */
-void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
-{
-    const struct sgp_owed owed = link->owed;
-    if (sgp_core_is_of_cycle(node, &owed.share)) {
-        sgp_core_forget_owed(node, link);
-        sgp_core_end_epoch(node, &node->exact.epoch);
-    } else {
-        if (owed.slot != SGP_SLOT_NONE || owed.lost)
-            sgp_core_come_home(node, owed.slot, &owed.share);
-        node->mass.weight += owed.share.weight;
-        sgp_core_owe_next(node, link);
-    }
-    link->count.returned++;
-    link->connection.last_reason = reason;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
-    note->reason = reason;
 }

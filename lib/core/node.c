@@ -79,8 +79,8 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     node->fleet.ends = sgp_core_own_end(node);
     node->fleet.stop = SGP_ROUND_NONE;
     node->fleet.asked = SGP_ROUND_NONE;
-    node->mass.weight = sgp_topology_starts(config->topology, config->self);
-    node->mass.members_most = config->topology->node_count;
+    sgp_mass_set(node, sgp_topology_starts(config->topology, config->self));
+    sgp_mass_know_members(node, config->topology->node_count);
     node->total.counted = SGP_ROUND_NONE;
     node->total.kept = 1;
     node->giving.slot = node->token.slot = SGP_SLOT_NONE;
@@ -99,7 +99,6 @@ int sgp_node_create(const struct sgp_node_config *config, struct sgp_node **ret_
     sgp_core_touch_all(node);
     sgp_core_notice(node);
     sgp_core_enrol(node);
-    node->mass.due = node->mass.weight + sgp_core_owed(node);
     sgp_core_check(node);
     *ret_node = node;
     return 0;

@@ -16,10 +16,10 @@
 /* Found out on one link, it is known: a record that was put back is one event, however many see it. */
 void sgp_core_find_outdated(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (node->mass.outdated)
+    if (node->past.outdated)
         return;
-    node->mass.outdated = true;
-    node->mass.unknown += node->mass.members_most;
+    node->past.outdated = true;
+    sgp_mass_doubt(node, node->mass.members_most);
     sgp_core_forgo_recorded(node);
     node->unrecorded = true;
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_OUTDATED, link->peer);

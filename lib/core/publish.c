@@ -39,13 +39,14 @@ void sgp_core_publish(struct sgp_node *node, double part, double fractions, uint
         given += fraction * node->mass.weight;
         keep -= (double)(float)fraction;
     }
-    /* rounding must not leave a speck of weight without mass */
     bool all = part * fractions >= 1 - 1e-12 || node->role->gives_updates;
     node->layout.snapshot_users[slot]++;
     node->giving.slot = slot;
     node->giving.jobs = 0;
     copy_out(node, slot, all ? 0 : keep, (struct sgp_slice){0, node->config.parameters});
-    node->mass.weight = all ? 0 : node->mass.weight - given;
+    sgp_mass_post(node, SGP_MASS_GIVE, given);
+    if (all) /* rounding must not leave a speck of weight without mass */
+        sgp_mass_set(node, 0);
 }
 
 /* What is left of each part, by the float32 fractions that the targets use. */

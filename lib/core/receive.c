@@ -121,15 +121,6 @@ void sgp_core_stop_seeking(struct sgp_node *node)
 
 /* ---- held, and absorbed ---- */
 
-double sgp_core_held(const struct sgp_node *node)
-{
-    double held = 0;
-    for (uint32_t i = 0; i < node->layout.receive_count; i++)
-        if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
-            held += node->layout.receives[i].share.weight;
-    return held;
-}
-
 /* Whether share `a` is absorbed before `b`: by round, then by source, so that a round repeats. */
 static bool comes_before(const struct sgp_receive *a, const struct sgp_receive *b)
 {
@@ -144,7 +135,7 @@ static void absorb(struct sgp_node *node, struct sgp_receive *receive, bool fold
         return;
     }
     receive->state = SGP_RECEIVE_ABSORBING;
-    node->mass.weight += receive->share.weight;
+    sgp_mass_post(node, SGP_MASS_ABSORB, receive->share.weight);
     node->past.fresh = false;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_ABSORB);
     effect->absorb.peer = receive->peer;
@@ -182,13 +173,12 @@ static void absorb_or_drop(struct sgp_node *node, struct sgp_receive *receive)
         absorb(node, receive, false);
         return;
     }
-    node->mass.due -= share->weight;
+    sgp_mass_post(node, SGP_MASS_DROP, share->weight);
     receive->state = SGP_RECEIVE_FREE;
     if (share->bequest <= 0)
         return;
     double covered = fmin(fmin(share->bequest, share->weight), node->mass.covered);
-    node->mass.surplus -= covered;
-    node->mass.covered -= covered;
+    sgp_mass_set_members(node, node->mass.surplus - covered, node->mass.covered - covered);
     struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISSOLVED, node->config.self);
     note->amount = share->weight;
     note->slot = (uint32_t)(receive - node->layout.receives);

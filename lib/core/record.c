@@ -212,6 +212,8 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
             .bequest = from->owed_bequest,
             .coding = from->owed_coding},
     };
+    if (from->owes)
+        sgp_mass_post(node, SGP_MASS_OWE_STILL, from->owed_weight);
     if (!from->owed_kept)
         return;
     sgp_assert(from->owes && from->owed_slot < node->layout.snapshot_count);
@@ -239,16 +241,15 @@ void sgp_core_restore(struct sgp_node *node, const struct sgp_record *record)
     node->trained = record->trained;
     node->gave = record->gave;
     bool weightless = node->role->gives_updates; /* whatever it was */
-    node->mass.weight = weightless ? 0 : record->weight;
+    sgp_mass_set(node, weightless ? 0 : record->weight);
     node->token.of_record = node->role->unique && record->weight > 0;
-    node->mass.surplus = record->surplus;
+    sgp_mass_set_members(node, record->surplus, record->covered);
     if (record->rounds == recorded_rounds(node)) { /* else its user wants another end */
         node->fleet.stop = record->stop;
         node->ending.mixes = record->mixes;
     }
-    node->mass.covered = record->covered;
-    node->mass.unknown = record->unknown;
-    node->mass.members_most = fmax(node->mass.members_most,
+    sgp_mass_doubt(node, record->unknown);
+    sgp_mass_know_members(node,
         fmin(ceil(record->weight), node->config.topology->node_count + ceil(record->surplus)));
     node->leaving.wanted = record->leaving;
     node->leaving.left = record->left;

@@ -236,8 +236,7 @@ void sgp_node_reload(
     sgp_core_take_roles(node);
     node->config.weight_least = reload->change.weight_least;
     node->config.weight_most = reload->change.weight_most;
-    if (reload->change.topology->node_count > node->mass.members_most)
-        node->mass.members_most = reload->change.topology->node_count;
+    sgp_mass_know_members(node, reload->change.topology->node_count);
     node->config.fingerprint.topology = reload->change.topology->digest;
     sgp_core_swap_layout(node, &reload->layout);
     move_slots(node, &reload->layout, reload->index);

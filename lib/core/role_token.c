@@ -215,16 +215,15 @@ static void visit(struct sgp_node *node, struct sgp_receive *receive)
 /* Of two tokens that meet the one of the later label stays. */
 static void absorb(struct sgp_node *node, struct sgp_receive *receive)
 {
-    bool second = is_here(node), later = receive->share.round > node->copy.label;
-    if (second)
-        node->mass.due -= receive->share.weight;
-    if (second && !later) {
+    if (is_here(node) && receive->share.round <= node->copy.label) {
+        sgp_mass_post(node, SGP_MASS_DROP, receive->share.weight);
         receive->state = SGP_RECEIVE_FREE;
         return;
     }
     visit(node, receive);
     receive->state = SGP_RECEIVE_ABSORBING;
-    node->mass.weight = receive->share.weight;
+    sgp_mass_set(node, 0);
+    sgp_mass_post(node, SGP_MASS_ABSORB, receive->share.weight);
 }
 
 /* A neighbour has another copy of the same label, which came twice then. The next visit settles that. */
@@ -354,7 +353,7 @@ void sgp_core_hand_on(struct sgp_node *node)
     };
     node->token.slot = SGP_SLOT_NONE;
     node->token.of_record = false;
-    node->mass.weight = 0;
+    sgp_mass_post(node, SGP_MASS_GIVE, node->mass.weight);
     link->count.sent++;
     node->unrecorded = true;
     sgp_core_touch_all(node);
@@ -404,8 +403,7 @@ static void come_home(struct sgp_node *node, uint32_t slot)
 /* Another may have it, or has. What it was here is this node's copy. */
 void sgp_core_forgo_token(struct sgp_node *node)
 {
-    node->mass.due -= node->mass.weight;
-    node->mass.weight = 0;
+    sgp_mass_set(node, 0);
     node->token.of_record = false;
     forget_told(node);
     node->unrecorded = node->again = true;
@@ -449,7 +447,7 @@ static sgp_round next_label(struct sgp_node *node)
 static void take_epoch(struct sgp_node *node)
 {
     node->exact.epoch = node->exact.heard;
-    node->mass.due -= sgp_core_void_former(node);
+    sgp_core_void_former(node);
     if (is_here(node))
         sgp_core_forgo_token(node);
     node->token.renewed = true;
@@ -486,8 +484,7 @@ void sgp_core_remake_token(struct sgp_node *node)
     node->exact.heard.number++;
     node->exact.heard.start = (sgp_round)node->config.self;
     take_epoch(node);
-    node->mass.weight = 1;
-    node->mass.due += 1;
+    sgp_mass_set(node, 1);
     node->token.renewed = false;
     forget_told(node);
     if (node->copy.exists)

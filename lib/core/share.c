@@ -223,7 +223,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         link->receiving.slot = link->receiving.slot_then;
         link->receiving.slot_then = SGP_SLOT_NONE;
         link->memory.accepted = link->receiving.incoming.number;
-        node->mass.due += link->receiving.incoming.weight;
+        sgp_mass_post(node, SGP_MASS_ACCEPT, link->receiving.incoming.weight);
         node->fed = node->fed || !empty;
         link->memory.brought = link->memory.brought || link->receiving.incoming.weight > 0;
         node->unrecorded = true;
@@ -317,7 +317,7 @@ void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link
     if (link->owed.slot != SGP_SLOT_NONE)
         node->layout.snapshot_users[link->owed.slot]--;
     link->memory.acknowledged = link->owed.share.number;
-    node->mass.due -= link->owed.share.weight;
+    sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, link->owed.share.weight);
     sgp_core_owe_next(node, link);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node is made of. One invariant rules: `weight` + held + owed changes by what is accepted here or
- * elsewhere, and by what is dissolved, alone. A group names the files that write it. */
+/* What a node is made of. One invariant rules: weight is in one account of `mass` at a time, and moves by the postings of mass.c
+ * alone. A group names the files that write it. */
 #ifndef SGP_CORE_STATE_H
 #define SGP_CORE_STATE_H
 
@@ -61,7 +61,7 @@ struct sgp_core_link {
     bool retired;           /* no edge of the file any more */
     struct sgp_pulse pulse; /* link.c: the latest; state 0 before the first */
 
-    /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, mass.c: the last reason */
+    /* link.c; greet.c: up; node.c, watch.c: dialled; emit.c: said; share.c, owed.c: the last reason */
     struct {
         enum sgp_link_state state; /* CONNECTING: connected, and not greeted yet */
         uint64_t id;               /* 0 while there is none */
@@ -157,7 +157,7 @@ struct sgp_core_link {
         bool answer_due; /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    /* OUT: gift.c and role_token.c give it; share.c: sent; mass.c settles it; fold.c: refused; cycle.c: void; link.c: a
+    /* OUT: gift.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; link.c: a
      * connection ends. What was given after it, before that was settled, has no weight. */
     struct sgp_owed owed, owed_then;
 
@@ -193,7 +193,7 @@ struct sgp_core_link {
             latest; /* of the last share that was accepted in the epoch in force; NONE: none */
     } receiving;
 
-    struct { /* of shares: gift.c, role_token.c, share.c, mass.c; role_owner.c: late */
+    struct { /* of shares: gift.c, role_token.c, share.c, owed.c; role_owner.c: late */
         uint64_t sent, received, returned;
         uint64_t late; /* IN: of those received, updates that came too late to be added */
     } count;
@@ -486,17 +486,17 @@ struct sgp_node {
     struct sgp_copy copy; /* role_worker.c, role_token.c; round.c: the turn, curtailed, updates */
     struct sgp_token_state token; /* role_token.c */
 
-    /* receive.c and mass.c in, publish.c out; accounts.c and leave.c: also the surplus; total.c: what is scaled; outdated.c, total.c: the unknown; cycle.c and role_token.c: what begins anew;
-     * share.c, inquiry.c, accounts.c, leave.c: what is due; reload.c: the members */
-    struct {
+    struct {            /* mass.c alone */
         double weight;  /* w of z = x / w, at the end of the queue of jobs */
+        double held;    /* of shares that were accepted and not absorbed, */
+        double owed;    /* of those that links owe, */
+        double debt;    /* and of debts in force: by postings; what decides is summed up anew */
         double surplus; /* members that left their mass to this node, not dissolved yet */
         double covered; /* of these, those whose mass has come: it may be dissolved */
         double
             unknown; /* by which the total may be off at most, since records were outdated or somebody lied */
-        bool outdated;       /* that of this process was */
         double members_most; /* the most that a file of this node has named */
-        double due;          /* what weight, held and owed must come to (check.c) */
+        double due;          /* what came from outside less what went there: all four together */
     } mass;
 
     struct {                 /* total.c; gift.c: kept */
@@ -530,8 +530,10 @@ struct sgp_node {
         struct sgp_core_account *entries; /* SGP_CORE_ACCOUNTS_MAX */
     } accounts;
 
-    struct {               /* record.c, round.c, role_token.c; receive.c, estimate.c: fresh */
-        bool recorded;     /* made from a record */
+    struct
+    { /* record.c, round.c, role_token.c; receive.c, estimate.c: fresh; outdated.c: outdated */
+        bool recorded;     /* made from a record, */
+        bool outdated;     /* which neighbours know to be an old one */
         bool another_file; /* that record was made with another topology file */
         bool
             restored; /* comes to a fleet under way, back or new, and has not begun a round there */

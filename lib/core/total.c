@@ -59,7 +59,7 @@ static void book(struct sgp_node *node, double amount)
 {
     double room = sgp_core_weight_most(node) - node->mass.unknown;
     if (room > 0)
-        node->mass.unknown += fmin(fabs(amount), room);
+        sgp_mass_doubt(node, fmin(fabs(amount), room));
 }
 
 /* Bring the weight of x to this. */
@@ -71,8 +71,7 @@ static void scale_to(struct sgp_node *node, double weight)
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->scale.factor = weight / node->mass.weight;
     effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
-    node->mass.weight = weight;
-    node->mass.due += amount;
+    sgp_mass_set(node, weight);
     book(node, amount);
     node->unrecorded = true;
     node->total.calm_from = node->round;

@@ -82,6 +82,10 @@ IN_SOURCE = [
      roles.complaints, "planted.c:1: asks which role it is"),
     ("lib/core/gift.c", "void f(struct sgp_node *node) { sgp_core_forgo_token(node); }\n",
      roles.complaints, "names a role: sgp_core_forgo_token"),
+    ("lib/core/record.c", "void f(struct sgp_node *node) { node->mass.weight += 1; }\n", writers.complaints,
+     "record.c writes node's mass"),
+    ("lib/core/planted.c", "void f(struct sgp_node *node) { double *weight = &node->mass.weight; *weight = 1; }\n",
+     writers.complaints, "planted.c writes node's mass"),
 ]
 
 CLEAN = {

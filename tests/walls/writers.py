@@ -3,7 +3,8 @@
 assignments of lib/core.
 
 A group is a block of members of `struct sgp_node` or `struct sgp_core_link` up to a blank line, whose comment names files
-(`fold.c; gift.c: published`); or a member whose type says so, or itself. Where none is named nothing is checked.
+(`fold.c; gift.c: published`); or a member whose type says so, or itself. Where none is named nothing is checked. Where one writes it
+`alone` no other may, nor take its address.
 """
 import glob
 import os
@@ -27,7 +28,7 @@ def body_of(text, struct):
 
 
 def groups(text, struct):
-    """[(files, members)] of a struct: a block each, and each member of a type that says more, or that has a comment of its
+    """[(files, members, alone)] of a struct: a block each, and each member of a type that says more, or that has a comment of its
     own."""
     result = []
     for block in re.split(r"\n\s*\n", body_of(text, struct)[0]):
@@ -42,13 +43,23 @@ def groups(text, struct):
             of_type = body_of(text, kind[1])[1] if kind and re.search(r"struct %s\s*\{" % kind[1], text) else ""
             own = set(FILE.findall(of_type + (comment if kind else "")))
             if own:
-                result.append((own, names))
+                result.append((own, names, False))
             else:
                 members += names
         files = set(FILE.findall((head[1] or "") + (head[2] or "")))
         if files and members:
-            result.append((files, members))
+            result.append((files, members, bool(re.search(r"\.c alone\b", (head[1] or "") + (head[2] or "")))))
     return result
+
+
+def addresses(folder, owner, members):
+    """Files that take the address of one of these."""
+    found = set()
+    for path in glob.glob(os.path.join(folder, "*.c")):
+        with open(path, encoding="utf-8") as file:
+            if re.search(r"&%s->(%s)\b" % (owner, "|".join(members)), re.sub(COMMENT, " ", file.read())):
+                found.add(os.path.basename(path)[:-2])
+    return found
 
 
 def writers(folder):
@@ -76,9 +87,11 @@ def complaints(root):
         text = file.read()
     written, found = writers(os.path.join(root, "lib/core")), []
     for struct, owner in STRUCTS.items():
-        for files, members in groups(text, struct):
+        for files, members, alone in groups(text, struct):
             real = set().union(*(written.get((owner, member), set()) for member in members))
-            for file in sorted(real - files - BEGIN):
+            if alone:
+                real |= addresses(os.path.join(root, "lib/core"), owner, members)
+            for file in sorted(real - files - (set() if alone else BEGIN)):
                 found.append(f"state.h: {file}.c writes {owner}'s {', '.join(members)}, and is not named there")
             for file in sorted(files - real - BEGIN):
                 found.append(f"state.h: {file}.c is named for {owner}'s {', '.join(members)}, and writes none of it")

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a link owes: how it comes home, or is forgotten.
+ * The rule: docs/rules/mass.md */
+#include "core/core.h"
+
+/* ---- coming home ---- */
+
+/* The mass of a share of a former process, whose snapshot is gone, comes home at the node's present
+ * estimate: x follows w. With no weight left there is no estimate to follow. */
+void sgp_core_grow(struct sgp_node *node, double weight)
+{
+    if (node->mass.weight > 0 && weight > 0) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
+        effect->scale.factor = (node->mass.weight + weight) / node->mass.weight;
+        effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
+    } else if (weight > 0) {
+        sgp_core_want(node);
+    }
+}
+
+/* The values of a share: those of its snapshot, which stays in use until the RESTORE job is done with it, or if that is
+ * gone, by weight, at this node's own estimate. */
+void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_share *share)
+{
+    if (node->role->come_home != NULL) {
+        node->role->come_home(node, slot);
+    } else if (slot != SGP_SLOT_NONE) {
+        struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
+        effect->restore.slot = slot;
+        effect->restore.fraction = share->fraction;
+        effect->restore.coding = share->coding;
+        effect->restore.slice = share->slice;
+    } else {
+        sgp_core_grow(node, share->weight);
+    }
+}
+
+/* What was owed first is settled. What was given after it comes first now, and so does its time: its payload waited for that
+ * one's. */
+void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
+{
+    link->owed = link->owed_then;
+    link->owed_then = (struct sgp_owed){.exists = false};
+    if (link->owed.exists && link->owed.sent)
+        link->owed.since = node->now;
+    node->unrecorded = true;
+    sgp_core_touch(node, link);
+}
+
+static void let_go(struct sgp_node *node, const struct sgp_owed *owed)
+{
+    if (owed->slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[owed->slot]--;
+    node->again = true; /* the link, or the snapshot, may be what was waited for */
+}
+
+void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link)
+{
+    let_go(node, &link->owed);
+    sgp_core_owe_next(node, link);
+}
+
+void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link)
+{
+    if (link->owed_then.exists && !link->owed_then.sent) {
+        let_go(node, &link->owed_then);
+        link->owed_then.exists = false;
+    }
+    if (link->owed.exists && !link->owed.sent)
+        sgp_core_forget_owed(node, link);
+}
+
+/* Within an exact cycle nothing comes home: a share that is not accepted is the end of the cycle for all. */
+bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *share)
+{
+    return sgp_core_is_weightless(share) && !sgp_core_follows(node);
+}
+
+/* The share comes home. */
+void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
+{
+    const struct sgp_owed owed = link->owed;
+    if (sgp_core_is_of_cycle(node, &owed.share)) {
+        sgp_core_forget_owed(node, link);
+        sgp_core_end_epoch(node, &node->exact.epoch);
+    } else {
+        if (owed.slot != SGP_SLOT_NONE || owed.lost)
+            sgp_core_come_home(node, owed.slot, &owed.share);
+        sgp_mass_post(node, SGP_MASS_RETURN, owed.share.weight);
+        sgp_core_owe_next(node, link);
+    }
+    link->count.returned++;
+    link->connection.last_reason = reason;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_RETURNED, link->peer);
+    note->reason = reason;
+}
