@@ -370,8 +370,8 @@ static bool take_link(const struct sgp_node *node, const struct sgp_core_link *l
         .target = peer,
         .source_lineage = node->config.lineage,
         .target_lineage = link->memory.lineage,
-        .number = link->owed.share.number,
-        .weight = link->owed.share.weight};
+        .number = link->owed[0].share.number,
+        .weight = link->owed[0].share.weight};
     return !former && link->memory.lineage != 0 && sgp_core_is_pledged(node, link);
 }
 
@@ -429,7 +429,7 @@ bool sgp_core_has_handed(struct sgp_node *node, const struct sgp_core_link *heir
 void sgp_core_hand_accounts(struct sgp_node *node)
 {
     struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
-    if (heir == NULL || heir->connection.state != SGP_LINK_UP || heir->owed.sent ||
+    if (heir == NULL || heir->connection.state != SGP_LINK_UP || heir->owed[0].sent ||
         heir->inquiry.disputed != 0)
         return;
     struct sgp_bequeath item;
@@ -450,7 +450,7 @@ struct sgp_verdict sgp_core_staged(
 {
     if (link->bequest.declined)
         return sgp_fine();
-    bool ours = sgp_core_bequest(node) == link && !link->owed.sent &&
+    bool ours = sgp_core_bequest(node) == link && !link->owed[0].sent &&
                 link->bequest.staged < link->bequest.handed;
     if (!ours || (answer->known && answer->number != link->bequest.staged + 1))
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
@@ -468,8 +468,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     node->leaving.left = true;
     node->leaving.patience = node->now + SGP_DRAIN_NS;
     node->leaving.heir = link->peer;
-    node->leaving.weight = link->owed.share.weight;
-    node->leaving.owed = sgp_core_owed(node) - link->owed.share.weight;
+    node->leaving.weight = link->owed[0].share.weight;
+    node->leaving.owed = sgp_core_owed(node) - link->owed[0].share.weight;
     double debts = sgp_core_debts(node); /* which went with the bequest, as did all that follows */
     sgp_mass_post(node, SGP_MASS_PAY, debts);
     sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, node->leaving.owed - debts);
@@ -489,7 +489,7 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
 /* What the link owes becomes a debt, and the link is free. NULL: there is no room. */
 static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     make_room(node, 1, SGP_ACCOUNTS_MAX);
     if (count_in_force(node) == SGP_ACCOUNTS_MAX)
         return NULL;
@@ -517,7 +517,7 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
  * room, or nothing can have been accepted. */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     if (!owed->exists || owed->publishing || !(owed->told || owed->lost) ||
         !(owed->share.weight > 0))
         return false;

@@ -24,8 +24,8 @@ static const char *flaw_of_mass(const struct sgp_node *node)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
             held += node->layout.receives[i].share.weight;
     for (uint32_t i = 0; i < node->layout.out_count; i++)
-        if (node->layout.links[i].owed.exists)
-            owed += node->layout.links[i].owed.share.weight;
+        if (node->layout.links[i].owed[0].exists)
+            owed += node->layout.links[i].owed[0].share.weight;
     for (uint32_t i = 0; i < node->accounts.count; i++)
         if (sgp_core_is_debt(&node->accounts.entries[i]))
             debt += node->accounts.entries[i].account.weight;
@@ -66,14 +66,14 @@ static bool snapshots_are_counted(const struct sgp_node *node)
                      (uint32_t)node->handing.publishing +
                      (uint32_t)(node->folding.pinned != SGP_SLOT_NONE);
     for (uint32_t i = 0; i < layout->out_count; i++) {
-        const struct sgp_owed *owed = &layout->links[i].owed, *then = &layout->links[i].owed_then;
-        users += owed->exists && owed->slot != SGP_SLOT_NONE;
-        users += then->exists && then->slot != SGP_SLOT_NONE;
+        for (uint32_t k = 0; k < 2; k++) {
+            const struct sgp_owed *owed = &layout->links[i].owed[k];
+            users += owed->exists && owed->slot != SGP_SLOT_NONE;
+            all = all && (!owed->exists || is_used(node, owed->slot));
+        }
         users += layout->links[i].estimate.slot != SGP_SLOT_NONE;
         users += layout->links[i].work.base != SGP_SLOT_NONE;
-        all = all && (!owed->exists || is_used(node, owed->slot)) &&
-              (!then->exists || is_used(node, then->slot)) &&
-              is_used(node, layout->links[i].estimate.slot) &&
+        all = all && is_used(node, layout->links[i].estimate.slot) &&
               is_used(node, layout->links[i].work.base);
     }
     for (uint32_t i = 0; i < layout->receive_count; i++) {
@@ -99,8 +99,8 @@ static bool grants_are_counted(const struct sgp_node *node)
     for (uint32_t i = layout->out_count; i < layout->link_count; i++) {
         const struct sgp_core_link *link = &layout->links[i];
         granted += link->question.slot != SGP_SLOT_NONE;
-        uint32_t slots[] = {link->receiving.slot, link->receiving.slot_then};
-        for (uint32_t k = 0; k < sizeof slots / sizeof *slots && slots[k] != SGP_SLOT_NONE; k++) {
+        const uint32_t *slots = link->receiving.slot;
+        for (uint32_t k = 0; k < 2 && slots[k] != SGP_SLOT_NONE; k++) {
             const struct sgp_receive *receive = &layout->receives[slots[k]];
             if (receive->state != SGP_RECEIVE_GRANTED || receive->peer != link->peer)
                 return false;
@@ -132,17 +132,17 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
     bool down = link->connection.state == SGP_LINK_DOWN, out = link->direction == SGP_OUT;
     if (down != (link->connection.id == 0))
         return false;
-    if (out && (link->receiving.slot != SGP_SLOT_NONE || link->receiving.filling))
+    if (out && (link->receiving.slot[0] != SGP_SLOT_NONE || link->receiving.filling))
         return false;
-    if (!out && (link->owed.exists || link->giving.credit != SGP_ROUND_NONE))
+    if (!out && (link->owed[0].exists || link->giving.credit[0] != SGP_ROUND_NONE))
         return false;
-    if (link->receiving.filling && link->receiving.slot == SGP_SLOT_NONE)
+    if (link->receiving.filling && link->receiving.slot[0] == SGP_SLOT_NONE)
         return false;
     if ((link->receiving.folds || link->receiving.spoiled) && !link->receiving.filling)
         return false;
-    bool sent = link->owed.exists && link->owed.sent;
-    bool published = (link->owed.exists && link->owed.publishing) ||
-                     (link->owed_then.exists && link->owed_then.publishing);
+    bool sent = link->owed[0].exists && link->owed[0].sent;
+    bool published = (link->owed[0].exists && link->owed[0].publishing) ||
+                     (link->owed[1].exists && link->owed[1].publishing);
     return (!sent || link->connection.state == SGP_LINK_UP) &&
            (!published || node->stage == SGP_STAGE_PUBLISHING);
 }
@@ -152,8 +152,7 @@ static bool shares_are_in_order(const struct sgp_node *node)
 {
     bool all = true;
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_owed *first = &node->layout.links[i].owed;
-        const struct sgp_owed *then = &node->layout.links[i].owed_then;
+        const struct sgp_owed *first = &node->layout.links[i].owed[0], *then = first + 1;
         all = all &&
               (!then->exists ||
                   (first->exists && first->share.weight <= 0 && then->share.weight <= 0 &&

@@ -214,6 +214,8 @@ sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_round then);
 sgp_round sgp_core_promise_then(
     const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise);
+/* The first round promised on an in-link for which it has no buffer yet, or NONE. */
+sgp_round sgp_core_lacks_buffer(const struct sgp_core_link *link);
 bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link);
 /* Within an exact cycle: of those who give to this node in a round, the first whose share has not come, or NULL. */
 const struct sgp_core_link *sgp_core_missing_of(const struct sgp_node *node, sgp_round round);
@@ -343,6 +345,8 @@ void sgp_core_compare_training(struct sgp_node *node, uint32_t peer, const struc
 void sgp_core_forget_updates(struct sgp_node *node); /* their nodes have other indices now */
 
 /* receive.c */
+void sgp_core_use_buffer(
+    struct sgp_core_link *link); /* what was granted behind it comes first now */
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link);
 void sgp_core_set_aside(struct sgp_node *node); /* a buffer for an estimate, if one is free */

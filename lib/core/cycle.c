@@ -21,14 +21,14 @@ static void void_owed(struct sgp_node *node)
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        if (!link->owed.exists || link->owed.share.bequest > 0)
+        if (!link->owed[0].exists || link->owed[0].share.bequest > 0)
             continue;
-        sgp_mass_post(node, SGP_MASS_VOID_OWED, link->owed.share.weight);
-        link->owed.share.weight = 0;
-        link->owed.is_void = link->owed_then.is_void = true;
+        sgp_mass_post(node, SGP_MASS_VOID_OWED, link->owed[0].share.weight);
+        link->owed[0].share.weight = 0;
+        link->owed[0].is_void = link->owed[1].is_void = true;
         link->inquiry.disputed = 0;
         sgp_core_forget_unsent(node, link);
-        if (link->owed.refused != 0)
+        if (link->owed[0].refused != 0)
             sgp_core_forget_owed(node, link);
     }
 }
@@ -71,7 +71,7 @@ static struct sgp_effect *scale(struct sgp_node *node, double factor)
 static void take_one_home(struct sgp_node *node)
 {
     for (uint32_t i = 0; node->mass.weight <= 0 && i < node->layout.out_count; i++) {
-        struct sgp_owed *owed = &node->layout.links[i].owed;
+        struct sgp_owed *owed = &node->layout.links[i].owed[0];
         if (!owed->exists || owed->slot == SGP_SLOT_NONE || owed->share.weight <= 0 ||
             owed->share.bequest > 0)
             continue;

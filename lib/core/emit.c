@@ -109,17 +109,17 @@ struct sgp_message *sgp_core_send_payload(
     if (link->direction == SGP_OUT) {
         sgp_round promise = sgp_core_promise(node, link);
         sgp_round then = sgp_core_promise_then(node, link, promise);
-        bool holds = sgp_core_credit_holds(node, link->giving.credit, promise);
-        if (!holds || link->giving.credit_then != then)
-            link->giving.credit_then = SGP_ROUND_NONE;
+        bool holds = sgp_core_credit_holds(node, link->giving.credit[0], promise);
         if (!holds)
-            link->giving.credit = SGP_ROUND_NONE;
-        if (link->giving.announced == SGP_ROUND_NONE)
+            link->giving.credit[0] = SGP_ROUND_NONE;
+        if (!holds || link->giving.credit[1] != then)
+            link->giving.credit[1] = SGP_ROUND_NONE;
+        if (link->giving.announced[0] == SGP_ROUND_NONE)
             link->giving.pledged_from = promise;
-        link->giving.announced = promise;
-        link->giving.announced_then = then;
+        link->giving.announced[0] = promise;
+        link->giving.announced[1] = then;
         effect->send.message.pulse.next_round = promise;
-        effect->send.message.pulse.then_round = then;
+        effect->send.message.pulse.then_round = then != SGP_ROUND_NONE ? then : 0;
     }
     link->connection.said = node->now;
     sgp_core_touch(node, link);

@@ -210,7 +210,7 @@ static void send(struct sgp_node *node)
     for (link = next_asking(node, node->layout.links); link < end;
          link = next_asking(node, link + 1)) {
         if (link->estimate.slot == SGP_SLOT_NONE || link->estimate.sent ||
-            (link->owed.exists && link->owed.sent)) /* one payload at a time on a link */
+            (link->owed[0].exists && link->owed[0].sent)) /* one payload at a time on a link */
             continue;
         link->estimate.sent = true;
         sgp_core_keep_base(node, link);

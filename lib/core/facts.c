@@ -395,7 +395,7 @@ bool sgp_core_has_gone(const struct sgp_node *node)
 static bool is_heir(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return sgp_core_has_gone(node) && !node->leaving.left && node->leaving.heir == link->peer &&
-           link->direction == SGP_OUT && !link->owed.exists;
+           link->direction == SGP_OUT && !link->owed[0].exists;
 }
 
 /* The link over which the bequest is owed, or NULL. */
@@ -403,7 +403,7 @@ struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->layout.links[i].owed.exists && node->layout.links[i].owed.share.bequest > 0)
+        if (node->layout.links[i].owed[0].exists && node->layout.links[i].owed[0].share.bequest > 0)
             return &node->layout.links[i];
     return NULL;
 }
@@ -412,7 +412,7 @@ struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
  * is not spoken to: the heir may answer for it already. */
 bool sgp_core_is_pledged(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return link->direction == SGP_OUT && link->owed.exists && link->owed.share.bequest <= 0 &&
+    return link->direction == SGP_OUT && link->owed[0].exists && link->owed[0].share.bequest <= 0 &&
            sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
 }
 
@@ -465,10 +465,9 @@ sgp_round sgp_core_plan(struct sgp_node *node, struct sgp_core_link *link, sgp_r
 /* A share that is owed and not sent comes first. */
 sgp_round sgp_core_promise(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->owed.exists && !link->owed.sent)
-        return link->owed.share.round;
-    if (link->owed_then.exists && !link->owed_then.sent)
-        return link->owed_then.share.round;
+    for (uint32_t k = 0; k < 2; k++)
+        if (link->owed[k].exists && !link->owed[k].sent)
+            return link->owed[k].share.round;
     if (is_heir(node, link))
         return node->leaving.round;
     if (node->role->promise != NULL)
@@ -484,23 +483,33 @@ bool sgp_core_may_follow(const struct sgp_node *node, sgp_round promise, sgp_rou
            sgp_core_role_at(node, promise)->collective && sgp_core_role_at(node, then)->collective;
 }
 
-/* The round after that of the promise, if its credit may come as early. Else 0. */
+/* The round after that of the promise, if its credit may come as early. */
 sgp_round sgp_core_promise_then(
     const struct sgp_node *node, const struct sgp_core_link *link, sgp_round promise)
 {
     const struct sgp_topology *topology = node->config.topology;
     if (promise == SGP_ROUND_NONE || !sgp_core_role_at(node, promise)->collective)
-        return 0; /* nor looked for */
+        return SGP_ROUND_NONE; /* nor looked for */
     sgp_round then = sgp_topology_next_round(topology, node->config.self, link->peer, promise + 1);
-    return sgp_core_may_follow(node, promise, then) && then < sgp_core_last(node) ? then : 0;
+    return sgp_core_may_follow(node, promise, then) && then < sgp_core_last(node) ? then
+                                                                                  : SGP_ROUND_NONE;
+}
+
+sgp_round sgp_core_lacks_buffer(const struct sgp_core_link *link)
+{
+    for (uint32_t k = 0; k < 2; k++)
+        if (link->receiving.promise[k] != SGP_ROUND_NONE &&
+            link->receiving.slot[k] == SGP_SLOT_NONE)
+            return link->receiving.promise[k];
+    return SGP_ROUND_NONE;
 }
 
 /* Whether a share may be given although another is on its way: within an exact cycle one may. */
 bool sgp_core_may_owe(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     return !owed->exists ||
-           (node->role->collective && owed->sent && !owed->is_void && !link->owed_then.exists &&
+           (node->role->collective && owed->sent && !owed->is_void && !link->owed[1].exists &&
                owed->share.weight <= 0 && owed->share.bequest <= 0);
 }
 

@@ -33,7 +33,7 @@ static bool is_first(const struct sgp_node *node, const struct sgp_core_link *li
         const struct sgp_core_link *other = &node->layout.links[i];
         sgp_round last = other < link ? node->round : node->round - 1;
         if (other != link && sgp_core_is_waited_for(other) &&
-            other->receiving.promise != SGP_ROUND_NONE && other->receiving.promise <= last)
+            other->receiving.promise[0] != SGP_ROUND_NONE && other->receiving.promise[0] <= last)
             return false;
     }
     return true;
@@ -52,7 +52,7 @@ static void say(struct sgp_node *node, const struct sgp_core_link *link, struct 
 {
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_FOLD);
     effect->fold.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->fold.slot = link->receiving.slot;
+    effect->fold.slot = link->receiving.slot[0];
     effect->fold.how = how;
 }
 
@@ -111,7 +111,7 @@ void sgp_core_give_up_fold(struct sgp_node *node)
 void sgp_core_refuse_later(
     struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
-    link->owed.refused = reason;
+    link->owed[0].refused = reason;
     node->folding.refusals = true;
 }
 
@@ -123,7 +123,7 @@ void sgp_core_take_up_refusals(struct sgp_node *node)
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        if (link->owed.exists && link->owed.refused != 0)
-            sgp_core_take_back(node, link, link->owed.refused);
+        if (link->owed[0].exists && link->owed[0].refused != 0)
+            sgp_core_take_back(node, link, link->owed[0].refused);
     }
 }

@@ -42,7 +42,7 @@ static const struct sgp_edge *edges_of_round(const struct sgp_node *node, uint32
 static bool is_ready(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return sgp_core_may_owe(node, link) && link->connection.state == SGP_LINK_UP &&
-           sgp_core_covers(node, link->giving.credit, sgp_core_label(node, link));
+           sgp_core_covers(node, link->giving.credit[0], sgp_core_label(node, link));
 }
 
 /* Whether this round's share may be left out for want of a credit; its fraction then stays. */
@@ -284,10 +284,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .rate = node->likeness.rate,
             },
     };
-    if (link->owed.exists)
-        link->owed_then = owed;
-    else
-        link->owed = owed;
+    link->owed[link->owed[0].exists] = owed;
     sgp_core_touch(node, link);
     link->count.sent++;
     node->unrecorded = true;
@@ -343,7 +340,7 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
     node->giving.count = 1;
     node->giving.coding = SGP_CODING_NONE;
     owe(node, &node->layout.gifts[0], 1, slot);
-    heir->owed.share.round = round;
+    heir->owed[0].share.round = round;
     sgp_core_publish(node, 1, 1, slot);
     return true;
 }

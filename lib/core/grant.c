@@ -42,20 +42,10 @@ static bool is_before(const struct turn *a, const struct turn *b)
     return a->round != b->round ? a->round < b->round : a->link < b->link;
 }
 
-/* The round for which a link has no buffer yet: that of its promise, or the one after, if that may come as early. */
-static struct turn wanted(struct sgp_core_link *link)
-{
-    if (link->receiving.promise == SGP_ROUND_NONE || link->receiving.slot == SGP_SLOT_NONE)
-        return (struct turn){link, link->receiving.promise};
-    bool then = link->receiving.then > 0 && link->receiving.slot_then == SGP_SLOT_NONE;
-    return (struct turn){link, then ? link->receiving.then : SGP_ROUND_NONE};
-}
-
 /* The last round for which it has one. */
 static struct turn granted(const struct sgp_node *node, struct sgp_core_link *link)
 {
-    uint32_t slot = link->receiving.slot_then != SGP_SLOT_NONE ? link->receiving.slot_then
-                                                               : link->receiving.slot;
+    uint32_t slot = link->receiving.slot[link->receiving.slot[1] != SGP_SLOT_NONE];
     return (struct turn){
         link, slot != SGP_SLOT_NONE ? node->layout.receives[slot].share.round : SGP_ROUND_NONE};
 }
@@ -69,7 +59,7 @@ static struct turn first_without_buffer(struct sgp_node *node)
     for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->layout.out_count);
          i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        struct turn turn = wanted(link);
+        struct turn turn = {link, sgp_core_lacks_buffer(link)};
         bool wants = link->connection.state == SGP_LINK_UP && turn.round != SGP_ROUND_NONE &&
                      turn.round <= horizon &&
                      !sgp_core_rejoining(link) && /* it would keep a buffer that others need */
@@ -122,10 +112,8 @@ void sgp_core_grant(struct sgp_node *node)
         }
         if (unused == 0 || (unused == 1 && !now_due))
             return;
-        if (turn.link->receiving.slot == SGP_SLOT_NONE)
-            turn.link->receiving.slot = slot;
-        else
-            turn.link->receiving.slot_then = slot;
+        bool second = turn.link->receiving.slot[0] != SGP_SLOT_NONE;
+        turn.link->receiving.slot[second] = slot;
         node->layout.receives[slot].state = SGP_RECEIVE_GRANTED;
         node->layout.receives[slot].peer = turn.link->peer;
         node->layout.receives[slot].share.round = turn.round;

@@ -247,11 +247,11 @@ struct sgp_verdict sgp_core_welcome(
     note_differences(node, link, &welcome->fingerprint);
     uint64_t owed_to = link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage;
     bool forgot = owed_to != 0 && owed_to != welcome->lineage;
-    while (link->owed.exists && link->owed.is_void)
+    while (link->owed[0].exists && link->owed[0].is_void)
         sgp_core_forget_owed(node, link);
     if (!sgp_core_know_target(node, link, welcome->accepted))
         return sgp_refuses(SGP_E_PROTOCOL, SGP_REASON_RANGE);
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     if (!forgot)
         link->inquiry.disputed = 0;
     else if (owed->exists && owed->share.bequest > 0 && (owed->told || owed->lost))

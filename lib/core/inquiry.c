@@ -30,8 +30,8 @@ static bool is_frozen(const struct sgp_node *node)
 /* Values without weight are for their target alone, which says itself what came of them. */
 static bool is_unreachable(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    if (!link->owed.exists || link->owed.publishing || link->memory.lineage == 0 ||
-        sgp_core_is_pledged(node, link) || sgp_core_is_weightless(&link->owed.share))
+    if (!link->owed[0].exists || link->owed[0].publishing || link->memory.lineage == 0 ||
+        sgp_core_is_pledged(node, link) || sgp_core_is_weightless(&link->owed[0].share))
         return false;
     return link->inquiry.disputed != 0 || link->inquiry.unreachable != SGP_TIME_NEVER;
 }
@@ -43,7 +43,7 @@ static sgp_time due_of_link(const struct sgp_node *node, const struct sgp_core_l
         return SGP_TIME_NEVER;
     sgp_time from =
         link->inquiry.disputed != 0 ? 0 : link->inquiry.unreachable + sgp_core_silence(link);
-    bool same = link->inquiry.search.number == link->owed.share.number;
+    bool same = link->inquiry.search.number == link->owed[0].share.number;
     return same && link->inquiry.search.next > from ? link->inquiry.search.next : from;
 }
 
@@ -56,7 +56,7 @@ static struct sgp_inquire question_of_link(
         .source_lineage = node->config.lineage,
         .target_lineage =
             link->inquiry.disputed != 0 ? link->inquiry.disputed : link->memory.lineage,
-        .number = link->owed.share.number};
+        .number = link->owed[0].share.number};
 }
 
 static struct sgp_inquire question_of_account(const struct sgp_account *account)
@@ -98,7 +98,7 @@ static void watch_links(struct sgp_node *node)
         bool up = link->connection.state == SGP_LINK_UP, disputed = link->inquiry.disputed != 0;
         if (up && !disputed && link->inquiry.search.number != 0)
             forget_search(node, link);
-        if (up || !link->owed.exists)
+        if (up || !link->owed[0].exists)
             link->inquiry.unreachable = SGP_TIME_NEVER;
         else if (link->inquiry.unreachable == SGP_TIME_NEVER)
             link->inquiry.unreachable = node->now;
@@ -175,7 +175,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     enum sgp_reason reason = accepted ? SGP_REASON_NONE : SGP_REASON_FORGOT;
     struct sgp_core_link *link = subject->link;
     if (link != NULL) {
-        double weight = link->owed.share.weight;
+        double weight = link->owed[0].share.weight;
         link->inquiry.disputed = 0;
         sgp_core_touch(node, link);
         if (accepted)

@@ -66,7 +66,7 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         status->waiting = SGP_WAITING_ACK;
         for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
              i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-            if (link == NULL && node->layout.links[i].owed.exists &&
+            if (link == NULL && node->layout.links[i].owed[0].exists &&
                 sgp_core_is_waited_for(&node->layout.links[i]))
                 link = &node->layout.links[i];
         if (link != NULL)
@@ -206,7 +206,7 @@ void sgp_node_link_status(
         .overdue = sgp_core_is_late(link),
         .peer_state = link->pulse.state,
         .round = heard ? link->pulse.round : SGP_ROUND_NONE,
-        .promise = link->receiving.promise,
+        .promise = link->receiving.promise[0],
         .last_heard = link->liveness.heard,
         .silence_bound = sgp_core_silence(link),
         .shares_sent = link->count.sent,
@@ -214,7 +214,7 @@ void sgp_node_link_status(
         .shares_returned = link->count.returned,
         .shares_late = link->count.late,
         .staleness = link->work.staleness,
-        .owes = link->owed.exists,
+        .owes = link->owed[0].exists,
         .last_error = link->connection.last_error,
         .last_reason = link->connection.last_reason,
         .mismatch = link->greeting.mismatch || link->greeting.other_data ||
@@ -234,5 +234,5 @@ void sgp_node_link_account(
     sgp_assert(index < node->layout.link_count);
     const struct sgp_core_link *link = &node->layout.links[index];
     *ret_last_number = link->direction == SGP_OUT ? link->memory.number : link->memory.accepted;
-    *ret_weight_owed = link->owed.exists ? link->owed.share.weight : 0;
+    *ret_weight_owed = link->owed[0].exists ? link->owed[0].share.weight : 0;
 }

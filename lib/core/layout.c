@@ -141,10 +141,12 @@ static void init_link(struct sgp_core_link *link, uint32_t peer, enum sgp_direct
     link->connection.redial = SGP_TIME_NEVER;
     link->connection.backoff = SGP_DIAL_MIN_NS;
     link->liveness.heard = link->pace.since = link->inquiry.unreachable = SGP_TIME_NEVER;
-    link->giving.credit = link->giving.announced = link->receiving.promise = SGP_ROUND_NONE;
-    link->giving.credit_then = SGP_ROUND_NONE;
+    for (uint32_t k = 0; k < 2; k++) {
+        link->giving.credit[k] = link->giving.announced[k] = SGP_ROUND_NONE;
+        link->receiving.promise[k] = SGP_ROUND_NONE;
+        link->receiving.slot[k] = SGP_SLOT_NONE;
+    }
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
-    link->receiving.slot = link->receiving.slot_then = SGP_SLOT_NONE;
     link->estimate.slot = link->question.slot = SGP_SLOT_NONE;
     link->receiving.latest = link->work.staleness = link->news.round = SGP_ROUND_NONE;
     link->work.base = SGP_SLOT_NONE;

@@ -66,7 +66,7 @@ static bool is_given_to(const struct sgp_node *node)
 {
     for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
         if (sgp_core_peer_active(&node->layout.links[i]) &&
-            node->layout.links[i].receiving.promise != SGP_ROUND_NONE)
+            node->layout.links[i].receiving.promise[0] != SGP_ROUND_NONE)
             return true;
     return false;
 }
@@ -138,7 +138,7 @@ static bool is_quiet(const struct sgp_node *node)
  * heard, and has not taken it in the time that it may take. */
 static sgp_time gives_up_at(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     if (owed->publishing)
         return SGP_TIME_NEVER;
     if (link->connection.state == SGP_LINK_UP) {
@@ -153,8 +153,8 @@ static sgp_time gives_up_at(const struct sgp_node *node, const struct sgp_core_l
 
 bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return link->owed.exists &&
-           (link->owed.share.bequest > 0 || gives_up_at(node, link) > node->now);
+    return link->owed[0].exists &&
+           (link->owed[0].share.bequest > 0 || gives_up_at(node, link) > node->now);
 }
 
 static bool awaits_any(const struct sgp_node *node)
@@ -173,7 +173,7 @@ static sgp_time next_given_up(const struct sgp_node *node)
         waits && node->leaving.heir_until > node->now ? node->leaving.heir_until : SGP_TIME_NEVER;
     for (uint32_t i = 0; i < node->layout.out_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
-        sgp_time at = link->owed.exists ? gives_up_at(node, link) : SGP_TIME_NEVER;
+        sgp_time at = link->owed[0].exists ? gives_up_at(node, link) : SGP_TIME_NEVER;
         if (at > node->now && at < first)
             first = at;
     }
@@ -201,7 +201,7 @@ static bool may_inherit(const struct sgp_core_link *link)
 /* One that was given up itself is not asked for more. */
 static bool is_free(const struct sgp_core_link *link)
 {
-    return may_inherit(link) && (!link->owed.exists || link->owed.share.bequest > 0);
+    return may_inherit(link) && (!link->owed[0].exists || link->owed[0].share.bequest > 0);
 }
 
 /* Who takes the place of the present heir: the next that can, in turn, or NULL. */
@@ -249,7 +249,7 @@ static struct sgp_core_link *choose_heir(struct sgp_node *node)
  * the other. */
 static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     bool is_not_there =
         link->connection.state == SGP_LINK_UP && !owed->sent; /* its greeting said so */
     if (!owed->exists || owed->publishing || owed->lost || link->inquiry.disputed != 0)
@@ -266,7 +266,7 @@ static void take_back_in_vain(struct sgp_node *node)
         struct sgp_core_link *link = &node->layout.links[i];
         if (!is_owed_in_vain(node, link))
             continue;
-        bool passed_over = link->owed.share.bequest > 0 && may_inherit(link);
+        bool passed_over = link->owed[0].share.bequest > 0 && may_inherit(link);
         sgp_core_take_back(node, link, SGP_REASON_LEAVING);
         if (passed_over) /* it forgets what it was told */
             sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
@@ -296,7 +296,7 @@ void sgp_core_hand_over(struct sgp_node *node)
     if (sgp_core_seeks(node))
         return;
     struct sgp_core_link *heir = choose_heir(node);
-    if (heir == NULL || !sgp_core_covers(node, heir->giving.credit, node->leaving.round))
+    if (heir == NULL || !sgp_core_covers(node, heir->giving.credit[0], node->leaving.round))
         return;
     node->leaving.sent = false;
     if (!sgp_core_give_all(node, heir, node->leaving.round))
@@ -314,7 +314,7 @@ void sgp_core_hand_over(struct sgp_node *node)
 void sgp_core_reconsider(struct sgp_node *node, const uint32_t *index)
 {
     struct sgp_core_link *heir = sgp_core_has_gone(node) ? sgp_core_bequest(node) : NULL;
-    bool may_have_it = heir != NULL && (heir->owed.told || heir->owed.lost);
+    bool may_have_it = heir != NULL && (heir->owed[0].told || heir->owed[0].lost);
     if (heir == NULL || (may_have_it && index[heir->peer] != SGP_SLOT_NONE))
         return;
     sgp_core_take_back(node, heir, SGP_REASON_TOPOLOGY);

@@ -88,12 +88,12 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     link->connection.id = 0;
     link->connection.state = SGP_LINK_DOWN;
     link->connection.since = node->now;
-    link->giving.credit = link->giving.credit_then = SGP_ROUND_NONE;
-    if (link->owed.sent)
-        link->owed.spent += node->now - link->owed.since;
-    link->owed.sent = link->owed_then.sent = false;
-    link->owed.refused = 0;
-    if (link->owed.is_void)
+    link->giving.credit[0] = link->giving.credit[1] = SGP_ROUND_NONE;
+    if (link->owed[0].sent)
+        link->owed[0].spent += node->now - link->owed[0].since;
+    link->owed[0].sent = link->owed[1].sent = false;
+    link->owed[0].refused = 0;
+    if (link->owed[0].is_void)
         sgp_core_forget_unsent(node, link);
     link->end.told = false;
     link->end.named = 0;
@@ -102,7 +102,7 @@ static void disconnect(struct sgp_node *node, struct sgp_core_link *link)
     sgp_core_unstage(node, link);
     link->receiving.filling = false;
     sgp_core_end_fold(node, link);
-    while (link->receiving.slot != SGP_SLOT_NONE)
+    while (link->receiving.slot[0] != SGP_SLOT_NONE)
         sgp_core_unreserve(node, link);
     sgp_core_estimate_down(node, link);
     if (link->direction == SGP_IN)
@@ -173,13 +173,13 @@ void sgp_core_goodbye(
     note->reason = goodbye->reason;
     enum sgp_reason reason = goodbye->reason;
     /* The peer would not have this share, and says so by ending the connection. */
-    bool counts = link->owed.exists && !link->owed.is_void;
-    if (link->direction == SGP_OUT && counts && link->owed.sent && reason == SGP_REASON_RANGE)
+    bool counts = link->owed[0].exists && !link->owed[0].is_void;
+    if (link->direction == SGP_OUT && counts && link->owed[0].sent && reason == SGP_REASON_RANGE)
         sgp_core_take_back(node, link, reason);
     /* Whatever the peer accepted it acknowledged before, or when it greeted. A token does not wait for the peer's return. */
     bool greeted_before = link->direction == SGP_OUT && link->connection.state == SGP_LINK_UP;
     bool returns = reason == SGP_REASON_LEFT || node->role->unique;
-    counts = link->owed.exists && !link->owed.is_void;
+    counts = link->owed[0].exists && !link->owed[0].is_void;
     if (greeted_before && counts && link->inquiry.disputed == 0 && returns)
         sgp_core_take_back(node, link, reason);
     if (reason == SGP_REASON_TOPOLOGY) /* it has ended this edge, or moved: nobody to wait for */

@@ -165,10 +165,10 @@ static void on_start(struct sgp_node *node)
         return;
     /* A guess at weight 1. One that leaves has no use for it unless its bequest comes home. */
     const struct sgp_core_link *heir = sgp_core_bequest(node);
-    bool lost = heir != NULL && heir->owed.slot == SGP_SLOT_NONE;
+    bool lost = heir != NULL && heir->owed[0].slot == SGP_SLOT_NONE;
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_SCALE);
     effect->scale.slice = (struct sgp_slice){0, node->config.parameters};
-    effect->scale.factor = node->mass.weight + (lost ? heir->owed.share.weight : 0);
+    effect->scale.factor = node->mass.weight + (lost ? heir->owed[0].share.weight : 0);
 }
 
 static void dispatch(struct sgp_node *node, const struct sgp_event *event)

@@ -39,10 +39,10 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
  * one's. */
 void sgp_core_owe_next(struct sgp_node *node, struct sgp_core_link *link)
 {
-    link->owed = link->owed_then;
-    link->owed_then = (struct sgp_owed){.exists = false};
-    if (link->owed.exists && link->owed.sent)
-        link->owed.since = node->now;
+    link->owed[0] = link->owed[1];
+    link->owed[1] = (struct sgp_owed){.exists = false};
+    if (link->owed[0].exists && link->owed[0].sent)
+        link->owed[0].since = node->now;
     node->unrecorded = true;
     sgp_core_touch(node, link);
 }
@@ -56,17 +56,17 @@ static void let_go(struct sgp_node *node, const struct sgp_owed *owed)
 
 void sgp_core_forget_owed(struct sgp_node *node, struct sgp_core_link *link)
 {
-    let_go(node, &link->owed);
+    let_go(node, &link->owed[0]);
     sgp_core_owe_next(node, link);
 }
 
 void sgp_core_forget_unsent(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->owed_then.exists && !link->owed_then.sent) {
-        let_go(node, &link->owed_then);
-        link->owed_then.exists = false;
+    if (link->owed[1].exists && !link->owed[1].sent) {
+        let_go(node, &link->owed[1]);
+        link->owed[1].exists = false;
     }
-    if (link->owed.exists && !link->owed.sent)
+    if (link->owed[0].exists && !link->owed[0].sent)
         sgp_core_forget_owed(node, link);
 }
 
@@ -79,7 +79,7 @@ bool sgp_core_is_of_cycle(const struct sgp_node *node, const struct sgp_share *s
 /* The share comes home. */
 void sgp_core_take_back(struct sgp_node *node, struct sgp_core_link *link, enum sgp_reason reason)
 {
-    const struct sgp_owed owed = link->owed;
+    const struct sgp_owed owed = link->owed[0];
     if (sgp_core_is_of_cycle(node, &owed.share)) {
         sgp_core_forget_owed(node, link);
         sgp_core_end_epoch(node, &node->exact.epoch);

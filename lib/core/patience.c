@@ -46,7 +46,7 @@ void sgp_core_payload_trickles(struct sgp_node *node, struct sgp_core_link *link
  * not there is absent, and no judge is needed; but whoever comes and goes has no more time in all. */
 sgp_time sgp_core_acknowledged_by(const struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     if (!owed->exists || !owed->sent || owed->refused != 0 ||
         link->connection.state != SGP_LINK_UP || link->patience.trickles)
         return SGP_TIME_NEVER;
@@ -67,11 +67,11 @@ static bool withholds(
     const struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_pulse *pulse)
 {
     if (link->direction == SGP_IN)
-        return link->receiving.slot != SGP_SLOT_NONE && pulse->next_round != SGP_ROUND_NONE &&
+        return link->receiving.slot[0] != SGP_SLOT_NONE && pulse->next_round != SGP_ROUND_NONE &&
                pulse->round > pulse->next_round;
-    bool given = link->giving.credit != SGP_ROUND_NONE || link->owed.exists;
-    return !sgp_core_at_own_pace(node) && link->giving.announced != SGP_ROUND_NONE &&
-           pulse->round > link->giving.announced && !given;
+    bool given = link->giving.credit[0] != SGP_ROUND_NONE || link->owed[0].exists;
+    return !sgp_core_at_own_pace(node) && link->giving.announced[0] != SGP_ROUND_NONE &&
+           pulse->round > link->giving.announced[0] && !given;
 }
 
 /* Whether a pulse is progress, and no mere other word: the peer comes, round by round, to where it is waited
@@ -133,7 +133,7 @@ void sgp_core_lose_patience(struct sgp_node *node, struct sgp_core_link *link)
 {
     if (sgp_core_acknowledged_by(link) <= node->now)
         sgp_core_payload_trickles(node, link);
-    else if (link->direction == SGP_OUT && !link->owed.exists)
+    else if (link->direction == SGP_OUT && !link->owed[0].exists)
         link->patience.trickles = false;
     if (sgp_core_overdue_at(node, link) > node->now)
         return;

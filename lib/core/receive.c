@@ -15,28 +15,32 @@ static void set_free(struct sgp_node *node, uint32_t slot)
     node->layout.receives[slot].state = SGP_RECEIVE_FREE;
 }
 
-/* What was granted behind it comes first now. */
+void sgp_core_use_buffer(struct sgp_core_link *link)
+{
+    link->receiving.slot[0] = link->receiving.slot[1];
+    link->receiving.slot[1] = SGP_SLOT_NONE;
+}
+
 void sgp_core_unreserve(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->receiving.slot == SGP_SLOT_NONE)
+    if (link->receiving.slot[0] == SGP_SLOT_NONE)
         return;
-    set_free(node, link->receiving.slot);
-    link->receiving.slot = link->receiving.slot_then;
-    link->receiving.slot_then = SGP_SLOT_NONE;
+    set_free(node, link->receiving.slot[0]);
+    sgp_core_use_buffer(link);
     sgp_core_touch(node, link);
 }
 
 /* Take what the peer says comes behind its promise, if by this node's own file a credit for it may come as early. */
 static void take_then(struct sgp_node *node, struct sgp_core_link *link, sgp_round then)
 {
-    uint32_t slot = link->receiving.slot_then;
-    bool follows =
-        then != SGP_ROUND_NONE && sgp_core_may_follow(node, link->receiving.promise, then);
-    link->receiving.then = follows ? then : 0;
-    if (slot == SGP_SLOT_NONE || node->layout.receives[slot].share.round == link->receiving.then)
+    uint32_t slot = link->receiving.slot[1];
+    bool follows = sgp_core_may_follow(node, link->receiving.promise[0], then);
+    link->receiving.promise[1] = follows ? then : SGP_ROUND_NONE;
+    if (slot == SGP_SLOT_NONE ||
+        node->layout.receives[slot].share.round == link->receiving.promise[1])
         return;
     set_free(node, slot);
-    link->receiving.slot_then = SGP_SLOT_NONE;
+    link->receiving.slot[1] = SGP_SLOT_NONE;
     sgp_core_touch(node, link);
 }
 
@@ -51,16 +55,16 @@ void sgp_core_take_promise(struct sgp_node *node, struct sgp_core_link *link)
         take_then(node, link, link->pulse.next_round);
         return;
     }
-    uint32_t slot = link->receiving.slot;
+    uint32_t slot = link->receiving.slot[0];
     struct sgp_receive *receive = slot != SGP_SLOT_NONE ? &node->layout.receives[slot] : NULL;
-    link->receiving.promise = link->pulse.next_round;
+    link->receiving.promise[0] = link->pulse.next_round;
     bool holds = receive == NULL ||
-                 sgp_core_credit_holds(node, receive->share.round, link->receiving.promise);
+                 sgp_core_credit_holds(node, receive->share.round, link->receiving.promise[0]);
     if (!holds) {
-        take_then(node, link, 0);
+        take_then(node, link, SGP_ROUND_NONE);
         sgp_core_unreserve(node, link);
     } else if (receive != NULL) {
-        receive->share.round = link->receiving.promise;
+        receive->share.round = link->receiving.promise[0];
     }
     take_then(node, link, link->pulse.then_round);
 }

@@ -49,7 +49,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         bool out = link->direction == SGP_OUT;
-        const struct sgp_owed *owed = link->owed_then.exists ? &link->owed_then : &link->owed;
+        const struct sgp_owed *owed = &link->owed[link->owed[1].exists];
         bool owes = out && owed->exists; /* the last of two: they are settled as one */
         record->links[i] = (struct sgp_record_link){
             .peer = link->peer,
@@ -200,7 +200,7 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
     link->memory.number = from->number;
     link->memory.acknowledged = from->acknowledged;
     link->inquiry.disputed = from->owed_lineage;
-    link->owed = (struct sgp_owed){
+    link->owed[0] = (struct sgp_owed){
         .exists = from->owes,
         .lost = true,
         .slot = from->owed_kept ? from->owed_slot : SGP_SLOT_NONE,

@@ -63,7 +63,7 @@ static void mark_links(const struct sgp_node *node, const uint32_t *index, unsig
         if (peer == SGP_SLOT_NONE)
             continue;
         marks[peer] |= link->direction == SGP_OUT ? SGP_MARK_KEPT_OUT : SGP_MARK_KEPT_IN;
-        if (link->owed.exists && link->owed.slot != SGP_SLOT_NONE)
+        if (link->owed[0].exists && link->owed[0].slot != SGP_SLOT_NONE)
             marks[peer] |= SGP_MARK_OWES;
     }
 }
@@ -117,8 +117,8 @@ static void part_with(struct sgp_node *node, struct sgp_core_link *link)
     if (link->connection.id != 0)
         sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_TOPOLOGY);
     sgp_core_end_aside(node, link, SGP_REASON_TOPOLOGY);
-    bool may_be_elsewhere = node->role->unique && (link->owed.told || link->owed.lost);
-    while (link->owed.exists)
+    bool may_be_elsewhere = node->role->unique && (link->owed[0].told || link->owed[0].lost);
+    while (link->owed[0].exists)
         if (may_be_elsewhere)
             sgp_core_accepted_by_peer(node, link);
         else if (!sgp_core_keep_pledged(node, link))
@@ -155,10 +155,9 @@ static void move_link(struct sgp_node *node, const struct sgp_core_link *from, u
     link->retired = retired;
     link->giving.plan = link->giving.plan_from = SGP_ROUND_NONE;
     link->inquiry.search.number = 0; /* among other nodes now */
-    if (link->receiving.slot != SGP_SLOT_NONE)
-        node->layout.receives[link->receiving.slot].peer = peer;
-    if (link->receiving.slot_then != SGP_SLOT_NONE)
-        node->layout.receives[link->receiving.slot_then].peer = peer;
+    for (uint32_t k = 0; k < 2; k++)
+        if (link->receiving.slot[k] != SGP_SLOT_NONE)
+            node->layout.receives[link->receiving.slot[k]].peer = peer;
 }
 
 static void move_links(

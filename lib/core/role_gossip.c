@@ -7,8 +7,8 @@
 
 static bool is_due(const struct sgp_core_link *link, sgp_round due)
 {
-    return sgp_core_is_waited_for(link) && link->receiving.promise != SGP_ROUND_NONE &&
-           link->receiving.promise <= due;
+    return sgp_core_is_waited_for(link) && link->receiving.promise[0] != SGP_ROUND_NONE &&
+           link->receiving.promise[0] <= due;
 }
 
 /* Whom this round still waits for: present, and promised to give in this round or before, or so many

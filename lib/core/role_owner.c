@@ -29,7 +29,7 @@ bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool acc
         link->receiving.latest = node->round;
     if (first || !accepted)
         return first;
-    drop_late(node, link, link->receiving.slot);
+    drop_late(node, link, link->receiving.slot[0]);
     return false;
 }
 
@@ -185,7 +185,7 @@ uint32_t sgp_core_close_step(struct sgp_node *node)
 /* Whether nothing of what the worker has computed from its copy is still to be added. */
 static bool is_settled(const struct sgp_node *node, const struct sgp_core_link *in, sgp_round newer)
 {
-    bool promised = in->receiving.promise != SGP_ROUND_NONE && in->receiving.promise < newer;
+    bool promised = in->receiving.promise[0] != SGP_ROUND_NONE && in->receiving.promise[0] < newer;
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD &&
             node->layout.receives[i].peer == in->peer)
@@ -241,7 +241,7 @@ void sgp_core_keep_base(struct sgp_node *node, struct sgp_core_link *link)
 static bool has_passed(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return sgp_core_living(link) &&
-           (link->pulse.round > node->round || link->receiving.promise > node->round);
+           (link->pulse.round > node->round || link->receiving.promise[0] > node->round);
 }
 
 /* An owner waits for the updates of all but so many workers, there or not, as long as there are others who may bring

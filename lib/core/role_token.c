@@ -251,7 +251,7 @@ bool sgp_core_may_grant_token(const struct sgp_node *node, const struct sgp_core
         (state == SGP_NODE_TRAINING || state == SGP_NODE_SETTLING || state == SGP_NODE_FINISHED) &&
         !node->leaving.wanted;
     bool lacks = node->stage == SGP_STAGE_END &&
-                 (node->token.renewed || link->receiving.promise > node->copy.label);
+                 (node->token.renewed || link->receiving.promise[0] > node->copy.label);
     return takes && (is_here(node) || node->token.told > 0 || lacks);
 }
 
@@ -323,7 +323,7 @@ static struct sgp_core_link *next_ready(const struct sgp_node *node)
         struct sgp_core_link *link = next_of(node, i);
         bool present = !link->retired && sgp_core_is_up(link) && !link->liveness.absent &&
                        link->pulse.state != SGP_NODE_DRAINING;
-        bool ready = present && !link->owed.exists && link->giving.credit != SGP_ROUND_NONE;
+        bool ready = present && !link->owed[0].exists && link->giving.credit[0] != SGP_ROUND_NONE;
         if (ready)
             return link;
         if (present && sgp_core_is_waited_for(link) && takes_one_each(node) &&
@@ -341,7 +341,7 @@ void sgp_core_hand_on(struct sgp_node *node)
     struct sgp_core_link *link = able ? next_ready(node) : NULL;
     if (link == NULL)
         return;
-    link->owed = (struct sgp_owed){
+    link->owed[0] = (struct sgp_owed){
         .exists = true,
         .slot = node->token.slot, /* which is the link's now */
         .share = {.number = ++link->memory.number,
@@ -374,7 +374,7 @@ bool sgp_core_could_hand_on(const struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.link_count; i++) {
         const struct sgp_core_link *link = &node->layout.links[i];
         could = could || (link->direction == SGP_OUT && could_keep(link));
-        comes = comes || link->receiving.filling || link->receiving.slot != SGP_SLOT_NONE;
+        comes = comes || link->receiving.filling || link->receiving.slot[0] != SGP_SLOT_NONE;
     }
     return node->role->unique && could && (is_here(node) || comes);
 }
@@ -506,7 +506,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
         const struct sgp_core_link *link = &node->layout.links[i];
         if (link->retired)
             continue;
-        if (sgp_core_is_up(link) && link->receiving.promise != SGP_ROUND_NONE)
+        if (sgp_core_is_up(link) && link->receiving.promise[0] != SGP_ROUND_NONE)
             return link;
         first = first == NULL ? link : first;
         missing = missing == NULL && !sgp_core_is_waited_for(link) ? link : missing;

@@ -145,8 +145,8 @@ static bool settled(const struct sgp_node *node)
         const struct sgp_core_link *link = &node->layout.links[i];
         bool left = link->connection.state == SGP_LINK_DOWN &&
                     link->connection.last_reason == SGP_REASON_LEAVING;
-        if (link->owed.exists && !link->liveness.absent && link->liveness.heard != SGP_TIME_NEVER &&
-            !left)
+        if (link->owed[0].exists && !link->liveness.absent &&
+            link->liveness.heard != SGP_TIME_NEVER && !left)
             return false;
     }
     return true;
@@ -158,7 +158,7 @@ static bool awaits_acknowledgement(const struct sgp_node *node)
 {
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->layout.links[i].owed.exists && sgp_core_is_waited_for(&node->layout.links[i]))
+        if (node->layout.links[i].owed[0].exists && sgp_core_is_waited_for(&node->layout.links[i]))
             return true;
     return false;
 }
@@ -472,10 +472,9 @@ void sgp_core_published(struct sgp_node *node)
     if (--node->giving.jobs > 0)
         return;
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        node->layout.links[i].owed.publishing = false;
-        node->layout.links[i].owed_then.publishing = false;
-    }
+         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
+        for (uint32_t k = 0; k < 2; k++)
+            node->layout.links[i].owed[k].publishing = false;
     node->layout.snapshot_users[node->giving.slot]--;
     node->giving.slot = SGP_SLOT_NONE;
     if (node->state == SGP_NODE_DRAINING) { /* what was published has a time to leave in, too */

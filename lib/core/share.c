@@ -72,9 +72,9 @@ static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_c
 struct sgp_verdict sgp_core_share(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_share *share)
 {
-    bool covered = link->receiving.slot != SGP_SLOT_NONE && !link->receiving.filling &&
-                   sgp_core_covers(
-                       node, node->layout.receives[link->receiving.slot].share.round, share->round);
+    bool covered = link->receiving.slot[0] != SGP_SLOT_NONE && !link->receiving.filling &&
+                   sgp_core_covers(node, node->layout.receives[link->receiving.slot[0]].share.round,
+                       share->round);
     if (!covered)
         return sgp_hangs_up(SGP_E_CREDIT, SGP_REASON_CREDIT);
     if (!share_is_sound(node, link, share) || is_out_of_place(node, link, share))
@@ -84,12 +84,12 @@ struct sgp_verdict sgp_core_share(
     link->receiving.filling = true;
     link->receiving.since = node->now;
     sgp_core_payload_begins(node, link);
-    link->receiving.promise = share->round;
+    link->receiving.promise[0] = share->round;
     if (share->payload_bytes == 0)
         return sgp_core_payload(node, link, 0);
     struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RECEIVE);
     effect->receive.link = (struct sgp_link){link->peer, link->direction, link->connection.id};
-    effect->receive.slot = link->receiving.slot;
+    effect->receive.slot = link->receiving.slot[0];
     sgp_core_fold(node, link);
     return sgp_fine();
 }
@@ -201,7 +201,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
     link->patience.trickles =
         link->patience.trickles && link->receiving.incoming.payload_bytes == 0;
     node->thin = 2 * (node->now - link->receiving.since) > node->now - node->round_since;
-    struct sgp_receive *receive = &node->layout.receives[link->receiving.slot];
+    struct sgp_receive *receive = &node->layout.receives[link->receiving.slot[0]];
     bool folded = link->receiving.folds;
     bool spoiled = link->receiving.spoiled || (folded && !sgp_core_folds(node));
     enum sgp_reason reason = judge(node, link, spoiled, code);
@@ -220,8 +220,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
             link->receiving.latest = receive->share.round;
         receive->state = empty || !counts ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         receive->counts = false;
-        link->receiving.slot = link->receiving.slot_then;
-        link->receiving.slot_then = SGP_SLOT_NONE;
+        sgp_core_use_buffer(link);
         link->memory.accepted = link->receiving.incoming.number;
         sgp_mass_post(node, SGP_MASS_ACCEPT, link->receiving.incoming.weight);
         node->fed = node->fed || !empty;
@@ -250,20 +249,19 @@ static bool may_send(
 {
     bool ready = owed->exists && !owed->sent && !owed->publishing &&
                  link->connection.state == SGP_LINK_UP && link->pulse.state != SGP_NODE_DRAINING &&
-                 sgp_core_covers(node, link->giving.credit, owed->share.round) &&
+                 sgp_core_covers(node, link->giving.credit[0], owed->share.round) &&
                  !link->estimate.sent && link->inquiry.disputed == 0;
     return ready && (owed->share.bequest <= 0 || sgp_core_has_handed(node, link));
 }
 
-static void send(struct sgp_node *node, struct sgp_core_link *link, bool then)
+static void send(struct sgp_node *node, struct sgp_core_link *link, uint32_t place)
 {
-    struct sgp_owed *owed = &link->owed;
-    owed = then ? &link->owed_then : owed;
+    struct sgp_owed *owed = &link->owed[place];
     owed->sent = owed->told = true;
     owed->since = node->now;
     node->leaving.sent = node->leaving.sent || owed->share.bequest > 0;
-    link->giving.credit = link->giving.credit_then;
-    link->giving.credit_then = SGP_ROUND_NONE;
+    link->giving.credit[0] = link->giving.credit[1];
+    link->giving.credit[1] = SGP_ROUND_NONE;
     struct sgp_message *message = sgp_core_send_payload(node, link, SGP_SHARE, owed->slot);
     message->share = owed->share;
     message->share.heavy = node->total.heavy;
@@ -273,7 +271,7 @@ static void send(struct sgp_node *node, struct sgp_core_link *link, bool then)
 /* A token for a target that stops, or whose connection ended, before the share was sent: that cannot have accepted it. */
 static bool returns_unsent(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    const struct sgp_owed *owed = &link->owed;
+    const struct sgp_owed *owed = &link->owed[0];
     bool unsent = owed->exists && !owed->told && !owed->lost && !owed->is_void;
     return node->role->unique && unsent &&
            (!sgp_core_is_up(link) || link->pulse.state == SGP_NODE_DRAINING);
@@ -285,56 +283,56 @@ void sgp_core_send_owed(struct sgp_node *node)
     for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
          i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
         struct sgp_core_link *link = &node->layout.links[i];
-        if (may_send(node, link, &link->owed))
-            send(node, link, false);
+        if (may_send(node, link, &link->owed[0]))
+            send(node, link, 0);
         else if (returns_unsent(node, link)) {
             sgp_core_take_back(node, link, SGP_REASON_LEAVING);
             node->again = true; /* another target may be ready */
         }
-        if (link->owed.sent && may_send(node, link, &link->owed_then))
-            send(node, link, true);
+        if (link->owed[0].sent && may_send(node, link, &link->owed[1]))
+            send(node, link, 1);
     }
 }
 
 void sgp_core_credit(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_credit *credit)
 {
-    bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced != SGP_ROUND_NONE &&
+    bool pledged = sgp_core_has_own_buffers(node) && link->giving.announced[0] != SGP_ROUND_NONE &&
                    (!node->role->unique || credit->round >= link->giving.pledged_from);
-    if (credit->round == link->giving.announced ||
+    if (credit->round == link->giving.announced[0] ||
         pledged) /* else it crossed a change of plan: void */
-        link->giving.credit = credit->round;
-    else if (link->giving.announced_then > 0 && credit->round == link->giving.announced_then)
-        link->giving.credit_then = credit->round;
+        link->giving.credit[0] = credit->round;
+    else if (credit->round == link->giving.announced[1])
+        link->giving.credit[1] = credit->round;
 }
 
 /* ---- settling ---- */
 
 void sgp_core_accepted_by_peer(struct sgp_node *node, struct sgp_core_link *link)
 {
-    if (link->owed.share.bequest > 0)
+    if (link->owed[0].share.bequest > 0)
         sgp_core_bequest_accepted(node, link);
-    if (link->owed.slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[link->owed.slot]--;
-    link->memory.acknowledged = link->owed.share.number;
-    sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, link->owed.share.weight);
+    if (link->owed[0].slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[link->owed[0].slot]--;
+    link->memory.acknowledged = link->owed[0].share.number;
+    sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, link->owed[0].share.weight);
     sgp_core_owe_next(node, link);
 }
 
 struct sgp_verdict sgp_core_ack(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_ack *ack)
 {
-    if (!link->owed.exists || !link->owed.sent || link->owed.refused != 0 ||
-        ack->number != link->owed.share.number)
+    if (!link->owed[0].exists || !link->owed[0].sent || link->owed[0].refused != 0 ||
+        ack->number != link->owed[0].share.number)
         return sgp_hangs_up(SGP_E_PROTOCOL, SGP_REASON_PROTOCOL);
-    if (link->owed.is_void) {
+    if (link->owed[0].is_void) {
         sgp_core_forget_owed(node, link);
     } else if (ack->reason == SGP_REASON_NONE) {
         sgp_core_accepted_by_peer(node, link);
-    } else if (sgp_core_folds(node) && !sgp_core_is_of_cycle(node, &link->owed.share)) {
+    } else if (sgp_core_folds(node) && !sgp_core_is_of_cycle(node, &link->owed[0].share)) {
         sgp_core_refuse_later(node, link, ack->reason);
     } else {
-        link->bequest.declined = link->owed.share.bequest > 0;
+        link->bequest.declined = link->owed[0].share.bequest > 0;
         sgp_core_take_back(node, link, ack->reason);
     }
     return sgp_fine();
@@ -343,18 +341,18 @@ struct sgp_verdict sgp_core_ack(
 /* Not accepted, and by a target that was begun anew and does not decode its form any more. */
 static bool is_unreadable(const struct sgp_core_link *link)
 {
-    return !sgp_core_decodes(link, link->owed.share.coding);
+    return !sgp_core_decodes(link, link->owed[0].share.coding);
 }
 
 /* False: it is sent again. */
 static bool settle_first(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {
-    if (link->owed.is_void)
+    if (link->owed[0].is_void)
         sgp_core_forget_owed(node, link);
-    else if (!forgot && accepted >= link->owed.share.number)
+    else if (!forgot && accepted >= link->owed[0].share.number)
         sgp_core_accepted_by_peer(node, link);
-    else if (forgot || link->owed.lost || is_unreadable(link) ||
+    else if (forgot || link->owed[0].lost || is_unreadable(link) ||
              node->role->unique) /* others may be ready for it */
         sgp_core_take_back(node, link, SGP_REASON_FORGOT);
     else
@@ -368,6 +366,6 @@ static bool settle_first(
 void sgp_core_settle(
     struct sgp_node *node, struct sgp_core_link *link, uint64_t accepted, bool forgot)
 {
-    while (link->owed.exists && settle_first(node, link, accepted, forgot))
+    while (link->owed[0].exists && settle_first(node, link, accepted, forgot))
         ;
 }

@@ -52,7 +52,8 @@ struct sgp_search {
     sgp_time begun, next, pace;
 };
 
-/* One directed edge, with at most one connection. Each group names the file that writes it; beside that
+/* One directed edge, with at most one connection. Where it has two of a thing, since one round's follows the other's within an exact cycle,
+ * the first is at 0, and what is behind moves up when that is done with. Each group names the file that writes it; beside that
  * layout.c begins it, record.c restores it, reload.c moves it, and `disconnect` in link.c clears what was
  * half-done on a connection. */
 struct sgp_core_link {
@@ -150,16 +151,16 @@ struct sgp_core_link {
     struct {
         sgp_round plan; /* the next round with this edge, from `plan_from` on */
         sgp_round plan_from;
-        sgp_round announced, announced_then; /* the promises last stated */
-        sgp_round pledged_from;              /* the first that was stated since there was none */
-        sgp_round credit, credit_then;       /* the rounds of unused credits, or NONE */
-        uint32_t left_out;                   /* turns in a row without a share */
-        bool answer_due; /* the peer gave us a share that asks for one of ours */
+        sgp_round announced[2]; /* the promises last stated */
+        sgp_round pledged_from; /* the first that was stated since there was none */
+        sgp_round credit[2];    /* the rounds of unused credits, or NONE */
+        uint32_t left_out;      /* turns in a row without a share */
+        bool answer_due;        /* the peer gave us a share that asks for one of ours */
     } giving;
 
     /* OUT: gift.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; link.c: a
      * connection ends. What was given after it, before that was settled, has no weight. */
-    struct sgp_owed owed, owed_then;
+    struct sgp_owed owed[2];
 
     struct {             /* accounts.c; share.c: declined; link.c: a connection ends */
         bool declined;   /* OUT: on this connection the peer would not have our bequest */
@@ -179,14 +180,13 @@ struct sgp_core_link {
 
     struct
     { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c: latest; link.c: a connection ends */
-        sgp_round promise,
-            then;           /* then_round of its pulse; both frozen while a payload is under way */
-        uint32_t slot;      /* granted, or being filled; NONE if neither */
-        uint32_t slot_then; /* granted for `then`; NONE: it is not */
-        bool filling;       /* `incoming` was announced and its payload is under way */
-        bool folds;         /* and is folded while it comes (fold.c); */
-        bool spoiled;       /* or was, until x changed */
-        sgp_time since;     /* when it began to come */
+        /* next_round and then_round of its pulse, or NONE; both frozen while a payload is under way */
+        sgp_round promise[2];
+        uint32_t slot[2]; /* granted for these, the first perhaps being filled; NONE: it is not */
+        bool filling;     /* `incoming` was announced and its payload is under way */
+        bool folds;       /* and is folded while it comes (fold.c); */
+        bool spoiled;     /* or was, until x changed */
+        sgp_time since;   /* when it began to come */
         struct sgp_share incoming;
         struct sgp_epoch epoch; /* of `incoming` */
         sgp_round

@@ -41,7 +41,7 @@ void sgp_core_announce(struct sgp_node *node)
                    node->now - link->connection.said >= beat_pace(own, link->pulse.state);
         bool stops = node->role->unique && link->pulse.state == SGP_NODE_DRAINING;
         bool broken = link->direction == SGP_OUT && (is_urgent(own, link->pulse.state) || stops) &&
-                      sgp_core_promise(node, link) != link->giving.announced;
+                      sgp_core_promise(node, link) != link->giving.announced[0];
         bool turned = sgp_core_says_ended(node) != link->end.told ||
                       sgp_core_last_named(node) != link->end.named;
         if (due || broken || turned || link->work.missed || node->changed)
@@ -56,7 +56,7 @@ void sgp_core_announce(struct sgp_node *node)
 /* A finished node goes on dialling: who comes back wants to hear of the end, and of the model. */
 static bool wants_connection(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool wants = (!node->drained && !link->retired) || link->owed.exists;
+    bool wants = (!node->drained && !link->retired) || link->owed[0].exists;
     return wants && !sgp_core_is_pledged(node, link);
 }
 
@@ -64,7 +64,7 @@ static bool wants_connection(const struct sgp_node *node, const struct sgp_core_
 static bool is_over(const struct sgp_core_link *link)
 {
     return link->retired && link->direction == SGP_OUT && link->connection.id != 0 &&
-           !link->owed.exists && !link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE;
+           !link->owed[0].exists && !link->estimate.asks && link->estimate.slot == SGP_SLOT_NONE;
 }
 
 static bool receives(const struct sgp_core_link *link)
@@ -149,12 +149,12 @@ static sgp_time link_deadline(const struct sgp_node *node, const struct sgp_core
 
 static bool promises(const struct sgp_core_link *link)
 {
-    return link->direction == SGP_IN && link->receiving.promise != SGP_ROUND_NONE;
+    return link->direction == SGP_IN && link->receiving.promise[0] != SGP_ROUND_NONE;
 }
 
 static bool is_near(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    return promises(link) && link->receiving.promise <= node->round + 1;
+    return promises(link) && link->receiving.promise[0] <= node->round + 1;
 }
 
 /* The sets in which a link must be, bit by bit. */
@@ -163,10 +163,9 @@ static uint32_t sets_of(const struct sgp_node *node, const struct sgp_core_link 
     bool near = is_near(node, link);
     bool granted_soon = near || (promises(link) && sgp_core_grants_all(node));
     bool without = granted_soon && link->connection.state == SGP_LINK_UP &&
-                   (link->receiving.slot == SGP_SLOT_NONE ||
-                       (link->receiving.then > 0 && link->receiving.slot_then == SGP_SLOT_NONE));
+                   sgp_core_lacks_buffer(link) != SGP_ROUND_NONE;
     bool ending = link->retired && link->connection.id != 0;
-    return (uint32_t)link->owed.exists << SGP_SET_OWING |
+    return (uint32_t)link->owed[0].exists << SGP_SET_OWING |
            (uint32_t)link->estimate.asks << SGP_SET_ASKING |
            (uint32_t)link->giving.answer_due << SGP_SET_TO_ANSWER | (uint32_t)near << SGP_SET_NEAR |
            (uint32_t)without << SGP_SET_WITHOUT_BUFFER | (uint32_t)ending << SGP_SET_ENDING;
@@ -180,7 +179,7 @@ static void enrol(struct sgp_node *node, uint32_t index)
     for (uint32_t set = 0; set < SGP_SET_COUNT; set++, word += roster->words)
         *word = (*word & ~((uint64_t)1 << index % 64)) | (sets >> set & 1) << index % 64;
     bool later = promises(link) && !is_near(node, link);
-    roster->promised[index] = later ? link->receiving.promise : SGP_ROUND_MAX;
+    roster->promised[index] = later ? link->receiving.promise[0] : SGP_ROUND_MAX;
     roster->due[index] = link_deadline(node, link);
 }
 

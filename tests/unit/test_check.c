@@ -39,7 +39,7 @@ Test(check, a_debt_that_vanishes_is_seen)
 {
     struct desk desk;
     struct sgp_core_link *link = open_well(&desk);
-    link->owed.exists = false;
+    link->owed[0].exists = false;
     expect_flaw(&desk, "what was posted as owed is what the shares of links weigh");
     close_desk(&desk);
 }
@@ -48,7 +48,7 @@ Test(check, a_snapshot_that_nobody_counts_is_seen)
 {
     struct desk desk;
     struct sgp_core_link *link = open_well(&desk);
-    desk.node->layout.snapshot_users[link->owed.slot]--;
+    desk.node->layout.snapshot_users[link->owed[0].slot]--;
     expect_flaw(&desk, "a snapshot has no fewer users than are known");
     close_desk(&desk);
 }
@@ -58,8 +58,8 @@ Test(check, a_buffer_without_its_link_is_seen)
     struct desk desk;
     (void)open_well(&desk);
     struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
-    cr_assert(ne(u32, in->receiving.slot, SGP_SLOT_NONE));
-    in->receiving.slot = SGP_SLOT_NONE;
+    cr_assert(ne(u32, in->receiving.slot[0], SGP_SLOT_NONE));
+    in->receiving.slot[0] = SGP_SLOT_NONE;
     expect_flaw(&desk, "a buffer is granted to one link, which has it");
     close_desk(&desk);
 }
@@ -87,15 +87,15 @@ Test(check, two_shares_on_a_link_with_weight_are_seen)
 {
     struct desk desk;
     struct sgp_core_link *link = open_well(&desk);
-    link->owed_then = link->owed;
-    link->owed_then.slot = SGP_SLOT_NONE;
-    link->owed_then.share.number++;
+    link->owed[1] = link->owed[0];
+    link->owed[1].slot = SGP_SLOT_NONE;
+    link->owed[1].share.number++;
     const char *rule = "of two shares owed on a link neither has weight, and the first left first";
     expect_flaw(&desk, rule);
-    sgp_mass_post(desk.node, SGP_MASS_ACKNOWLEDGE, link->owed.share.weight);
-    link->owed.share.weight = link->owed_then.share.weight = 0;
+    sgp_mass_post(desk.node, SGP_MASS_ACKNOWLEDGE, link->owed[0].share.weight);
+    link->owed[0].share.weight = link->owed[1].share.weight = 0;
     cr_assert_null(sgp_core_flaw(desk.node));
-    link->owed.sent = false;
+    link->owed[0].sent = false;
     expect_flaw(&desk, rule);
     close_desk(&desk);
 }

@@ -178,7 +178,7 @@ static void open_holder(struct desk *desk)
     post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
     cr_assert(desk->node->copy.exists);
     say_pulse(desk, 1, SGP_IN, pulse_at(2, 2));
-    cr_assert(ne(u32, sgp_core_find(desk->node, 1, SGP_IN)->receiving.slot, SGP_SLOT_NONE));
+    cr_assert(ne(u32, sgp_core_find(desk->node, 1, SGP_IN)->receiving.slot[0], SGP_SLOT_NONE));
 }
 
 /* n1's, with that label, of which so many values come. */

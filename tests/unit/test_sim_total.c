@@ -25,7 +25,7 @@ static void send_lies(
     if (message->type == SGP_ACK && message->ack.reason == SGP_REASON_NONE) {
         const struct sgp_core_link *out =
             sgp_core_find(sim->hosts[source].node, connection->hosts[SGP_SIM_TARGET], SGP_OUT);
-        sim->expected += connection->share.weight - out->owed.share.weight;
+        sim->expected += connection->share.weight - out->owed[0].share.weight;
     }
     sgp_sim_verbs.send(context, link, &copy, snapshot);
 }

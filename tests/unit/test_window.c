@@ -95,7 +95,7 @@ static struct sgp_core_link *open_window(struct desk *desk)
     struct sgp_core_link *out = sgp_core_find(desk->node, 1, SGP_OUT);
     if (desk->node->stage == SGP_STAGE_PUBLISHING)
         post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
-    cr_assert(out->owed.exists && out->owed.sent && out->owed_then.exists && out->owed_then.sent);
+    cr_assert(out->owed[0].exists && out->owed[0].sent && out->owed[1].exists && out->owed[1].sent);
     return out;
 }
 
@@ -105,17 +105,17 @@ Test(window, credits_of_two_rounds_come_before_the_first_share)
     open_direct(&desk);
     const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
     const struct sgp_core_link *out = sgp_core_find(desk.node, 1, SGP_OUT);
-    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot].share.round, 0));
-    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot_then].share.round, 1));
-    cr_assert(eq(i64, out->giving.announced, 0));
-    cr_assert(eq(i64, out->giving.announced_then, 1));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot[0]].share.round, 0));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot[1]].share.round, 1));
+    cr_assert(eq(i64, out->giving.announced[0], 0));
+    cr_assert(eq(i64, out->giving.announced[1], 1));
     grant_round(&desk, 0);
     grant_round(&desk, 1);
-    cr_assert(eq(i64, out->giving.credit, 0));
-    cr_assert(eq(i64, out->giving.credit_then, 1));
+    cr_assert(eq(i64, out->giving.credit[0], 0));
+    cr_assert(eq(i64, out->giving.credit[1], 1));
     grant_round(&desk, 2); /* which is too early */
-    cr_assert(eq(i64, out->giving.credit, 0));
-    cr_assert(eq(i64, out->giving.credit_then, 1));
+    cr_assert(eq(i64, out->giving.credit[0], 0));
+    cr_assert(eq(i64, out->giving.credit[1], 1));
     close_desk(&desk);
 }
 
@@ -131,8 +131,8 @@ Test(window, an_older_source_is_granted_one_round)
     greet_out(&desk, 1, pulse_of(&desk, 0, SGP_ROUND_NONE, 0), 88, 0);
     greet_in(&desk, 1, pulse_of(&desk, 0, 0, 0), 88);
     const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
-    cr_assert(ne(u32, in->receiving.slot, SGP_SLOT_NONE));
-    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    cr_assert(ne(u32, in->receiving.slot[0], SGP_SLOT_NONE));
+    cr_assert(eq(u32, in->receiving.slot[1], SGP_SLOT_NONE));
     close_desk(&desk);
 }
 
@@ -142,12 +142,12 @@ Test(window, a_credit_that_came_early_holds_as_long_as_its_promise)
     struct desk desk;
     open_direct(&desk);
     const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
-    uint32_t first = in->receiving.slot;
+    uint32_t first = in->receiving.slot[0];
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 0));
-    cr_assert(eq(u32, in->receiving.slot, first));
-    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    cr_assert(eq(u32, in->receiving.slot[0], first));
+    cr_assert(eq(u32, in->receiving.slot[1], SGP_SLOT_NONE));
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, SGP_ROUND_NONE, 0));
-    cr_assert(eq(u32, in->receiving.slot, SGP_SLOT_NONE));
+    cr_assert(eq(u32, in->receiving.slot[0], SGP_SLOT_NONE));
     close_desk(&desk);
 }
 
@@ -155,18 +155,18 @@ Test(window, two_shares_are_under_way_and_a_third_waits)
 {
     struct desk desk;
     const struct sgp_core_link *out = open_window(&desk);
-    cr_assert(eq(u64, out->owed.share.number, 1));
-    cr_assert(eq(i64, out->owed.share.round, 0));
-    cr_assert(eq(u64, out->owed_then.share.number, 2));
-    cr_assert(eq(i64, out->owed_then.share.round, 1));
-    cr_assert(eq(dbl, out->owed.share.weight + out->owed_then.share.weight, 0));
+    cr_assert(eq(u64, out->owed[0].share.number, 1));
+    cr_assert(eq(i64, out->owed[0].share.round, 0));
+    cr_assert(eq(u64, out->owed[1].share.number, 2));
+    cr_assert(eq(i64, out->owed[1].share.round, 1));
+    cr_assert(eq(dbl, out->owed[0].share.weight + out->owed[1].share.weight, 0));
     cr_assert(not(sgp_core_may_owe(desk.node, out)));
     answer(&desk, 1, SGP_REASON_NONE);
-    cr_assert(eq(u64, out->owed.share.number, 2));
-    cr_assert(not(out->owed_then.exists));
+    cr_assert(eq(u64, out->owed[0].share.number, 2));
+    cr_assert(not(out->owed[1].exists));
     cr_assert(sgp_core_may_owe(desk.node, out));
     answer(&desk, 2, SGP_REASON_NONE);
-    cr_assert(not(out->owed.exists));
+    cr_assert(not(out->owed[0].exists));
     close_desk(&desk);
 }
 
@@ -176,7 +176,8 @@ Test(window, the_second_cannot_be_acknowledged_before_the_first)
     const struct sgp_core_link *out = open_window(&desk);
     answer(&desk, 2, SGP_REASON_NONE);
     cr_assert_not_null(find(&desk, SGP_EFFECT_HANG_UP));
-    cr_assert(out->owed.exists && !out->owed.sent && out->owed_then.exists && !out->owed_then.sent);
+    cr_assert(
+        out->owed[0].exists && !out->owed[0].sent && out->owed[1].exists && !out->owed[1].sent);
     close_desk(&desk);
 }
 
@@ -188,8 +189,8 @@ Test(window, after_a_reconnect_each_is_settled_or_sent_again)
         const struct sgp_core_link *out = open_window(&desk);
         lose(&desk, 1, SGP_OUT);
         greet_out(&desk, 1, pulse_of(&desk, 1, SGP_ROUND_NONE, 0), 88, accepted);
-        cr_assert(eq(int, out->owed.exists, accepted < 2));
-        cr_assert(eq(int, out->owed_then.exists, accepted < 1));
+        cr_assert(eq(int, out->owed[0].exists, accepted < 2));
+        cr_assert(eq(int, out->owed[1].exists, accepted < 1));
         for (uint64_t number = accepted + 1; number <= 2; number++) {
             grant_round(&desk, (sgp_round)number - 1);
             const struct sgp_effect *sent = find_sent(&desk, SGP_SHARE, 1);
@@ -209,9 +210,9 @@ Test(window, one_that_is_refused_ends_the_cycle)
         const struct sgp_core_link *out = open_window(&desk);
         answer(&desk, 1, refused == 1 ? SGP_REASON_CHANGED : SGP_REASON_NONE);
         if (refused == 1)
-            cr_assert(eq(u64, out->owed.share.number, 2));
+            cr_assert(eq(u64, out->owed[0].share.number, 2));
         answer(&desk, 2, refused == 2 ? SGP_REASON_CHANGED : SGP_REASON_NONE);
-        cr_assert(not(out->owed.exists));
+        cr_assert(not(out->owed[0].exists));
         cr_assert(eq(u64, desk.node->exact.heard.number, 1));
         close_desk(&desk);
     }
@@ -233,7 +234,7 @@ Test(window, a_record_tells_the_last)
     cr_assert(eq(i64, links[0].owed_round, 1));
     answer(&desk, 1, SGP_REASON_NONE);
     answer(&desk, 2, SGP_REASON_NONE);
-    cr_assert(not(out->owed.exists));
+    cr_assert(not(out->owed[0].exists));
     sgp_node_record(desk.node, &record);
     cr_assert(not(links[0].owes));
     close_desk(&desk);
@@ -286,7 +287,7 @@ Test(window, a_round_waits_for_what_its_next_one_touches)
     post_type(&desk, SGP_EVENT_TRAINED);
     run_jobs(&desk);
     cr_assert(eq(i64, desk.node->round, 1), "piece 1 goes out before anything of piece 0 has come");
-    cr_assert(out->owed.sent && out->owed_then.sent);
+    cr_assert(out->owed[0].sent && out->owed[1].sent);
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_SHARE), "for that of round 0");
     receive_of(&desk, 1, 0);
     run_jobs(&desk);
@@ -295,7 +296,7 @@ Test(window, a_round_waits_for_what_its_next_one_touches)
     answer(&desk, 1, SGP_REASON_NONE);
     grant_round(&desk, 2);
     run_jobs(&desk);
-    cr_assert(eq(i64, out->owed_then.share.round, 2));
+    cr_assert(eq(i64, out->owed[1].share.round, 2));
     cr_assert(eq(i64, desk.node->round, 2), "which round 3 gives on");
     receive_of(&desk, 1, 1);
     answer(&desk, 2, SGP_REASON_NONE);
@@ -412,7 +413,7 @@ Test(window, a_pause_while_a_payload_comes_voids_the_credit_behind_it)
     receive_of(&desk, 1, 1);
     run_jobs(&desk);
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 2, 2, 3));
-    cr_assert(in->receiving.slot != SGP_SLOT_NONE && in->receiving.slot_then != SGP_SLOT_NONE);
+    cr_assert(in->receiving.slot[0] != SGP_SLOT_NONE && in->receiving.slot[1] != SGP_SLOT_NONE);
     say(&desk, 1, SGP_IN,
         (struct sgp_message){.type = SGP_SHARE,
             .pulse = pulse_of(&desk, 2, 3, 4),
@@ -421,12 +422,12 @@ Test(window, a_pause_while_a_payload_comes_voids_the_credit_behind_it)
                 .fraction = 1,
                 .slice = {0, PARAMETERS / 2},
                 .payload_bytes = PAYLOAD / 2}});
-    cr_assert(in->receiving.filling && in->receiving.slot_then != SGP_SLOT_NONE);
+    cr_assert(in->receiving.filling && in->receiving.slot[1] != SGP_SLOT_NONE);
     struct sgp_pulse paused = pulse_of(&desk, 2, SGP_ROUND_NONE, 0);
     paused.state = SGP_NODE_PAUSED;
     say_pulse(&desk, 1, SGP_IN, paused);
-    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
-    cr_assert(in->receiving.filling && in->receiving.slot != SGP_SLOT_NONE);
+    cr_assert(eq(u32, in->receiving.slot[1], SGP_SLOT_NONE));
+    cr_assert(in->receiving.filling && in->receiving.slot[0] != SGP_SLOT_NONE);
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 2, 3, 4));
     cr_assert(eq(u32, credits_of(&desk, 3), 1), "again, for the source has let go of the first");
     close_desk(&desk);
@@ -439,10 +440,10 @@ Test(window, a_thin_link_is_granted_two_rounds_all_the_same)
     open_direct(&desk);
     const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 0));
-    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    cr_assert(eq(u32, in->receiving.slot[1], SGP_SLOT_NONE));
     desk.node->thin = true;
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 0, 0, 1));
-    cr_assert(ne(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    cr_assert(ne(u32, in->receiving.slot[1], SGP_SLOT_NONE));
     close_desk(&desk);
 }
 
@@ -485,8 +486,8 @@ Test(window, a_first_promise_that_changes_voids_both)
     say_pulse(&desk, 1, SGP_IN, pulse_of(&desk, 1, 2, 3));
     cr_assert(eq(u32, credits_of(&desk, 2), 1));
     cr_assert(eq(u32, credits_of(&desk, 3), 1));
-    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot].share.round, 2));
-    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot_then].share.round, 3));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot[0]].share.round, 2));
+    cr_assert(eq(i64, desk.node->layout.receives[in->receiving.slot[1]].share.round, 3));
     close_desk(&desk);
 }
 
@@ -506,8 +507,8 @@ Test(window, a_second_round_is_not_believed_of_gossip)
     pulse.then_round = 1;
     greet_in(&desk, 1, pulse, 88);
     const struct sgp_core_link *in = sgp_core_find(desk.node, 1, SGP_IN);
-    cr_assert(ne(u32, in->receiving.slot, SGP_SLOT_NONE));
-    cr_assert(eq(u32, in->receiving.slot_then, SGP_SLOT_NONE));
+    cr_assert(ne(u32, in->receiving.slot[0], SGP_SLOT_NONE));
+    cr_assert(eq(u32, in->receiving.slot[1], SGP_SLOT_NONE));
     close_desk(&desk);
 }
 
@@ -581,7 +582,7 @@ Test(window, shares_that_wait_for_their_round_give_way_to_those_of_it)
     }
     receive_as(&desk, 1, 0, 4, 5);
     settle_all(&desk);
-    cr_assert(sgp_core_find(desk.node, 2, SGP_IN)->receiving.slot != SGP_SLOT_NONE,
+    cr_assert(sgp_core_find(desk.node, 2, SGP_IN)->receiving.slot[0] != SGP_SLOT_NONE,
         "n2 is never granted");
     close_desk(&desk);
 }

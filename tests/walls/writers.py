@@ -69,13 +69,13 @@ def writers(folder):
         name = os.path.basename(path)[:-2]
         with open(path, encoding="utf-8") as file:
             text = re.sub(COMMENT, " ", file.read())
-        write = r"(?:\.\w+|\[[^\]]*\])*\s*(?:[-+|&*/]?=(?!=)|\+\+|--)"
+        write = r"(?:\.\w+|\[(?:[^\[\]]|\[[^\]]*\])*\])*\s*(?:[-+|&*/]?=(?!=)|\+\+|--)"
         before = r"(?:\+\+|--)(?:\w+->)*"
         for owner, member in re.findall(r"\b(node|link|other)->(\w+)" + write, text) + \
                 re.findall(before + r"(node|link|other)->(\w+)", text):
             found.setdefault(("node" if owner == "node" else "link", member), set()).add(name)
         for function in re.split(r"\n\}\n", text):
-            for pointer, owner, member in re.findall(r"\*(\w+) = &(node|link|other)->(\w+);", function):
+            for pointer, owner, member in re.findall(r"\*(\w+) = &(node|link|other)->(\w+)(?:\[\w+\])?;", function):
                 if re.search(r"\b%s->\w+" % pointer + write, function):
                     found.setdefault(("node" if owner == "node" else "link", member), set()).add(name)
     return found
