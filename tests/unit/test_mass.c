@@ -218,3 +218,109 @@ Test(mass, two_tokens_that_meet_weigh_one)
         close_desk(&desk);
     }
 }
+
+/* The pair, of which n0 owes a quarter by its record to somebody whom no file names any more. */
+static void open_debtor(struct desk *desk, const struct sgp_role *role)
+{
+    struct sgp_account gone = {.kind = SGP_ACCOUNT_DEBT,
+        .source = "n0",
+        .target = "gone",
+        .source_lineage = 77,
+        .target_lineage = 99,
+        .number = 1,
+        .weight = 0.25};
+    const struct sgp_record record = {.lineage = 77,
+        .weight = 0.75,
+        .accounts = &gone,
+        .account_count = 1,
+        .account_capacity = 1};
+    open_from(desk, &record);
+    cr_assert(eq(dbl, desk->node->mass.debt, 0.25));
+    desk->node->role = role;
+    desk->node->effects = &desk->effects;
+}
+
+static void take_home(struct sgp_node *node)
+{
+    sgp_core_take_home(node, 0);
+}
+
+static void reload(struct sgp_node *node)
+{
+    const uint32_t same[] = {0, 1};
+    sgp_core_move_accounts(node, node->config.topology, same);
+}
+
+Test(mass, a_debt_is_paid_comes_home_or_is_void)
+{
+    const struct {
+        void (*end)(struct sgp_node *);
+        const struct sgp_role *role;
+        struct balances change;
+    } cases[] = {
+        {take_home, &sgp_role_gossip, {.weight = 0.25, .debt = -0.25}},
+        {take_home, &sgp_role_cycle, {.debt = -0.25, .due = -0.25}},
+        {sgp_core_void_debts, &sgp_role_cycle, {.debt = -0.25, .due = -0.25}},
+        {reload, &sgp_role_gossip, {.weight = 0.25, .debt = -0.25}},
+        {reload, &sgp_role_cycle, {.debt = -0.25, .due = -0.25}},
+        {reload, &sgp_role_token, {.debt = -0.25, .due = -0.25}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk desk;
+        open_debtor(&desk, cases[i].role);
+        struct balances before = balances_of(&desk);
+        cases[i].end(desk.node);
+        cr_assert(zero(u32, sgp_node_debt_count(desk.node)));
+        expect_change(&desk, &before, cases[i].change);
+        desk.node->role = &sgp_role_gossip; /* that of the round again */
+        const char *flaw = sgp_core_flaw(desk.node);
+        cr_assert(flaw == NULL, "case %zu: %s", i, flaw);
+        close_desk(&desk);
+    }
+}
+
+/* One that has given all takes a share home, so as to have an estimate; of any other all that is owed is void. */
+Test(mass, a_renewal_voids_what_is_owed)
+{
+    for (int all = 0; all < 2; all++) {
+        struct desk desk;
+        open_pair(&desk);
+        give_first(&desk);
+        struct sgp_node *node = desk.node;
+        struct sgp_owed *given = &sgp_core_find(node, 1, SGP_OUT)->owed[0];
+        if (all) {
+            sgp_mass_post(node, SGP_MASS_GIVE, 0.5);
+            given->share.weight = 1;
+        }
+        node->exact.heard.number++;
+        node->effects = &desk.effects;
+        desk.effects.count = 0;
+        sgp_core_renew(node);
+        cr_assert(given->is_void && given->share.weight <= 0);
+        cr_assert(eq(int, find(&desk, SGP_EFFECT_RESTORE) != NULL, all));
+        cr_assert(zero(dbl, find_note(&desk, SGP_NOTE_RENEWED)->note.amount));
+        struct balances none = {0};
+        expect_change(&desk, &none, (struct balances){.weight = 1, .due = 1});
+        cr_assert_null(sgp_core_flaw(node));
+        close_desk(&desk);
+    }
+}
+
+Test(mass, a_renewal_drops_what_is_held_of_a_former_epoch)
+{
+    struct desk desk;
+    open_pair(&desk);
+    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
+    deliver(&desk, 1, 0);
+    post_type(&desk, SGP_EVENT_TRAINED); /* it waits for a credit */
+    cr_assert(eq(dbl, desk.node->mass.held, 0.5));
+    desk.node->exact.heard.number++;
+    desk.node->effects = &desk.effects;
+    desk.effects.count = 0;
+    sgp_core_renew(desk.node);
+    cr_assert(eq(dbl, find_note(&desk, SGP_NOTE_RENEWED)->note.amount, -0.5));
+    struct balances none = {0};
+    expect_change(&desk, &none, (struct balances){.weight = 1, .due = 1});
+    cr_assert_null(sgp_core_flaw(desk.node));
+    close_desk(&desk);
+}
