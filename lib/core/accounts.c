@@ -55,8 +55,6 @@ const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t in
 void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
-    if (entry->slot != SGP_SLOT_NONE)
-        node->layout.snapshot_users[entry->slot]--;
     node->accounts.debts -= in_force(entry) && is_debt(entry);
     node->accounts.staged -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
@@ -67,21 +65,13 @@ void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
 /* A debt that its target has not accepted. */
 void sgp_core_take_home(struct sgp_node *node, uint32_t index)
 {
-    struct sgp_core_account *entry = &node->accounts.entries[index];
-    double weight = entry->account.weight;
+    double weight = node->accounts.entries[index].account.weight;
+    sgp_core_drop_account(node, index);
     if (node->role->collective) { /* where nothing weighs but what the file says */
-        sgp_core_drop_account(node, index);
         sgp_mass_post(node, SGP_MASS_VOID_DEBT, weight);
         return;
     }
-    uint32_t slot = entry->slot;
-    entry->slot = SGP_SLOT_NONE;
-    sgp_core_come_home(node, slot,
-        &(struct sgp_share){.fraction = entry->fraction,
-            .coding = entry->coding,
-            .weight = weight,
-            .slice = {0, node->config.parameters}});
-    sgp_core_drop_account(node, index);
+    sgp_core_come_home(node, SGP_SLOT_NONE, &(struct sgp_share){.weight = weight});
     sgp_mass_post(node, SGP_MASS_TAKE_HOME, weight);
 }
 
@@ -108,33 +98,16 @@ static const char *lasting(const struct sgp_node *node, const char *name)
 }
 
 static void note_dispute(
-    struct sgp_node *node, const struct sgp_core_account *entry, uint32_t peer, uint32_t slot)
+    struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_account *account)
 {
-    const struct sgp_account *account = &entry->account;
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISPUTED, peer);
-    note->slot = slot;
-    note->fraction = entry->fraction;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISPUTED, link->peer);
+    note->slot = link->owed[0].slot;
+    note->fraction = link->owed[0].share.fraction;
     note->question = (struct sgp_inquire){.source = lasting(node, account->source),
         .target = lasting(node, account->target),
         .source_lineage = account->source_lineage,
         .target_lineage = account->target_lineage,
         .number = account->number};
-}
-
-/* Snapshots are for rounds first. */
-bool sgp_core_let_go(struct sgp_node *node)
-{
-    for (uint32_t i = 0; node->accounts.debts > 0 && i < node->accounts.count; i++) {
-        struct sgp_core_account *entry = &node->accounts.entries[i];
-        if (entry->slot == SGP_SLOT_NONE || node->layout.snapshot_users[entry->slot] > 1)
-            continue;
-        int64_t peer = sgp_topology_find(node->config.topology, entry->account.target);
-        note_dispute(node, entry, peer >= 0 ? (uint32_t)peer : SGP_SLOT_NONE, entry->slot);
-        node->layout.snapshot_users[entry->slot]--;
-        entry->slot = SGP_SLOT_NONE;
-        return true;
-    }
-    return false;
 }
 
 /* ---- room ---- */
@@ -178,7 +151,7 @@ static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
 {
     sgp_assert(node->accounts.count < SGP_CORE_ACCOUNTS_MAX);
     struct sgp_core_account *entry = &node->accounts.entries[node->accounts.count++];
-    *entry = (struct sgp_core_account){.stager = stager, .slot = SGP_SLOT_NONE};
+    *entry = (struct sgp_core_account){.stager = stager};
     node->accounts.staged += !in_force(entry);
     return entry;
 }
@@ -486,13 +459,13 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
 
 /* ---- a target that came back as another ---- */
 
-/* What the link owes becomes a debt, and the link is free. NULL: there is no room. */
-static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
+/* What the link owes becomes a debt, and the link is free, and so is the snapshot. False: there is no room. */
+static bool keep(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
     make_room(node, 1, SGP_ACCOUNTS_MAX);
     if (count_in_force(node) == SGP_ACCOUNTS_MAX)
-        return NULL;
+        return false;
     struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
@@ -505,12 +478,10 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     entry->search.next = node->now;
     entry->told_on = link->bequest.told_on[0];
     node->accounts.debts++;
-    entry->slot = owed->slot;
-    entry->fraction = owed->share.fraction;
-    entry->coding = owed->share.coding;
+    note_dispute(node, link, &entry->account);
     sgp_mass_post(node, SGP_MASS_DISPUTE, owed->share.weight);
-    sgp_core_owe_next(node, link);
-    return entry;
+    sgp_core_forget_owed(node, link);
+    return true;
 }
 
 /* What it was owed before may have been accepted, and left to an heir: others are asked. False: there is no
@@ -518,19 +489,14 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
-    if (!owed->exists || owed->publishing || !(owed->told || owed->lost) ||
-        !(owed->share.weight > 0))
-        return false;
-    const struct sgp_core_account *entry = keep(node, link);
-    if (entry != NULL)
-        note_dispute(node, entry, link->peer, SGP_SLOT_NONE);
-    return entry != NULL;
+    return owed->exists && !owed->publishing && (owed->told || owed->lost) &&
+           owed->share.weight > 0 && keep(node, link);
 }
 
 /* The heir may answer for it already. False: it does not, or there is no room. */
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link)
 {
-    return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link) != NULL;
+    return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link);
 }
 
 /* ---- another process, another file ---- */
@@ -552,8 +518,7 @@ void sgp_core_move_accounts(
 {
     double home = 0;
     bool frozen = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
-    for (uint32_t i = node->accounts.count;
-         i-- > 0;) { /* one SCALE at most for those without snapshot */
+    for (uint32_t i = node->accounts.count; i-- > 0;) { /* one SCALE for all */
         struct sgp_core_account *entry = &node->accounts.entries[i];
         if (!in_force(entry)) {
             entry->stager = index[entry->stager];
@@ -562,17 +527,14 @@ void sgp_core_move_accounts(
         entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
-        if (node->role->unique) { /* it may have been handed on */
-            sgp_mass_post(node, SGP_MASS_PAY, entry->account.weight);
-            sgp_core_drop_account(node, i);
-            continue;
-        }
-        if (entry->slot != SGP_SLOT_NONE || node->role->collective) {
-            sgp_core_take_home(node, i);
-            continue;
-        }
-        home += entry->account.weight;
+        double weight = entry->account.weight;
         sgp_core_drop_account(node, i);
+        if (node->role->unique) /* it may have been handed on */
+            sgp_mass_post(node, SGP_MASS_PAY, weight);
+        else if (node->role->collective)
+            sgp_mass_post(node, SGP_MASS_VOID_DEBT, weight);
+        else
+            home += weight;
     }
     sgp_core_grow(node, home);
     sgp_mass_post(node, SGP_MASS_TAKE_HOME, home);
