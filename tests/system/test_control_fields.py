@@ -121,7 +121,7 @@ class Reading(Control):
         self.assertEqual(documented("Of the node, `status` says:"), set(status))
         self.assertEqual([key for key in KNOWN if status[key] is None], [])
         self.assert_typed(PLACE, status["topology"])
-        self.assertEqual((status["schema"], status["protocol"]), (1, 2))
+        self.assertEqual((status["schema"], status["protocol"]), (1, 3))
         self.assertEqual((status["name"], status["algorithm"]), ("n0", "sgp"))
         self.assertIn(status["state"], STATES)
         self.assertRegex(status["incarnation"], r"\A[0-9a-f]{16}\Z")
