@@ -90,25 +90,15 @@ static void obey(struct request *request, int (*order)(void *context))
     obey_with(request, order, request->control->actions.context);
 }
 
-static void serve_pause(struct request *request)
-{
-    obey(request, request->control->actions.pause);
-}
-
-static void serve_checkpoint(struct request *request)
-{
-    obey(request, request->control->actions.checkpoint);
-}
-
-static void serve_resume(struct request *request)
-{
-    obey(request, request->control->actions.resume);
-}
-
-static void serve_stop(struct request *request)
-{
-    obey(request, request->control->actions.stop);
-}
+#define ORDER(name)                                                                                \
+    static void serve_##name(struct request *request)                                              \
+    {                                                                                              \
+        obey(request, request->control->actions.name);                                             \
+    }
+ORDER(pause)
+ORDER(resume)
+ORDER(checkpoint)
+ORDER(stop)
 
 static int reset_run(void *context)
 {

@@ -17,16 +17,8 @@ struct metric {
     const char *name;
     const char *type; /* gauge or counter */
     const char *help;
-};
-
-struct node_metric {
-    struct metric metric;
-    double (*value)(const struct view_status *status);
-};
-
-struct link_metric {
-    struct metric metric;
-    double (*value)(const struct view_peer *peer);
+    double (*of_node)(const struct view_status *status);
+    double (*of_link)(const struct view_peer *peer);
 };
 
 #define FIELD(...)
@@ -53,11 +45,11 @@ PEER_FIELDS(FIELD, LINK_METRIC, LINK_DERIVED)
 
 /* and the tables of them: the node's by their places, which leave gaps. */
 #define DERIVED(key, kind, value, place, shown, at, type, name, help, other)                       \
-    [at] = {{"sgpd_" #name, #type, help}, node_##name},
+    [at] = {"sgpd_" #name, #type, help, node_##name, NULL},
 #define LINK_DERIVED(key, kind, value, shown, type, name, help, other)                             \
-    {{"sgpd_link_" #name, #type, help}, link_##name},
-static const struct node_metric node_metrics[] = {STATUS_FIELDS(FIELD, METRIC, DERIVED)};
-static const struct link_metric link_metrics[] = {PEER_FIELDS(FIELD, LINK_METRIC, LINK_DERIVED)};
+    {"sgpd_link_" #name, #type, help, NULL, link_##name},
+static const struct metric node_metrics[] = {STATUS_FIELDS(FIELD, METRIC, DERIVED)};
+static const struct metric link_metrics[] = {PEER_FIELDS(FIELD, LINK_METRIC, LINK_DERIVED)};
 
 static void print_head(FILE *stream, const struct metric *metric)
 {
@@ -78,8 +70,8 @@ static void print_label(FILE *stream, const char *text)
 /* Which node this is: the others' lines leave that to whoever collects them. */
 static void print_info(FILE *stream, const struct view_status *status)
 {
-    static const struct metric metric = {
-        "sgpd_info", "gauge", "1: which node this is, of which version, by which algorithm."};
+    static const struct metric metric = {"sgpd_info", "gauge",
+        "1: which node this is, of which version, by which algorithm.", NULL, NULL};
     print_head(stream, &metric);
     (void)fprintf(stream, "%s{node=\"", metric.name);
     print_label(stream, status->name);
@@ -89,8 +81,8 @@ static void print_info(FILE *stream, const struct view_status *status)
 
 static void print_state(FILE *stream, const struct view_status *status)
 {
-    static const struct metric metric = {
-        "sgpd_state", "gauge", "1 for the state that the node is in, 0 for the others."};
+    static const struct metric metric = {"sgpd_state", "gauge",
+        "1 for the state that the node is in, 0 for the others.", NULL, NULL};
     print_head(stream, &metric);
     for (int state = SGP_NODE_JOINING; state <= SGP_NODE_DRAINING; state++)
         (void)fprintf(stream, "sgpd_state{state=\"%s\"} %d\n",
@@ -98,15 +90,15 @@ static void print_state(FILE *stream, const struct view_status *status)
             (enum sgp_node_state)state == status->state);
 }
 
-static void print_links(FILE *stream, const struct view_peer *peers, uint32_t peer_count,
-    const struct link_metric *metric)
+static void print_links(
+    FILE *stream, const struct view_peer *peers, uint32_t peer_count, const struct metric *metric)
 {
-    print_head(stream, &metric->metric);
+    print_head(stream, metric);
     for (uint32_t i = 0; i < peer_count; i++) {
-        double value = metric->value(&peers[i]);
+        double value = metric->of_link(&peers[i]);
         if (!isfinite(value))
             continue;
-        (void)fprintf(stream, "%s{peer=\"", metric->metric.name);
+        (void)fprintf(stream, "%s{peer=\"", metric->name);
         print_label(stream, peers[i].name);
         (void)fprintf(stream, "\",direction=\"%s\"} %.15g\n",
             peers[i].direction == SGP_OUT ? "out" : "in", value);
@@ -124,11 +116,11 @@ int render_metrics(const struct view_status *status, const struct view_peer *pee
     print_info(stream, status);
     print_state(stream, status);
     for (size_t i = 0; i < sizeof node_metrics / sizeof node_metrics[0]; i++) {
-        double value = node_metrics[i].value ? node_metrics[i].value(status) : (double)NAN;
+        double value = node_metrics[i].of_node ? node_metrics[i].of_node(status) : (double)NAN;
         if (!isfinite(value))
             continue;
-        print_head(stream, &node_metrics[i].metric);
-        (void)fprintf(stream, "%s %.15g\n", node_metrics[i].metric.name, value);
+        print_head(stream, &node_metrics[i]);
+        (void)fprintf(stream, "%s %.15g\n", node_metrics[i].name, value);
     }
     for (size_t i = 0; i < sizeof link_metrics / sizeof link_metrics[0]; i++)
         print_links(stream, peers, peer_count, &link_metrics[i]);

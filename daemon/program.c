@@ -103,6 +103,7 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
         return sgp_fail(error, -ENOMEM, "out of memory");
     *program = (struct program){.daemon = daemon,
         .told = SGP_ROUND_NONE,
+        .timers = 3,
         .questions.figures = &daemon->figures,
         .lose = guests_lose,
         .bury = guests_bury};
@@ -126,19 +127,9 @@ int program_open(struct daemon *daemon, struct guest *guest, struct sgp_error *e
 
 static void on_closed(uv_handle_t *handle)
 {
-    free(handle->data);
-}
-
-static void on_decision_closed(uv_handle_t *handle)
-{
     struct program *program = handle->data;
-    uv_close((uv_handle_t *)&program->forgets, on_closed);
-}
-
-static void on_patience_closed(uv_handle_t *handle)
-{
-    struct program *program = handle->data;
-    uv_close((uv_handle_t *)&program->decision, on_decision_closed);
+    if (--program->timers == 0)
+        free(program);
 }
 
 void program_close(struct daemon *daemon)
@@ -151,5 +142,7 @@ void program_close(struct daemon *daemon)
         door_refuse(&program->next, SGP_E_STATE, "the daemon ends");
     door_close(program->door);
     daemon->program = NULL;
-    uv_close((uv_handle_t *)&program->patience, on_patience_closed);
+    uv_close((uv_handle_t *)&program->patience, on_closed);
+    uv_close((uv_handle_t *)&program->decision, on_closed);
+    uv_close((uv_handle_t *)&program->forgets, on_closed);
 }

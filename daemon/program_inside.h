@@ -24,6 +24,7 @@ struct program {
     struct door *door;
     uv_timer_t patience; /* of an order that wants x back */
     uv_timer_t forgets;  /* the model that no neighbour has */
+    unsigned timers;     /* these two and `decision`, until they have closed */
 
     /* who is there */
     bool present;

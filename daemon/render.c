@@ -64,10 +64,7 @@ static json_t *as_identity(uint64_t value)
     return json_string(text);
 }
 
-static json_t *as_json(json_t *value)
-{
-    return value;
-}
+#define as_json(value) (value)
 
 /* Adds a member; takes value. Without memory *object becomes NULL, and stays it. */
 static void put(json_t **object, const char *key, json_t *value)
