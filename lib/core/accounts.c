@@ -162,8 +162,7 @@ bool sgp_node_accepted(const struct sgp_node *node, const char *source, uint64_t
     uint64_t number, bool *ret_open, uint64_t *ret_accepted)
 {
     *ret_open = false;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         if (strcmp(node->config.topology->nodes[link->peer].name, source) != 0)
             continue;
         if (link->memory.former_lineage == lineage) {
@@ -448,8 +447,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     sgp_mass_post(node, SGP_MASS_ACKNOWLEDGE, node->leaving.owed - debts);
     sgp_mass_set_members(node, 0, 0);
     sgp_mass_doubt(node, -node->mass.unknown);
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        sgp_core_unstage(node, &node->layout.links[i]);
+    SGP_EACH_IN (other, node)
+        sgp_core_unstage(node, other);
     while (node->accounts.count > 0)
         sgp_core_drop_account(node, node->accounts.count - 1);
     for (uint32_t i = 0; i < node->layout.out_count; i++)

@@ -128,14 +128,14 @@ static struct sgp_core_link *furthest(struct sgp_node *node)
 {
     struct sgp_core_link *worst = NULL;
     double most = SGP_AGREED;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
+    SGP_EACH_LINK (other, node) {
         double relative;
-        const struct sgp_core_link *link = &node->layout.links[i];
+        const struct sgp_core_link *link = other;
         (void)sgp_core_distance(node, link, &relative);
         if (!(relative > most) || !sgp_core_has_ended(node, link) || !sgp_core_is_up(link))
             continue;
         most = relative;
-        worst = &node->layout.links[i];
+        worst = other;
     }
     return worst;
 }
@@ -149,10 +149,9 @@ static bool mix_on(struct sgp_node *node, double apart)
     struct sgp_ending *ending = &node->ending;
     sgp_round cycle = node->config.topology->rounds_per_cycle;
     sgp_round from = sgp_core_last(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
-        if (node->layout.links[i].connection.state == SGP_LINK_UP &&
-            node->layout.links[i].pulse.round > from)
-            from = node->layout.links[i].pulse.round;
+    SGP_EACH_LINK (link, node)
+        if (link->connection.state == SGP_LINK_UP && link->pulse.round > from)
+            from = link->pulse.round;
     sgp_round cycles = (sgp_round)node->config.final_cycles << ending->asked;
     sgp_round mixes = from + cycles * cycle;
     bool helps = cycles < PATIENCE_CYCLES || ending->asked == 0 || apart < ending->apart / 2;
@@ -181,8 +180,7 @@ bool sgp_core_has_ended(const struct sgp_node *node, const struct sgp_core_link 
 
 const struct sgp_core_link *sgp_core_not_ended(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         if (!link->retired && sgp_core_is_waited_for(link) && !sgp_core_has_ended(node, link))
             return link;
     }

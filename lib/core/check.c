@@ -23,9 +23,9 @@ static const char *flaw_of_mass(const struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
             held += node->layout.receives[i].share.weight;
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        if (node->layout.links[i].owed[0].exists)
-            owed += node->layout.links[i].owed[0].share.weight;
+    SGP_EACH_OUT (link, node)
+        if (link->owed[0].exists)
+            owed += link->owed[0].share.weight;
     for (uint32_t i = 0; i < node->accounts.count; i++)
         if (sgp_core_is_debt(&node->accounts.entries[i]))
             debt += node->accounts.entries[i].account.weight;
@@ -115,8 +115,8 @@ static bool accounts_are_counted(const struct sgp_node *node)
         staged += node->accounts.entries[i].stager != SGP_SLOT_NONE;
         debts += sgp_core_is_debt(&node->accounts.entries[i]);
     }
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        by_links += node->layout.links[i].bequest.staged;
+    SGP_EACH_IN (link, node)
+        by_links += link->bequest.staged;
     return staged == node->accounts.staged && debts == node->accounts.debts && staged == by_links &&
            node->accounts.count - staged <= SGP_ACCOUNTS_MAX;
 }
@@ -147,8 +147,8 @@ static bool link_is_sound(const struct sgp_node *node, const struct sgp_core_lin
 static bool shares_are_in_order(const struct sgp_node *node)
 {
     bool all = true;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_owed *first = &node->layout.links[i].owed[0], *then = first + 1;
+    SGP_EACH_LINK (link, node) {
+        const struct sgp_owed *first = &link->owed[0], *then = first + 1;
         all = all &&
               (!then->exists ||
                   (first->exists && first->share.weight <= 0 && then->share.weight <= 0 &&
@@ -160,10 +160,10 @@ static bool shares_are_in_order(const struct sgp_node *node)
 static bool links_are_sound(const struct sgp_node *node)
 {
     uint32_t folded = 0;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        if (!link_is_sound(node, &node->layout.links[i]))
+    SGP_EACH_LINK (link, node) {
+        if (!link_is_sound(node, link))
             return false;
-        folded += node->layout.links[i].receiving.folds;
+        folded += link->receiving.folds;
     }
     return folded == (node->folding.pinned != SGP_SLOT_NONE);
 }

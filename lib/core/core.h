@@ -120,6 +120,27 @@ static inline uint32_t sgp_core_next(const struct sgp_node *node, enum sgp_set s
     }
     return node->layout.link_count;
 }
+/* The link of a set behind that one, or the first if it is NULL; NULL: there is none. */
+static inline struct sgp_core_link *sgp_core_behind(
+    const struct sgp_node *node, enum sgp_set set, const struct sgp_core_link *link)
+{
+    const struct sgp_layout *layout = &node->layout;
+    bool in = set == SGP_SET_NEAR || set == SGP_SET_WITHOUT_BUFFER;
+    bool out = set == SGP_SET_OWING || set == SGP_SET_ASKING || set == SGP_SET_TO_ANSWER;
+    uint32_t from = link != NULL ? (uint32_t)(link - layout->links) + 1 : 0;
+    uint32_t next = sgp_core_next(node, set, in && link == NULL ? layout->out_count : from);
+    return next < (out ? layout->out_count : layout->link_count) ? &layout->links[next] : NULL;
+}
+/* Loops over all links of a node, its out-links, its in-links, or those of a set. */
+#define SGP_EACH(link, node, first, end)                                                           \
+    for (struct sgp_core_link *link = (node)->layout.links + (first);                              \
+         link < (node)->layout.links + (end); link++)
+#define SGP_EACH_LINK(link, node) SGP_EACH (link, node, 0, (node)->layout.link_count)
+#define SGP_EACH_OUT(link, node) SGP_EACH (link, node, 0, (node)->layout.out_count)
+#define SGP_EACH_IN(link, node)                                                                    \
+    SGP_EACH (link, node, (node)->layout.out_count, (node)->layout.link_count)
+#define SGP_EACH_OF(link, node, set)                                                               \
+    for (struct sgp_core_link *link = NULL; (link = sgp_core_behind(node, set, link)) != NULL;)
 void sgp_core_touch(struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_touch_all(struct sgp_node *node);
 void sgp_core_touch_due(struct sgp_node *node);     /* those on which something is due */

@@ -18,9 +18,7 @@
 /* What was given in a former epoch, its target will not absorb. What is under way is answered first. */
 static void void_owed(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
         if (!link->owed[0].exists || link->owed[0].share.bequest > 0)
             continue;
         sgp_mass_post(node, SGP_MASS_VOID_OWED, link->owed[0].share.weight);
@@ -36,8 +34,8 @@ static void void_owed(struct sgp_node *node)
 /* Of what came, only shares of the new epoch are of use. */
 static void drop_held(struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        node->layout.links[i].receiving.latest = SGP_ROUND_NONE;
+    SGP_EACH_IN (link, node)
+        link->receiving.latest = SGP_ROUND_NONE;
     for (uint32_t i = 0; i < node->layout.receive_count; i++) {
         struct sgp_receive *receive = &node->layout.receives[i];
         if (receive->state != SGP_RECEIVE_HELD || receive->share.bequest > 0)
@@ -199,8 +197,7 @@ static bool is_amid_exact(const struct sgp_node *node)
 {
     const struct sgp_topology *topology = node->config.topology;
     bool exact = node->role->collective && node->past.recorded;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         bool here =
             sgp_core_living(link) && link->pulse.round >= 0 && link->pulse.round <= SGP_ROUND_MAX;
         exact = exact || (here && sgp_topology_is_exact(topology, link->pulse.round, NULL));
@@ -244,9 +241,9 @@ const struct sgp_core_link *sgp_core_cannot_begin(const struct sgp_node *node)
     sgp_round start;
     if (!sgp_topology_is_exact(node->config.topology, node->round, &start) || node->round != start)
         return NULL;
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
-        if (!node->layout.links[i].retired && !is_here(node, &node->layout.links[i]))
-            return &node->layout.links[i];
+    SGP_EACH_LINK (link, node)
+        if (!link->retired && !is_here(node, link))
+            return link;
     return NULL;
 }
 

@@ -34,8 +34,8 @@ void sgp_core_hear_epoch(struct sgp_node *node, const struct sgp_core_link *link
 void sgp_core_expect_epochs(struct sgp_node *node)
 {
     node->exact.heeds = 2 * node->config.topology->node_count;
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
-        sgp_core_hear_epoch(node, &node->layout.links[i]);
+    SGP_EACH_LINK (link, node)
+        sgp_core_hear_epoch(node, link);
 }
 
 void sgp_core_raise_epoch(struct sgp_node *node)

@@ -55,8 +55,8 @@ static void take(struct sgp_node *node, const struct sgp_core_link *link, uint32
 /* Whether a worker has copies of all that it needs; the one that was asked for is enough otherwise. */
 static bool is_enough(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (sgp_core_lacks_copy(node, &node->layout.links[i]))
+    SGP_EACH_IN (link, node)
+        if (sgp_core_lacks_copy(node, link))
             return false;
     return true;
 }

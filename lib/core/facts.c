@@ -246,9 +246,9 @@ sgp_round sgp_core_label(const struct sgp_node *node, const struct sgp_core_link
 
 const struct sgp_core_link *sgp_core_asked(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->layout.links[i].question.slot != SGP_SLOT_NONE)
-            return &node->layout.links[i];
+    SGP_EACH_IN (link, node)
+        if (link->question.slot != SGP_SLOT_NONE)
+            return link;
     return NULL;
 }
 
@@ -326,8 +326,7 @@ sgp_round sgp_core_furthest(
     const struct sgp_node *node, sgp_round least, bool (*counts)(const struct sgp_core_link *))
 {
     sgp_round furthest = least, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         sgp_round round = link->pulse.round < most ? link->pulse.round : most;
         if (counts(link) && round > furthest)
             furthest = round;
@@ -341,8 +340,7 @@ sgp_round sgp_core_followed(
 {
     sgp_round first = SGP_ROUND_NONE, second = SGP_ROUND_NONE, most = sgp_core_mixing_end(node);
     uint32_t whose = SGP_SLOT_NONE;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         sgp_round round = link->pulse.round < most ? link->pulse.round : most;
         if (!counts(link))
             continue;
@@ -401,10 +399,9 @@ static bool is_heir(const struct sgp_node *node, const struct sgp_core_link *lin
 /* The link over which the bequest is owed, or NULL. */
 struct sgp_core_link *sgp_core_bequest(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->layout.links[i].owed[0].exists && node->layout.links[i].owed[0].share.bequest > 0)
-            return &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_OWING)
+        if (link->owed[0].exists && link->owed[0].share.bequest > 0)
+            return link;
     return NULL;
 }
 

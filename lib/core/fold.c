@@ -28,9 +28,7 @@ static bool is_first(const struct sgp_node *node, const struct sgp_core_link *li
             (receive->share.round < node->round || receive->peer < link->peer))
             return false;
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
-         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
-        const struct sgp_core_link *other = &node->layout.links[i];
+    SGP_EACH_OF (other, node, SGP_SET_NEAR) {
         sgp_round last = other < link ? node->round : node->round - 1;
         if (other != link && sgp_core_is_waited_for(other) &&
             other->receiving.promise[0] != SGP_ROUND_NONE && other->receiving.promise[0] <= last)
@@ -75,9 +73,8 @@ void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_fold_any(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
-         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1))
-        sgp_core_fold(node, &node->layout.links[i]);
+    SGP_EACH_OF (link, node, SGP_SET_NEAR)
+        sgp_core_fold(node, link);
 }
 
 static void unpin(struct sgp_node *node, struct sgp_core_link *link)
@@ -120,9 +117,7 @@ void sgp_core_take_up_refusals(struct sgp_node *node)
     if (!node->folding.refusals || sgp_core_folds(node))
         return;
     node->folding.refusals = false;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
         if (link->owed[0].exists && link->owed[0].refused != 0)
             sgp_core_take_back(node, link, link->owed[0].refused);
     }

@@ -23,9 +23,8 @@ void sgp_core_forget_answers(struct sgp_node *node)
     if (node->state == SGP_NODE_TRAINING && !node->paused && node->mass.weight > 0 &&
         sgp_core_chooses(node, node->round))
         return;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1))
-        node->layout.links[i].giving.answer_due = false;
+    SGP_EACH_OF (link, node, SGP_SET_TO_ANSWER)
+        link->giving.answer_due = false;
 }
 
 /* ---- whom ---- */
@@ -128,9 +127,7 @@ static void take_edges(struct sgp_node *node)
 static void take_answers(struct sgp_node *node)
 {
     double fraction = 1;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_TO_ANSWER) {
         if (link->giving.answer_due && can_get(node, link))
             (void)add(node, link, fraction *= SGP_HALF, false);
     }
@@ -145,14 +142,14 @@ static bool can_be_asked(const struct sgp_node *node, const struct sgp_core_link
 static void draw_one(struct sgp_node *node)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        count += can_be_asked(node, &node->layout.links[i]);
+    SGP_EACH_OUT (link, node)
+        count += can_be_asked(node, link);
     if (count == 0)
         return;
     uint64_t drawn = sgp_random_below(&node->random, count);
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        if (can_be_asked(node, &node->layout.links[i]) && drawn-- == 0)
-            (void)add(node, &node->layout.links[i], SGP_HALF, true);
+    SGP_EACH_OUT (link, node)
+        if (can_be_asked(node, link) && drawn-- == 0)
+            (void)add(node, link, SGP_HALF, true);
 }
 
 /* All are answered now, or in vain; returns the weight that waited for it. */
@@ -163,9 +160,8 @@ static double answer_all(struct sgp_node *node)
         const struct sgp_receive *receive = &node->layout.receives[i];
         coming += sgp_core_is_kept(node, receive) ? receive->share.weight : 0;
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TO_ANSWER, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_TO_ANSWER, i + 1))
-        node->layout.links[i].giving.answer_due = false;
+    SGP_EACH_OF (link, node, SGP_SET_TO_ANSWER)
+        link->giving.answer_due = false;
     return coming;
 }
 

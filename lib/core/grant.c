@@ -56,9 +56,7 @@ static struct turn first_without_buffer(struct sgp_node *node)
 {
     struct turn first = {.link = NULL};
     sgp_round horizon = horizon_of(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, node->layout.out_count);
-         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_WITHOUT_BUFFER, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_WITHOUT_BUFFER) {
         struct turn turn = {link, sgp_core_lacks_buffer(link)};
         bool wants = link->connection.state == SGP_LINK_UP && turn.round != SGP_ROUND_NONE &&
                      turn.round <= horizon &&
@@ -79,8 +77,7 @@ static bool take_back_credit(struct sgp_node *node, const struct turn *first)
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_ABSORBING)
             return false;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         if (link->receiving.filling)
             return false;
         struct turn turn = granted(node, link);

@@ -85,8 +85,7 @@ void sgp_core_hear_topology(struct sgp_node *node, struct sgp_core_link *link, u
 
 void sgp_core_compare_topologies(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         if (link->connection.state == SGP_LINK_UP)
             link->greeting.mismatch = differs_from(node, link);
     }

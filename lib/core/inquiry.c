@@ -92,9 +92,7 @@ static void forget_search(struct sgp_node *node, struct sgp_core_link *link)
 static void watch_links(struct sgp_node *node)
 {
     node->inquiry.links = false;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
         bool up = link->connection.state == SGP_LINK_UP, disputed = link->inquiry.disputed != 0;
         if (up && !disputed && link->inquiry.search.number != 0)
             forget_search(node, link);
@@ -292,11 +290,10 @@ static bool find_subject(struct sgp_node *node, struct subject *ret_subject)
         if (sgp_core_is_debt(&node->accounts.entries[i]) && is_asked(node, &question))
             ret_subject->debt = &node->accounts.entries[i];
     }
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_inquire question = question_of_link(node, &node->layout.links[i]);
-        if (is_unreachable(node, &node->layout.links[i]) && is_asked(node, &question))
-            *ret_subject = (struct subject){.link = &node->layout.links[i]};
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
+        struct sgp_inquire question = question_of_link(node, link);
+        if (is_unreachable(node, link) && is_asked(node, &question))
+            *ret_subject = (struct subject){.link = link};
     }
     if (ret_subject->link == NULL && ret_subject->debt == NULL)
         return false;
@@ -342,9 +339,8 @@ sgp_time sgp_core_inquiry_deadline(const struct sgp_node *node)
             first = node->accounts.entries[i].search.next;
     if (!node->inquiry.links)
         return first < inquiry->next ? inquiry->next : first;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        sgp_time due = due_of_link(node, &node->layout.links[i]);
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
+        sgp_time due = due_of_link(node, link);
         first = due < first ? due : first;
     }
     return first < inquiry->next ? inquiry->next : first;

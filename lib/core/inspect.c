@@ -5,9 +5,8 @@
 static bool has_greeted(const struct sgp_node *node, uint32_t peer)
 {
     bool all = true;
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
-        all = all && (node->layout.links[i].peer != peer ||
-                         node->layout.links[i].liveness.heard != SGP_TIME_NEVER);
+    SGP_EACH_LINK (link, node)
+        all = all && (link->peer != peer || link->liveness.heard != SGP_TIME_NEVER);
     return all;
 }
 
@@ -64,11 +63,9 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
         if (node->state == SGP_NODE_FINISHED)
             return;
         status->waiting = SGP_WAITING_ACK;
-        for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-             i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-            if (link == NULL && node->layout.links[i].owed[0].exists &&
-                sgp_core_is_waited_for(&node->layout.links[i]))
-                link = &node->layout.links[i];
+        SGP_EACH_OF (other, node, SGP_SET_OWING)
+            if (link == NULL && other->owed[0].exists && sgp_core_is_waited_for(other))
+                link = other;
         if (link != NULL)
             break;
         link = sgp_core_not_ended(node);
@@ -109,8 +106,8 @@ static void fill_waiting(struct sgp_node *node, struct sgp_node_status *status)
 /* Whether a share of the cycle ahead was accepted, be it empty: no other will come, and the record does not hold it. */
 static bool has_accepted_ahead(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->role->collective && node->layout.links[i].receiving.latest >= node->round)
+    SGP_EACH_IN (link, node)
+        if (node->role->collective && link->receiving.latest >= node->round)
             return true;
     return false;
 }
@@ -175,8 +172,8 @@ uint64_t sgp_node_run(const struct sgp_node *node)
 uint32_t sgp_node_disagreeing(const struct sgp_node *node)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < node->layout.link_count; i++)
-        count += sgp_core_disagrees(node, &node->layout.links[i]);
+    SGP_EACH_LINK (link, node)
+        count += sgp_core_disagrees(node, link);
     return count;
 }
 

@@ -22,8 +22,8 @@
 
 static bool has_neighbour(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        if (!node->layout.links[i].retired)
+    SGP_EACH_OUT (link, node)
+        if (!link->retired)
             return true;
     return false;
 }
@@ -64,9 +64,8 @@ void sgp_core_gather(struct sgp_node *node, sgp_time notice)
 /* Whether anybody who lives has promised this node a share. */
 static bool is_given_to(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (sgp_core_peer_active(&node->layout.links[i]) &&
-            node->layout.links[i].receiving.promise[0] != SGP_ROUND_NONE)
+    SGP_EACH_IN (link, node)
+        if (sgp_core_peer_active(link) && link->receiving.promise[0] != SGP_ROUND_NONE)
             return true;
     return false;
 }
@@ -117,10 +116,10 @@ void sgp_core_stay(struct sgp_node *node)
  * unread bytes, where a farewell does not get lost, that they have their shares back. */
 static void interrupt(struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        if (!node->layout.links[i].receiving.filling)
+    SGP_EACH_IN (link, node) {
+        if (!link->receiving.filling)
             continue;
-        sgp_core_hang_up(node, &node->layout.links[i], SGP_E_CREDIT, SGP_REASON_CREDIT);
+        sgp_core_hang_up(node, link, SGP_E_CREDIT, SGP_REASON_CREDIT);
         node->leaving.until = node->now + SGP_DRAIN_NS;
     }
 }
@@ -128,8 +127,8 @@ static void interrupt(struct sgp_node *node)
 /* Nobody's payload is on its way any more, as far as can be known. */
 static bool is_quiet(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->layout.links[i].receiving.filling)
+    SGP_EACH_IN (link, node)
+        if (link->receiving.filling)
             return false;
     return node->now >= node->leaving.until;
 }
@@ -159,8 +158,8 @@ bool sgp_core_awaits_owed(const struct sgp_node *node, const struct sgp_core_lin
 
 static bool awaits_any(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        if (sgp_core_awaits_owed(node, &node->layout.links[i]))
+    SGP_EACH_OUT (link, node)
+        if (sgp_core_awaits_owed(node, link))
             return true;
     return false;
 }
@@ -171,8 +170,7 @@ static sgp_time next_given_up(const struct sgp_node *node)
     bool waits = node->leaving.heir != SGP_SLOT_NONE && !node->leaving.sent;
     sgp_time first =
         waits && node->leaving.heir_until > node->now ? node->leaving.heir_until : SGP_TIME_NEVER;
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OUT (link, node) {
         sgp_time at = link->owed[0].exists ? gives_up_at(node, link) : SGP_TIME_NEVER;
         if (at > node->now && at < first)
             first = at;
@@ -262,8 +260,7 @@ static bool is_owed_in_vain(const struct sgp_node *node, const struct sgp_core_l
 
 static void take_back_in_vain(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OUT (link, node) {
         if (!is_owed_in_vain(node, link))
             continue;
         bool passed_over = link->owed[0].share.bequest > 0 && may_inherit(link);
@@ -303,10 +300,9 @@ void sgp_core_hand_over(struct sgp_node *node)
         return;
     sgp_core_enter(node, SGP_STAGE_PUBLISHING);
     node->leaving.heir_until = node->now + SGP_SILENCE_MAX_NS;
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        if (node->layout.links[i].connection.id != 0 &&
-            sgp_core_is_pledged(node, &node->layout.links[i]))
-            sgp_core_hang_up(node, &node->layout.links[i], SGP_E_CLOSED, SGP_REASON_LEAVING);
+    SGP_EACH_OUT (link, node)
+        if (link->connection.id != 0 && sgp_core_is_pledged(node, link))
+            sgp_core_hang_up(node, link, SGP_E_CLOSED, SGP_REASON_LEAVING);
 }
 
 /* The file changes: what is owed to those whom it does not name any more comes home. So a bequest that its heir
@@ -342,10 +338,10 @@ void sgp_core_dissolve(struct sgp_node *node)
 
 void sgp_core_depart(struct sgp_node *node, enum sgp_reason reason)
 {
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        if (node->layout.links[i].connection.id != 0)
-            sgp_core_hang_up(node, &node->layout.links[i], SGP_E_CLOSED, reason);
-        sgp_core_end_aside(node, &node->layout.links[i], reason);
+    SGP_EACH_LINK (link, node) {
+        if (link->connection.id != 0)
+            sgp_core_hang_up(node, link, SGP_E_CLOSED, reason);
+        sgp_core_end_aside(node, link, reason);
     }
     node->drained = true;
     (void)sgp_core_note(node, SGP_NOTE_DRAINED, node->config.self);

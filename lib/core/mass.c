@@ -98,10 +98,9 @@ double sgp_core_debts(const struct sgp_node *node)
 double sgp_core_owed(const struct sgp_node *node)
 {
     double owed = 0;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->layout.links[i].owed[0].exists)
-            owed += node->layout.links[i].owed[0].share.weight;
+    SGP_EACH_OF (link, node, SGP_SET_OWING)
+        if (link->owed[0].exists)
+            owed += link->owed[0].share.weight;
     return owed + sgp_core_debts(node);
 }
 

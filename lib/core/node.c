@@ -150,8 +150,8 @@ static void on_link_event(struct sgp_node *node, const struct sgp_event *event)
 
 static void on_start(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.out_count; i++)
-        node->layout.links[i].connection.redial = node->now;
+    SGP_EACH_OUT (link, node)
+        link->connection.redial = node->now;
     sgp_core_touch_all(node);
     node->stage_since = node->copy.since = node->now;
     node->unrecorded = !node->past.recorded;

@@ -42,10 +42,10 @@ static bool may_come_back(const struct sgp_core_link *link)
 static bool is_alone(const struct sgp_node *node)
 {
     bool expects = false;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        if (sgp_core_peer_active(&node->layout.links[i]))
+    SGP_EACH_LINK (link, node) {
+        if (sgp_core_peer_active(link))
             return false;
-        expects = expects || may_come_back(&node->layout.links[i]);
+        expects = expects || may_come_back(link);
     }
     return expects;
 }
@@ -93,8 +93,7 @@ double sgp_core_pace(const struct sgp_node *node)
         return 1;
     double sum = own;
     uint32_t count = 1;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         if (!sgp_core_peer_active(link) || link->pulse.state != SGP_NODE_TRAINING)
             continue;
         double theirs =

@@ -111,8 +111,7 @@ void sgp_core_end_question(struct sgp_node *node, struct sgp_core_link *link)
 void sgp_core_stop_seeking(struct sgp_node *node)
 {
     node->seeking.wants = false;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         if (link->question.slot == SGP_SLOT_NONE || link->question.filling)
             continue;
         sgp_core_send(node, link, SGP_ASK)->ask.wants = false;

@@ -57,8 +57,7 @@ static void find_nodes(
 
 static void mark_links(const struct sgp_node *node, const uint32_t *index, unsigned char *marks)
 {
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         uint32_t peer = index[link->peer];
         if (peer == SGP_SLOT_NONE)
             continue;
@@ -133,8 +132,7 @@ static void settle_former(struct sgp_node *node, const struct sgp_reload *reload
     const struct sgp_topology_node *former = node->config.topology->nodes;
     const struct sgp_topology_node *now = reload->change.topology->nodes;
     sgp_core_reconsider(node, reload->index);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         uint32_t peer = reload->index[link->peer];
         if (peer == SGP_SLOT_NONE)
             part_with(node, link);
@@ -166,8 +164,7 @@ static void move_links(
     for (uint32_t i = 0; i < former->link_count; i++)
         if (index[former->links[i].peer] != SGP_SLOT_NONE)
             move_link(node, &former->links[i], index[former->links[i].peer]);
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OUT (link, node) {
         if (link->connection.state != SGP_LINK_DOWN)
             continue;
         link->connection.redial = node->now;

@@ -20,10 +20,9 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
         return NULL;
     uint32_t spare = training ? node->config.backup_neighbours : 0;
     sgp_round due = node->round - sgp_core_overlap(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
-         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1))
-        if (is_due(&node->layout.links[i], due) && spare-- == 0)
-            return &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_NEAR)
+        if (is_due(link, due) && spare-- == 0)
+            return link;
     return NULL;
 }
 
@@ -31,9 +30,7 @@ static const struct sgp_core_link *awaited(const struct sgp_node *node)
  * mixing, too, for a moment, which does no harm. */
 static bool awaits_one_behind(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_NEAR, node->layout.out_count);
-         i < node->layout.link_count; i = sgp_core_next(node, SGP_SET_NEAR, i + 1)) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_NEAR) {
         if (is_due(link, node->round) && link->pulse.round < node->round)
             return true;
     }

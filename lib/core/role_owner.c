@@ -38,8 +38,7 @@ bool sgp_core_counts(struct sgp_node *node, struct sgp_core_link *link, bool acc
 /* Whose update did not come hears of the next label: what it computes is in vain. */
 static void tell_late(struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        struct sgp_core_link *out = &node->layout.links[i];
+    SGP_EACH_OUT (out, node) {
         const struct sgp_core_link *in = sgp_core_find(node, out->peer, SGP_IN);
         out->work.missed = in != NULL && in->receiving.latest != node->round &&
                            in->pulse.state == SGP_NODE_TRAINING;
@@ -76,8 +75,7 @@ static const struct sgp_staleness *staleness_of(const struct sgp_node *node)
 static uint32_t least_ahead(const struct sgp_node *node)
 {
     uint32_t least = UINT32_MAX;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         bool trains = sgp_core_is_waited_for(link) && link->pulse.state == SGP_NODE_TRAINING;
         if (trains && !link->retired && link->work.ahead < least)
             least = link->work.ahead;
@@ -90,8 +88,8 @@ static void count_ahead(struct sgp_node *node, struct sgp_core_link *link)
 {
     link->work.ahead++;
     uint32_t least = least_ahead(node);
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        uint32_t *ahead = &node->layout.links[i].work.ahead;
+    SGP_EACH_IN (other, node) {
+        uint32_t *ahead = &other->work.ahead;
         *ahead -= *ahead < least ? *ahead : least;
     }
 }
@@ -252,8 +250,7 @@ static const struct sgp_core_link *awaited_together(const struct sgp_node *node)
     const struct sgp_core_link *first = NULL, *missing = NULL;
     uint32_t came = 0;
     bool passed = false;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         bool ahead = has_passed(node, link);
         passed = passed || ahead;
         bool answered = link->receiving.latest == node->round;
@@ -278,8 +275,7 @@ static const struct sgp_core_link *awaited_one(const struct sgp_node *node)
     for (uint32_t i = 0; i < node->layout.receive_count; i++)
         if (node->layout.receives[i].state == SGP_RECEIVE_HELD)
             return NULL;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         if (link->receiving.latest == node->round) /* it was refused */
             return NULL;
         if (link->retired)

@@ -138,8 +138,7 @@ static sgp_round untold_most(const struct sgp_node *node)
 static sgp_round said_by_others(const struct sgp_node *node, uint32_t peer)
 {
     sgp_round said = 0, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         sgp_round round = link->pulse.round < most ? link->pulse.round : most;
         if (link->peer != peer && sgp_core_living(link) && round > said)
             said = round;
@@ -163,8 +162,7 @@ static sgp_round newest_label(
     const struct sgp_node *node, bool (*counts)(const struct sgp_core_link *))
 {
     sgp_round newest = node->round, most = sgp_core_mixing_end(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         sgp_round round = link->pulse.round < most ? link->pulse.round : most;
         sgp_round credible = sgp_core_label_most(node, link->peer);
         round = round < credible ? round : credible;
@@ -371,8 +369,7 @@ static bool could_keep(const struct sgp_core_link *link)
 bool sgp_core_could_hand_on(const struct sgp_node *node)
 {
     bool comes = false, could = false;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         could = could || (link->direction == SGP_OUT && could_keep(link));
         comes = comes || link->receiving.filling || link->receiving.slot[0] != SGP_SLOT_NONE;
     }

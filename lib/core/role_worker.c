@@ -34,8 +34,7 @@ bool sgp_core_lacks_copy(const struct sgp_node *node, const struct sgp_core_link
 /* Whether what it has computed is of use to no owner. */
 static bool is_behind(const struct sgp_node *node)
 {
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OUT (link, node) {
         if (!link->retired && sgp_core_owes_update(node, link))
             return false;
     }
@@ -66,8 +65,7 @@ static void sum_up_copies(struct sgp_node *node, sgp_round newest)
 {
     node->copy.exists = true;
     node->copy.label = newest;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *in = &node->layout.links[i];
+    SGP_EACH_IN (in, node) {
         if (in->retired || !sgp_core_copies_from(node, in))
             continue;
         node->copy.exists = node->copy.exists && in->work.copy != SGP_ROUND_NONE;
@@ -100,11 +98,10 @@ void sgp_core_pass_on_labels(struct sgp_node *node)
     sgp_round newest = node->copy.exists ? node->copy.label : SGP_ROUND_NONE;
     if (!node->role->gives_updates)
         return;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (node->copy.exists && node->layout.links[i].work.copy > newest)
-            newest = node->layout.links[i].work.copy;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *in = &node->layout.links[i];
+    SGP_EACH_IN (link, node)
+        if (node->copy.exists && link->work.copy > newest)
+            newest = link->work.copy;
+    SGP_EACH_IN (in, node) {
         bool unknown = !node->copy.exists || in->work.copy == SGP_ROUND_NONE;
         if (unknown && sgp_core_copies_from(node, in))
             in->work.copy = in->work.given = newest;
@@ -117,8 +114,7 @@ void sgp_core_use_copies(struct sgp_node *node)
 {
     if (!node->role->gives_updates)
         return;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *in = &node->layout.links[i];
+    SGP_EACH_IN (in, node) {
         if (!sgp_core_copies_from(node, in))
             continue;
         in->work.given = in->work.copy > in->work.given ? in->work.copy : in->work.given;
@@ -140,8 +136,7 @@ static sgp_round next_label(struct sgp_node *node)
  * there may be some. */
 static const struct sgp_core_link *awaited(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *owner = &node->layout.links[i];
+    SGP_EACH_IN (owner, node) {
         sgp_round label = sgp_core_label(node, owner);
         bool later =
             label < sgp_core_last(node) || (sgp_core_living(owner) && owner->pulse.round > label);

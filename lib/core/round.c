@@ -44,8 +44,7 @@ static void take_round(struct sgp_node *node, sgp_round next)
 static uint32_t count_heard(struct sgp_node *node)
 {
     uint32_t heard = 1;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         const struct sgp_core_link *other =
             link->direction == SGP_IN ? sgp_core_find(node, link->peer, SGP_OUT) : NULL;
         bool counted = other != NULL && other->liveness.heard != SGP_TIME_NEVER;
@@ -60,8 +59,7 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
 {
     if (node->role->part == SGP_PART_LEADS) /* its workers wait for it */
         return NULL;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         if (link->connection.state == SGP_LINK_UP && !link->liveness.absent &&
             link->pulse.state == SGP_NODE_JOINING &&
             link->pulse.round > node->round + (sgp_core_mints(node) ? 0 : sgp_core_far_ahead(node)))
@@ -77,8 +75,7 @@ static const struct sgp_core_link *way_out(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL;
     bool waits = node->now - node->stage_since < SGP_SILENCE_MAX_NS;
-    for (uint32_t i = 0; i < node->layout.out_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OUT (link, node) {
         if (link->connection.state == SGP_LINK_UP && !link->liveness.absent)
             return NULL;
         bool refused = link->connection.last_error == SGP_E_CLOSED &&
@@ -140,9 +137,7 @@ bool sgp_core_may_start(struct sgp_node *node, uint32_t *ret_missing)
  * what it is owed is on record, and settled when both are back. */
 static bool settled(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
         bool left = link->connection.state == SGP_LINK_DOWN &&
                     link->connection.last_reason == SGP_REASON_LEAVING;
         if (link->owed[0].exists && !link->liveness.absent &&
@@ -156,9 +151,8 @@ static bool settled(const struct sgp_node *node)
  * judges its silence, so what it is owed is left to a later connection. */
 static bool awaits_acknowledgement(const struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
-        if (node->layout.links[i].owed[0].exists && sgp_core_is_waited_for(&node->layout.links[i]))
+    SGP_EACH_OF (link, node, SGP_SET_OWING)
+        if (link->owed[0].exists && sgp_core_is_waited_for(link))
             return true;
     return false;
 }
@@ -179,8 +173,8 @@ static bool fetches_last_copy(struct sgp_node *node)
         return false;
     if (node->copy.label > node->round)
         take_round(node, node->copy.label);
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        lacks = lacks || sgp_core_lacks_copy(node, &node->layout.links[i]);
+    SGP_EACH_IN (link, node)
+        lacks = lacks || sgp_core_lacks_copy(node, link);
     if (!lacks)
         return false;
     sgp_core_become(node, SGP_NODE_SETTLING);
@@ -338,9 +332,8 @@ static bool steps_are_done(const struct sgp_node *node)
 /* Whether anybody who is reckoned with still takes steps. */
 static bool others_train(const struct sgp_node *node)
 {
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        if (sgp_core_is_waited_for(&node->layout.links[i]) &&
-            node->layout.links[i].pulse.state == SGP_NODE_TRAINING)
+    SGP_EACH_IN (link, node)
+        if (sgp_core_is_waited_for(link) && link->pulse.state == SGP_NODE_TRAINING)
             return true;
     return false;
 }
@@ -471,10 +464,9 @@ void sgp_core_published(struct sgp_node *node)
     sgp_assert(node->stage == SGP_STAGE_PUBLISHING && node->giving.jobs > 0);
     if (--node->giving.jobs > 0)
         return;
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1))
+    SGP_EACH_OF (link, node, SGP_SET_OWING)
         for (uint32_t k = 0; k < 2; k++)
-            node->layout.links[i].owed[k].publishing = false;
+            link->owed[k].publishing = false;
     node->layout.snapshot_users[node->giving.slot]--;
     node->giving.slot = SGP_SLOT_NONE;
     if (node->state == SGP_NODE_DRAINING) { /* what was published has a time to leave in, too */
@@ -498,8 +490,7 @@ static bool comes_late(const struct sgp_node *node)
 {
     bool labels = node->role->collective || sgp_core_leads(node);
     sgp_round ahead = labels ? 0 : sgp_core_far_ahead(node);
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         uint64_t number = link->pulse.epoch.number;
         bool later = number > node->exact.epoch.number && number <= node->exact.heard.number;
         if (sgp_core_living(link) && later)

@@ -51,8 +51,7 @@ static struct sgp_core_link *newest(const struct sgp_node *node)
 {
     struct sgp_core_link *best = NULL;
     bool may_come = node->now - node->stage_since < SGP_SILENCE_MIN_NS;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_IN (link, node) {
         bool serves = sgp_core_living(link) && !link->estimate.refused;
         if (!serves && !link->retired && may_come)
             return NULL;
@@ -108,8 +107,8 @@ void sgp_core_seek(struct sgp_node *node)
     struct sgp_core_link *next = next_source(node);
     if ((all && next != NULL) || sgp_core_asked(node) == NULL)
         sgp_core_set_aside(node);
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++)
-        give_way(node, &node->layout.links[i], next != NULL && !all);
+    SGP_EACH_IN (link, node)
+        give_way(node, link, next != NULL && !all);
     while (next != NULL && node->seeking.slot != SGP_SLOT_NONE &&
            (all || sgp_core_asked(node) == NULL)) {
         ask(node, next);
@@ -137,10 +136,10 @@ sgp_time sgp_core_answered_by(const struct sgp_node *node)
 static bool may_yet_ask(const struct sgp_node *node)
 {
     bool may = false;
-    for (uint32_t i = node->layout.out_count; i < node->layout.link_count; i++) {
-        if (sgp_core_living(&node->layout.links[i]))
+    SGP_EACH_IN (link, node) {
+        if (sgp_core_living(link))
             return false;
-        may = may || !node->layout.links[i].retired;
+        may = may || !link->retired;
     }
     return may && !node->past.recorded && !node->config.seeks;
 }
@@ -167,8 +166,7 @@ bool sgp_core_seeks(struct sgp_node *node)
         kept = SGP_ROUND_MAX;
     else if (!sgp_core_leads(node))
         kept += node->config.topology->rounds_per_cycle;
-    for (uint32_t i = 0; i < node->layout.link_count; i++) {
-        const struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_LINK (link, node) {
         all = all && (link->liveness.heard != SGP_TIME_NEVER || link->retired);
         living = living || (sgp_core_living(link) && !has_nothing(node, link));
     }

@@ -280,9 +280,7 @@ static bool returns_unsent(const struct sgp_node *node, const struct sgp_core_li
 /* Send what is owed, in order. */
 void sgp_core_send_owed(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_OWING, 0); i < node->layout.out_count;
-         i = sgp_core_next(node, SGP_SET_OWING, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_OWING) {
         if (may_send(node, link, &link->owed[0]))
             send(node, link, 0);
         else if (returns_unsent(node, link)) {

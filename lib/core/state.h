@@ -158,7 +158,7 @@ struct sgp_core_link {
         bool answer_due;        /* the peer gave us a share that asks for one of ours */
     } giving;
 
-    /* OUT: gift.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; link.c: a
+    /* OUT: gift.c and role_token.c give it; share.c: sent; owed.c settles it; fold.c: refused; cycle.c: void; round.c: published; link.c: a
      * connection ends. What was given after it, before that was settled, has no weight. */
     struct sgp_owed owed[2];
 
@@ -179,7 +179,7 @@ struct sgp_core_link {
     } inquiry;
 
     struct
-    { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c: latest; link.c: a connection ends */
+    { /* IN: receive.c, grant.c, share.c; fold.c: folds, spoiled; role_owner.c, cycle.c: latest; link.c: a connection ends */
         /* next_round and then_round of its pulse, or NONE; both frozen while a payload is under way */
         sgp_round promise[2];
         uint32_t slot[2]; /* granted for these, the first perhaps being filled; NONE: it is not */

@@ -32,9 +32,7 @@ static bool is_urgent(enum sgp_node_state own, enum sgp_node_state other)
 void sgp_core_announce(struct sgp_node *node)
 {
     enum sgp_node_state own = sgp_core_state(node);
-    for (uint32_t i = sgp_core_next(node, SGP_SET_TOUCHED, 0); i < node->layout.link_count;
-         i = sgp_core_next(node, SGP_SET_TOUCHED, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_TOUCHED) {
         if (link->connection.state != SGP_LINK_UP)
             continue;
         bool due = beats(own, link->pulse.state) &&
@@ -110,9 +108,7 @@ static void fall_silent(struct sgp_node *node, struct sgp_core_link *link)
 
 void sgp_core_watch(struct sgp_node *node)
 {
-    for (uint32_t i = sgp_core_next(node, SGP_SET_ENDING, 0); i < node->layout.link_count;
-         i = sgp_core_next(node, SGP_SET_ENDING, i + 1)) {
-        struct sgp_core_link *link = &node->layout.links[i];
+    SGP_EACH_OF (link, node, SGP_SET_ENDING) {
         if (absent_at(node, link) <= node->now)
             fall_silent(node, link);
         sgp_core_let_in(node, link);
