@@ -12,7 +12,10 @@ import struct
 MAGIC = b"\x9dSGP"
 HELLO, WELCOME, BEAT, CREDIT, SHARE, ACK, GOODBYE, ESTIMATE, CHUNK = 1, 2, 3, 4, 5, 6, 7, 9, 255
 BEQUEATH, INQUIRE, ANSWER, CALL, STATEMENT = 10, 11, 12, 13, 14
-FIELDS = {HELLO: 16, WELCOME: 14, BEAT: 19, CREDIT: 1, SHARE: 14, ACK: 2, ESTIMATE: 5, BEQUEATH: 7, ANSWER: 3} # of a type's own
+PRINT = "iiiiiiriii" # of a fingerprint: t text, i integer, b boolean, r float64
+FIELDS = {HELLO: "ttii" + PRINT + "ii", WELCOME: "tii" + PRINT + "i", BEAT: "ibb" + 16 * "r", CREDIT: "i", SHARE: "iirriiibririii", ACK: "ii",
+          ESTIMATE: "iriii", BEQUEATH: "ititiir", ANSWER: "bii"} # of a type's own
+ZEROS = {"t": "", "i": 0, "b": False, "r": 0.0}
 PULSE = 6 # fields of it, in front
 TRAINING, PAUSED = 2, 5
 
@@ -77,7 +80,7 @@ def unpack(data):
 def meant(kind, body):
     """The fields behind the pulse; an array may end where only zeros would follow."""
     fields = unpack(body)[PULSE:]
-    return fields + [0] * (FIELDS.get(kind, 0) - len(fields))
+    return fields + [ZEROS[form] for form in FIELDS.get(kind, "")[len(fields):]]
 
 
 def frame(kind, body=b"", payload=b"", version=3, announced=None):
