@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the choice between the twins of a kernel. Any thread; no state.
+/* Owns the choice between the twins of a kernel. Any thread.
  *
  * There is no twin for AVX-512: these kernels wait for memory, and vectors of 64 bytes were measured
  * to be no faster than those of 32, in the cache and out of it. */
@@ -8,12 +8,20 @@
 #include <math.h>
 #ifdef __x86_64__
 #include <cpuid.h>
+#include <stdatomic.h>
 
-/* Not every compiler's __builtin_cpu_supports knows this one. */
+/* Not every compiler's __builtin_cpu_supports knows this one. The processor is asked once: in a virtual machine each question
+ * takes a microsecond, and the kernels are chosen for every payload. */
 static bool has_f16c(void)
 {
+    static atomic_int known; /* 0: not yet; else 1 or -1 */
+    int has = atomic_load_explicit(&known, memory_order_relaxed);
+    if (has != 0)
+        return has > 0;
     unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    has = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 ? 1 : -1;
+    atomic_store_explicit(&known, has, memory_order_relaxed);
+    return has > 0;
 }
 #endif
 
