@@ -52,7 +52,7 @@ const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t in
     sgp_assert_failed("there are so many debts", __FILE__, __LINE__);
 }
 
-void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
+static void drop(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
     node->accounts.debts -= in_force(entry) && is_debt(entry);
@@ -62,17 +62,15 @@ void sgp_core_drop_account(struct sgp_node *node, uint32_t index)
     memmove(entry, entry + 1, (node->accounts.count - index) * sizeof *entry);
 }
 
-/* A debt that its target has not accepted. */
-void sgp_core_take_home(struct sgp_node *node, uint32_t index)
+void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting end)
 {
     double weight = node->accounts.entries[index].account.weight;
-    sgp_core_drop_account(node, index);
-    if (node->role->collective) { /* where nothing weighs but what the file says */
-        sgp_mass_post(node, SGP_MASS_VOID_DEBT, weight);
-        return;
-    }
-    sgp_core_come_home(node, SGP_SLOT_NONE, &(struct sgp_share){.weight = weight});
-    sgp_mass_post(node, SGP_MASS_TAKE_HOME, weight);
+    drop(node, index);
+    if (end == SGP_MASS_TAKE_HOME && node->role->collective)
+        end = SGP_MASS_VOID_DEBT; /* nothing weighs there but what the file says */
+    if (end == SGP_MASS_TAKE_HOME)
+        sgp_core_come_home(node, SGP_SLOT_NONE, &(struct sgp_share){.weight = weight});
+    sgp_mass_post(node, end, weight);
 }
 
 /* All begin anew with the weight that the file says. But what the heir may have with a bequest stays. */
@@ -80,13 +78,9 @@ void sgp_core_void_debts(struct sgp_node *node)
 {
     if (sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL)
         return;
-    for (uint32_t i = node->accounts.count; node->accounts.debts > 0 && i-- > 0;) {
-        struct sgp_core_account *entry = &node->accounts.entries[i];
-        if (!in_force(entry) || !is_debt(entry))
-            continue;
-        sgp_mass_post(node, SGP_MASS_VOID_DEBT, entry->account.weight);
-        sgp_core_drop_account(node, i);
-    }
+    for (uint32_t i = node->accounts.count; node->accounts.debts > 0 && i-- > 0;)
+        if (sgp_core_is_debt(&node->accounts.entries[i]))
+            sgp_core_end_debt(node, i, SGP_MASS_VOID_DEBT);
     node->inquiry.whom = SGP_SLOT_NONE; /* its index may be another's now */
 }
 
@@ -141,7 +135,7 @@ static void make_room(struct sgp_node *node, uint32_t count, uint32_t most)
 {
     for (uint32_t i = 0; i < node->accounts.count && count_in_force(node) + count > most;)
         if (may_give_way(node, &node->accounts.entries[i]))
-            sgp_core_drop_account(node, i);
+            drop(node, i);
         else
             i++;
 }
@@ -270,7 +264,7 @@ void sgp_core_unstage(struct sgp_node *node, struct sgp_core_link *link)
 {
     for (uint32_t i = node->accounts.count; link->bequest.staged > 0 && i-- > 0;)
         if (node->accounts.entries[i].stager == link->peer && link->direction == SGP_IN)
-            sgp_core_drop_account(node, i);
+            drop(node, i);
     link->bequest.staged = 0;
 }
 
@@ -285,7 +279,7 @@ static void enforce(struct sgp_node *node, struct sgp_core_link *link)
         if (entry->told > 0 || entry->unknown > 0) {
             sgp_mass_inherit(node, entry->told, 0);
             sgp_mass_doubt(node, entry->unknown);
-            sgp_core_drop_account(node, i);
+            drop(node, i);
             continue;
         }
         entry->stager = SGP_SLOT_NONE;
@@ -450,7 +444,7 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
     SGP_EACH_IN (other, node)
         sgp_core_unstage(node, other);
     while (node->accounts.count > 0)
-        sgp_core_drop_account(node, node->accounts.count - 1);
+        drop(node, node->accounts.count - 1);
     for (uint32_t i = 0; i < node->layout.out_count; i++)
         while (sgp_core_is_pledged(node, &node->layout.links[i]))
             sgp_core_forget_owed(node, &node->layout.links[i]);
@@ -526,14 +520,12 @@ void sgp_core_move_accounts(
         entry->search = (struct sgp_search){.next = node->now}; /* among other nodes now */
         if (frozen || !is_debt(entry) || sgp_topology_find(topology, entry->account.target) >= 0)
             continue;
-        double weight = entry->account.weight;
-        sgp_core_drop_account(node, i);
-        if (node->role->unique) /* it may have been handed on */
-            sgp_mass_post(node, SGP_MASS_PAY, weight);
-        else if (node->role->collective)
-            sgp_mass_post(node, SGP_MASS_VOID_DEBT, weight);
-        else
-            home += weight;
+        if (node->role->unique || node->role->collective) { /* a token may have been handed on */
+            sgp_core_end_debt(node, i, node->role->unique ? SGP_MASS_PAY : SGP_MASS_VOID_DEBT);
+            continue;
+        }
+        home += entry->account.weight;
+        drop(node, i);
     }
     sgp_core_grow(node, home);
     sgp_mass_post(node, SGP_MASS_TAKE_HOME, home);

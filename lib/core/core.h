@@ -490,8 +490,8 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
 void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from); /* into zeroes */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link); /* its link goes */
-void sgp_core_drop_account(struct sgp_node *node, uint32_t index);
-void sgp_core_take_home(struct sgp_node *node, uint32_t index);
+/* A debt is paid, comes home or is void. What would come home amid an exact cycle is void. */
+void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting end);
 void sgp_core_void_debts(struct sgp_node *node);
 void sgp_core_move_accounts(struct sgp_node *node, const struct sgp_topology *topology,
     const uint32_t *index); /* a reload */

@@ -184,11 +184,7 @@ static void settle(struct sgp_node *node, const struct subject *subject, bool ac
     } else {
         uint32_t index = (uint32_t)(subject->debt - node->accounts.entries);
         double weight = subject->debt->account.weight;
-        if (accepted) {
-            sgp_core_drop_account(node, index);
-            sgp_mass_post(node, SGP_MASS_PAY, weight);
-        } else
-            sgp_core_take_home(node, index);
+        sgp_core_end_debt(node, index, accepted ? SGP_MASS_PAY : SGP_MASS_TAKE_HOME);
         tell(node, subject->target, weight, reason);
     }
     node->again = true;

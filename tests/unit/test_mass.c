@@ -242,7 +242,7 @@ static void open_debtor(struct desk *desk, const struct sgp_role *role)
 
 static void take_home(struct sgp_node *node)
 {
-    sgp_core_take_home(node, 0);
+    sgp_core_end_debt(node, 0, SGP_MASS_TAKE_HOME);
 }
 
 static void reload(struct sgp_node *node)
