@@ -13,7 +13,7 @@ import peer
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/PROTOCOL.md")
 VERSION = 3
-ZERO = {"integer": 0, "boolean": False, "float64": 0.0, "string": "", "fingerprint": 0}
+ZERO = {"integer": 0, "boolean": False, "float64": 0.0, "string": ""}
 FOREVER = {"train.epochs": "1000000"}
 
 
@@ -28,7 +28,9 @@ def read_page():
         kind = int(number or kind)
         values = known.setdefault(kind, [0] * peer.PULSE)
         assert int(first) == len(values), (kind, field)
-        values += [ZERO[form or field]] * (int(last or first) - int(first) + 1)
+        count = int(last or first) - int(first) + 1
+        values += [peer.ZEROS[form] for form in peer.PRINT] if field == "fingerprint" else [ZERO[form]] * count
+        assert len(values) == int(first) + count, (kind, field)
     assert len(known) == 16 and len(behind) == 4, (sorted(known), behind)
     return {kind: values + behind for kind, values in known.items()}
 
