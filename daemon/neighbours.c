@@ -39,8 +39,7 @@ static void on_message(struct link *link, const struct sgp_message *message)
         notes_farewell(daemon, link, message->goodbye.text);
     const struct sgp_share *share = &message->share;
     if (message->type == SGP_SHARE)
-        link->unit =
-            sgp_payload_unit(share->weight, share->fraction, sgp_topology_trainers(topology));
+        link->unit = sgp_payload_unit(share->weight, share->fraction, topology);
     else if (message->type == SGP_ESTIMATE)
         link->unit = message->estimate.weight;
     if (message->type == SGP_HELLO && layouts_hold(daemon, link, message))

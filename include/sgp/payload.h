@@ -11,7 +11,7 @@
 #ifndef SGP_PAYLOAD_H
 #define SGP_PAYLOAD_H
 
-#include "sgp/types.h"
+#include "sgp/topology.h"
 
 /* Times the largest magnitude of our own estimate, taken for at least 1: whatever is known of lengths. */
 #define SGP_OUTSIZED 0x1p20
@@ -29,8 +29,9 @@
 
 /* The w of the estimate whose parameters a payload are, as its announcement tells: of a share its weight over its fraction;
  * of an estimate, whose fraction is 0, its weight. One without a weight, of an exact cycle or an update, is at most all that
- * there is: as much as the `trainers` of the fleet. */
-SGP_API double sgp_payload_unit(double weight, double fraction, uint32_t trainers);
+ * there is: as much as the nodes of the file that train. */
+SGP_API double sgp_payload_unit(
+    double weight, double fraction, const struct sgp_topology *topology);
 
 /* What is seen of a vector, or of a part of one. */
 struct sgp_measure {

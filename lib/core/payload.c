@@ -7,10 +7,10 @@
 
 #include <math.h>
 
-double sgp_payload_unit(double weight, double fraction, uint32_t trainers)
+double sgp_payload_unit(double weight, double fraction, const struct sgp_topology *topology)
 {
     if (weight <= 0)
-        return trainers;
+        return sgp_topology_trainers(topology); /* which counts them */
     return fraction > 0 ? weight / fraction : weight;
 }
 

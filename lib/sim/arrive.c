@@ -249,8 +249,7 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
         return SGP_E_CHECKSUM;
     }
     struct sgp_measure came = take_in(target, connection->slot);
-    came.unit = sgp_payload_unit(
-        share->weight, share->fraction, sgp_topology_trainers(target->file->topology));
+    came.unit = sgp_payload_unit(share->weight, share->fraction, target->file->topology);
     int code = sgp_payload_judge(&target->performer.lengths, &came, dimension);
     sim->summary.outsized += code == SGP_E_OUTSIZED;
     return code;

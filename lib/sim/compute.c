@@ -175,7 +175,7 @@ static void check_folded(struct sgp_sim_host *host, const struct sgp_work *work)
     struct sgp_sim *sim = host->sim;
     uint64_t dimension = sim->options.dimension;
     memcpy(sim->after, sim->before, dimension * sizeof *sim->after);
-    sgp_kernels_reference()->absorb(sim->after, sim->share, (float)work->factor, dimension);
+    sgp_kernels_best()->absorb(sim->after, sim->share, (float)work->factor, dimension);
     if (memcmp(sim->after, *work->place, dimension * sizeof *sim->after) != 0)
         sgp_sim_fail(sim, SGP_E_STATE, "%s has folded a share into another x than it has",
             sgp_sim_name(sim, host->index));
@@ -233,15 +233,15 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
     sgp_sim_check_job(host, own ? NULL : left, tells ? 0 : work->factor - 1, work->slice);
 }
 
-/* The distance that was told of a share's estimate from our own, in double precision. Of longer vectors only a sample is
- * compared. */
+/* The distance that was told of a share's estimate from our own, in double precision; where that costs next to nothing. */
+#define COMPARED_MOST 64u
 static void check_distance(struct sgp_sim_host *host, const struct sgp_work *work)
 {
     const struct sgp_sim *sim = host->sim;
     const struct sgp_fold_work *folding = &host->performer.folding;
     const struct sgp_comparison *comparison = &work->comparison;
     double told, difference = 0, norm = 0;
-    if (!sgp_perform_distance(work, &told) || sgp_kernels_stride(work->slice.count) > 1)
+    if (!sgp_perform_distance(work, &told) || work->slice.count > COMPARED_MOST)
         return;
     const float *own = work->folded ? folding->source : comparison->own + work->slice.first;
     double ours = work->folded ? (double)folding->own_scale : 1 / comparison->own_weight;

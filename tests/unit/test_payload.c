@@ -109,7 +109,11 @@ Test(payload, a_model_that_grows_from_nothing_without_pause_is_never_refused)
 
 Test(payload, a_share_is_measured_at_the_weight_of_its_source)
 {
-    cr_assert(eq(dbl, sgp_payload_unit(0.375, 0.25, 8), 1.5));
-    cr_assert(eq(dbl, sgp_payload_unit(1.5, 0, 8), 1.5)); /* an estimate */
-    cr_assert(eq(dbl, sgp_payload_unit(0, 0.25, 8), 8));  /* of an exact cycle */
+    struct sgp_topology_node nodes[3] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+    struct sgp_topology *topology;
+    cr_assert(zero(int, sgp_topology_create(nodes, 3, NULL, &topology)));
+    cr_assert(eq(dbl, sgp_payload_unit(0.375, 0.25, topology), 1.5));
+    cr_assert(eq(dbl, sgp_payload_unit(1.5, 0, topology), 1.5)); /* an estimate */
+    cr_assert(eq(dbl, sgp_payload_unit(0, 0.25, topology), 3));  /* of an exact cycle */
+    sgp_topology_destroy(topology);
 }
