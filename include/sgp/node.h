@@ -225,7 +225,8 @@ enum sgp_note {
                           for until one has come whole */
     SGP_NOTE_OVERDUE, /* peer: in its round for longer than the patience; not waited for until its next */
     SGP_NOTE_DISPUTED, /* peer: it came back as another, and may have accepted the share that it was
-                           owed before: others are asked */
+                           owed before: others are asked. A second time, with a slot: its snapshot
+                           was let go of */
     SGP_NOTE_OUTDATED, /* peer: it has seen more than the record of this node says; once a process;
                           amount: by so much may the total be off at most, with what was before */
     SGP_NOTE_SETTLED,  /* peer: weight `amount` that was in doubt; reason: accepted, or come home */
@@ -256,7 +257,7 @@ struct sgp_noted {
     double amount;               /* of weight, or a distance */
     bool first;                  /* EXCESS, LACK: worth a line */
     sgp_round until;             /* MIXES, DISAGREES, ENOUGH */
-    uint32_t slot;               /* DISPUTED: the snapshot, which is let go of, or SGP_SLOT_NONE, */
+    uint32_t slot;               /* DISPUTED: the snapshot that was let go of, or SGP_SLOT_NONE, */
     double fraction;             /* its fraction, */
     struct sgp_inquire question; /* and which share */
 };

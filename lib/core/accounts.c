@@ -55,6 +55,8 @@ const struct sgp_account *sgp_node_debt(const struct sgp_node *node, uint32_t in
 static void drop(struct sgp_node *node, uint32_t index)
 {
     struct sgp_core_account *entry = &node->accounts.entries[index];
+    if (entry->slot != SGP_SLOT_NONE)
+        node->layout.snapshot_users[entry->slot]--;
     node->accounts.debts -= in_force(entry) && is_debt(entry);
     node->accounts.staged -= !in_force(entry);
     node->unrecorded = node->unrecorded || in_force(entry);
@@ -64,12 +66,20 @@ static void drop(struct sgp_node *node, uint32_t index)
 
 void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting end)
 {
-    double weight = node->accounts.entries[index].account.weight;
-    drop(node, index);
+    struct sgp_core_account *entry = &node->accounts.entries[index];
+    double weight = entry->account.weight;
     if (end == SGP_MASS_TAKE_HOME && node->role->collective)
         end = SGP_MASS_VOID_DEBT; /* nothing weighs there but what the file says */
-    if (end == SGP_MASS_TAKE_HOME)
-        sgp_core_come_home(node, SGP_SLOT_NONE, &(struct sgp_share){.weight = weight});
+    if (end == SGP_MASS_TAKE_HOME) {
+        uint32_t slot = entry->slot;
+        entry->slot = SGP_SLOT_NONE;
+        sgp_core_come_home(node, slot,
+            &(struct sgp_share){.fraction = entry->fraction,
+                .coding = entry->coding,
+                .weight = weight,
+                .slice = {0, node->config.parameters}});
+    }
+    drop(node, index);
     sgp_mass_post(node, end, weight);
 }
 
@@ -92,16 +102,33 @@ static const char *lasting(const struct sgp_node *node, const char *name)
 }
 
 static void note_dispute(
-    struct sgp_node *node, const struct sgp_core_link *link, const struct sgp_account *account)
+    struct sgp_node *node, const struct sgp_core_account *entry, uint32_t peer, uint32_t slot)
 {
-    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISPUTED, link->peer);
-    note->slot = link->owed[0].slot;
-    note->fraction = link->owed[0].share.fraction;
+    const struct sgp_account *account = &entry->account;
+    struct sgp_noted *note = sgp_core_note(node, SGP_NOTE_DISPUTED, peer);
+    note->slot = slot;
+    note->fraction = entry->fraction;
     note->question = (struct sgp_inquire){.source = lasting(node, account->source),
         .target = lasting(node, account->target),
         .source_lineage = account->source_lineage,
         .target_lineage = account->target_lineage,
         .number = account->number};
+}
+
+/* Snapshots are for rounds first. */
+bool sgp_core_let_go(struct sgp_node *node)
+{
+    for (uint32_t i = 0; node->accounts.debts > 0 && i < node->accounts.count; i++) {
+        struct sgp_core_account *entry = &node->accounts.entries[i];
+        if (entry->slot == SGP_SLOT_NONE || node->layout.snapshot_users[entry->slot] > 1)
+            continue;
+        int64_t peer = sgp_topology_find(node->config.topology, entry->account.target);
+        note_dispute(node, entry, peer >= 0 ? (uint32_t)peer : SGP_SLOT_NONE, entry->slot);
+        node->layout.snapshot_users[entry->slot]--;
+        entry->slot = SGP_SLOT_NONE;
+        return true;
+    }
+    return false;
 }
 
 /* ---- room ---- */
@@ -145,7 +172,7 @@ static struct sgp_core_account *add(struct sgp_node *node, uint32_t stager)
 {
     sgp_assert(node->accounts.count < SGP_CORE_ACCOUNTS_MAX);
     struct sgp_core_account *entry = &node->accounts.entries[node->accounts.count++];
-    *entry = (struct sgp_core_account){.stager = stager};
+    *entry = (struct sgp_core_account){.stager = stager, .slot = SGP_SLOT_NONE};
     node->accounts.staged += !in_force(entry);
     return entry;
 }
@@ -452,13 +479,13 @@ void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link
 
 /* ---- a target that came back as another ---- */
 
-/* What the link owes becomes a debt, and the link is free, and so is the snapshot. False: there is no room. */
-static bool keep(struct sgp_node *node, struct sgp_core_link *link)
+/* What the link owes becomes a debt, and the link is free. NULL: there is no room. */
+static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
     make_room(node, 1, SGP_ACCOUNTS_MAX);
     if (count_in_force(node) == SGP_ACCOUNTS_MAX)
-        return false;
+        return NULL;
     struct sgp_core_account *entry = add(node, SGP_SLOT_NONE);
     const struct sgp_topology_node *nodes = node->config.topology->nodes;
     entry->account = (struct sgp_account){.kind = SGP_ACCOUNT_DEBT,
@@ -471,10 +498,12 @@ static bool keep(struct sgp_node *node, struct sgp_core_link *link)
     entry->search.next = node->now;
     entry->told_on = link->bequest.told_on[0];
     node->accounts.debts++;
-    note_dispute(node, link, &entry->account);
+    entry->slot = owed->slot;
+    entry->fraction = owed->share.fraction;
+    entry->coding = owed->share.coding;
     sgp_mass_post(node, SGP_MASS_DISPUTE, owed->share.weight);
-    sgp_core_forget_owed(node, link);
-    return true;
+    sgp_core_owe_next(node, link);
+    return entry;
 }
 
 /* What it was owed before may have been accepted, and left to an heir: others are asked. False: there is no
@@ -482,14 +511,19 @@ static bool keep(struct sgp_node *node, struct sgp_core_link *link)
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link)
 {
     const struct sgp_owed *owed = &link->owed[0];
-    return owed->exists && !owed->publishing && (owed->told || owed->lost) &&
-           owed->share.weight > 0 && keep(node, link);
+    if (!owed->exists || owed->publishing || !(owed->told || owed->lost) ||
+        !(owed->share.weight > 0))
+        return false;
+    const struct sgp_core_account *entry = keep(node, link);
+    if (entry != NULL)
+        note_dispute(node, entry, link->peer, SGP_SLOT_NONE);
+    return entry != NULL;
 }
 
 /* The heir may answer for it already. False: it does not, or there is no room. */
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link)
 {
-    return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link);
+    return sgp_core_is_pledged(node, link) && link->memory.lineage != 0 && keep(node, link) != NULL;
 }
 
 /* ---- another process, another file ---- */
@@ -511,7 +545,8 @@ void sgp_core_move_accounts(
 {
     double home = 0;
     bool frozen = sgp_core_has_gone(node) && sgp_core_bequest(node) != NULL;
-    for (uint32_t i = node->accounts.count; i-- > 0;) { /* one SCALE for all */
+    for (uint32_t i = node->accounts.count;
+         i-- > 0;) { /* one SCALE at most for those without snapshot */
         struct sgp_core_account *entry = &node->accounts.entries[i];
         if (!in_force(entry)) {
             entry->stager = index[entry->stager];
@@ -522,6 +557,10 @@ void sgp_core_move_accounts(
             continue;
         if (node->role->unique || node->role->collective) { /* a token may have been handed on */
             sgp_core_end_debt(node, i, node->role->unique ? SGP_MASS_PAY : SGP_MASS_VOID_DEBT);
+            continue;
+        }
+        if (entry->slot != SGP_SLOT_NONE) {
+            sgp_core_end_debt(node, i, SGP_MASS_TAKE_HOME);
             continue;
         }
         home += entry->account.weight;

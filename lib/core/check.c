@@ -80,6 +80,10 @@ static bool snapshots_are_counted(const struct sgp_node *node)
         users += layout->receives[i].base != SGP_SLOT_NONE;
         all = all && is_used(node, layout->receives[i].base);
     }
+    for (uint32_t i = 0; i < node->accounts.count; i++) {
+        users += node->accounts.entries[i].slot != SGP_SLOT_NONE;
+        all = all && is_used(node, node->accounts.entries[i].slot);
+    }
     uint32_t counted = 0;
     for (uint32_t slot = 0; slot < layout->snapshot_count; slot++)
         counted += layout->snapshot_users[slot];

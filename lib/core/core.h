@@ -488,6 +488,7 @@ struct sgp_verdict sgp_core_staged(
     struct sgp_node *node, struct sgp_core_link *link, const struct sgp_answer *answer);
 void sgp_core_bequest_accepted(struct sgp_node *node, const struct sgp_core_link *link);
 void sgp_core_copy_name(char to[SGP_NAME_BYTES], const char *from); /* into zeroes */
+bool sgp_core_let_go(struct sgp_node *node); /* of the snapshot of a debt; false: of none */
 bool sgp_core_dispute(struct sgp_node *node, struct sgp_core_link *link);
 bool sgp_core_keep_pledged(struct sgp_node *node, struct sgp_core_link *link); /* its link goes */
 /* A debt is paid, comes home or is void. What would come home amid an exact cycle is void. */

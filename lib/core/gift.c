@@ -219,6 +219,14 @@ static double part_to_give(struct sgp_node *node, double fractions, double comin
     return part;
 }
 
+static uint32_t unused_snapshot(struct sgp_node *node)
+{
+    uint32_t slot = sgp_core_unused(node);
+    while (slot == SGP_SLOT_NONE && sgp_core_let_go(node))
+        slot = sgp_core_unused(node);
+    return slot;
+}
+
 /* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is what has no weight, where what
  * is left out would not come after; and a model of so few values that they take no fewer bytes. All that a turn gives is of one
  * form. */
@@ -292,7 +300,7 @@ bool sgp_core_give(struct sgp_node *node)
     if (node->role->give != NULL)
         return node->role->give(node);
     enum sgp_waiting waiting;
-    uint32_t slot = sgp_core_unused(node);
+    uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE || sgp_core_cannot_give(node, &waiting) != NULL)
         return false;
     double coming = choose(node), fractions = 0;
@@ -319,7 +327,7 @@ bool sgp_core_give(struct sgp_node *node)
  * for it. */
 bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_round round)
 {
-    uint32_t slot = sgp_core_unused(node);
+    uint32_t slot = unused_snapshot(node);
     if (slot == SGP_SLOT_NONE)
         return false;
     node->layout.gifts[0] = (struct sgp_gift){.link = heir,

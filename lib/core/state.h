@@ -241,9 +241,12 @@ struct sgp_gift {
 
 struct sgp_core_account {
     struct sgp_account account;
-    uint32_t stager;  /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
-    double told;      /* staged, and no account: so many members whose mass never came, */
-    double unknown;   /* or by how much the total may be off */
+    uint32_t stager; /* who is about to leave it to us; SGP_SLOT_NONE: it is in force */
+    double told;     /* staged, and no account: so many members whose mass never came, */
+    double unknown;  /* or by how much the total may be off */
+    uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
+    double fraction;
+    enum sgp_coding coding;
     uint64_t told_on; /* the connection on which an heir was told of it */
     struct sgp_search search;
 };

@@ -270,7 +270,7 @@ void sgp_sim_check_dispute(struct sgp_sim_host *host, const struct sgp_effect *e
     const struct sgp_inquire *share = &effect->note.question;
     double fraction = (double)(float)effect->note.fraction;
     if (effect->note.slot == SGP_SLOT_NONE)
-        return; /* a former process made it */
+        return; /* it is kept */
     struct sgp_account debt = {.number = share->number,
         .source_lineage = share->source_lineage,
         .target_lineage = share->target_lineage};

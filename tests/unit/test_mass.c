@@ -324,20 +324,3 @@ Test(mass, a_renewal_drops_what_is_held_of_a_former_epoch)
     cr_assert_null(sgp_core_flaw(desk.node));
     close_desk(&desk);
 }
-
-/* Its source is struck amid an exact cycle: what it gave cannot be absorbed any more. */
-Test(mass, what_a_struck_peer_gave_to_a_cycle_is_dropped)
-{
-    struct desk desk;
-    open_pair(&desk);
-    say(&desk, 1, SGP_IN, share_of(1, 0, 1));
-    deliver(&desk, 1, 0);
-    struct balances before = balances_of(&desk);
-    desk.node->role = &sgp_role_cycle;
-    desk.node->effects = &desk.effects;
-    sgp_core_absorb_from(desk.node, 1);
-    desk.node->role = &sgp_role_gossip;
-    expect_change(&desk, &before, (struct balances){.held = -0.5, .due = -0.5});
-    cr_assert_null(sgp_core_flaw(desk.node));
-    close_desk(&desk);
-}

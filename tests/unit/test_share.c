@@ -237,7 +237,7 @@ Test(share, a_target_without_memory_gives_the_share_back)
     desk.now += SGP_SECOND;
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_note(&desk, SGP_NOTE_SETTLED));
-    cr_assert_not_null(find(&desk, SGP_EFFECT_SCALE), "by weight");
+    cr_assert_not_null(find(&desk, SGP_EFFECT_RESTORE), "to the bit");
     cr_assert(eq(dbl, status_of(&desk).weight, 1));
     cr_assert(eq(dbl, status_of(&desk).weight_in_flight, 0));
     close_desk(&desk);
