@@ -141,6 +141,18 @@ static int draw_topology(struct campaign *campaign, uint32_t nodes, const char *
     return sgp_fail(error, SGP_E_TOPOLOGY, "no family suits %s with %u nodes", method->name, nodes);
 }
 
+/* The greatest learning rate with which no node diverges on this file. */
+static double eta_most(const struct campaign *campaign, const struct sgp_analysis *analysis)
+{
+    /* The step of a node is eta / w: one that trains at the least weight of its guard must not diverge. */
+    double guard = SGP_STARVING * analysis->weight_min / (1 + analysis->out_degree_max);
+    /* And stale updates add up: of N workers, each by as much, to a step N times as long. */
+    bool adds_up = analysis->owner && !sgp_method_waits(campaign->options.method);
+    return adds_up           ? ETA / campaign->topology->node_count
+           : analysis->owner ? ETA
+                             : fmin(ETA, guard);
+}
+
 /* What the topology asks of the fleet: a learning rate that suits its least weight, and as many final
  * cycles as a healthy fleet needs to forget what it disagreed on. */
 static int suit_fleet(struct campaign *campaign, struct sgp_error *error)
@@ -149,13 +161,7 @@ static int suit_fleet(struct campaign *campaign, struct sgp_error *error)
     int status = sgp_analyse(campaign->topology, &analysis);
     if (status < 0)
         return sgp_fail(error, status, "%s", sgp_strerror(status));
-    /* The step of a node is eta / w: one that trains at the least weight of its guard must not diverge. */
-    double guard = SGP_STARVING * analysis.weight_min / (1 + analysis.out_degree_max);
-    /* And stale updates add up: of N workers, each by as much, to a step N times as long. */
-    bool adds_up = analysis.owner && !sgp_method_waits(campaign->options.method);
-    campaign->eta_most = adds_up          ? ETA / campaign->topology->node_count
-                         : analysis.owner ? ETA
-                                          : fmin(ETA, guard);
+    campaign->eta_most = eta_most(campaign, &analysis);
     double contraction = analysis.contraction_per_cycle;
     double cycles = contraction > 0 ? ceil(log(CONTRACTION) / log(contraction)) : 0;
     double most = ceil(MIXING_ROUNDS_MAX / (double)analysis.rounds_per_cycle);
@@ -549,6 +555,17 @@ static bool may_do_without(const struct sgp_topology *topology, uint32_t odd)
     return all;
 }
 
+/* The learning rate suits the least weight by the other file, too. */
+static int suit_other(struct campaign *campaign, struct sgp_error *error)
+{
+    struct sgp_analysis analysis;
+    int status = sgp_analyse(campaign->other, &analysis);
+    if (status < 0)
+        return sgp_fail(error, status, "%s", sgp_strerror(status));
+    campaign->eta = fmin(campaign->eta, eta_most(campaign, &analysis));
+    return 0;
+}
+
 /* In one fleet of three all nodes but one get another file, amid everything else: files differ at the end, and stay so. Drawn
  * last, so that all else stays as it was. */
 static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct sgp_error *error)
@@ -572,7 +589,7 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
     }
     options->start = 1; /* by other files some never greet */
     campaign->apart = true;
-    return 0;
+    return suit_other(campaign, error);
 }
 
 /* ---- all of it ---- */
