@@ -5,7 +5,8 @@
  * can. If each of them has more than its part of all the weight that there can be, round after round, then there is too much in total.
  * If each of them has so little that it gives nothing, and nothing is under way, then weight is lost and averaging stands still. So each share
  * says for how many rounds its source, and everybody of whom the source has heard, has been so: the least that is heard, and one, is the
- * next node's own count. A node that has other weight, or a neighbour that is away, says 0. A count above `window` has been around the fleet.
+ * next node's own count. A node that has other weight, or a neighbour that is away or has another topology file, says 0. A count above
+ * `window` has been around the fleet.
  *
  * Then the node keeps its own weight within its part of the bound, by scaling x and w by one factor, which leaves the estimate
  * x / w as it is. It is a sink for its neighbours' excess, or a spring, so that one such node heals all.
@@ -110,8 +111,15 @@ static sgp_round least_of(sgp_round a, sgp_round b)
     return a < b ? a : b;
 }
 
-/* The counts of this round, if all neighbours are there and have said of late what they know; else somebody who has other weight may
- * not have been heard of. */
+/* Whether the neighbour has this node's topology file. By another file it may have neighbours that this node does not know, or lack
+ * members that this node counts upon. */
+static bool has_same_file(const struct sgp_node *node, const struct sgp_core_link *link)
+{
+    return link->greeting.topology == node->config.fingerprint.topology;
+}
+
+/* The counts of this round, if all neighbours are there by the same file and have said of late what they know. Otherwise a member that
+ * has other weight may not have been heard of. */
 static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
 {
     bool complete = node->layout.link_count > node->layout.out_count;
@@ -121,7 +129,7 @@ static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
             continue;
         sgp_round since = node->round - link->news.round;
         bool in = link->direction == SGP_IN;
-        complete = sgp_core_peer_active(link) &&
+        complete = sgp_core_peer_active(link) && has_same_file(node, link) &&
                    (!in || (link->news.round != SGP_ROUND_NONE && since <= around(node)));
         *heavy = in ? least_of(*heavy, link->news.heavy + since) : *heavy;
         *light = in ? least_of(*light, link->news.light + since) : *light;

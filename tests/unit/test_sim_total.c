@@ -108,3 +108,45 @@ Test(total, weight_that_a_member_loses_is_made_good_where_averaging_stands_still
         fleet_destroy(fleet);
     }
 }
+
+/* n0 keeps the bidirectional ring for good; the others take the star around n0, and n2 does so first. Until they follow, n1 and n3
+ * give to n2, which gathers, for n0 does not know it. In the end n0, n1 and n3 starve and hear of nobody else. Nothing is lost:
+ * n2 has the rest. */
+static void expect_unhealed(const char *method)
+{
+    struct fleet *fleet = fleet_generate("bidirectional-ring", NODES, 0);
+    struct sgp_generate_options star = {.family = "star", .nodes = NODES};
+    struct sgp_topology *other;
+    cr_assert(zero(int, sgp_generate(&star, &fleet->error, &other)), "%s", fleet->error.text);
+    static const sgp_time at[NODES] = {0, 20 * SGP_SECOND, 1 * SGP_SECOND, 20 * SGP_SECOND};
+    struct sgp_sim_reload reloads[2 * NODES - 1];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        reloads[count++] = (struct sgp_sim_reload){.node = i, .topology = fleet->topology};
+        if (i > 0)
+            reloads[count++] = (struct sgp_sim_reload){.node = i, .at = at[i], .topology = other};
+    }
+    fleet->options.rounds = 10000000;
+    fleet->options.method = sgp_method_find(method);
+    fleet->options.reloads = reloads;
+    fleet->options.reload_count = count;
+    fleet_open(fleet);
+    double total = run_until(fleet, 120 * SGP_SECOND), inside = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct sgp_node_status status;
+        sgp_node_status(sgp_sim_node(fleet->sim, i), &status);
+        inside += i == 2 ? 0 : status.weight;
+    }
+    cr_expect(lt(dbl, inside, 0.9), "%s: else they do not starve: %g", method, inside);
+    cr_expect(epsilon_eq(dbl, total, NODES, 1e-9), "%s", method);
+    cr_expect(zero(u32, fleet->notes[SGP_NOTE_LACK]), "%s", method);
+    fleet_destroy(fleet);
+    sgp_topology_destroy(other);
+}
+
+Test(total, nodes_that_another_file_has_cut_off_make_no_weight)
+{
+    expect_unhealed("agp");
+    expect_unhealed("sgp");
+    expect_unhealed("osgp");
+}
