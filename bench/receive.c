@@ -4,7 +4,7 @@
  *   receive alone|absorbed|folded MIB TIMES   read, sum up for the checksum and look for what is not finite;
  *                                             and then absorb the whole; or fold each window
  *
- * As daemon/link.c and the trainer do it, without their bookkeeping. What writes to the socket is not counted. */
+ * As daemon/net/link.c and the trainer do it, without their bookkeeping. What writes to the socket is not counted. */
 #include "stopwatch.h"
 
 #include "sgp/buffer.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define WINDOW_BYTES ((size_t)128 << 10) /* as daemon/link.c reads */
+#define WINDOW_BYTES ((size_t)128 << 10) /* as daemon/net/link.c reads */
 #define WINDOW_VALUES (WINDOW_BYTES / sizeof(float))
 #define MEBIBYTE ((size_t)1 << 20)
 

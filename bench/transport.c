@@ -2,7 +2,7 @@
 /* The daemon's links alone: shares in frames, read into their final place, summed, looked through for
  * what is not finite, and acknowledged; nothing is trained, published or absorbed. With BENCH_CIPHERED in the environment they
  * are ciphered; the handshake is not counted. */
-#include "link.h"
+#include "net/link.h"
 #include "ring.h"
 
 #include "sgp/buffer.h"

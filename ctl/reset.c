@@ -4,7 +4,7 @@
  * daemon would hold. */
 #include "ctl.h"
 
-#include "../daemon/config.h"
+#include "../daemon/setup/config.h"
 
 #include "sgp/run.h"
 

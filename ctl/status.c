@@ -2,7 +2,7 @@
 /* What the daemon knows: status, peers, topology. */
 #include "ctl.h"
 
-#include "../daemon/view.h"
+#include "../daemon/util/view.h"
 
 #include <stdlib.h>
 #include <string.h>

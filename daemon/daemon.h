@@ -33,11 +33,11 @@
 #ifndef SGPD_DAEMON_H
 #define SGPD_DAEMON_H
 
-#include "beside.h"
-#include "config.h"
-#include "door.h"
-#include "log.h"
-#include "prepare.h"
+#include "node/beside.h"
+#include "setup/config.h"
+#include "attach/door.h"
+#include "util/log.h"
+#include "setup/prepare.h"
 
 /* What a node may have beside its configuration; NULL: it has not. */
 struct company {

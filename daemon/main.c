@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgpd: options, configuration, exit statuses. What runs afterwards is daemon.c. */
 #include "daemon.h"
-#include "beside.h"
-#include "early_stop.h"
-#include "runs.h"
-#include "site.h"
-#include "unit.h"
+#include "node/beside.h"
+#include "node/early_stop.h"
+#include "node/runs.h"
+#include "setup/site.h"
+#include "setup/unit.h"
 #include "unlaid.h"
 
 #include "sgp/blas.h"

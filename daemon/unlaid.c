@@ -2,9 +2,9 @@
 /* Waiting for the first program; see unlaid.h. Thread: the loop thread, the only one. */
 #include "unlaid.h"
 
-#include "control.h"
-#include "early_stop.h"
-#include "notify.h"
+#include "control/control.h"
+#include "node/early_stop.h"
+#include "util/notify.h"
 
 #include "sgp/kernels.h"
 

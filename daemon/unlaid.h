@@ -4,9 +4,9 @@
 #ifndef SGPD_UNLAID_H
 #define SGPD_UNLAID_H
 
-#include "door.h"
-#include "log.h"
-#include "prepare.h"
+#include "attach/door.h"
+#include "util/log.h"
+#include "setup/prepare.h"
 
 /* Wait for the first program whose model the node can take: its layout suits, its values are finite, and there is memory
  * for the vectors of the node. A program with another model is refused in one line. Returns 0 with *ret_guest, the

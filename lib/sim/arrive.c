@@ -107,7 +107,7 @@ static bool unpack(struct sgp_sim *sim, struct sgp_sim_flight *flight, struct sg
     return status == 0;
 }
 
-/* Whether the target's file has the edge, or had it; else the caller is refused, as in daemon/edges.c. */
+/* Whether the target's file has the edge, or had it; else the caller is refused, as in daemon/node/edges.c. */
 static bool is_known(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     struct sgp_sim_host *host = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];

@@ -513,7 +513,7 @@ const struct sgp_sim_reload *sgp_sim_first_reload(
 const struct sgp_sim_file *sgp_sim_first_file(
     const struct sgp_sim *sim, uint32_t host, bool *ret_later);
 void sgp_sim_schedule_reloads(struct sgp_sim *sim);
-/* Turn the peers of a record from one file to another, as daemon/ledger.c does by names. */
+/* Turn the peers of a record from one file to another, as daemon/store/ledger.c does by names. */
 void sgp_sim_translate(
     struct sgp_record *record, const struct sgp_sim_file *from, const struct sgp_sim_file *to);
 /* The process of a host that begins anew reads the file that is there now: its record with that. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a configuration: refused with one line that names the file, or accepted with every
  * value in its range. */
-#include "config.h"
+#include "setup/config.h"
 
 #include <math.h>
 #include <string.h>

@@ -14,7 +14,7 @@ import unittest
 import fleet
 from fleet import FleetTest
 
-CONNECTIONS_MAX = 256  # of daemon/control.h, as are all limits here
+CONNECTIONS_MAX = 256  # of daemon/control/control.h, as are all limits here
 HEAD_SECONDS = 3
 HEADER_BYTES_MAX = 32768
 BODY_BYTES_MAX = 4 << 20

@@ -23,7 +23,7 @@ REASONS = {
     20: "the rounds of training differ 64 times and more ([train] epochs or rounds, or the rows of a "
         "node, are mistaken)",
 }
-STRANGERS_MAX = 64 # of daemon/listener.h
+STRANGERS_MAX = 64 # of daemon/net/listener.h
 
 
 class Strangers(Trio):

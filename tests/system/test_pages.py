@@ -212,7 +212,7 @@ def test_symbols_are_in_versions_before_the_release():
 def test_the_page_on_upgrading_has_the_numbers_of_the_code():
     page = "docs/UPGRADING.md"
     for row, path, pattern in (
-            ("ledger", "daemon/ledger.c", r"^#define VERSION (\d+)u"),
+            ("ledger", "daemon/store/ledger.c", r"^#define VERSION (\d+)u"),
             ("checkpoint", "lib/train/checkpoint.c", r"^#define VERSION (\d+)u"),
             ("wire", "include/sgp/wire.h", r"^#define SGP_WIRE_VERSION (\d+)u"),
             ("frames to programs", "include/sgp/attach.h", r"^#define SGP_ATTACH_VERSION (\d+)u"),

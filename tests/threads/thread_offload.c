@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work off the loop thread under stress: pieces that push themselves again, one at a time and in order; an owner that
  * closes while a piece runs; and who touches what. Run under ThreadSanitizer too. */
-#include "offload.h"
+#include "util/offload.h"
 
 #include "sgp/status.h"
 

@@ -3,7 +3,7 @@
  * the middle, and a vector that only the order of jobs protects; jobs that turn from long to short and back; and
  * an end ordered by a job that is handed back; and a long one that lets in what only reads. Run under
  * ThreadSanitizer too. */
-#include "worker.h"
+#include "util/worker.h"
 
 #include "sgp/status.h"
 

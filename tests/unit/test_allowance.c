@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An allowance of processor time, by exact numbers of a clock that the test turns. */
-#include "allowance.h"
+#include "util/allowance.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

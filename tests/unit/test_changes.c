@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The difference of two topologies: what is counted, and what is written. */
-#include "changes.h"
+#include "node/changes.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checksums of payloads are XXH3-64 as every build of libxxhash computes it, whichever vectors the
  * processor has, in one piece or in many. */
-#include "checksum.h"
+#include "util/checksum.h"
 
 #include "sgp/random.h"
 

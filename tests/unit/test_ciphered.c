@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link that is ciphered, both ends of it in one loop, and from where callers are expected. */
-#include "callers.h"
-#include "link.h"
+#include "net/callers.h"
+#include "net/link.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

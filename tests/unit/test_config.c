@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: defaults, every kind of value, every refusal with its line, and the documents
  * that must name every key. */
-#include "config.h"
+#include "setup/config.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

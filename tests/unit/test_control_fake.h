@@ -5,7 +5,7 @@
 #ifndef TEST_CONTROL_FAKE_H
 #define TEST_CONTROL_FAKE_H
 
-#include "http.h"
+#include "control/http.h"
 
 #include "sgp/model_file.h"
 

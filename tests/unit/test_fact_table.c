@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words that a daemon keeps of decisions: which are found, which are forgotten, and what a member that makes words up costs. */
-#include "fact_table.h"
+#include "node/fact_table.h"
 
 #include "sgp/dot.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When training counts as diverging, and what never does. */
-#include "figures.h"
+#include "util/figures.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* history.csv: its rows, its bound, and a disk that is full or a file that cannot be had. */
-#include "history.h"
+#include "store/history.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

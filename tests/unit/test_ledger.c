@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's file: what comes back, and what damage does. */
-#include "ledger.h"
+#include "store/ledger.h"
 
 #include "sgp/generate.h"
 #include "sgp/node.h"

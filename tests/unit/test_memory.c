@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What control groups leave of their memory, by files as the kernel shows them. */
-#include "memory.h"
+#include "util/memory.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows of the history an answer has: exact numbers, and what must hold of every overview. */
-#include "page.h"
+#include "control/page.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

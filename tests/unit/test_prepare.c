@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a configuration to a node ready to start: the figures, and every refusal word for word. Files
  * are written into a directory of the test's own. */
-#include "classes.h"
-#include "prepare.h"
+#include "setup/classes.h"
+#include "setup/prepare.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

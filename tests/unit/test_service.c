@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a service manager sees of the daemon: lines on standard error, and words on NOTIFY_SOCKET. */
-#include "log.h"
-#include "notify.h"
+#include "util/log.h"
+#include "util/notify.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the loop spins through a wait. Time is what the test says it is. */
-#include "spin.h"
+#include "util/spin.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sgpd@.service would refuse, seen by `sgpd --check` before. The user sgpd is one without rights. */
-#include "unit.h"
+#include "setup/unit.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -166,7 +166,7 @@ def target_room(root, path, header):
     if header.startswith("sgp/"):
         return HEADER_ROOMS.get(header[len("sgp/"):])
     beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
-    for candidate in (beside, os.path.join("lib", header), header):
+    for candidate in (beside, os.path.join("lib", header), os.path.join("daemon", header), header):
         if os.path.exists(os.path.join(root, candidate)):
             return room_of(candidate)
     return None

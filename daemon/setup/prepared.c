@@ -2,7 +2,7 @@
 /* What is counted of a node that is being prepared: warnings, and its memory term by term. */
 #include "prepare.h"
 
-#include "memory.h"
+#include "util/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #ifndef SGPD_CHANGES_H
 #define SGPD_CHANGES_H
 
-#include "view.h"
+#include "util/view.h"
 
 #include "sgp/sink.h"
 

@@ -2,8 +2,8 @@
 /* Tries what a start would do; see site.h. */
 #include "site.h"
 
-#include "socket_file.h"
-#include "listener.h"
+#include "util/socket_file.h"
+#include "net/listener.h"
 #include "unit.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 
 #include "edges.h"
 #include "inquiry.h"
-#include "listener.h"
+#include "net/listener.h"
 #include "neighbours.h"
 #include "trust.h"
 

@@ -10,7 +10,7 @@
 #ifndef SGPD_RECORDER_H
 #define SGPD_RECORDER_H
 
-#include "config.h"
+#include "setup/config.h"
 
 #include "sgp/journal.h"
 

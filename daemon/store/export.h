@@ -11,7 +11,7 @@
 #ifndef SGPD_EXPORT_H
 #define SGPD_EXPORT_H
 
-#include "config.h"
+#include "setup/config.h"
 
 #include "sgp/model.h"
 #include "sgp/model_file.h"

@@ -23,7 +23,7 @@
 #ifndef SGPD_LINK_H
 #define SGPD_LINK_H
 
-#include "checksum.h"
+#include "util/checksum.h"
 
 #include "sgp/cipher.h"
 #include "sgp/perform.h"

@@ -2,7 +2,7 @@
 /* What a node needs whose model is a program's (sgp/attach.h): its layout, which the first program brings and the state
  * directory keeps, in the place of rows and layers. */
 #include "prepare.h"
-#include "shared.h"
+#include "attach/shared.h"
 
 #include <errno.h>
 #include <stdio.h>

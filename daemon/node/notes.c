@@ -3,7 +3,7 @@
  * line, `event=` first. Thread: the loop thread. */
 #include "notes.h"
 
-#include "checksum.h"
+#include "util/checksum.h"
 #include "edges.h"
 #include "events.h"
 

@@ -8,7 +8,7 @@
 #define SGPD_FACTS_H
 
 #include "fact_table.h"
-#include "link.h"
+#include "net/link.h"
 
 struct daemon;
 

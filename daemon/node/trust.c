@@ -5,7 +5,7 @@
 #include "trust.h"
 
 #include "edges.h"
-#include "listener.h"
+#include "net/listener.h"
 #include "notes.h"
 
 #include <stdio.h>

@@ -14,9 +14,9 @@
 #ifndef SGPD_HTTP_H
 #define SGPD_HTTP_H
 
-#include "allowance.h"
+#include "util/allowance.h"
 #include "control.h"
-#include "offload.h"
+#include "util/offload.h"
 
 #include <jansson.h>
 #include <microhttpd.h>

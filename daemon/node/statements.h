@@ -8,7 +8,7 @@
 #ifndef SGPD_STATEMENTS_H
 #define SGPD_STATEMENTS_H
 
-#include "link.h"
+#include "net/link.h"
 
 #include "sgp/key.h"
 #include "sgp/topology.h"

@@ -7,8 +7,8 @@
 #ifndef SGPD_QUESTIONS_H
 #define SGPD_QUESTIONS_H
 
-#include "control.h"
-#include "figures.h"
+#include "control/control.h"
+#include "util/figures.h"
 
 #include "sgp/attach.h"
 

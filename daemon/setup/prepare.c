@@ -3,8 +3,8 @@
 #include "prepare.h"
 
 #include "classes.h"
-#include "shared.h"
-#include "view.h"
+#include "attach/shared.h"
+#include "util/view.h"
 
 #include "sgp/dot.h"
 #include "sgp/method.h"

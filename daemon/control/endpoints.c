@@ -2,7 +2,7 @@
 /* The handlers of the control server, and their table; see http.h. */
 #include "endpoints.h"
 
-#include "export.h"
+#include "store/export.h"
 #include "predict.h"
 #include "readers.h"
 #include "render.h"

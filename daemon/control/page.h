@@ -9,7 +9,7 @@
 #ifndef SGPD_PAGE_H
 #define SGPD_PAGE_H
 
-#include "view.h"
+#include "util/view.h"
 
 #define PAGE_ROWS_MAX 1024u    /* of one answer */
 #define PAGE_ROWS_DEFAULT 256u /* if the reader names no limit */

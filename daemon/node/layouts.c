@@ -7,7 +7,7 @@
 #include "inquiry.h"
 #include "notes.h"
 #include "program.h"
-#include "shared.h"
+#include "attach/shared.h"
 
 #include <stdio.h>
 #include <string.h>

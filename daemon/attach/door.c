@@ -2,7 +2,7 @@
 /* Where programs attach; see door.h. */
 #include "door.h"
 
-#include "socket_file.h"
+#include "util/socket_file.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 
 #include "edges.h"
 #include "events.h"
-#include "export.h"
+#include "store/export.h"
 #include "notes.h"
 #include "task.h"
 

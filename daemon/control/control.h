@@ -13,7 +13,7 @@
 #ifndef SGPD_CONTROL_H
 #define SGPD_CONTROL_H
 
-#include "view.h"
+#include "util/view.h"
 
 #include <uv.h>
 

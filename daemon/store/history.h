@@ -12,7 +12,7 @@
 #ifndef SGPD_HISTORY_H
 #define SGPD_HISTORY_H
 
-#include "view.h"
+#include "util/view.h"
 
 #include "sgp/status.h"
 

@@ -12,7 +12,7 @@
 
 #include "state.h"
 
-#include "door.h"
+#include "attach/door.h"
 
 #define PROGRAM_YIELD_MS 1000u
 #define PROGRAM_FORGET_MS 2000u

@@ -2,7 +2,7 @@
 /* The tensors and tags of a model file; see export.h. */
 #include "export.h"
 
-#include "classes.h"
+#include "setup/classes.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * Thread: the loop thread. Fails at open with one line; afterwards a client at worst loses its own
  * connection. */
 #include "endpoints.h"
-#include "socket_file.h"
+#include "util/socket_file.h"
 
 #include <errno.h>
 #include <stdio.h>
