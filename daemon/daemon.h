@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The running node. Each file has a header of its own and calls those below it alone:
+/* The life of the daemon: open, the loop, signals, the end. Below it stands the running node, daemon/node. Each of
+ * its files has a header of its own and calls those below it alone:
  *
- *   daemon.c      life: open, the loop, signals, the end
  *   orders.c      what onlookers and signals order: pause, stop, leave, reload
  *   performer.c   the core's effects carried out, and what comes of them posted back
  *   program.c     the program that trains through this daemon; program_inside.h lists its files
@@ -17,13 +17,11 @@
  *   fact_table.c  the words that are kept
  *   statements.c  signed words on the end of the fleet: kept, relayed, proven
  *   inquiry.c     questions about what a node that is gone has accepted
- *   inspect.c     what onlookers see (view.h)
+ *   inspect.c     what the control socket shows (util/view.h)
  *   trust.c       whom the topology file lets in, and how its links are ciphered
  *   notes.c       lines for people: the log, STATUS=, whom we wait for
  *   events.c      the one way into the core
- *   spin.c        short waits without sleep
  *   edges.c       which connection belongs to which edge of the topology
- *   recorder.c    the event journal and the trace, on request
  *   task.c        the fixed stock of jobs
  *   early_stop.c  signals before the loop listens to them
  *   state.h       struct daemon, which all of them share

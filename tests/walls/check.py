@@ -6,11 +6,13 @@ Without a build folder only the source is looked at: sanitizers and fuzzers add 
 import sys
 
 import roles
+import survey
 import walls
 import writers
 
 OF_SOURCE = [
     ("outside libraries stay in their rooms", walls.check_private_headers),
+    ("rooms use only rooms below them", walls.check_rooms_downward),
     ("rooms include only what they may", walls.check_room_includes),
     ("every file names its licence", walls.check_licence),
     ("every public header has a room", walls.check_public_headers_known),
@@ -30,4 +32,8 @@ OF_BUILD = [
 results = [(name, check(sys.argv[1])) for name, check in OF_SOURCE]
 if len(sys.argv) > 2:
     results += [(name, check(sys.argv[2])) for name, check in OF_BUILD]
-sys.exit(walls.report(results))
+status = walls.report(results)
+if len(sys.argv) > 2:
+    for line in survey.lines(sys.argv[2]):
+        print(f"# {line}")
+sys.exit(status)

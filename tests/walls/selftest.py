@@ -11,6 +11,7 @@ import tempfile
 from functools import partial
 
 import roles
+import survey
 import walls
 import writers
 
@@ -26,6 +27,7 @@ def build(root, sources):
     """Compile {library: {file: text}} into a build folder as meson lays it out; others stay empty."""
     plan = []
     programs = {room: os.path.join(root, room, "program") for room in walls.PROGRAMS}
+    rooms = walls.LIBRARIES | {room: room for room in walls.PROGRAMS}
     for name, path in (walls.libraries(root) | programs).items():
         folder = path + ".p"
         os.makedirs(folder, exist_ok=True)
@@ -34,6 +36,7 @@ def build(root, sources):
             objects.append(os.path.join(folder, file + ".o"))
             subprocess.run(["gcc", "-O0", "-w", "-c", "-x", "c", "-", "-o", objects[-1]], input=text,
                            text=True, check=True)
+            plan.append(["build", objects[-1] + ":", "c_COMPILER", f"../{rooms[name]}/{file}"])
         if name not in programs:
             subprocess.run(["ar", "rcs", path, *objects], check=True)
         plan.append(["build", path + ":", "STATIC_LINKER", *objects])
@@ -53,6 +56,10 @@ IN_SOURCE = [
     ("lib/base/planted.c", "#include <sgp/topology.h>\n", walls.check_room_includes, "lib/topology"),
     ("lib/wire/planted.c", "#include \"sgp/node.h\"\n", walls.check_room_includes, "lib/core"),
     ("lib/train/planted.c", "#include \"../core/planted.h\"\n", walls.check_room_includes, "lib/core"),
+    ("daemon/util/planted.c", "#include \"node/state.h\"\n", walls.check_room_includes,
+     "daemon/util may not use daemon/node"),
+    ("daemon/node/planted.c", "#include \"daemon.h\"\n", walls.check_room_includes, "daemon/node may not use daemon "),
+    ("daemon/planted/planted.c", "#include \"sgp/node.h\"\n", walls.check_room_includes, "its folder has no room"),
     ("ctl/planted.c", "#include \"nowhere.h\"\n", walls.check_room_includes, "no room is known"),
     ("ctl/planted.c", "int planted;\n", walls.check_licence, "ctl/planted.c"),
     ("include/sgp/planted.h", "int sgp_planted(void);\n", walls.check_public_headers_known, "planted.h"),
@@ -92,6 +99,8 @@ CLEAN = {
     "base": {"status.c": "int fprintf(); int sgp_base(void) { return fprintf(); }"},
     "core": {"node.c": "int sgp_base(void); int sgp_core(void) { return sgp_base(); }"},
     "tensor": {"buffer.c": "int time(); int sgp_tensor(void) { return time(); }"},
+    "daemon/node": {"state.c": "int log_line(void); int events_post(void) { return log_line(); }"},
+    "daemon/util": {"log.c": "int log_line(void) { return 1; }"},
     # Calls a function that is only there where it is planted.
     "sim": {"arrive.c": "int sgp_event(void); int sgp_arrive(void) { return sgp_event(); }",
             "sim.c": "int sgp_arrive(void); int sgp_sim(void) { return sgp_arrive(); }"},
@@ -99,6 +108,8 @@ CLEAN = {
 IN_BUILD = [
     ("ctl", "int sgp_core(void); int sgp_a(void) { return sgp_core(); }", walls.check_room_calls,
      "planted.c.o calls sgp_core of lib/core"),
+    ("daemon/util", "int events_post(void); int a(void) { return events_post(); }", walls.check_room_calls,
+     "planted.c.o calls events_post of daemon/node"),
     ("core", "int clock_gettime(); int sgp_a(void) { return clock_gettime(); }", walls.check_pure,
      "planted.c.o calls clock_gettime"),
     ("base", "int fprintf(); int sgp_a(void) { return fprintf(); }", walls.check_pure,
@@ -127,6 +138,13 @@ IN_BUILD = [
     ("core", "int sgp_a(void) { return 1; }",
      partial(walls.check_floors, tables={"lib/core": {"planted": 1, "node": 1, "gone": 2}}),
      "gone has floor 2, but there is no such file"),
+]
+
+
+# A graph of files; then its floors, its upward arrows and its circles.
+SURVEYS = [
+    ({"a": {}, "b": {"a": {"f"}}, "c": {"a": {"f"}, "b": {"g"}}}, "3 0 0"),
+    ({"a": {"b": {"g"}}, "b": {"a": {"f"}}, "c": {}}, "1 2 1"),
 ]
 
 
@@ -159,6 +177,13 @@ def main():
             root = os.path.join(folder, f"build{number}")
             build(root, CLEAN | {library: CLEAN.get(library, {}) | {"planted.c": text}})
             results.append((f"{library}: {text}", expect(check(root), word)))
+        results.append(("a room that uses a higher one", expect(
+            walls.check_rooms_downward(None, {"a": ["b"], "b": []}), "a: uses b, which does not stand before it")))
+        results.append(("a room that uses itself by way of another", expect(
+            walls.check_rooms_downward(None, {"a": [], "b": ["a", "c"], "c": ["b"]}), "b: uses c")))
+        results += [(f"the survey counts floors, upward arrows and circles: {graph}", expect(
+            [f"{max(survey.floors(graph).values(), default=0)} {survey.upward('none', graph)} {len(walls.circles(graph))}"],
+            counts)) for graph, counts in SURVEYS]
         results.append(("an empty room", expect(
             walls.check_not_empty(os.path.join(folder, "standing")), "libsgp_wire.a defines nothing")))
         results.append(("a room without objects", expect(

@@ -10,7 +10,8 @@ import os
 import re
 import subprocess
 
-# What a room may use. A room may always use itself.
+# What a room may use, from the lowest room up: a room uses only rooms that stand before it. A room may always use
+# itself. A room is one folder; the daemon's folders are rooms, too.
 ROOMS = {
     "lib/base": [],
     "lib/topology": ["lib/base"],
@@ -23,9 +24,19 @@ ROOMS = {
     "lib/tls": ["lib/base"],
     "lib/perform": ["lib/base", "lib/core", "lib/tensor", "lib/train"],
     "lib/sim": ["lib/base", "lib/core", "lib/perform", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
+    "daemon/util": ["lib/base", "lib/core", "lib/tensor", "lib/topology", "lib/train"],
+    "daemon/net": ["daemon/util", "lib/base", "lib/perform", "lib/tensor", "lib/tls", "lib/topology", "lib/wire"],
+    "daemon/attach": ["daemon/util", "lib/attach", "lib/base", "lib/core", "lib/train"],
+    "daemon/setup": ["daemon/attach", "daemon/net", "daemon/util", "lib/base", "lib/core", "lib/tensor", "lib/tls",
+                     "lib/topology", "lib/train"],
+    "daemon/store": ["daemon/setup", "daemon/util", "lib/base", "lib/core", "lib/journal", "lib/topology", "lib/train"],
+    "daemon/control": ["daemon/store", "daemon/util", "lib/base", "lib/topology", "lib/train", "lib/wire"],
+    "daemon/node": ["daemon/attach", "daemon/control", "daemon/net", "daemon/setup", "daemon/store", "daemon/util",
+                    "lib/attach", "lib/base", "lib/core", "lib/perform", "lib/tensor", "lib/tls", "lib/topology", "lib/train",
+                    "lib/wire"],
+    "daemon": ["daemon/attach", "daemon/control", "daemon/net", "daemon/node", "daemon/setup", "daemon/store", "daemon/util",
+               "lib/base", "lib/core", "lib/perform", "lib/tensor", "lib/topology", "lib/train", "lib/wire"],
     "ctl": ["lib/base", "lib/sim", "lib/journal", "lib/tls", "lib/topology", "lib/wire", "lib/train", "lib/tensor"],
-    "daemon": ["lib/attach", "lib/base", "lib/core", "lib/journal", "lib/perform", "lib/topology", "lib/wire", "lib/train",
-               "lib/tensor", "lib/tls"],
 }
 
 # Which room a public header belongs to; a new header has to be entered here. trainer.h declares a table
@@ -53,6 +64,8 @@ DOORS = {
 }
 DOOR_SYMBOLS = {
     "lib/wire": ["sgp_message_type_name", "sgp_reason_text", "sgp_node_state_name"],
+    "daemon/net": ["sgp_reason_text"],
+    "daemon/control": ["sgp_node_state_name", "sgp_waiting_name"],
     "ctl": ["sgp_method_find", "sgp_method_suit"],
 }
 
@@ -63,9 +76,9 @@ PRIVATE_HEADERS = [
     (r"msgpack(\.h$|/)", r"lib/(wire|journal)/"),
     (r"(graphviz/)?cgraph\.h$", r"lib/topology/dot"),
     (r"zlib\.h$", r"lib/train/"),
-    (r"ini\.h$", r"daemon/"),
-    (r"microhttpd\.h$", r"(daemon|ctl)/"),
-    (r"systemd/", r"daemon/"),
+    (r"ini\.h$", r"daemon/setup/"),
+    (r"microhttpd\.h$", r"(daemon/control|ctl)/"),
+    (r"systemd/", r"daemon/util/"),
     (r"curl/", r"ctl/"),
     (r"(gnutls|nettle)/", r"lib/tls/"),
     (r"(pthread|threads)\.h$", r"daemon/"),
@@ -83,10 +96,6 @@ PURE_CALLS = set("""
 """.split())
 # The assertion and the texts of errno are the exceptions, and live in one file.
 PURE_EXCEPTIONS = {"status.c.o": {"abort", "fprintf", "stderr", "strerrordesc_np"}}
-
-# Rooms in which no file may call, over whatever others, one that calls it.
-ROOMS_WITHOUT_CIRCLES = ["lib/base", "lib/topology", "lib/core", "lib/wire", "lib/journal", "lib/tensor",
-                         "lib/train", "lib/attach", "lib/tls", "lib/perform", "lib/sim", "ctl", "daemon"]
 
 # room -> file -> floor: a file calls only files of lower floors of its room. Every file has one.
 FLOORS = {
@@ -121,7 +130,7 @@ LIBRARIES = {
     "tls": "lib/tls", "perform": "lib/perform",
     "sim": "lib/sim",
 }
-PROGRAMS = ["ctl", "daemon"]  # rooms that are no libraries
+PROGRAMS = [room for room in ROOMS if room not in LIBRARIES.values()]  # rooms that are no libraries
 
 
 def sources(root, folders):
@@ -144,10 +153,8 @@ def includes(root, path):
 
 def room_of(path):
     """The room that a file belongs to, or None for public headers."""
-    for room in ROOMS:
-        if path.startswith(room + "/"):
-            return room
-    return None
+    room = os.path.dirname(path)
+    return room if room in ROOMS else None
 
 
 def check_private_headers(root):
@@ -175,8 +182,11 @@ def target_room(root, path, header):
 def check_room_includes(root):
     """A room includes only headers of rooms that it may use."""
     complaints = []
-    for path in sources(root, ROOMS):
+    for path in sources(root, ["lib", "daemon", "ctl"]):
         room = room_of(path)
+        if room is None:
+            complaints.append(f"{path}: its folder has no room")
+            continue
         for number, quoted, header in includes(root, path):
             if not quoted and not header.startswith("sgp/"):
                 continue
@@ -260,16 +270,34 @@ def check_pure(build):
     return complaints
 
 
+def check_rooms_downward(_root, rooms=None):
+    """A room uses only rooms that stand before it in their table, so rooms use one another in no circle."""
+    below, complaints = set(), []
+    for room, used in (ROOMS if rooms is None else rooms).items():
+        complaints += [f"{room}: uses {other}, which does not stand before it" for other in used if other not in below]
+        below.add(room)
+    return complaints
+
+
+def owners(build):
+    """Symbol -> room, of the libraries; and the same for each program, whose folders may share names with another's."""
+    common = {symbol: LIBRARIES[name] for name, path in libraries(build).items()
+              for _, _, symbol in symbols(path, "-g", "--defined-only")}
+    programs = {room.split("/")[0]: dict(common) for room in PROGRAMS}
+    for room in PROGRAMS:
+        for path in objects(build, room).values():
+            programs[room.split("/")[0]].update({symbol: room for _, _, symbol in symbols(path, "-g", "--defined-only")})
+    return common, programs
+
+
 def check_room_calls(build):
     """A room calls only functions of rooms that it may use."""
-    owner = {}
-    for name, path in libraries(build).items():
-        for _, _, symbol in symbols(path, "-g", "--defined-only"):
-            owner[symbol] = LIBRARIES[name]
+    common, programs = owners(build)
     callers = [(name, LIBRARIES[name], path) for name, path in libraries(build).items()]
     callers += [(room, room, path) for room in PROGRAMS for path in objects(build, room).values()]
     complaints = []
     for name, room, path in callers:
+        owner = programs.get(room.split("/")[0], common)
         for where, _, symbol in symbols(path, "-u"):
             target = owner.get(symbol, room)
             door = symbol in DOOR_SYMBOLS.get(room, [])
@@ -280,11 +308,11 @@ def check_room_calls(build):
 
 def objects(build, room):
     """file -> object of a room, as the build's own plan has them: objects of files that are gone may lie
-    about for ever."""
+    about for ever. Tests may compile a room's files again, in folders of their own."""
     with open(os.path.join(build, "build.ninja"), encoding="utf-8") as file:
         plan = file.read()
-    found = re.findall(rf"(?<!\S){room}/[^/\s]+\.p/[^/\s]+\.c\.o(?!\S)", plan)
-    return {os.path.basename(path)[:-len(".c.o")]: os.path.join(build, path) for path in found}
+    found = re.findall(rf"^build ({room.split('/')[0]}/\S+\.c\.o): \S+ (?:\S*/)?{room}/([^/\s]+)\.c(?!\S)", plan, re.MULTILINE)
+    return {file: os.path.join(build, path) for path, file in found}
 
 
 def calls(build, room):
@@ -320,7 +348,7 @@ def circles(graph):
 def check_circles(build, rooms=None):
     """No file of these rooms calls, over whatever others, one that calls it."""
     complaints = []
-    for room in ROOMS_WITHOUT_CIRCLES if rooms is None else rooms:
+    for room in ROOMS if rooms is None else rooms:
         graph = calls(build, room)
         for circle in circles(graph):
             complaints.append(f"{room}: a circle of {len(circle)} files: {', '.join(circle)}")
@@ -349,7 +377,7 @@ def check_not_empty(build):
     """The libraries hold something, and the rooms have files: an empty room would keep every wall."""
     return ([f"{name}: {path} defines nothing" for name, path in libraries(build).items()
              if not list(symbols(path, "-g", "--defined-only"))] +
-            [f"{room}: no object is known" for room in [*ROOMS_WITHOUT_CIRCLES, *FLOORS]
+            [f"{room}: no object is known" for room in ROOMS
              if not objects(build, room)])
 
 
