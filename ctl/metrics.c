@@ -2,7 +2,7 @@
 /* `sgpctl metrics`: the daemon's figures, printed, or served over HTTP where Prometheus can reach
  * them.
  *
- * The server is this one thread. Whoever may reach the address may read and nothing else, and costs
+ * The server is this one thread. A client that reaches the address may read and nothing else, and costs
  * little: how many there are, of one address and in all, how long each may stay and what it may
  * send are bounded; the daemon is asked once a second at most, however many ask here. How it fails:
  * an address that cannot be had ends it with 1; a daemon that does not answer is a 503, and asked

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /metrics: the status and the peers in Prometheus' text format; see render.h.
  *
- * Which figures there are, view.h says. One that is not known is left out, as Prometheus
- * would have it. */
+ * view.h lists the figures. An unknown figure is left out, as Prometheus would have it. */
 #include "render.h"
 
 #include "sgp/version.h"

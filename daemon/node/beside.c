@@ -83,7 +83,7 @@ int beside_fork(struct sgp_error *error, struct beside *ret_beside)
     return 0;
 }
 
-/* One that is told to stop once more, while it ends, dies of it. */
+/* A second SIGTERM would kill the child while it ends. */
 static void has_ended(struct beside *beside, int status)
 {
     bool ours = beside->stops && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;

@@ -73,7 +73,7 @@ void program_settle(struct daemon *daemon)
     struct program *program = daemon->program;
     if (program == NULL || daemon->ending)
         return;
-    if (program->keeps) /* one that is under way may be of an earlier round: another follows it */
+    if (program->keeps) /* a save that is under way may be of an earlier round */
         program->keeps = survive_checkpoint(daemon) == -EBUSY;
     if (program->finishing && !program->ended && !program->job) {
         program->ended =

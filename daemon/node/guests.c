@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that come and go, one at a time, and what they say; see program_inside.h. Who is gone
- * while a job of its memory is under way is buried when that is done. */
+/* Programs that come and go, one at a time, and what they say; see program_inside.h. A program may go while a
+ * job works on its memory: the daemon lets go of it when that job is done. */
 #include "program_inside.h"
 
 #include "chores.h"
@@ -61,7 +61,7 @@ void guests_lose(struct program *program, const char *why)
     decision_end(program);
     guests_bury(program);
     questions_fail(&program->questions, program->daemon->ending ? -ECANCELED : SGP_E_STATE,
-        program->daemon->ending ? "" : "the program has gone, and with it whoever could answer");
+        program->daemon->ending ? "" : "the program has gone, so nobody can answer");
     if (program->daemon->ending)
         return;
     program->skipped = program->skipped || program->turn_out;
@@ -85,7 +85,7 @@ void guests_take_in(struct program *program, struct guest *guest, bool resumed)
     program->present = true;
     program->turn_out = program->late = program->finishing = program->ended = false;
     program->stopped = program->answered = program->enough = false;
-    program->same = true; /* whoever was there before may have heard of it */
+    program->same = true; /* an earlier program may have been told */
     program->skipped = program->skipped && program->turn > 0;
     (void)snprintf(program->name, sizeof program->name, "%.63s", guest->hello.text);
     program->poll->data = program;

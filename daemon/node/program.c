@@ -17,7 +17,7 @@ void program_train(struct daemon *daemon, uint32_t steps, double pace)
     daemon->program->taken = 0;
     daemon->program->training = (struct sgp_training){.samples = 0};
     daemon->program->pace = pace;
-    turns_give(daemon->program); /* program_settle sees to it if nobody is there */
+    turns_give(daemon->program); /* without a program there, program_settle does it */
 }
 
 void program_holds(struct daemon *daemon, bool paused)

@@ -4,8 +4,8 @@
  *     header (128 bytes) | names: of vectors, then of counters | x | vectors | snapshots | XXH3-64 of all before
  *
  * A name is 24 bytes, padded with zeros, and 8 more: the value of a counter, or how many values the vector has, which is
- * as many as x. Vectors are float32. Their owners alone know which there are (sgp/trainer.h); what is not known is let be.
- * Little-endian. The file before the last is kept beside it as PATH.1, so a checkpoint that is damaged
+ * as many as x. Vectors are float32. Their owners alone know which there are (sgp/trainer.h); readers skip a vector that
+ * they do not know. Little-endian. The file before the last is kept beside it as PATH.1, so a checkpoint that is damaged
  * costs what was learnt since the one before and no more.
  *
  * Fails: what the disk says, and bytes that are not a whole checkpoint of this model; one line that

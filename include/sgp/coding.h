@@ -6,8 +6,8 @@
  * the last of what is left, padded with zeros to 4 bytes. A block begins with a word of 32 bits, little-endian, whose low
  * byte is its kind; of kind 16 the rest of the word is 0, and a binary16 number for each value follows.
  *
- * Numbers never change once released: greetings, announcements and records say them. Who says nothing of a form means the
- * first: so that is 0. Pure. Thread: any. */
+ * Numbers never change once released: greetings, announcements and records say them. NONE is 0, so a message that leaves
+ * the form out means NONE. Pure. Thread: any. */
 #ifndef SGP_CODING_H
 #define SGP_CODING_H
 

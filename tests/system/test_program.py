@@ -339,7 +339,7 @@ class Questions(Programs):
             while p.turn["type"] != raw_program.EVALUATE:
                 p.step(lambda z: z)
             go()
-            self.assertEqual(self.error(end), (409, "the program has gone, and with it whoever could answer"))
+            self.assertEqual(self.error(end), (409, "the program has gone, so nobody can answer"))
             p = f.wait("a place", lambda: self.try_again(f, flags=self.BOTH))
             self.assertEqual(p.take()["type"], raw_program.TURN)
         end = self.ask(node, "evaluate")
