@@ -68,9 +68,22 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
     return NULL;
 }
 
+/* Whether a neighbour that is here has finished, and none takes part: nobody gives this node mass, and the fleet waits for nothing. */
+static bool has_ended(const struct sgp_node *node)
+{
+    bool ended = false;
+    SGP_EACH_IN (link, node) {
+        if (sgp_core_peer_active(link))
+            return false;
+        ended = ended || (sgp_core_is_up(link) && link->pulse.state == SGP_NODE_FINISHED);
+    }
+    return ended;
+}
+
 /* A newcomer that is given mass before it can pass any on gathers that of its sources, whose steps grow as
- * their weight shrinks. So it stays joining, and is given nothing, until an out-neighbour is there; but it
- * does not wait for ever for one that is dead: only one that answers, and does not know it yet, will. */
+ * their weight shrinks. So it stays joining, and is given nothing, until an out-neighbour is there. It
+ * does not wait for ever for a target that is dead. A target that answers and does not know it yet will, unless the
+ * fleet has ended. */
 static const struct sgp_core_link *way_out(const struct sgp_node *node)
 {
     const struct sgp_core_link *first = NULL;
@@ -80,7 +93,7 @@ static const struct sgp_core_link *way_out(const struct sgp_node *node)
             return NULL;
         bool refused = link->connection.last_error == SGP_E_CLOSED &&
                        link->connection.last_reason == SGP_REASON_UNKNOWN;
-        waits = waits || refused;
+        waits = waits || (refused && !has_ended(node));
         first = first == NULL && !link->retired ? link : first;
     }
     return waits ? first : NULL;

@@ -296,6 +296,20 @@ static void open_line(struct desk *desk)
     post_type(desk, SGP_EVENT_START);
 }
 
+/* n2 does not know n0 at each of so many dials, a second apart, while n1 says this. */
+static void be_unknown(struct desk *desk, int dials, struct sgp_pulse source)
+{
+    for (int second = 0; second < dials; second++) {
+        desk->now += SGP_SECOND;
+        come_up(desk, 2, SGP_OUT);
+        say(desk, 2, SGP_OUT,
+            (struct sgp_message){.type = SGP_GOODBYE,
+                .pulse = pulse_at(50, SGP_ROUND_NONE),
+                .goodbye = {.reason = SGP_REASON_UNKNOWN, .text = "who?"}});
+        say_pulse(desk, 1, SGP_IN, source);
+    }
+}
+
 /* n2 has not reloaded: n0 would gather n1's mass. */
 Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
 {
@@ -303,21 +317,43 @@ Test(join, a_newcomer_takes_nothing_before_it_can_pass_any_on)
     open_line(&desk);
     greet_in(&desk, 1, pulse_at(50, 50), 88);
     cr_assert_null(find_sent(&desk, SGP_ASK, 1));
-    for (int second = 0; second < 120; second++) {
-        desk.now += SGP_SECOND;
-        come_up(&desk, 2, SGP_OUT);
-        say(&desk, 2, SGP_OUT,
-            (struct sgp_message){.type = SGP_GOODBYE,
-                .pulse = pulse_at(50, SGP_ROUND_NONE),
-                .goodbye = {.reason = SGP_REASON_UNKNOWN, .text = "who?"}});
-        say_pulse(&desk, 1, SGP_IN, pulse_at(50, 50));
-    }
+    be_unknown(&desk, 120, pulse_at(50, 50));
     cr_assert(eq(int, status_of(&desk).state, SGP_NODE_JOINING));
     cr_assert(eq(int, status_of(&desk).waiting, SGP_WAITING_HELLO));
     cr_assert(eq(u32, status_of(&desk).waiting_peer, 2));
     greet_out(&desk, 2, pulse_at(90, SGP_ROUND_NONE), 99, 0);
     post_type(&desk, SGP_EVENT_TICK);
     cr_assert_not_null(find_sent(&desk, SGP_ASK, 1), "now it joins");
+    close_desk(&desk);
+}
+
+/* n2 has missed a reload for good, and n1 has finished: n0 takes the model of n1 and ends, too. */
+Test(join, a_newcomer_that_no_target_knows_ends_when_the_fleet_has_ended)
+{
+    struct desk desk;
+    open_line(&desk);
+    greet_in(&desk, 1, pulse_at(50, 50), 88);
+    be_unknown(&desk, 60, pulse_at(50, 50));
+    cr_assert_null(find_sent(&desk, SGP_ASK, 1), "n1 would give");
+    struct sgp_pulse ended = pulse_at(102, SGP_ROUND_NONE);
+    ended.state = SGP_NODE_FINISHED;
+    say_pulse(&desk, 1, SGP_IN, ended);
+    post_type(&desk, SGP_EVENT_TICK);
+    cr_assert_not_null(find_sent(&desk, SGP_ASK, 1));
+    say(&desk, 1, SGP_IN,
+        (struct sgp_message){.type = SGP_ESTIMATE,
+            .pulse = ended,
+            .estimate = {.round = 102, .weight = 2, .payload_bytes = PAYLOAD}});
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_PAYLOAD, .link = link_to(&desk, 1, SGP_IN)});
+    const struct sgp_effect *adopt = find(&desk, SGP_EFFECT_ADOPT);
+    cr_assert_not_null(adopt);
+    cr_assert(eq(dbl, adopt->adopt.factor, 0.5));
+    cr_assert(eq(i64, status_of(&desk).round, 102));
+    cr_assert_null(find(&desk, SGP_EFFECT_TRAIN));
+    post_type(&desk, SGP_EVENT_TICK);
+    sketch(&desk);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(dbl, status_of(&desk).weight, 1));
     close_desk(&desk);
 }
 
