@@ -249,7 +249,8 @@ bool sgp_core_is_kept(
 
 bool sgp_core_folds(const struct sgp_node *node); /* a share is, and x is as it was */
 /* turns and exact cycles */
-sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round); /* turns before that round */
+sgp_round sgp_core_turn(
+    const struct sgp_node *node, sgp_round round);       /* turns before that round, at least 0 */
 sgp_round sgp_core_own_end(const struct sgp_node *node); /* one past its own last turn */
 bool sgp_core_is_relay(const struct sgp_node *node);     /* it takes no steps */
 bool sgp_core_knows_end(const struct sgp_node *node);    /* a relay does when it has heard of one */

@@ -128,7 +128,8 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
     const struct sgp_topology *topology = node->config.topology;
     sgp_round rounds =
         sgp_topology_turns(topology, round) - sgp_topology_turns(topology, node->turns.round);
-    return node->turns.count + rounds / sgp_core_rounds_of_turn(node);
+    sgp_round turn = node->turns.count + rounds / sgp_core_rounds_of_turn(node);
+    return turn > 0 ? turn : 0; /* a label may be adopted that is older than the file */
 }
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)

@@ -426,3 +426,17 @@ Test(join, one_that_leaves_answers_an_heir_that_joins)
     cr_assert(eq(dbl, copy->publish.keep, 1));
     close_desk(&desk);
 }
+
+/* A node of a token restarts with label 86 and few turns, since the file is new, and adopts a model whose label is 1. */
+Test(join, an_older_label_is_turn_0_and_no_turn_before_it)
+{
+    struct desk desk;
+    const struct sgp_record record = {.lineage = 77, .round = 86, .turns = 4, .weight = 1};
+    open_from(&desk, &record);
+    cr_assert(eq(i64, sgp_core_turn(desk.node, 86), 4));
+    cr_assert(eq(i64, sgp_core_turn(desk.node, 90), 8));
+    cr_assert(eq(i64, sgp_core_turn(desk.node, 83), 1));
+    cr_assert(eq(i64, sgp_core_turn(desk.node, 82), 0));
+    cr_assert(eq(i64, sgp_core_turn(desk.node, 1), 0));
+    close_desk(&desk);
+}
