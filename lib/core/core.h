@@ -286,6 +286,8 @@ bool sgp_core_has_model(
     const struct sgp_node *node); /* x / w is one: of all parts, and of no amid cycle */
 bool sgp_core_epoch_is_below(const struct sgp_epoch *a, const struct sgp_epoch *b);
 bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *epoch);
+/* Whether a share of this epoch counts now: the epoch is in force, or this node does not heed it. */
+bool sgp_core_is_current(const struct sgp_node *node, const struct sgp_epoch *epoch);
 
 /* emit.c */
 struct sgp_effect *sgp_core_emit(struct sgp_node *node, enum sgp_effect_type type);

@@ -189,6 +189,11 @@ bool sgp_core_is_in_force(const struct sgp_node *node, const struct sgp_epoch *e
     return epoch->number == node->exact.epoch.number && epoch->start == node->exact.epoch.start;
 }
 
+bool sgp_core_is_current(const struct sgp_node *node, const struct sgp_epoch *epoch)
+{
+    return sgp_core_is_in_force(node, epoch) || sgp_core_epoch_is_below(&node->exact.heard, epoch);
+}
+
 /* ---- an owner and its workers ---- */
 
 /* Who has the weight. */

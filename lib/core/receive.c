@@ -156,7 +156,7 @@ bool sgp_core_may_absorb(const struct sgp_node *node, const struct sgp_receive *
 {
     if (node->role->part == SGP_PART_LEADS)
         return receive->counts;
-    return sgp_core_is_in_force(node, &receive->epoch) ||
+    return sgp_core_is_current(node, &receive->epoch) ||
            (receive->share.bequest > 0 && !node->exact.begun);
 }
 

@@ -61,12 +61,14 @@ static bool is_out_of_place(
     return role->fits != NULL && !role->fits(node, link, share);
 }
 
-/* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two uses no epochs, it is the present one. */
+/* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two uses no epochs, it is not below the
+ * present one. A higher one that the source names stays: this node may begin that later, and its source has begun it. */
 static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
-    bool none = !sgp_core_uses_epochs(node) ||
-                (link->pulse.epoch.topology == 0 && !sgp_core_compares_epochs(node));
-    return none ? node->exact.epoch : link->pulse.epoch;
+    bool lenient = !sgp_core_uses_epochs(node) ||
+                   (link->pulse.epoch.topology == 0 && !sgp_core_compares_epochs(node));
+    bool below = sgp_core_epoch_is_below(&link->pulse.epoch, &node->exact.epoch);
+    return lenient && below ? node->exact.epoch : link->pulse.epoch;
 }
 
 struct sgp_verdict sgp_core_share(
@@ -216,7 +218,7 @@ struct sgp_verdict sgp_core_payload(struct sgp_node *node, struct sgp_core_link 
         receive->share = link->receiving.incoming;
         receive->epoch = link->receiving.epoch;
         bool bequeaths = receive->share.bequest > 0; /* which is no share of its round */
-        if (!bequeaths && !sgp_core_epoch_is_below(&node->exact.epoch, &receive->epoch))
+        if (!bequeaths && sgp_core_is_current(node, &receive->epoch))
             link->receiving.latest = receive->share.round;
         receive->state = empty || !counts ? SGP_RECEIVE_FREE : SGP_RECEIVE_HELD;
         receive->counts = false;

@@ -52,6 +52,63 @@ Test(epoch, two_neighbours_that_name_one_begin_a_node_again_once)
     close_desk(&desk);
 }
 
+/* A share of n1 and n2 each, of round 0 and epoch 4. */
+static void give_in_epoch(struct desk *desk, uint32_t peer)
+{
+    struct sgp_message share = share_of(1, 0, 1);
+    share.pulse.epoch = pulse_of(desk, 0, 4).epoch;
+    say(desk, peer, SGP_IN, share);
+    deliver(desk, peer, 0);
+    const struct sgp_effect *ack = find_sent(desk, SGP_ACK, peer);
+    cr_assert_not_null(ack);
+    cr_assert(eq(int, ack->send.message.ack.reason, SGP_REASON_NONE));
+}
+
+/* The node's step ends, the epoch is in force, and the accepted share of n1 still counts: of the weight 1, n0 gives a
+ * quarter to each neighbour, and each brings a half. */
+static void expect_kept(struct desk *desk)
+{
+    post_type(desk, SGP_EVENT_TRAINED);
+    const struct sgp_effect *renewed = find_note(desk, SGP_NOTE_RENEWED);
+    cr_assert_not_null(renewed);
+    cr_assert(eq(u64, status_of(desk).epoch.number, 4));
+    cr_assert(eq(dbl, renewed->note.amount, 0), "%g", renewed->note.amount);
+    cr_assert_null(find(desk, SGP_EFFECT_ABSORB));
+    cr_assert(eq(dbl, status_of(desk).weight, 1.5));
+    give_to_two(desk);
+    give_in_epoch(desk, 2);
+    const struct sgp_effect *absorb = find(desk, SGP_EFFECT_ABSORB);
+    cr_assert_not_null(absorb);
+    cr_assert(eq(u32, absorb->absorb.peer, 1));
+    cr_assert(eq(dbl, status_of(desk).weight, 1.5));
+    cr_assert(eq(i64, status_of(desk).round, 1));
+}
+
+/* The share comes after the node has heard of the epoch, and before a step under way lets the node begin that. Its source has begun
+ * the epoch already, and gives nothing again. */
+Test(epoch, a_share_of_an_epoch_that_a_step_holds_up_is_kept)
+{
+    struct desk desk;
+    open_beside_two(&desk, 3);
+    say_pulses(&desk, 1, pulse_of(&desk, 0, 4));
+    say_pulses(&desk, 2, pulse_of(&desk, 0, 4));
+    cr_assert(zero(u64, status_of(&desk).cycles_renewed), "a step is under way");
+    give_in_epoch(&desk, 1);
+    expect_kept(&desk);
+    close_desk(&desk);
+}
+
+/* The share comes when one neighbour alone has named the epoch. A second one names it before the share is absorbed. */
+Test(epoch, a_share_of_an_epoch_that_is_seconded_later_is_kept)
+{
+    struct desk desk;
+    open_beside_two(&desk, 3);
+    give_in_epoch(&desk, 1);
+    say_pulses(&desk, 2, pulse_of(&desk, 0, 4));
+    expect_kept(&desk);
+    close_desk(&desk);
+}
+
 static struct sgp_topology *pair_with_exact_cycles(void)
 {
     static const struct sgp_topology_node names[] = {{.name = "n0"}, {.name = "n1"}};

@@ -666,3 +666,10 @@ Test(cycle, a_strike_amid_faults_leaves_every_cycle_exact, .timeout = 3600)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_strike(&schedules[s], seed);
 }
+
+/* n1 comes back without a ledger to gossip that followed exact cycles. A neighbour that has begun the epoch already gives to n1
+ * while a step holds up the renewal of n1. */
+Test(cycle, a_share_amid_a_renewal_that_a_step_holds_up_is_kept)
+{
+    run_strike(&(struct schedule){"all-reduce-doubling", 5, 0, 0}, 122);
+}
