@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What campaigns draw (tests/campaign/draw.c): a fleet that can hold what the verdict asks of it. */
+#include "../campaign/campaign.h"
+
+#include "sgp/analysis.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+
+#define NODES 16u
+#define SEEDS 200u
+
+static void draw(struct campaign *campaign, const char *method, uint64_t seed)
+{
+    struct sgp_error error = {0};
+    const struct sgp_method *row = sgp_method_find(method);
+    cr_assert(zero(int, campaign_init(campaign, row, NODES, seed, &error)), "%s", error.text);
+}
+
+/* The least weight at which any node trains by this file: its guard. */
+static double guard_of(const struct sgp_topology *topology)
+{
+    struct sgp_analysis analysis;
+    cr_assert(zero(int, sgp_analyse(topology, &analysis)));
+    return SGP_STARVING * analysis.weight_min / (1 + analysis.out_degree_max);
+}
+
+/* A reload brings a random digraph in which n14 has one source, n6. n6 dials n14 before n14 has
+ * reloaded, is refused, and dials again seconds later. Meanwhile n14 trains at its guard. */
+Test(campaign, a_rate_suits_the_least_weight_of_a_file_that_comes_by_a_reload)
+{
+    static struct campaign campaign;
+    draw(&campaign, "osgp", 1526);
+    cr_assert(campaign.apart);
+    cr_expect(epsilon_eq(dbl, guard_of(campaign.topology), 0.25, 1e-12));
+    cr_expect(epsilon_eq(dbl, guard_of(campaign.other), 0.0033717504, 1e-10));
+    cr_expect(epsilon_eq(dbl, campaign.eta, 0.0033717504, 1e-10));
+    campaign_finish(&campaign);
+}
+
+Test(campaign, no_rate_is_above_the_guard_of_any_file_by_which_a_fleet_gossips)
+{
+    static const char *const methods[] = {"sgp", "osgp", "agp", "dpsgd", "adpsgd"};
+    static struct campaign campaign;
+    uint32_t apart = 0;
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            draw(&campaign, methods[m], seed);
+            const struct sgp_topology *files[] = {
+                campaign.topology, campaign.apart ? campaign.other : NULL};
+            for (uint32_t i = 0; i < 2 && files[i]; i++)
+                cr_expect(campaign.eta <= guard_of(files[i]) * (1 + 1e-9),
+                    "%s, seed %llu, file %u: rate %.6g, guard %.6g", methods[m],
+                    (unsigned long long)seed, i + 1, campaign.eta, guard_of(files[i]));
+            apart += campaign.apart;
+            campaign_finish(&campaign);
+        }
+    cr_expect(gt(u32, apart, 0));
+}
