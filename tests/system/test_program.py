@@ -618,6 +618,7 @@ class Strangers(Programs):
     def test_many_descriptors_are_no_leak(self):
         f = self.daemons(1, [[]])
         path = self.path(f)
+        f.wait("all to be open", lambda: "event=waiting for=program" in f.nodes[0].log())
         before = len(os.listdir("/proc/%d/fd" % f.nodes[0].process.pid))
         for _ in range(50):
             with Program.connect(path) as s:
