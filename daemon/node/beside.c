@@ -83,7 +83,7 @@ int beside_fork(struct sgp_error *error, struct beside *ret_beside)
     return 0;
 }
 
-/* A second SIGTERM would kill the child while it ends. */
+/* A second SIGTERM kills the child while it ends. That is the end that was ordered, so the status is 0. */
 static void has_ended(struct beside *beside, int status)
 {
     bool ours = beside->stops && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;

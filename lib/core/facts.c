@@ -129,7 +129,7 @@ sgp_round sgp_core_turn(const struct sgp_node *node, sgp_round round)
     sgp_round rounds =
         sgp_topology_turns(topology, round) - sgp_topology_turns(topology, node->turns.round);
     sgp_round turn = node->turns.count + rounds / sgp_core_rounds_of_turn(node);
-    return turn > 0 ? turn : 0; /* a label may be adopted that is older than the file */
+    return turn > 0 ? turn : 0; /* an adopted label may be older than the file */
 }
 
 sgp_round sgp_core_own_end(const struct sgp_node *node)

@@ -68,7 +68,8 @@ static const struct sgp_core_link *elder(const struct sgp_node *node)
     return NULL;
 }
 
-/* Whether a neighbour that is here has finished, and none takes part: nobody gives this node mass, and the fleet waits for nothing. */
+/* Whether a source that is up has finished, and no source takes part. Then no source gives this
+ * node mass, and the fleet waits for nothing. */
 static bool has_ended(const struct sgp_node *node)
 {
     bool ended = false;

@@ -61,8 +61,9 @@ static bool is_out_of_place(
     return role->fits != NULL && !role->fits(node, link, share);
 }
 
-/* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two uses no epochs, it is not below the
- * present one. A higher one that the source names stays: this node may begin that later, and its source has begun it. */
+/* The epoch of what a neighbour gives. Where the file has no exact cycle and one of the two nodes
+ * uses no epochs, it is not below the present epoch. A higher epoch that the source names stays: the
+ * source has begun it, and this node may begin it later. */
 static struct sgp_epoch epoch_of(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     bool lenient = !sgp_core_uses_epochs(node) ||

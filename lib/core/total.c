@@ -111,15 +111,15 @@ static sgp_round least_of(sgp_round a, sgp_round b)
     return a < b ? a : b;
 }
 
-/* Whether the neighbour has this node's topology file. By another file it may have neighbours that this node does not know, or lack
- * members that this node counts upon. */
+/* Whether the neighbour has this node's topology file. With another file it may have neighbours that
+ * this node does not know, or lack members that this node counts upon. */
 static bool has_same_file(const struct sgp_node *node, const struct sgp_core_link *link)
 {
     return link->greeting.topology == node->config.fingerprint.topology;
 }
 
-/* The counts of this round, if all neighbours are there by the same file and have said of late what they know. Otherwise a member that
- * has other weight may not have been heard of. */
+/* The counts of this round, if all neighbours are active, have the same file, and have said of late
+ * what they know. Otherwise a member that has other weight may not have been heard of. */
 static void hear_all(struct sgp_node *node, sgp_round *heavy, sgp_round *light)
 {
     bool complete = node->layout.link_count > node->layout.out_count;
