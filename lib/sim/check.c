@@ -66,9 +66,12 @@ static void check_total(struct sgp_sim *sim, double total, const char *how)
 }
 
 /* An heir has accepted all that the source has, and answers for what that had accepted. */
-static void hand_over(struct sgp_sim *sim, struct sgp_sim_host *source, uint32_t heir)
+static void hand_over(
+    struct sgp_sim *sim, struct sgp_sim_host *source, uint32_t heir, uint64_t number)
 {
     source->handed = true;
+    source->heir = heir;
+    source->bequest = number;
     for (uint32_t i = 0; i < sim->host_count; i++) {
         const struct sgp_sim_host *host = &sim->hosts[i];
         for (uint32_t j = host->out_count; j < host->link_count; j++) {
@@ -105,7 +108,7 @@ static void accept(struct sgp_sim *sim, struct sgp_sim_host *target, struct sgp_
         sgp_sim_update_came(sim, target, in, share->round);
     if (share->bequest > 0) {
         sim->bequeathed += fmin(share->bequest, share->weight);
-        hand_over(sim, source, target->index);
+        hand_over(sim, source, target->index, number);
     }
     if (share->payload_bytes == 0) {
         sim->summary.shares_empty++;

@@ -74,19 +74,102 @@ static double starts(const struct sgp_sim_host *host)
     return sgp_topology_starts(host->file->topology, host->file->nodes[host->index]);
 }
 
-void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
+/* ---- an heir that does not have a bequest any more ---- */
+
+/* What a host's core knows of the shares that the target of a link accepted from one lineage of
+ * the source: the number of the last one. 0: the core knows of none. */
+static uint64_t known_to(struct sgp_sim *sim, const struct sgp_sim_host *host,
+    const struct sgp_sim_link *in, uint64_t source_lineage, uint64_t target_lineage)
+{
+    struct sgp_inquire question = {.source = sgp_sim_name(sim, in->peer),
+        .target = sgp_sim_name(sim, sim->links[in->other].peer),
+        .source_lineage = source_lineage,
+        .target_lineage = target_lineage};
+    struct sgp_answer answer;
+    (void)sgp_node_answer(host->node, &question, &answer);
+    return answer.known ? answer.number : 0;
+}
+
+/* The same, of the source's present lineage. The target accepted the share in its present lineage,
+ * or in the lineage in which it left. */
+static uint64_t accepted_known_to(
+    struct sgp_sim *sim, const struct sgp_sim_host *host, const struct sgp_sim_link *in)
+{
+    uint64_t source = sim->hosts[in->peer].lineage;
+    uint64_t target = sim->hosts[sim->links[in->other].peer].lineage;
+    uint64_t present = known_to(sim, host, in, source, target);
+    uint64_t before = known_to(sim, host, in, source, in->before_lineage);
+    return present > before ? present : before;
+}
+
+/* The leaver still owes its bequest, and answers again for what its core knows. */
+static void answer_again(struct sgp_sim *sim, struct sgp_sim_host *leaver)
+{
+    uint32_t heir = leaver->heir;
+    leaver->handed = false;
+    for (uint32_t i = 0; i < sim->host_count; i++) {
+        const struct sgp_sim_host *target = &sim->hosts[i];
+        for (uint32_t j = target->out_count; j < target->link_count && i != heir; j++) {
+            struct sgp_sim_link *in = &sim->links[target->link_first + j];
+            uint64_t lineage = sim->hosts[in->peer].lineage;
+            if (in->holder == heir && accepted_known_to(sim, leaver, in) >= in->accepted)
+                in->holder = leaver->index;
+            if (in->before_holder == heir &&
+                known_to(sim, leaver, in, lineage, in->before_lineage) >= in->before)
+                in->before_holder = leaver->index;
+        }
+    }
+    sgp_sim_see_links(sim, leaver);
+}
+
+/* The next process of the target has accepted so many shares. If the source's bequest is not among
+ * them, and the source has no acknowledgement of it, the bequest and all that went with it are the
+ * source's again. */
+static void lose_bequest(struct sgp_sim *sim, const struct sgp_sim_link *in, uint64_t accepted)
+{
+    struct sgp_sim_host *source = &sim->hosts[in->peer];
+    const struct sgp_sim_link *out = &sim->links[in->other];
+    uint64_t number;
+    double owed;
+    (void)sgp_sim_link_account(source, out, &number, &owed);
+    bool was_left = source->handed && source->heir == out->peer && accepted < source->bequest;
+    if (was_left && owed > 0 && number == source->bequest)
+        answer_again(sim, source);
+}
+
+/* Other hosts have left this host what they accepted. It answers for what its next process knows. */
+static void forget_held(struct sgp_sim *sim, const struct sgp_sim_host *host)
 {
     for (uint32_t i = 0; i < sim->host_count; i++) {
         const struct sgp_sim_host *target = &sim->hosts[i];
-        for (uint32_t j = target->out_count; j < target->link_count; j++) {
+        for (uint32_t j = target->out_count; j < target->link_count && target != host; j++) {
             struct sgp_sim_link *in = &sim->links[target->link_first + j];
-            in->before = in->before_holder == host->index ? 0 : in->before;
-            if (in->holder == host->index) {
-                accept_instead(sim, in, 0);
-                in->former = 0;
-            }
+            uint64_t lineage = sim->hosts[in->peer].lineage;
+            if (in->before_holder == host->index)
+                in->before = known_to(sim, host, in, lineage, in->before_lineage);
+            if (in->holder != host->index)
+                continue;
+            accept_instead(sim, in, accepted_known_to(sim, host, in));
+            in->former = known_to(sim, host, in, in->former_lineage, target->lineage);
         }
     }
+}
+
+/* ---- a process that begins ---- */
+
+void sgp_sim_check_forget(struct sgp_sim *sim, struct sgp_sim_host *host)
+{
+    for (uint32_t i = host->out_count; i < host->link_count; i++)
+        lose_bequest(sim, &sim->links[host->link_first + i], 0);
+    for (uint32_t i = host->out_count; i < host->link_count; i++) {
+        struct sgp_sim_link *in = &sim->links[host->link_first + i];
+        in->before = in->before_holder == host->index ? 0 : in->before;
+        if (in->holder == host->index) {
+            accept_instead(sim, in, 0);
+            in->former = 0;
+        }
+    }
+    forget_held(sim, host);
     for (uint32_t i = 0; i < host->link_count; i++) {
         struct sgp_sim_link *link = &sim->links[host->link_first + i];
         link->said = 0;
@@ -146,10 +229,13 @@ void sgp_sim_check_restore(struct sgp_sim *sim, struct sgp_sim_host *host, doubl
     for (uint32_t i = host->out_count; i < host->link_count; i++) {
         struct sgp_sim_link *in = &sim->links[host->link_first + i];
         uint64_t lineage = sim->hosts[in->peer].lineage;
-        accept_instead(sim, in, accepted_on_record(host, in->peer, lineage));
+        uint64_t accepted = accepted_on_record(host, in->peer, lineage);
+        lose_bequest(sim, in, accepted);
+        accept_instead(sim, in, accepted);
         in->former = accepted_on_record(host, in->peer, in->former_lineage);
         (void)sgp_sim_link_account(host, in, &in->said, &owed);
     }
+    forget_held(sim, host);
     struct sgp_node_status status;
     sgp_node_status(host->node, &status);
     sgp_sim_add(&sim->weight, status.weight - host->weight);

@@ -36,7 +36,7 @@ bool sgp_sim_is_unseen(
         struct sgp_peer_status here;
         sgp_node_link_status(source->node, i, &here);
         if (here.owes && sgp_sim_link_of(source, source->file->hosts[here.peer], SGP_OUT) == out)
-            return source->handed || accepted_of(sim, out, here.last_number) >= here.last_number;
+            return accepted_of(sim, out, here.last_number) >= here.last_number;
     }
     return false;
 }

@@ -248,6 +248,8 @@ struct sgp_sim_host {
     double debts_unseen;             /* of its debts, those whose target had accepted them */
     bool indebted;                   /* it has debts, or had when it was looked at last */
     bool handed;        /* its heir has accepted its bequest: what it still owes is the heir's */
+    uint32_t heir;      /* then, the host that has accepted it, */
+    uint64_t bequest;   /* and the number of that share */
     double guard;       /* the least weight at which it may ever train */
     uint64_t *versions; /* of an owner, by snapshot: updates that it had added when that was made */
     struct sgp_sim_step step;   /* of an owner */
@@ -592,7 +594,8 @@ struct sgp_share sgp_sim_cargo(const struct sgp_sim *sim, const struct sgp_messa
 /* Weight that the target of a link has accepted, or the source's heir, while the source still owes it. */
 void sgp_sim_see_link(struct sgp_sim *sim, struct sgp_sim_host *source, struct sgp_sim_link *out);
 void sgp_sim_see_links(struct sgp_sim *sim, struct sgp_sim_host *source);
-/* Whether there is such a share; it may be an update, which weighs nothing. */
+/* Whether the target has accepted the share that the source still owes. The share may be an update,
+ * which weighs nothing. */
 bool sgp_sim_is_unseen(
     const struct sgp_sim *sim, struct sgp_sim_host *source, const struct sgp_sim_link *out);
 /* The debts of all hosts, after something has happened to one: no other's come or go. Few hold any, and

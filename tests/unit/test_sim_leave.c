@@ -91,6 +91,62 @@ Test(leave, a_dead_neighbour_does_not_hold_one_that_leaves)
     }
 }
 
+struct inheritance {
+    sgp_time at; /* when an heir accepts a bequest for the first time; 0: not yet */
+    uint32_t heir;
+};
+
+static struct inheritance inheritance;
+
+static void look_at_heirs(void *context, uint32_t node, sgp_time now, const struct sgp_effect *note)
+{
+    fleet_note(context, node, now, note);
+    if (note->note.what == SGP_NOTE_INHERITED && inheritance.at == 0)
+        inheritance = (struct inheritance){.at = now, .heir = node};
+}
+
+/* A run in which n2 leaves. The heir may crash before its acknowledgement reaches n2. */
+static struct fleet *leaving_fleet(const struct sgp_method *method, struct sgp_sim_crash *crash)
+{
+    struct fleet *fleet = fleet_generate("complete", 4, 0);
+    fleet->options.method = method;
+    fleet->options.rounds = 300;
+    fleet->options.latency_ns = 20 * SGP_MILLISECOND;
+    fleet->options.note = look_at_heirs;
+    fleet->options.crashes = crash;
+    fleet->options.crash_count = crash != NULL ? 1 : 0;
+    inheritance = (struct inheritance){.at = 0};
+    fleet_open(fleet);
+    cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
+    cr_assert(zero(int, sgp_sim_run(fleet->sim, SGP_TIME_NEVER, &fleet->error)), "%s: %s",
+        method->name, fleet->error.text);
+    cr_assert(has_left(fleet, 2), "%s", method->name);
+    return fleet;
+}
+
+/* The heir dies as soon as it has accepted the bequest. Its next process has the record of the
+ * moment before, or none. The bequest comes home, and an heir accepts it again. */
+Test(leave, a_bequest_that_the_heir_has_forgotten_comes_home)
+{
+    const struct sgp_method *method;
+    for (uint32_t m = 0; (method = sgp_method_at(m)) != NULL; m++)
+        for (int forgets = 0; forgets < 2; forgets++) {
+            struct fleet *fleet = leaving_fleet(method, NULL);
+            sgp_time at = inheritance.at;
+            struct sgp_sim_crash crash = {
+                inheritance.heir, at + 1, at + SGP_SECOND, forgets > 0, forgets ? 0 : at - 1};
+            fleet_destroy(fleet);
+            cr_assert(gt(i64, at, 0), "%s", method->name);
+            fleet = leaving_fleet(method, &crash);
+            cr_assert(eq(u32, fleet->notes[SGP_NOTE_INHERITED], 2), "%s", method->name);
+            cr_assert(eq(u64, fleet_summary(fleet).restored, 1 - forgets), "%s", method->name);
+            if (!forgets)
+                cr_assert(
+                    epsilon_eq(dbl, fleet_summary(fleet).weight, 3, 1e-11), "%s", method->name);
+            fleet_destroy(fleet);
+        }
+}
+
 struct trouble {
     struct sgp_sim_absence absences[2];
     struct sgp_sim_crash crashes[3];
