@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compressors: the names of the lossy forms in which a source can send float32 values. sgp/block.h says what each of
+ * them does to values and to bytes.
+ *
+ *   none      float32
+ *   fp16      binary16
+ *   bf16      bfloat16
+ *   int8      a scale for a block of 256 values, and an integer of 8 bits for each value; int6, int4 and int2 likewise
+ *   int4:64   as int4, with a scale for each 64 values
+ *   sign      a magnitude for a block, and a sign for each value
+ *
+ * Numbers never change once released: ledgers store them. NONE is 0, so a record that leaves the compressor out means
+ * NONE. Names only; thread: any. */
+#ifndef SGP_COMPRESSOR_H
+#define SGP_COMPRESSOR_H
+
+enum sgp_compressor {
+    SGP_COMPRESSOR_NONE = 0,
+    SGP_COMPRESSOR_FP16 = 1,
+    SGP_COMPRESSOR_BF16 = 2,
+    SGP_COMPRESSOR_INT8 = 3,
+    SGP_COMPRESSOR_INT6 = 4,
+    SGP_COMPRESSOR_INT4 = 5,
+    SGP_COMPRESSOR_INT4_64 = 6,
+    SGP_COMPRESSOR_INT2 = 7,
+    SGP_COMPRESSOR_SIGN = 8,
+};
+/* Their names, in the same order. */
+#define SGP_COMPRESSOR_WORDS "none|fp16|bf16|int8|int6|int4|int4:64|int2|sign"
+
+#endif
