@@ -45,13 +45,31 @@ struct sgp_kernels {
     void (*distance)(double *ret_difference, double *ret_norm, const float *a, float a_scale,
         const float *b, float b_scale, size_t count);
 
-    /* --- coding (sgp/codec.h): binary16 numbers, 2 bytes each, little-endian; outputs overlap no inputs --- */
+    /* --- blocks (sgp/block.h): numbers of 16 bits are little-endian; outputs overlap no inputs,
+     *     except in fake_quantise --- */
 
     /* The nearest binary16 of each value, to even; a finite value beyond 65504 is taken for that. A NaN keeps its upper bits
      * and is quiet. */
     void (*to_half)(uint8_t *bytes, const float *values, size_t count);
     /* The value of each, exactly. */
     void (*from_half)(float *values, const uint8_t *bytes, size_t count);
+    /* As to_half and from_half, for bfloat16: the upper half of a float32. The greatest finite
+     * bfloat16 is 0x7f7f. */
+    void (*to_bfloat)(uint8_t *bytes, const float *values, size_t count);
+    void (*from_bfloat)(float *values, const uint8_t *bytes, size_t count);
+    /* integers[i] = values[i] * inverse, the product rounded to float32, then to the nearest
+     * integer, to even. Each product must be below 127.5 in magnitude. */
+    void (*quantise)(int8_t *integers, const float *values, float inverse, size_t count);
+    /* values[i] = integers[i] * scale */
+    void (*dequantise)(float *values, const int8_t *integers, float scale, size_t count);
+    /* Quantise, then dequantise: projected[i] is never -0. Both may be the same vector. */
+    void (*fake_quantise)(
+        float *projected, const float *values, float inverse, float scale, size_t count);
+    /* Write the low `bits` of each integer, 1 to 8, as a little-endian bit stream: integer i has
+     * the bits i * bits to (i + 1) * bits - 1. Zeros fill the last byte. */
+    void (*pack_bits)(uint8_t *bytes, const int8_t *integers, uint32_t bits, size_t count);
+    /* The reverse, to integers in two's complement; with 1 bit to 0 or -1. */
+    void (*unpack_bits)(int8_t *integers, const uint8_t *bytes, uint32_t bits, size_t count);
 
     /* --- optimiser updates, one pass over memory; decay is weight_decay / w, so that it acts on z;
      *     t = gradient[i] + decay * x[i] --- */

@@ -6,22 +6,15 @@
 #include "twins.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #ifdef __x86_64__
 #include <cpuid.h>
-#include <stdatomic.h>
 
-/* Not every compiler's __builtin_cpu_supports knows this one. The processor is asked once: in a virtual machine each question
- * takes a microsecond, and the kernels are chosen for every payload. */
+/* Not every compiler's __builtin_cpu_supports knows this one. */
 static bool has_f16c(void)
 {
-    static atomic_int known; /* 0: not yet; else 1 or -1 */
-    int has = atomic_load_explicit(&known, memory_order_relaxed);
-    if (has != 0)
-        return has > 0;
     unsigned a, b, c, d;
-    has = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 ? 1 : -1;
-    atomic_store_explicit(&known, has, memory_order_relaxed);
-    return has > 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 #endif
 
@@ -43,10 +36,18 @@ const struct sgp_kernels *sgp_kernels_reference(void)
     return &sgp_kernels_table_reference;
 }
 
+/* The processor is asked once: in a virtual machine each question takes a microsecond, and the kernels are chosen for
+ * every block. */
 const struct sgp_kernels *sgp_kernels_best(void)
 {
-    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
-    return twins[sgp_kernels_all(twins) - 1];
+    static _Atomic(const struct sgp_kernels *) best;
+    const struct sgp_kernels *known = atomic_load_explicit(&best, memory_order_relaxed);
+    if (known == NULL) {
+        const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+        known = twins[sgp_kernels_all(twins) - 1];
+        atomic_store_explicit(&best, known, memory_order_relaxed);
+    }
+    return known;
 }
 
 uint64_t sgp_kernels_stride(uint64_t count)

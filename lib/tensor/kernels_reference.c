@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain loops that define what every kernel computes, to the bit. They are written to be read,
  * not to be fast. Any thread; no state. */
+#include "bfloat.h"
 #include "half.h"
 #include "twins.h"
 
@@ -55,6 +56,65 @@ static void from_half(float *values, const uint8_t *bytes, size_t count)
         uint16_t half;
         memcpy(&half, bytes + 2 * i, sizeof half);
         values[i] = float_of_half(half);
+    }
+}
+
+static void to_bfloat(uint8_t *bytes, const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bfloat = bfloat_of(values[i]);
+        memcpy(bytes + 2 * i, &bfloat, sizeof bfloat);
+    }
+}
+
+static void from_bfloat(float *values, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bfloat;
+        memcpy(&bfloat, bytes + 2 * i, sizeof bfloat);
+        values[i] = float_of_bfloat(bfloat);
+    }
+}
+
+static void quantise(int8_t *integers, const float *values, float inverse, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        integers[i] = (int8_t)rintf(values[i] * inverse);
+}
+
+static void dequantise(float *values, const int8_t *integers, float scale, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)integers[i] * scale;
+}
+
+static void pack_bits(uint8_t *bytes, const int8_t *integers, uint32_t bits, size_t count)
+{
+    memset(bytes, 0, (count * bits + 7) / 8);
+    for (size_t at = 0; at < count * bits; at++) {
+        unsigned bit = (uint8_t)integers[at / bits] >> at % bits & 1;
+        bytes[at / 8] |= (uint8_t)(bit << at % 8);
+    }
+}
+
+static void unpack_bits(int8_t *integers, const uint8_t *bytes, uint32_t bits, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int integer = 0;
+        for (size_t bit = 0, at = i * bits; bit < bits; bit++, at++)
+            integer |= (bytes[at / 8] >> at % 8 & 1) << bit;
+        int sign = 1 << (bits - 1);
+        integers[i] = (int8_t)((integer ^ sign) - sign);
+    }
+}
+
+static void fake_quantise(
+    float *projected, const float *values, float inverse, float scale, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int8_t integer;
+        quantise(&integer, values + i, inverse, 1);
+        dequantise(projected + i, &integer, scale, 1);
     }
 }
 
@@ -267,6 +327,13 @@ const struct sgp_kernels sgp_kernels_table_reference = {.name = "reference",
     .distance = distance,
     .to_half = to_half,
     .from_half = from_half,
+    .to_bfloat = to_bfloat,
+    .from_bfloat = from_bfloat,
+    .quantise = quantise,
+    .dequantise = dequantise,
+    .pack_bits = pack_bits,
+    .unpack_bits = unpack_bits,
+    .fake_quantise = fake_quantise,
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,

@@ -5,6 +5,8 @@
  *
  * The body of each loop does what kernels_reference.c does, in the same order of roundings; what is
  * left after the last whole vector is given to the reference, or, to be summed, followed by zeros. Any thread; no state. */
+#include "bfloat.h"
+#include "bits.h"
 #include "twins.h"
 
 #include <string.h>
@@ -74,6 +76,8 @@ static void estimate(float *z, const float *x, double weight, size_t count)
     reference->estimate(z + whole, x + whole, weight, count - whole);
 }
 
+#define INFINITE 0x7f800000 /* the bits of it */
+
 /* Without their sign, floats are in the order of their bits, and NaNs come after infinity. */
 static float largest(const float *values, size_t count)
 {
@@ -85,10 +89,16 @@ static float largest(const float *values, size_t count)
             integers magnitude = *(const integers *)(values + i + j * FLOATS) & 0x7fffffff;
             most[j] = LARGER(most[j], magnitude);
         }
-    float lanes[CHAINS * FLOATS + 1];
-    memcpy(lanes, most, sizeof most);
-    lanes[CHAINS * FLOATS] = reference->largest(values + whole, count - whole);
-    return reference->largest(lanes, CHAINS * FLOATS + 1);
+    most[0] = LARGER(LARGER(most[0], most[1]), LARGER(most[2], most[3]));
+    float rest = whole < count ? reference->largest(values + whole, count - whole) : 0;
+    int32_t lanes[FLOATS], largest_lane;
+    memcpy(lanes, most, sizeof lanes);
+    memcpy(&largest_lane, &rest, sizeof rest);
+    for (size_t i = 0; i < FLOATS; i++)
+        largest_lane = lanes[i] > largest_lane ? lanes[i] : largest_lane;
+    largest_lane = largest_lane < INFINITE ? largest_lane : INFINITE;
+    memcpy(&rest, &largest_lane, sizeof rest);
+    return rest;
 }
 
 static double pairwise(const floats run[SGP_KERNELS_LANES / FLOATS])
@@ -414,6 +424,96 @@ static void from_half(float *values, const uint8_t *bytes, size_t count)
     reference->from_half(values + whole, bytes + 2 * whole, count - whole);
 }
 
+/* Compilers vectorise these loops, as that of widen. */
+static void to_bfloat(uint8_t *restrict bytes, const float *restrict values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bfloat = bfloat_of(values[i]);
+        memcpy(bytes + 2 * i, &bfloat, sizeof bfloat);
+    }
+}
+
+static void from_bfloat(float *restrict values, const uint8_t *restrict bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bfloat;
+        memcpy(&bfloat, bytes + 2 * i, sizeof bfloat);
+        values[i] = float_of_bfloat(bfloat);
+    }
+}
+
+/* Adding 1.5 * 2^23 rounds to the nearest integer, to even, and leaves it in the low bits of the sum. */
+#define ROUNDER 0x1.8p+23f
+
+static void quantise(
+    int8_t *restrict whole, const float *restrict values, float inverse, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float sum = values[i] * inverse + ROUNDER;
+        uint32_t bits;
+        memcpy(&bits, &sum, sizeof bits);
+        whole[i] = (int8_t)bits;
+    }
+}
+
+static void dequantise(
+    float *restrict values, const int8_t *restrict whole, float scale, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)whole[i] * scale;
+}
+
+/* Eight integers of b bits have b bytes and are joined in a word; all words of a run at a time, so
+ * that compilers can vectorise the joining. */
+#define BITS_RUN 32u
+
+static void pack_bits(uint8_t *bytes, const int8_t *next, uint32_t bits, size_t count)
+{
+    uint64_t joined[BITS_RUN];
+    uint8_t *end = bytes + bits * (count / 8);
+    for (size_t run; count >= 8; next += 8 * run, count -= 8 * run) {
+        run = count / 8 < BITS_RUN ? count / 8 : BITS_RUN;
+        memcpy(joined, next, 8 * run);
+        for (size_t i = 0; i < run; i++)
+            joined[i] = bits_join(joined[i], bits);
+        for (size_t i = 0; i < run; i++, bytes += bits)
+            if (end - bytes >= 8)
+                bits_store(bytes, joined[i]);
+            else
+                bits_store_some(bytes, joined[i], bits);
+    }
+    reference->pack_bits(bytes, next, bits, count);
+}
+
+static void unpack_bits(int8_t *next, const uint8_t *bytes, uint32_t bits, size_t count)
+{
+    uint64_t parted[BITS_RUN];
+    const uint8_t *end = bytes + bits * (count / 8);
+    const int8_t sign = (int8_t)(1u << (bits - 1));
+    for (size_t run; count >= 8; next += 8 * run, count -= 8 * run) {
+        run = count / 8 < BITS_RUN ? count / 8 : BITS_RUN;
+        for (size_t i = 0; i < run; i++, bytes += bits)
+            parted[i] = end - bytes >= 8 ? bits_load(bytes) : bits_load_some(bytes, bits);
+        for (size_t i = 0; i < run; i++)
+            parted[i] = bits_part(parted[i], bits);
+        memcpy(next, parted, 8 * run);
+        for (size_t i = 0; i < 8 * run; i++)
+            next[i] = (int8_t)((next[i] ^ sign) - sign);
+    }
+    reference->unpack_bits(next, bytes, bits, count);
+}
+
+static void fake_quantise(
+    float *projected, const float *values, float inverse, float scale, size_t count)
+{
+    size_t whole = WHOLE(count);
+    for (size_t i = 0; i < whole; i += FLOATS) {
+        floats rounded = (*(const floats *)(values + i) * inverse + ROUNDER) - ROUNDER;
+        *(floats *)(projected + i) = rounded * scale;
+    }
+    reference->fake_quantise(projected + whole, values + whole, inverse, scale, count - whole);
+}
+
 #include "kernels_narrow.h"
 
 const struct sgp_kernels TABLE = {.name = NAME,
@@ -427,6 +527,13 @@ const struct sgp_kernels TABLE = {.name = NAME,
     .distance = distance,
     .to_half = to_half,
     .from_half = from_half,
+    .to_bfloat = to_bfloat,
+    .from_bfloat = from_bfloat,
+    .quantise = quantise,
+    .dequantise = dequantise,
+    .pack_bits = pack_bits,
+    .unpack_bits = unpack_bits,
+    .fake_quantise = fake_quantise,
     .sgd = sgd,
     .momentum = momentum,
     .nesterov = nesterov,

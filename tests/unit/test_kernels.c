@@ -144,6 +144,29 @@ static void call_from_half(const struct sgp_kernels *t, struct arena *r, size_t 
 {
     t->from_half(r->a + o, (const uint8_t *)r->b + 1, n);
 }
+static void call_to_bfloat(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->to_bfloat((uint8_t *)(r->a + o), r->b + 1, n);
+}
+static void call_from_bfloat(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->from_bfloat(r->a + o, (const uint8_t *)r->b + 1, n);
+}
+static void call_dequantise(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->dequantise(r->a + o, (const int8_t *)r->b + 1, 0.3f, n);
+}
+#define BITS(size) (1 + (uint32_t)(size) % 8)
+static void call_pack_bits(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->pack_bits((uint8_t *)r->a + o, (const int8_t *)r->b + 1, BITS(n), n);
+    t->pack_bits((uint8_t *)r->c + o, (const int8_t *)r->b + 1, BITS(n + n / 8), 8 * n);
+}
+static void call_unpack_bits(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
+{
+    t->unpack_bits((int8_t *)r->a + o, (const uint8_t *)r->b + 1, BITS(n), n);
+    t->unpack_bits((int8_t *)r->c + o, (const uint8_t *)r->b + 1, BITS(n + n / 8), 8 * n);
+}
 static void call_measure(const struct sgp_kernels *t, struct arena *r, size_t o, size_t n)
 {
     double sum;
@@ -160,7 +183,9 @@ static const struct {
     {"bias", call_bias}, {"bias_relu", call_bias_relu}, {"column_sums", call_column_sums},
     {"bias_tanh", call_bias_tanh}, {"bias_sigmoid", call_bias_sigmoid},
     {"relu_backward", call_relu_backward}, {"distance", call_distance}, {"to_half", call_to_half},
-    {"from_half", call_from_half}, {"narrow_product", call_narrow_product},
+    {"from_half", call_from_half}, {"to_bfloat", call_to_bfloat}, {"from_bfloat", call_from_bfloat},
+    {"dequantise", call_dequantise}, {"pack_bits", call_pack_bits},
+    {"unpack_bits", call_unpack_bits}, {"narrow_product", call_narrow_product},
     {"narrow_gradient", call_narrow_gradient}};
 
 static void compare(const struct sgp_kernels *twin, size_t kernel, size_t offset, size_t size,
@@ -189,6 +214,78 @@ Test(kernels, twins_give_the_bits_of_the_reference)
                 for (size_t offset = 0; offset <= OFFSET_MAX; offset += OFFSET_MAX)
                     for (int special = 0; special < 2; special++)
                         compare(twins[t], k, offset, size, seed++, special);
+}
+
+/* Products around every whole number and every half, at every offset. */
+static void check_quantise(const struct sgp_kernels *twin, size_t offset)
+{
+    static float values[4 * 254 + OFFSET_MAX], projected[4 * 254 + OFFSET_MAX];
+    static int8_t whole[4 * 254 + OFFSET_MAX];
+    const size_t count = 4 * 254;
+    for (size_t i = 0; i < count; i++) {
+        float value = (float)((int)(i / 4) - 127) + 0.5F * (float)(i % 2);
+        float beside = nextafterf(value, i % 8 < 4 ? 200.0F : -200.0F);
+        values[offset + i] = 2 * (i % 4 < 2 ? value : beside);
+    }
+    twin->quantise(whole + offset, values + offset, 0.5F, count);
+    twin->fake_quantise(projected, values + offset, 0.5F, 0.375F, count);
+    for (size_t i = 0; i < count; i++) {
+        double product = (double)values[offset + i] / 2, below = floor(product);
+        bool up = product - below > 0.5 || (product - below == 0.5 && fmod(below, 2) != 0);
+        int nearest = (int)below + up;
+        cr_assert(eq(int, whole[offset + i], nearest), "%s: %a", twin->name, product);
+        float decoded = (float)nearest * 0.375F;
+        cr_assert(eq(int, memcmp(projected + i, &decoded, sizeof decoded), 0), "%s: %a", twin->name,
+            product);
+    }
+}
+
+Test(kernels, quantise_is_the_nearest_integer_to_even)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    for (size_t t = 0; t < count; t++)
+        for (size_t offset = 0; offset <= OFFSET_MAX; offset++)
+            check_quantise(twins[t], offset);
+}
+
+/* The number whose upper half this is, and of the number beside it: which is nearer, by subtraction. */
+static void check_bfloat(const struct sgp_kernels *twin, uint32_t upper, uint32_t lower)
+{
+    uint32_t bits[3] = {upper << 16, (upper + 1) << 16, upper << 16 | lower};
+    float numbers[3], decoded[2];
+    uint16_t bfloats[2];
+    memcpy(numbers, bits, sizeof bits);
+    const float values[2] = {numbers[2], -numbers[2]};
+    twin->to_bfloat((uint8_t *)bfloats, values, 2);
+    twin->from_bfloat(decoded, (const uint8_t *)bfloats, 2);
+    double over = (double)numbers[2] - (double)numbers[0];
+    double under = isinf(numbers[1]) ? INFINITY : (double)numbers[1] - (double)numbers[2];
+    bool up = over > under || (over == under && upper % 2 != 0);
+    cr_assert(eq(flt, decoded[0], up ? numbers[1] : numbers[0]), "%s: %a", twin->name, values[0]);
+    cr_assert(eq(int, bfloats[1], bfloats[0] + 0x8000), "%s: %a", twin->name, values[1]);
+}
+
+Test(kernels, bfloat_is_the_nearest_to_even)
+{
+    const struct sgp_kernels *twins[SGP_KERNELS_TWINS_MAX];
+    size_t count = sgp_kernels_all(twins);
+    const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    for (size_t t = 0; t < count; t++) {
+        for (uint32_t upper = 0; upper < 0x7f80; upper++)
+            check_bfloat(twins[t], upper, lower[upper % 6]);
+        for (size_t i = 0; i < 6; i++) {
+            check_bfloat(twins[t], 0x7f7f, lower[i]);
+            check_bfloat(twins[t], 0x0000, lower[i]);
+            check_bfloat(twins[t], 0x3f80, lower[i]);
+        }
+        const float special[3] = {INFINITY, -INFINITY, NAN};
+        float decoded[3];
+        uint8_t bytes[6];
+        twins[t]->to_bfloat(bytes, special, 3);
+        twins[t]->from_bfloat(decoded, bytes, 3);
+        cr_assert(decoded[0] == INFINITY && decoded[1] == -INFINITY && isnan(decoded[2]));
+    }
 }
 
 /* What sums over runs of SGP_KERNELS_RUN values, over more than one. */
