@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressors: the names of the lossy forms in which a source can send float32 values. sgp/block.h says what each of
- * them does to values and to bytes.
+/* Compressors: the names of the lossy forms in which a source can send float32 values. sgp/block.h
+ * says what each of them does to values and to bytes.
  *
  *   none      float32
  *   fp16      binary16
  *   bf16      bfloat16
- *   int8      a scale for a block of 256 values, and an integer of 8 bits for each value; int6, int4 and int2 likewise
+ *   int8      for a block of 256 values a scale, and for each value an integer of 8 bits; int6,
+ *             int4 and int2 likewise
  *   int4:64   as int4, with a scale for each 64 values
- *   sign      a magnitude for a block, and a sign for each value
+ *   sign      for a block a magnitude, and for each value a sign
  *
- * Numbers never change once released: ledgers store them. NONE is 0, so a record that leaves the compressor out means
- * NONE. Names only; thread: any. */
+ * Numbers never change once released: ledgers store them. NONE is 0, so a record that leaves the
+ * compressor out means NONE. Names only. Thread: any. */
 #ifndef SGP_COMPRESSOR_H
 #define SGP_COMPRESSOR_H
 
