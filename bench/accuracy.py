@@ -126,10 +126,10 @@ def history(node, began):
     return [(float(row["seconds"]) - began, float(row["test_accuracy"])) for row in csv.DictReader(lines)]
 
 
-def torch(place, nodes, seed, fp16=False, goals=GOALS):
+def torch(place, nodes, seed, hook="none", goals=GOALS):
     torch_python()
     settings = {"nodes": nodes, "batch": BATCH // nodes, "epochs": EPOCHS, "seed": seed, "goal": goals[-1],
-                "rate": RATE, "hidden": HIDDEN, "data": figures.DATA, "places": place.of(nodes), "fp16": fp16}
+                "rate": RATE, "hidden": HIDDEN, "data": figures.DATA, "places": place.of(nodes), "hook": hook}
     result = figures.run("/usr/bin/python3", os.path.join(figures.ROOT, "bench/ddp.py"), json.dumps(settings),
                          OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=place.interface, timeout=PATIENCE)
     return reached([result["history"]], goals)
@@ -152,7 +152,7 @@ def with_next_seed(case, name, contender, seeds):
     raise figures.Skip(f"{case}: {TRIES} seeds in a row ended short of the goal")
 
 
-def compare(options, case, contenders, pairs, goals=GOALS):
+def compare(options, case, contenders, pairs, goals=GOALS, target="accuracy"):
     """Let contenders, each a function of a seed, take turns, and tell each pair: (words after the case, ours, the
     baseline)."""
     def take_turns(_):
@@ -161,10 +161,10 @@ def compare(options, case, contenders, pairs, goals=GOALS):
             for name, contender in contenders.items()})
         for words, mine, theirs in pairs:
             for goal in goals:
-                figures.tell("accuracy", f"{case}{words}: to {goal:.0%}", "s",
+                figures.tell(target, f"{case}{words}: to {goal:.0%}", "s",
                              [run[goal] for run in results[mine]], theirs, [run[goal] for run in results[theirs]])
 
-    figures.attempt("accuracy", take_turns, options)
+    figures.attempt(target, take_turns, options)
 
 
 def over_loopback(options):
@@ -185,7 +185,7 @@ def over_links(options):
                           "thin": lambda seed: ours(options, place, 4, seed, THIN)}
             pairs = [(", same settings", "same", PYTORCH), (", settings for thin links", "thin", PYTORCH)]
             if rate == min(RATES):
-                contenders[FP16] = lambda seed: torch(place, 4, seed, fp16=True)
+                contenders[FP16] = lambda seed: torch(place, 4, seed, hook="fp16")
                 pairs += [(words, mine, FP16) for words, mine, _ in pairs]
             compare(options, f"4 nodes, links of {name}", contenders, pairs)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's DistributedDataParallel over gloo, to an accuracy: ddp.py SETTINGS, a JSON object of
 
-nodes, batch (of each), epochs, seed, goal, rate, hidden, data, places (see places.py), fp16 (whether gradients
-travel as halves, by PyTorch's own hook).
+nodes, batch (of each), epochs, seed, goal, rate, hidden, data, places (see places.py), hook (how PyTorch itself makes
+gradients smaller: "none", "fp16", or "powersgd" and a rank, as in "powersgd 1").
 
 An MLP 784-hidden-10 on Fashion-MNIST, SGD with Nesterov's momentum, a cosine over the epochs with one epoch of
 warm-up: what the daemons beside it are told. The rows lie in memory as bytes; each rank has every nodes-th. Rank 0
@@ -22,6 +22,7 @@ import torch
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 
 import places
 from torch_learn import batch_of, model_of
@@ -44,6 +45,16 @@ def rate_at(epoch, epochs, height):
     return height * 0.5 * (1 + math.cos(math.pi * (epoch - 1) / (epochs - 1)))
 
 
+def hook(model, name):
+    kind, _, rank = name.partition(" ")
+    if kind == "fp16":
+        model.register_comm_hook(None, fp16_compress_hook)
+    elif kind == "powersgd":
+        # Vogels et al. 2019 compress from the first step on; PyTorch asks for a few plain ones, to lay its buckets.
+        state = PowerSGDState(None, matrix_approximation_rank=int(rank), start_powerSGD_iter=10)
+        model.register_comm_hook(state, powerSGD_hook)
+
+
 def node(rank, settings, tables, directory):
     nodes, batch, epochs = settings["nodes"], settings["batch"], settings["epochs"]
     places.take(settings["places"][rank])
@@ -55,8 +66,7 @@ def node(rank, settings, tables, directory):
     rows, labels = train_rows[rank::nodes].clone(), train_labels[rank::nodes].clone()
     plain = model_of([784, settings["hidden"], 10])
     model = torch.nn.parallel.DistributedDataParallel(plain)
-    if settings["fp16"]:
-        model.register_comm_hook(None, fp16_compress_hook)
+    hook(model, settings["hook"])
     optimizer = torch.optim.SGD(model.parameters(), lr=settings["rate"], momentum=0.9, nesterov=True,
                                 weight_decay=1e-4)
     steps = math.ceil(len(rows) / batch)

@@ -34,7 +34,7 @@ static void give(struct exchange *exchange)
     exchange->share.share.number = exchange->round + 1;
     exchange->share.share.round = (sgp_round)exchange->round;
     link_send_payload(exchange->out[exchange->round % exchange->node->hops], &exchange->share,
-        exchange->memory, exchange->node->bytes);
+        exchange->memory, (struct sgp_codec){.compressor = SGP_COMPRESSOR_NONE});
 }
 
 /* A neighbour may be a round ahead, so what counts is how many of a hop are there. */

@@ -75,8 +75,9 @@ const struct ctl_option ctl_simulate_table[] = {
     [LOCAL_STEPS] = {"--local-steps", .value = "N", .summary = "steps in a round (1)"},
     [FINAL_CYCLES] = {"--final-cycles", .value = "N",
         .summary = "cycles of averaging after the last round (2 when training, else 0)"},
-    [COMPRESSION] = {"--compression", .value = "FORM",
-        .summary = "of the shares of training rounds: none or fp16 (none)", .words = "none fp16"},
+    [COMPRESSION] = {"--compression", .value = "NAME",
+        .summary = "of the shares of training rounds: none, fp16, int8 ... (none)",
+        .words = "none fp16 bf16 int8 int6 int4 int4:64"},
     [THROUGH_WIRE] = {"--through-wire", .summary = "encode and decode every message"},
     [TRACE] = {"--trace", .value = "FILE",
         .summary = "write what every step of every node did, and whom it then waits for; a dash is "
@@ -132,14 +133,14 @@ static enum ctl_exit read_bandwidth(
     return CTL_DONE;
 }
 
-static enum ctl_exit read_form(
-    struct ctl *ctl, const struct ctl_given *option, enum sgp_coding *ret_coding)
+static enum ctl_exit read_compressor(
+    struct ctl *ctl, const struct ctl_given *option, enum sgp_compressor *ret_compressor)
 {
-    if (!option->given || strcmp(option->value, "none") == 0)
-        return CTL_DONE;
-    if (strcmp(option->value, "fp16") != 0)
-        return ctl_usage(ctl, "%s is none or fp16, not '%s'", option->name, option->value);
-    *ret_coding = SGP_CODING_FP16;
+    int compressor = option->given ? sgp_compressor_of(option->value) : SGP_COMPRESSOR_NONE;
+    if (compressor < 0 || compressor > SGP_COMPRESSOR_SHARE_MOST)
+        return ctl_usage(ctl, "%s is one of " SGP_COMPRESSOR_SHARE_WORDS ", not '%s'", option->name,
+            option->value);
+    *ret_compressor = (enum sgp_compressor)compressor;
     return CTL_DONE;
 }
 
@@ -237,7 +238,7 @@ static enum ctl_exit read_options(struct ctl *ctl, const struct ctl_given *given
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[LOCAL_STEPS], 1, UINT32_MAX, &steps);
     if (status == CTL_DONE)
-        status = read_form(ctl, &given[COMPRESSION], &options->coding);
+        status = read_compressor(ctl, &given[COMPRESSION], &options->compressor);
     cycles = *learning_rate > 0 ? options->final_cycles : 0;
     if (status == CTL_DONE)
         status = ctl_option_u64(ctl, &given[FINAL_CYCLES], 0, FINAL_CYCLES_MAX, &cycles);

@@ -179,17 +179,19 @@ static const uint8_t *take_chunk(struct link *link, uint32_t *ret_bytes)
     const uint8_t *chunk = (const uint8_t *)cargo->values;
     /* What is sealed lies in memory of its own until it is written. */
     uint64_t bytes = link->cipher != NULL ? LINK_SEALED_BYTES : SGP_WIRE_CHUNK_MAX;
-    bool coded = cargo->coding != SGP_CODING_NONE;
+    bool coded = cargo->codec.compressor != SGP_COMPRESSOR_NONE;
     uint64_t count = coded ? LINK_CODED_VALUES : bytes / sizeof *cargo->values;
     count = cargo->count < count ? cargo->count : count;
-    if (coded) {
-        sgp_codec_of(cargo->coding)->pack(link->coded, cargo->values, count);
+    if (coded)
         chunk = link->coded;
-    }
-    *ret_bytes = (uint32_t)sgp_coding_bytes_most(cargo->coding, count);
+    *ret_bytes = (uint32_t)(coded ? sgp_codec_pack(&cargo->codec, link->coded, cargo->values,
+                                        cargo->first, count)
+                                  : count * sizeof *cargo->values);
     cargo->values += count;
+    cargo->first += count;
     cargo->count -= count;
     cargo->bytes -= *ret_bytes;
+    sgp_assert((cargo->count == 0) == (cargo->bytes == 0));
     return chunk;
 }
 
@@ -312,7 +314,7 @@ void link_send(struct link *link, const struct sgp_message *message)
 {
     bool crowded = link->behind.waits && link->queue_bytes > LINK_QUEUE_BYTES / 2;
     if (message->type == SGP_SHARE) { /* without payload */
-        link_send_payload(link, message, NULL, 0);
+        link_send_payload(link, message, NULL, (struct sgp_codec){.compressor = 0});
         return;
     }
     if (link->closing || (crowded && repeats(link, message)))
@@ -322,19 +324,22 @@ void link_send(struct link *link, const struct sgp_message *message)
 }
 
 static struct link_cargo cargo_of(
-    const struct sgp_message *message, const float *values, uint64_t bytes)
+    const struct sgp_message *message, const float *values, struct sgp_codec codec)
 {
     bool share = message->type == SGP_SHARE;
-    enum sgp_coding coding = share ? message->share.coding : SGP_CODING_NONE;
+    struct sgp_slice slice = share ? message->share.slice : message->estimate.slice;
+    uint64_t bytes = share ? message->share.payload_bytes : message->estimate.payload_bytes;
+    bool coded = codec.compressor != SGP_COMPRESSOR_NONE;
     return (struct link_cargo){.values = values,
-        .count = coding != SGP_CODING_NONE ? message->share.slice.count : bytes / sizeof *values,
-        .coding = coding,
+        .first = slice.first,
+        .count = coded ? slice.count : bytes / sizeof *values,
+        .codec = codec,
         .bytes = bytes,
         .number = share ? message->share.number : 0};
 }
 
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
-    uint64_t payload_bytes)
+    struct sgp_codec codec)
 {
     if (link->closing)
         return;
@@ -343,10 +348,11 @@ void link_send_payload(struct link *link, const struct sgp_message *message, con
         fail(link, SGP_E_PROTOCOL, "the peer acknowledged a share before it was sent");
         return;
     }
-    struct link_cargo cargo = cargo_of(message, payload, payload_bytes);
-    if (cargo.coding != SGP_CODING_NONE && link->coded == NULL)
-        link->coded = malloc(sgp_coding_bytes_most(cargo.coding, LINK_CODED_VALUES));
-    if (cargo.coding != SGP_CODING_NONE && link->coded == NULL) {
+    struct link_cargo cargo = cargo_of(message, payload, codec);
+    bool coded = codec.compressor != SGP_COMPRESSOR_NONE;
+    if (coded && link->coded == NULL)
+        link->coded = malloc(sgp_coding_bytes_most(SGP_CODING_BLOCKS, LINK_CODED_VALUES));
+    if (coded && link->coded == NULL) {
         fail(link, -ENOMEM, "a payload cannot be packed: out of memory");
         return;
     }
@@ -401,11 +407,10 @@ void link_receive(struct link *link, float *into)
 {
     sgp_assert(link->into == NULL && link->expected > 0);
     link->into = into;
-    link->place = (uint8_t *)(into + link->count) - link->expected;
+    link->place =
+        sgp_decoding_begin(&link->decoding, link->coding, into, link->count, link->expected);
     link->fold = NULL;
     link->received = 0;
-    link->decoded = 0;
-    link->malformed = false;
     link->checked = 0;
     link->largest = 0;
     link->squares = 0;
@@ -491,34 +496,10 @@ static void finish_payload(struct link *link, int code)
  * 16 MiB, and of a payload of which no more than three quarters had come nothing is left for its end. */
 #define CATCH_UP 4u
 
-/* Blocks that came whole are decoded; but for the last of them, if the next one has begun where its values belong. */
-static void decode(struct link *link)
-{
-    enum sgp_coding coding = link->coding;
-    uint64_t before = link->decoded;
-    if (coding == SGP_CODING_NONE) {
-        link->decoded = link->received / sizeof(float);
-        return;
-    }
-    uint64_t used = sgp_coding_bytes_most(coding, before), size = link->received - used;
-    uint64_t count = size / sgp_coding_bytes_most(coding, SGP_CODING_BLOCK) * SGP_CODING_BLOCK;
-    const uint8_t *next = link->place + sgp_coding_bytes_most(coding, before + count);
-    if (link->received == link->expected)
-        count = link->count - before;
-    else if (count > 0 && (const uint8_t *)(link->into + before + count) > next)
-        count -= SGP_CODING_BLOCK;
-    if (count == 0 || link->malformed)
-        return;
-    int code = sgp_codec_of(coding)->unpack(
-        link->into + before, link->place + used, sgp_coding_bytes_most(coding, count), count);
-    link->malformed = code < 0;
-    link->decoded += code == 0 ? count : 0;
-}
-
 /* At every whole value that is there; at whole runs, if they are folded. So many are there since the last look. */
 static void look(struct link *link, uint64_t fresh)
 {
-    uint64_t first = link->checked, values = link->decoded - first;
+    uint64_t first = link->checked, values = link->decoding.decoded - first;
     if (link->fold != NULL && link->received < link->expected) {
         uint64_t limit = (1 + CATCH_UP) * fresh;
         limit = limit > SGP_KERNELS_RUN ? limit : SGP_KERNELS_RUN;
@@ -540,7 +521,7 @@ void link_fold(struct link *link, struct sgp_fold_work *fold)
     sgp_assert(fold == NULL || (link->into != NULL && link->fold == NULL));
     link->fold = fold;
     if (fold == NULL) { /* what is behind is not looked at: the share is refused */
-        link->checked = link->decoded;
+        link->checked = link->decoding.decoded;
         return;
     }
     link->checked = 0;
@@ -560,9 +541,9 @@ static void take_payload(struct link *link, size_t bytes)
             (void)XXH3_64bits_update(link->hash, base + link->received, block);
         link->received += block;
         link->chunk -= (uint32_t)block;
-        uint64_t before = link->decoded;
-        decode(link);
-        look(link, link->decoded - before);
+        uint64_t before = link->decoding.decoded;
+        sgp_decoding_go_on(&link->decoding, link->received);
+        look(link, link->decoding.decoded - before);
     }
     bool sound = true;
     if (link->chunk == 0) {
@@ -570,7 +551,7 @@ static void take_payload(struct link *link, size_t bytes)
         sound =
             !is_summed(link) || (uint32_t)XXH3_64bits_digest(link->hash) == link->header.checksum;
     }
-    if (sound && link->malformed && link->phase == LINK_HEADER) {
+    if (sound && link->decoding.malformed && link->phase == LINK_HEADER) {
         fail(link, SGP_E_PROTOCOL, "a payload is not of the form that was announced");
         return;
     }

@@ -35,7 +35,7 @@
 #define LINK_INPUT_BYTES 8192u /* of frames in one read; a larger payload is no part of it */
 #define LINK_SEALED_BYTES (256u * 1024u) /* of payload in one write of a ciphered link */
 #define LINK_CODED_VALUES                                                                          \
-    (126u * SGP_CODING_BLOCK)   /* in one write of a coded payload: with the header, a small one */
+    (126u * SGP_BLOCK_VALUES)   /* in one write of a coded payload: with the header, a small one */
 #define LINK_SMALL_BYTES 65536u /* a write of no more is tried at once */
 #define LINK_QUEUE_BYTES 16384u /* of messages waiting to be written */
 #define LINK_HEARD_NS (100 * SGP_MILLISECOND)
@@ -77,9 +77,9 @@ enum link_phase { LINK_HEADER = 1, LINK_BODY, LINK_PAYLOAD };
 /* What of a payload is not yet handed to a write. */
 struct link_cargo {
     const float *values;
-    uint64_t count;
-    enum sgp_coding coding;
-    uint64_t bytes;  /* that `count` values have in that form */
+    uint64_t first, count; /* of them: the first is that one of all parameters */
+    struct sgp_codec codec;
+    uint64_t bytes;  /* that they take */
     uint64_t number; /* of the share; 0: it is an estimate's */
 };
 
@@ -134,12 +134,11 @@ struct link {
     uint8_t *place;             /* of its bytes, at the end of the memory of its values */
     uint64_t expected;          /* bytes of the payload, */
     uint64_t count;             /* and its values, */
-    enum sgp_coding coding;     /* in this form: */
-    uint64_t decoded;           /* so many lie where they belong; */
-    bool malformed;             /* what is behind these is not of that form */
-    uint64_t checked;           /* of the decoded, looked at */
-    uint32_t chunk;             /* bytes left of the present chunk */
-    XXH3_state_t *hash;         /* of the present chunk */
+    enum sgp_coding coding;     /* in this form */
+    struct sgp_decoding decoding;
+    uint64_t checked;   /* of the decoded, looked at */
+    uint32_t chunk;     /* bytes left of the present chunk */
+    XXH3_state_t *hash; /* of the present chunk */
     sgp_time heard;
 
     uint8_t queue[LINK_QUEUE_BYTES];
@@ -172,11 +171,11 @@ int link_start(struct link *link);
  * another. */
 void link_send(struct link *link, const struct sgp_message *message);
 
-/* The same of a SHARE or an ESTIMATE and the values of its payload of payload_bytes, which must not change until the peer has
+/* The same of a SHARE or an ESTIMATE and the values of its payload, which must not change until the peer has
  * acknowledged it or the link is closed; a peer that does so before all of it has left ends the link. One more may be sent
- * before all of it has. */
+ * before all of it has. The codec packs them as they leave, into as many bytes as the message says. */
 void link_send_payload(struct link *link, const struct sgp_message *message, const float *payload,
-    uint64_t payload_bytes);
+    struct sgp_codec codec);
 
 /* Write what was gathered. */
 void link_flush(struct link *link);

@@ -23,22 +23,27 @@ static void verb_dial(void *context, uint32_t peer)
     dialer_dial(&daemon->dialer, peer, &daemon->prepared->topology->nodes[peer]);
 }
 
+static enum sgp_compressor compressor_of(const struct sgp_message *message)
+{
+    return message->type == SGP_SHARE ? message->share.compressor : SGP_COMPRESSOR_NONE;
+}
+
 static void verb_send(
     void *context, struct sgp_link id, const struct sgp_message *message, uint32_t snapshot)
 {
     struct daemon *daemon = context;
-    bool share = message->type == SGP_SHARE;
     struct link *link = edges_link(daemon, &id);
     if (link == NULL)
         return;
     edges_will_flush(daemon, link);
-    if (snapshot == SGP_SLOT_NONE)
+    if (snapshot == SGP_SLOT_NONE) {
         link_send(link, message);
-    else
-        link_send_payload(link, message,
-            *sgp_pool_place(&daemon->performer.snapshots, snapshot) +
-                (share ? message->share.slice.first : message->estimate.slice.first),
-            share ? message->share.payload_bytes : message->estimate.payload_bytes);
+        return;
+    }
+    struct sgp_message packed = *message;
+    const float *values = sgp_perform_send(&daemon->performer, &packed, snapshot);
+    link_send_payload(
+        link, &packed, values, sgp_perform_codec(&daemon->performer, compressor_of(message)));
 }
 
 static void verb_hang_up(

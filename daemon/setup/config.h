@@ -221,7 +221,8 @@ struct config {
         "HOST:PORT to listen on for neighbours; exactly this is bound; none where nobody dials "   \
         "it")                                                                                      \
     X(COMPRESSION, "network", "compression", CONFIG_CHOICE, compression, "none", 0, 0,             \
-        SGP_CODING_WORDS, "the form of the shares that this node gives while it trains")           \
+        SGP_COMPRESSOR_SHARE_WORDS,                                                                \
+        "how the shares that this node gives while it trains are made smaller")                    \
     X(SOCKET, "control", "socket", CONFIG_PATH, socket, "", 0, 0, NULL,                            \
         "Unix socket of sgpctl and curl; /run/sgpd/NAME/control.sock if not given")                \
     X(ATTACH, "control", "attach", CONFIG_PATH, attach, "", 0, 0, NULL,                            \

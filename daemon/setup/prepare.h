@@ -49,6 +49,8 @@ struct prepared {
     bool begins;                   /* x is what the program brought */
     bool open;                     /* the end of training is the program's to say */
     struct sgp_trainer *trainer;   /* the learner, or the attached one, as a trainer */
+    struct sgp_tensor_end *ends;   /* of its tensors; owned, */
+    struct sgp_tensors tensors;    /* and behind this */
     char **class_names;            /* NULL, or one name per output */
     uint32_t class_count;          /* 0 for regression */
     uint64_t parameters;
@@ -71,6 +73,9 @@ struct prepared {
 /* Build everything but the learner, whose parameters may be many. The config is borrowed and must outlive
  * *ret_prepared. Returns 0; on failure a negative code with *error filled, and *ret_prepared untouched. */
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
+
+/* Set `tensors` by the model, or by a program's layout. 0 or -ENOMEM with *error. */
+int prepared_name_tensors(struct prepared *prepared, struct sgp_error *error);
 
 /* Of one that is unlaid: everything that follows from the layout, which becomes its own. 0 or negative with *error. */
 int prepared_lay(struct prepared *prepared, struct sgp_model_file *layout, struct sgp_error *error);

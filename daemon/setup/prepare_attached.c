@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ int prepared_lay(struct prepared *p, struct sgp_model_file *layout, struct sgp_e
     p->term_count = 0;
     prepared_sum_memory(p);
     return p->parameters <= SGP_PARAMETERS_MAX
-               ? 0
+               ? prepared_name_tensors(p, error)
                : sgp_fail(error, SGP_E_LIMIT, "the program's model has too many parameters");
 }
 
@@ -65,6 +66,8 @@ void prepared_unlay(struct prepared *p)
     if (p->trainer != NULL)
         p->trainer->methods->destroy(p->trainer);
     sgp_model_file_destroy(p->layout);
+    free(p->ends);
+    p->ends = NULL;
     p->trainer = NULL;
     p->attached = NULL;
     p->layout = NULL;

@@ -2,11 +2,13 @@
 /* What is counted of a node that is being prepared: warnings, and its memory term by term. */
 #include "prepare.h"
 
+#include "attach/shared.h"
 #include "util/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 void prepared_warn(struct prepared *p, const char *format, ...)
@@ -102,4 +104,19 @@ int prepared_check_memory(const struct prepared *p, struct sgp_error *error)
     uint64_t bytes;
     struct memory_bound left = bound_of(p, &bytes);
     return bytes <= left.bytes ? 0 : prepared_no_memory(p, error);
+}
+
+int prepared_name_tensors(struct prepared *p, struct sgp_error *error)
+{
+    uint32_t count = p->layout ? p->layout->tensor_count : 2 * p->model.layer_count;
+    free(p->ends);
+    p->ends = calloc(count > 0 ? count : 1, sizeof *p->ends);
+    if (p->ends == NULL)
+        return prepared_no_memory(p, error);
+    if (p->layout)
+        sgp_model_file_tensors(p->layout, shared_values_from(p->layout), p->ends);
+    else
+        (void)sgp_model_tensors(&p->model, p->ends);
+    p->tensors = (struct sgp_tensors){.ends = p->ends, .count = count};
+    return 0;
 }

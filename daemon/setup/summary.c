@@ -37,6 +37,32 @@ static void print_topology(FILE *stream, const struct prepared *p)
             analysis->contraction_per_cycle);
 }
 
+/* Of values that are like each other: a block of zeros, or of values beyond all measure, takes other bytes. */
+static uint64_t share_bytes(const struct prepared *p, enum sgp_compressor compressor)
+{
+    const struct sgp_codec codec = {.compressor = compressor, .tensors = p->tensors};
+    float ones[SGP_BLOCK_VALUES];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < SGP_BLOCK_VALUES; i++)
+        ones[i] = 1;
+    for (uint64_t first = 0, count; first < p->parameters; first += count) {
+        count = p->parameters - first < SGP_BLOCK_VALUES ? p->parameters - first : SGP_BLOCK_VALUES;
+        bytes += sgp_codec_bytes(&codec, ones, first, count);
+    }
+    return bytes;
+}
+
+static void print_shares(FILE *stream, const struct prepared *p)
+{
+    enum sgp_compressor compressor = (enum sgp_compressor)(p->config->compression - 1);
+    if (p->unlaid)
+        return;
+    (void)fprintf(stream, "shares\n");
+    if (compressor != SGP_COMPRESSOR_NONE)
+        print_bytes(stream, sgp_compressor_word(compressor), share_bytes(p, compressor));
+    print_bytes(stream, "plain", share_bytes(p, SGP_COMPRESSOR_NONE));
+}
+
 void prepared_rows_text(const struct prepared *p, char text[SGP_TEXT_BYTES])
 {
     char shards[SGP_SHARDS_TEXT_BYTES];
@@ -105,6 +131,7 @@ void prepared_print(FILE *stream, const struct prepared *p)
             "training   %" PRId64 " rounds of %" PRIu64 " steps, %.6g epochs of %" PRIu64
             " steps\n",
             p->rounds, p->config->local_steps, p->epochs, p->steps_per_epoch);
+    print_shares(stream, p);
     (void)fprintf(stream, "memory\n");
     for (uint32_t i = 0; i < p->term_count; i++)
         print_bytes(stream, p->terms[i].name, p->terms[i].bytes);

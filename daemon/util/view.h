@@ -68,7 +68,11 @@ struct view_status {
     double weight_minted;
     /* The total may be off by so much at most: its ledger was outdated, or somebody lied. */
     double weight_unknown;
-    double surplus; /* members whose mass it inherited and has not dissolved yet */
+    double surplus;          /* members whose mass it inherited and has not dissolved yet */
+    const char *compression; /* "none", or what makes its shares smaller. Static */
+    double
+        compression_error; /* |s - s'| / |s| of the latest share, s' what its target decodes; NaN: there is none */
+    uint64_t bytes_spared; /* that compression kept off the line */
     uint64_t parameters;
     uint64_t memory_bytes;
     uint64_t jumps; /* times this node took a round far ahead */
@@ -166,6 +170,9 @@ struct view_peer { /* one link */
         "Parameters of the model.")                                                                \
     METRIC(memory_bytes, count, view->memory_bytes, 410, ALL, 170, gauge, memory_bytes,            \
         "Memory set aside at start.")                                                              \
+    FIELD(compression, name, view->compression, 405, ALL)                                          \
+    METRIC(bytes_spared, count, view->bytes_spared, 345, NOTABLE, 205, counter,                    \
+        bytes_spared_total, "Bytes that compression kept off the line.")                           \
     METRIC(jumps, count, view->jumps, 330, ALL, 180, counter, round_jumps_total,                   \
         "Times the node took a round far ahead.")                                                  \
     METRIC(cycles_renewed, count, view->cycles_renewed, 340, ALL, 190, counter,                    \
@@ -206,6 +213,8 @@ struct view_peer { /* one link */
         "Weight given and not yet acknowledged.")                                                  \
     METRIC(disagreement, real, view->disagreement, 220, KNOWN, 150, gauge, disagreement,           \
         "Largest relative distance to a received model in the latest cycle.")                      \
+    METRIC(compression_error, real, view->compression_error, 347, KNOWN, 155, gauge,               \
+        compression_error, "Relative error of the latest compressed share.")                       \
     METRIC(weight_minted, real, view->weight_minted, 190, NOTABLE, 120, gauge, weight_minted,      \
         "Weight created by restarts without a ledger.")                                            \
     FIELD(surplus, real, view->surplus, 210, ALL)                                                  \

@@ -65,10 +65,9 @@
 #ifndef SGP_BLOCK_H
 #define SGP_BLOCK_H
 
-#include "sgp/compressor.h"
+#include "sgp/coding.h"
 #include "sgp/status.h"
 
-#define SGP_BLOCK_VALUES 256u
 #define SGP_BLOCK_BYTES_MOST (4u + 2u * SGP_BLOCK_VALUES)
 #define SGP_BLOCK_HEAD_BYTES 36u                       /* say how long a block is */
 #define SGP_BLOCK_PLACE_WORDS (SGP_BLOCK_VALUES / 64u) /* words of 64 bits in a set of places */

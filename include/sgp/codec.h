@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs: what a coding (sgp/coding.h) makes of values, and back.
+/* Codecs: what a compressor (sgp/compressor.h) makes of a range of values, and how a payload becomes values again.
  *
  * `project` says what a target will decode. What it leaves out stays at the source: where a source gives the part P of s
  * away it keeps s - P project(s), so that the sum over all nodes is as it was (error feedback, as conserved mass). Packing
- * loses nothing beyond that: unpack(pack(s)) = project(s), and project(project(s)) = project(s), to the bit, on every processor.
+ * loses nothing beyond that: decoding what pack(s) wrote gives project(s), and project(project(s)) = project(s), to the
+ * bit, on every processor.
  *
- *   none   the values
- *   fp16   the nearest binary16, to even; finite values beyond 65504 are taken for that, infinities and NaNs stay what they are
+ * A range is coded in blocks (sgp/block.h) from its first value on. Values of unlike magnitude must not share a scale,
+ * or the small ones round to 0 while their weight travels. So a block that has values of two tensors, or of one that
+ * has fewer than two dimensions, holds 16-bit floats.
  *
  * Pure, nothing allocates. Thread: any. */
 #ifndef SGP_CODEC_H
@@ -15,20 +17,57 @@
 #include "sgp/coding.h"
 #include "sgp/status.h"
 
-struct sgp_codec {
-    const char *name;
-    /* projected[i] = what becomes of values[i], i < count; both may be the same vector. */
-    void (*project)(float *projected, const float *values, uint64_t count);
-    /* Write the bytes of `count` values, sgp_coding_bytes_most of them. Of a vector packed piece by piece every piece but
-     * the last has whole blocks. */
-    void (*pack)(uint8_t *bytes, const float *values, uint64_t count);
-    /* The reverse, of exactly `size` bytes. They may lie in the memory of the values, at its end or behind: nothing is
-     * written over what is not read. Returns 0; SGP_E_FRAME where the bytes are not what pack writes, with some values
-     * written or none. */
-    int (*unpack)(float *values, const uint8_t *bytes, size_t size, uint64_t count);
+/* Where a tensor ends in the vector of all parameters. */
+struct sgp_tensor_end {
+    uint64_t end;     /* the first value behind it */
+    bool has_columns; /* two dimensions or more */
 };
 
-/* Static storage; never NULL. */
-SGP_API const struct sgp_codec *sgp_codec_of(enum sgp_coding coding);
+/* The tensors of a vector, in their order: they tile it. All zero: one, with columns. */
+struct sgp_tensors {
+    const struct sgp_tensor_end *ends; /* borrowed */
+    uint32_t count;
+};
+
+struct sgp_codec {
+    enum sgp_compressor compressor;
+    struct sgp_tensors tensors;
+};
+
+/* projected[i] = what a target decodes of values[i], i < count; both may be the same vector. values[0] is value number
+ * `first` of all parameters. Returns the bytes that packing them takes. */
+SGP_API uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected,
+    const float *values, uint64_t first, uint64_t count);
+
+/* Write the bytes of `count` values, at most sgp_coding_bytes_most of them, and return how many. Of a range that is
+ * projected or packed piece by piece every piece but the last has whole blocks. */
+SGP_API uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
+    uint64_t first, uint64_t count);
+
+/* The bytes that packing takes. Of NONE and FP16 it is known without a look at the values. */
+SGP_API uint64_t sgp_codec_bytes(
+    const struct sgp_codec *codec, const float *values, uint64_t first, uint64_t count);
+
+/* A payload that is decoded while it comes. Its bytes lie at the end of the memory of its values, where a plain payload
+ * lies too. */
+struct sgp_decoding {
+    enum sgp_coding coding;
+    float *values;    /* borrowed */
+    uint64_t count;   /* of them */
+    uint64_t size;    /* bytes of the payload */
+    uint64_t used;    /* so many of them are decoded, */
+    uint64_t decoded; /* to so many values, which lie where they belong */
+    bool malformed;   /* what follows is not what pack writes */
+    bool kept;        /* the last block, of one value, is in `last` */
+    uint8_t last[8];
+};
+
+/* A payload of `size` bytes, which sgp_coding_may_have of `count` values, is to come. Returns where its bytes belong. */
+SGP_API uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding coding,
+    float *values, uint64_t count, uint64_t size);
+
+/* The first `received` bytes are there: decode what can be. Afterwards `decoded` is `count` if all are there, unless
+ * `malformed`: then some values before what is malformed are decoded, and nothing more will be. */
+SGP_API void sgp_decoding_go_on(struct sgp_decoding *decoding, uint64_t received);
 
 #endif

@@ -2,26 +2,45 @@
 /* Codings of a payload: in which form float32 values travel. All that the core and the wire need to know of them; what
  * they do to values is in sgp/codec.h.
  *
- * NONE is the values as they are. Every other form is blocks of SGP_CODING_BLOCK values from the first of the range on,
- * the last of what is left, padded with zeros to 4 bytes. A block begins with a word of 32 bits, little-endian, whose low
- * byte is its kind; of kind 16 the rest of the word is 0, and a binary16 number for each value follows.
+ *   NONE     the values as they are
+ *   FP16     blocks (sgp/block.h) of kind 16 alone
+ *   BLOCKS   blocks of every kind
  *
- * Numbers never change once released: greetings, announcements and records say them. NONE is 0, so a message that leaves
+ * Blocks have SGP_BLOCK_VALUES values each, from the first of the range on; the last has what is left. Each says its own
+ * kind, so a target decodes a payload without knowing how its source chose the values (sgp/compressor.h).
+ *
+ * Numbers never change once released: greetings and announcements say them. NONE is 0, so a message that leaves
  * the form out means NONE. Pure. Thread: any. */
 #ifndef SGP_CODING_H
 #define SGP_CODING_H
 
+#include "sgp/compressor.h"
 #include "sgp/types.h"
 
-#define SGP_CODING_BLOCK 256u /* values */
+#define SGP_BLOCK_VALUES 256u
 
-enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16 };
-#define SGP_CODING_WORDS "none|fp16" /* their names, in the same order */
+enum sgp_coding { SGP_CODING_NONE = 0, SGP_CODING_FP16, SGP_CODING_BLOCKS };
 /* A set of forms beside the first, which everybody reads: bits by number. */
 #define SGP_CODING_BIT(coding) (1u << (coding))
-#define SGP_CODINGS SGP_CODING_BIT(SGP_CODING_FP16) /* all that there are */
+#define SGP_CODINGS                                                                                \
+    (SGP_CODING_BIT(SGP_CODING_FP16) | SGP_CODING_BIT(SGP_CODING_BLOCKS)) /* all that there are */
 
-/* Bytes of so many values, at most SGP_PARAMETERS_MAX: what a payload of NONE and FP16 has, a multiple of 4. */
+/* The form of what a compressor makes. */
+SGP_API enum sgp_coding sgp_coding_of(enum sgp_compressor compressor);
+
+/* Those of a share, which are the first of SGP_COMPRESSOR_WORDS. Below 4 bits the error of an estimate is too large. */
+#define SGP_COMPRESSOR_SHARE_WORDS "none|fp16|bf16|int8|int6|int4|int4:64"
+#define SGP_COMPRESSOR_SHARE_MOST SGP_COMPRESSOR_INT4_64
+/* The word of a compressor: static storage. */
+SGP_API const char *sgp_compressor_word(enum sgp_compressor compressor);
+/* The compressor of a word, or -1. */
+SGP_API int sgp_compressor_of(const char *word);
+
+/* The least and the most bytes of a payload of so many values, at most SGP_PARAMETERS_MAX. Multiples of 4, as every
+ * size between them that a payload may have; of NONE and FP16 the two are equal. */
+SGP_API uint64_t sgp_coding_bytes_least(enum sgp_coding coding, uint64_t count);
 SGP_API uint64_t sgp_coding_bytes_most(enum sgp_coding coding, uint64_t count);
+/* Whether a payload of so many values may have so many bytes. */
+SGP_API bool sgp_coding_may_have(enum sgp_coding coding, uint64_t count, uint64_t bytes);
 
 #endif

@@ -169,7 +169,9 @@ struct sgp_share {
         weight; /* fraction * source's w: enters the target's w exactly. 0 within an exact cycle, where the
                         file tells the weights of all parts, and of an update, which a worker gives to its owner whole */
     struct sgp_slice slice;
-    uint64_t payload_bytes; /* of slice.count values in its form, or 0 when the fraction is 0 */
+    /* Of slice.count values in its form, or 0 when the fraction is 0. The core of a source says the most that they can be,
+     * and its performer sends what they are. */
+    uint64_t payload_bytes;
     /* > 0: the source leaves for good, with so many members' mass: its own and what it had inherited
      * itself; all of its mass is in this share then. 0: an ordinary share. */
     double bequest;
@@ -182,6 +184,7 @@ struct sgp_share {
     sgp_round light; /* or has given nothing since it starves. 0 otherwise */
     enum sgp_coding
         coding; /* the form of the payload: its source has given what that decodes to (sgp/codec.h). A bequest is plain */
+    enum sgp_compressor compressor; /* what made it. Not sent: known at the source alone */
 };
 #define SGP_RATE_MAX 1000000u
 

@@ -11,6 +11,7 @@
 #define SGP_MODEL_H
 
 #include "sgp/blas.h"
+#include "sgp/codec.h"
 #include "sgp/status.h"
 
 #define SGP_LAYERS_MAX 64u
@@ -64,6 +65,9 @@ SGP_API void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MOD
  * (sgp/blas.h). Returns how many. */
 SGP_API uint32_t sgp_model_products(const struct sgp_model *model, uint32_t batch,
     struct sgp_blas_layer ret_layers[static SGP_LAYERS_MAX]);
+
+/* The tensors of its parameters: the matrix and the biases of each layer; ret_ends has room for 2 a layer. Returns how many. */
+SGP_API uint32_t sgp_model_tensors(const struct sgp_model *model, struct sgp_tensor_end *ret_ends);
 
 /* XXH3 of the canonical texts, for the fingerprint that peers compare: equal digests, equal shape
  * (inputs included), equal loss. */

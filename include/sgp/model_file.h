@@ -9,6 +9,7 @@
 #ifndef SGP_MODEL_FILE_H
 #define SGP_MODEL_FILE_H
 
+#include "sgp/codec.h"
 #include "sgp/status.h"
 
 #define SGP_FILE_TENSORS_MAX 4096u           /* tensors in a file */
@@ -78,6 +79,11 @@ SGP_API int sgp_safetensors_decode(const void *bytes, size_t size, const char *n
  * messages call it. SGP_E_FILE, SGP_E_LIMIT, -ENOMEM. */
 SGP_API int sgp_safetensors_layout(const void *head, size_t head_bytes, uint64_t data_bytes,
     const char *name, struct sgp_error *error, struct sgp_model_file **ret_file);
+
+/* Where each tensor of the file ends: ret_ends has file->tensor_count entries. Values from `values_from` on are no
+ * parameters of a matrix, whatever their shape. */
+SGP_API void sgp_model_file_tensors(
+    const struct sgp_model_file *file, uint64_t values_from, struct sgp_tensor_end *ret_ends);
 
 /* The value of a tag, or NULL; valid as long as the file. */
 SGP_API const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *key);

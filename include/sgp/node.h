@@ -98,9 +98,9 @@ struct sgp_node_config {
     bool step_by_rate; /* multiply the learning rate by the mean rate of rounds of this node and its
                           in-neighbours over its own, within 1/8 and 8; only if
                           sgp_method_may_scale_rate */
-    /* Form of the shares that it gives while it trains, to targets that decode it, outside exact cycles and where weight is
+    /* Of the shares that it gives while it trains, to targets that decode its form, outside exact cycles and where weight is
      * given. Other shares are plain. */
-    enum sgp_coding coding;
+    enum sgp_compressor compressor;
     uint32_t final_cycles; /* cycles of mixing after the fleet's last training round */
     uint32_t start;        /* SGP_START_ALL, or the number of nodes (with itself) that must have
                               said hello; 0 and 1 begin at once */
@@ -271,8 +271,8 @@ struct sgp_fold {
     double keep;
     double fraction;
     double weight; /* that comes with the payload; 0: none of its own */
-    enum sgp_coding
-        coding; /* x is snapshot - (1 - keep) * project(snapshot) (sgp/codec.h): with none, as above */
+    enum sgp_compressor
+        compressor; /* x is snapshot - (1 - keep) * project(snapshot) (sgp/codec.h): with none, as above */
 };
 
 /* Why a snapshot is made. */
@@ -327,8 +327,8 @@ struct sgp_effect {
         struct {
             uint32_t slot;
             double keep; /* factor of what stays */
-            enum sgp_coding
-                coding; /* what is given is 1 - keep of what a target decodes, and the rest stays */
+            enum sgp_compressor
+                compressor; /* what is given is 1 - keep of what a target decodes, and the rest stays */
             enum sgp_publish purpose;
             struct sgp_slice slice;
         } publish;
@@ -345,7 +345,7 @@ struct sgp_effect {
         struct {
             uint32_t slot;
             double fraction;
-            enum sgp_coding coding; /* of what a target would have decoded */
+            enum sgp_compressor compressor; /* of what a target would have decoded */
             struct sgp_slice slice;
         } restore;
         struct {

@@ -27,7 +27,7 @@
 struct sgp_fold_work {
     const float *source; /* the snapshot: as many values as the payload has */
     float keep, fraction;
-    enum sgp_coding coding; /* in which the part 1 - keep of it was given, */
+    struct sgp_codec codec; /* by which the part 1 - keep of it was given, */
     float given;            /* rounded once */
     /* Of the distance between the payload's estimate and that of `source`: the runs that are compared
      * (sgp_kernels_stride); 0: none is. The scales are those of the kernels' `distance`. */
@@ -51,8 +51,8 @@ struct sgp_work {
     double weight;   /* w of x, when this was asked for; 0: x is no estimate */
     double factor;   /* what the effect calls keep, fraction, factor or pace */
     struct sgp_slice slice;
-    enum sgp_coding
-        coding; /* PUBLISH, RESTORE: what is given, or comes home, is what that decodes to */
+    enum sgp_compressor
+        compressor; /* PUBLISH, RESTORE: what is given, or comes home, is what that makes of it */
     /* Where the vectors lie, to be looked at when the work runs: one before it may exchange them. */
     float **place; /* of the slot; NULL: it has none */
     float *
@@ -61,6 +61,8 @@ struct sgp_work {
     bool computes;         /* VISIT */
     bool folded;           /* ABSORB: the place holds what x becomes */
     bool looks;            /* PUBLISH: the snapshot is measured */
+    uint64_t packed;       /* PUBLISH: bytes of what is given; 0: it is plain */
+    double lost;           /* PUBLISH: of that, |s - project(s)| / |s|, over a sample */
     bool compares;         /* ABSORB: with `comparison` for what came of it */
     int code;              /* of TRAIN */
     union {                /* what came of it */
@@ -78,8 +80,13 @@ struct sgp_work {
 struct sgp_performer {
     struct sgp_trainer *trainer;         /* borrowed */
     struct sgp_pool snapshots, receives; /* an index is a slot of the core */
-    float *copy;                         /* of the owners' parameters, of a worker; else NULL */
-    struct sgp_lengths lengths;          /* judges what comes (sgp_payload_judge) */
+    uint64_t
+        *packed; /* per snapshot: bytes of its coded payload; 0: it has none, or it is not known */
+    uint32_t packed_count;
+    double lost; /* of what was given coded last, as in struct sgp_work; NaN: nothing was */
+    uint64_t spared_bytes;      /* that coding kept off the line */
+    float *copy;                /* of the owners' parameters, of a worker; else NULL */
+    struct sgp_lengths lengths; /* judges what comes (sgp_payload_judge) */
     /* The snapshot that is the node's own estimate: the one that was published last of all values for others. */
     uint32_t own_slot; /* SGP_SLOT_NONE: there is none */
     sgp_round own_round;
@@ -99,6 +106,15 @@ SGP_API void sgp_performer_finish(struct sgp_performer *performer);
 
 /* A process begins, whose parameters are the trainer's: what is known of lengths and snapshots is forgotten. */
 SGP_API void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *trainer);
+
+/* The codec of a compressor, for this performer's parameters. */
+SGP_API struct sgp_codec sgp_perform_codec(
+    const struct sgp_performer *performer, enum sgp_compressor compressor);
+
+/* The effect SEND of a SHARE or an ESTIMATE with a payload: the values of that, which lie in the slot. Says in a SHARE how many bytes
+ * they take, which packing decides (sgp/codec.h). */
+SGP_API const float *sgp_perform_send(
+    struct sgp_performer *performer, struct sgp_message *message, uint32_t slot);
 
 /* A payload comes into the slot: where it belongs. */
 SGP_API float *sgp_perform_receive(struct sgp_performer *performer, uint32_t slot);

@@ -33,8 +33,8 @@ struct sgp_record_link { /* one directed edge, in or out */
     bool owed_kept;       /* snapshot slot `owed_slot` holds the content of that share; of a record
                              that a node is made from, only if its performer has put it there */
     uint32_t owed_slot;
-    double owed_bequest;         /* of the share: members that leave with it */
-    enum sgp_coding owed_coding; /* its form */
+    double owed_bequest;                 /* of the share: members that leave with it */
+    enum sgp_compressor owed_compressor; /* of its payload */
     uint64_t owed_lineage; /* of the peer that was sent a bequest, if it has another now; or 0 */
 };
 

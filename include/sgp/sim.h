@@ -182,12 +182,12 @@ struct sgp_sim_options {
     sgp_time patience_ns;            /* likewise */
     uint32_t local_steps;
     uint32_t final_cycles;
-    enum sgp_coding coding;  /* likewise */
-    uint32_t start;          /* as in struct sgp_node_config */
-    uint64_t dimension;      /* d: 1 .. SGP_SIM_DIMENSION_MAX */
-    sgp_time latency_ns;     /* one way, >= 0 */
-    double bandwidth;        /* bytes per second out of a machine; 0 = without limit */
-    sgp_time compute_ns;     /* of one local step, >= 0 */
+    enum sgp_compressor compressor; /* likewise */
+    uint32_t start;                 /* as in struct sgp_node_config */
+    uint64_t dimension;             /* d: 1 .. SGP_SIM_DIMENSION_MAX */
+    sgp_time latency_ns;            /* one way, >= 0 */
+    double bandwidth;               /* bytes per second out of a machine; 0 = without limit */
+    sgp_time compute_ns;            /* of one local step, >= 0 */
     double compute_jitter;   /* each training job takes 1 -+ this much of its time, 0 <= . < 1 */
     double compute_tail;     /* > 0: and a Pareto draw of this shape times as long, at least 1, */
     double compute_tail_max; /* at most this much (>= 1); 0: no tail */

@@ -10,6 +10,7 @@
 #ifndef SGP_TRAINER_H
 #define SGP_TRAINER_H
 
+#include "sgp/codec.h"
 #include "sgp/sketch.h"
 #include "sgp/status.h"
 
@@ -133,7 +134,8 @@ struct sgp_trainer_methods {
 /* The first member of every concrete trainer. */
 struct sgp_trainer {
     const struct sgp_trainer_methods *methods;
-    uint64_t parameters; /* d */
+    uint64_t parameters;        /* d */
+    struct sgp_tensors tensors; /* of the parameters; all zero: not known */
 };
 
 #endif

@@ -75,7 +75,7 @@ void sgp_core_end_debt(struct sgp_node *node, uint32_t index, enum sgp_posting e
         entry->slot = SGP_SLOT_NONE;
         sgp_core_come_home(node, slot,
             &(struct sgp_share){.fraction = entry->fraction,
-                .coding = entry->coding,
+                .compressor = entry->compressor,
                 .weight = weight,
                 .slice = {0, node->config.parameters}});
     }
@@ -500,7 +500,7 @@ static struct sgp_core_account *keep(struct sgp_node *node, struct sgp_core_link
     node->accounts.debts++;
     entry->slot = owed->slot;
     entry->fraction = owed->share.fraction;
-    entry->coding = owed->share.coding;
+    entry->compressor = owed->share.compressor;
     sgp_mass_post(node, SGP_MASS_DISPUTE, owed->share.weight);
     sgp_core_owe_next(node, link);
     return entry;

@@ -76,7 +76,7 @@ static void take_one_home(struct sgp_node *node)
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
         effect->restore.slot = owed->slot;
         effect->restore.fraction = owed->share.fraction;
-        effect->restore.coding = owed->share.coding;
+        effect->restore.compressor = owed->share.compressor;
         effect->restore.slice = owed->share.slice;
         node->layout.snapshot_users[owed->slot]++; /* until the job is done */
         sgp_mass_post(node, SGP_MASS_RETURN, owed->share.weight);

@@ -66,7 +66,7 @@ void sgp_core_fold(struct sgp_node *node, struct sgp_core_link *link)
     say(node, link,
         (struct sgp_fold){.snapshot = folding->pinned,
             .keep = folding->keep,
-            .coding = folding->coding,
+            .compressor = folding->compressor,
             .fraction = link->receiving.incoming.fraction,
             .weight = link->receiving.incoming.weight});
 }

@@ -230,19 +230,20 @@ static uint32_t unused_snapshot(struct sgp_node *node)
 /* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is what has no weight, where what
  * is left out would not come after; and a model of so few values that they take no fewer bytes. All that a turn gives is of one
  * form. */
-static enum sgp_coding form_of(const struct sgp_node *node)
+static enum sgp_compressor compressor_of(const struct sgp_node *node)
 {
-    enum sgp_coding coding = node->config.coding;
+    enum sgp_compressor compressor = node->config.compressor;
+    enum sgp_coding coding = sgp_coding_of(compressor);
     uint64_t count = node->config.parameters;
     bool trains = node->state == SGP_NODE_TRAINING && node->round < sgp_core_train_end(node);
     bool fewer =
         sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
     if (!trains || !fewer || node->role->collective || node->role->gives_updates)
-        return SGP_CODING_NONE;
+        return SGP_COMPRESSOR_NONE;
     for (uint32_t i = 0; i < node->giving.count; i++)
         if (!sgp_core_decodes(node->layout.gifts[i].link, coding))
-            return SGP_CODING_NONE;
-    return coding;
+            return SGP_COMPRESSOR_NONE;
+    return compressor;
 }
 
 /* A part may have no values, where there are fewer of these than parts: then an empty share goes in its place. */
@@ -257,7 +258,9 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
         fraction = 0;
         slot = SGP_SLOT_NONE;
     }
-    enum sgp_coding coding = slot != SGP_SLOT_NONE ? node->giving.coding : SGP_CODING_NONE;
+    enum sgp_compressor compressor =
+        slot != SGP_SLOT_NONE ? node->giving.compressor : SGP_COMPRESSOR_NONE;
+    enum sgp_coding coding = sgp_coding_of(compressor);
     bool weighs = gift->bequest > 0 || !node->role->collective;
     struct sgp_core_link *link = gift->link;
     struct sgp_owed owed = {
@@ -274,6 +277,7 @@ static void owe(struct sgp_node *node, const struct sgp_gift *gift, double part,
                 .payload_bytes =
                     slot != SGP_SLOT_NONE ? sgp_coding_bytes_most(coding, slice.count) : 0,
                 .coding = coding,
+                .compressor = compressor,
                 .asks = gift->asks,
                 .bequest = gift->bequest,
                 .update = node->likeness.update,
@@ -309,7 +313,7 @@ bool sgp_core_give(struct sgp_node *node)
     double part = part_to_give(node, fractions, coming);
     if (node->passes > 0 && part <= 0) /* nobody waits for it */
         node->giving.count = 0;
-    node->giving.coding = form_of(node);
+    node->giving.compressor = compressor_of(node);
     for (uint32_t i = 0; i < node->giving.count; i++)
         owe(node, &node->layout.gifts[i], part, part > 0 ? slot : SGP_SLOT_NONE);
     node->unrecorded = node->unrecorded || !node->gave || node->giving.count > 0;
@@ -334,7 +338,7 @@ bool sgp_core_give_all(struct sgp_node *node, struct sgp_core_link *heir, sgp_ro
         .fraction = 1,
         .bequest = fmin(1 + node->mass.covered, node->config.topology->node_count)};
     node->giving.count = 1;
-    node->giving.coding = SGP_CODING_NONE;
+    node->giving.compressor = SGP_COMPRESSOR_NONE;
     owe(node, &node->layout.gifts[0], 1, slot);
     heir->owed[0].share.round = round;
     sgp_core_publish(node, 1, 1, slot);

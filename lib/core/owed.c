@@ -28,7 +28,7 @@ void sgp_core_come_home(struct sgp_node *node, uint32_t slot, const struct sgp_s
         struct sgp_effect *effect = sgp_core_emit(node, SGP_EFFECT_RESTORE);
         effect->restore.slot = slot;
         effect->restore.fraction = share->fraction;
-        effect->restore.coding = share->coding;
+        effect->restore.compressor = share->compressor;
         effect->restore.slice = share->slice;
     } else {
         sgp_core_grow(node, share->weight);

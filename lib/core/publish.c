@@ -20,13 +20,13 @@ static void copy_out(struct sgp_node *node, uint32_t slot, double keep, struct s
     effect->publish.slot = slot;
     effect->publish.keep = keep;
     effect->publish.purpose = purpose_of(node);
-    effect->publish.coding = node->giving.coding;
+    effect->publish.compressor = node->giving.compressor;
     effect->publish.slice = slice;
     node->giving.jobs++;
     node->folding.changed = true;
     node->folding.snapshot = slice.count == node->config.parameters ? slot : SGP_SLOT_NONE;
     node->folding.keep = keep;
-    node->folding.coding = node->giving.coding;
+    node->folding.compressor = node->giving.compressor;
 }
 
 /* What is kept is computed from the float32 fractions that the targets will use, so that the numerators of a column add

@@ -66,7 +66,7 @@ void sgp_node_record(const struct sgp_node *node, struct sgp_record *record)
             .owed_kept = owes && owed->slot != SGP_SLOT_NONE,
             .owed_slot = owes ? owed->slot : SGP_SLOT_NONE,
             .owed_bequest = owes ? owed->share.bequest : 0,
-            .owed_coding = owes ? owed->share.coding : SGP_CODING_NONE,
+            .owed_compressor = owes ? owed->share.compressor : SGP_COMPRESSOR_NONE,
             .owed_lineage = owes && link->inquiry.disputed != 0 ? link->inquiry.disputed : 0,
         };
     }
@@ -124,7 +124,7 @@ static const struct sgp_form_field link_fields[] = {
     LINK(owed_kept, SGP_FORM_ANY),
     LINK(owed_slot, SGP_FORM_ANY),
     LINK(owed_bequest, 0, SGP_NODES_MAX),
-    LINK(owed_coding, SGP_CODING_NONE, SGP_CODING_FP16),
+    LINK(owed_compressor, SGP_COMPRESSOR_NONE, SGP_COMPRESSOR_SIGN),
     LINK(owed_lineage, SGP_FORM_ANY),
 };
 const struct sgp_form sgp_record_link_form = SGP_FORM(struct sgp_record_link, link_fields);
@@ -149,7 +149,7 @@ static bool link_is_sound(const struct sgp_record_link *link, uint32_t node_coun
         link->out && link->number > 0 && (link->owed_lineage == 0 || link->owed_bequest > 0);
     bool nothing = link->owed_round == 0 && link->owed_fraction == 0 && link->owed_weight == 0 &&
                    link->owed_bequest == 0 && link->owed_lineage == 0 &&
-                   link->owed_coding == SGP_CODING_NONE;
+                   link->owed_compressor == SGP_COMPRESSOR_NONE;
     return sgp_form_holds(&sgp_record_link_form, link) && link->peer < node_count &&
            (link->owes ? owed : nothing);
 }
@@ -210,7 +210,8 @@ static void restore_link(struct sgp_node *node, const struct sgp_record_link *fr
             .weight = from->owed_weight,
             .slice = sgp_core_values(node, link),
             .bequest = from->owed_bequest,
-            .coding = from->owed_coding},
+            .coding = sgp_coding_of(from->owed_compressor),
+            .compressor = from->owed_compressor},
     };
     if (from->owes)
         sgp_mass_post(node, SGP_MASS_OWE_STILL, from->owed_weight);

@@ -44,11 +44,11 @@ static bool share_is_sound(
                   isfinite(share->weight) && share->weight >= 0 &&
                   share->weight <= share->fraction * sgp_core_weight_most(node) &&
                   bequest_is_sound(node, share);
-    bool slice = share->slice.count > 0 && share->slice.count <= node->config.parameters &&
-                 share->slice.first <= node->config.parameters - share->slice.count &&
-                 is_shorter(share) &&
-                 share->payload_bytes ==
-                     (empty ? 0 : sgp_coding_bytes_most(share->coding, share->slice.count));
+    bool slice =
+        share->slice.count > 0 && share->slice.count <= node->config.parameters &&
+        share->slice.first <= node->config.parameters - share->slice.count && is_shorter(share) &&
+        (empty ? share->payload_bytes == 0
+               : sgp_coding_may_have(share->coding, share->slice.count, share->payload_bytes));
     return amount && slice && number_is_sound(link, share->number) && share->round >= 0 &&
            share->round <= link->pulse.round;
 }

@@ -246,7 +246,7 @@ struct sgp_core_account {
     double unknown;  /* or by how much the total may be off */
     uint32_t slot; /* of the share's snapshot; SGP_SLOT_NONE: it would come home by weight alone */
     double fraction;
-    enum sgp_coding coding;
+    enum sgp_compressor compressor;
     uint64_t told_on; /* the connection on which an heir was told of it */
     struct sgp_search search;
 };
@@ -282,7 +282,7 @@ struct sgp_receive { /* a receive slot */
 struct sgp_folding {
     uint32_t snapshot; /* x is `keep` times that one; SGP_SLOT_NONE: it is not known to be */
     double keep;
-    enum sgp_coding coding; /* of what was given of it */
+    enum sgp_compressor compressor; /* of what was given of it */
     uint32_t pinned; /* the snapshot that a share is being added to; SGP_SLOT_NONE: none is */
     bool changed;    /* x has changed since */
     bool refusals;   /* came meanwhile, of what this node gave */
@@ -512,14 +512,14 @@ struct sgp_node {
 
     struct { /* gift.c; publish.c, round.c: published; role_token.c: a hand-over */
         bool starving;
-        bool nothing;           /* was given in its last turn, for it starves */
-        sgp_time starves_since; /* the first time of those that are told as one, */
-        sgp_time starves_until; /* of which is the next, if it comes before this */
-        sgp_time quiet_until;   /* until then that is not told again */
-        uint32_t count;         /* of the gifts of this turn */
-        uint32_t slot;          /* of the PUBLISH jobs under way, */
-        uint32_t jobs;          /* and how many there are */
-        enum sgp_coding coding; /* of this turn's shares */
+        bool nothing;                   /* was given in its last turn, for it starves */
+        sgp_time starves_since;         /* the first time of those that are told as one, */
+        sgp_time starves_until;         /* of which is the next, if it comes before this */
+        sgp_time quiet_until;           /* until then that is not told again */
+        uint32_t count;                 /* of the gifts of this turn */
+        uint32_t slot;                  /* of the PUBLISH jobs under way, */
+        uint32_t jobs;                  /* and how many there are */
+        enum sgp_compressor compressor; /* of this turn's shares */
     } giving;
 
     struct sgp_folding folding; /* fold.c, publish.c, emit.c */

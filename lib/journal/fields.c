@@ -17,7 +17,7 @@ static const struct sgp_form_field config_fields[] = {
     CONFIG(backup_neighbours),
     CONFIG(patience),
     CONFIG(step_by_rate),
-    CONFIG(coding),
+    CONFIG(compressor),
     CONFIG(final_cycles),
     CONFIG(start),
     CONFIG(weight_least),

@@ -7,9 +7,25 @@
 #include "sgp/kernels.h"
 #include "sgp/update.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- its memory ---- */
+
+static int reserve_packed(struct sgp_performer *performer, uint32_t count)
+{
+    if (count <= performer->packed_count)
+        return 0;
+    uint64_t *packed = realloc(performer->packed, count * sizeof *packed);
+    if (packed == NULL)
+        return -ENOMEM;
+    memset(packed + performer->packed_count, 0, (count - performer->packed_count) * sizeof *packed);
+    performer->packed = packed;
+    performer->packed_count = count;
+    return 0;
+}
 
 int sgp_performer_reserve(struct sgp_performer *performer, const struct sgp_node_needs *needs,
     uint64_t parameters, bool copies)
@@ -17,6 +33,8 @@ int sgp_performer_reserve(struct sgp_performer *performer, const struct sgp_node
     int code = sgp_pool_grow(&performer->snapshots, needs->snapshots, parameters);
     if (code == 0)
         code = sgp_pool_grow(&performer->receives, needs->receives, parameters);
+    if (code == 0)
+        code = reserve_packed(performer, needs->snapshots);
     if (code == 0 && copies && performer->copy == NULL)
         code = sgp_vector_create(parameters, &performer->copy);
     return code;
@@ -27,6 +45,7 @@ void sgp_performer_finish(struct sgp_performer *performer)
     sgp_vector_destroy(performer->copy);
     sgp_pool_finish(&performer->receives);
     sgp_pool_finish(&performer->snapshots);
+    free(performer->packed);
     *performer = (struct sgp_performer){0};
 }
 
@@ -37,6 +56,37 @@ void sgp_performer_begin(struct sgp_performer *performer, struct sgp_trainer *tr
     performer->own_slot = performer->folded = SGP_SLOT_NONE;
     performer->own_round = SGP_ROUND_NONE;
     performer->published = 0;
+    performer->lost = NAN;
+    memset(performer->packed, 0, performer->packed_count * sizeof *performer->packed);
+}
+
+/* ---- what goes ---- */
+
+struct sgp_codec sgp_perform_codec(
+    const struct sgp_performer *performer, enum sgp_compressor compressor)
+{
+    return (struct sgp_codec){.compressor = compressor, .tensors = performer->trainer->tensors};
+}
+
+/* A snapshot of an earlier process is measured here: nobody has packed it. */
+const float *sgp_perform_send(
+    struct sgp_performer *performer, struct sgp_message *message, uint32_t slot)
+{
+    const float *snapshot = *sgp_pool_place(&performer->snapshots, slot);
+    struct sgp_share *share = &message->share;
+    if (message->type != SGP_SHARE)
+        return snapshot + message->estimate.slice.first;
+    const float *values = snapshot + share->slice.first;
+    if (share->coding == SGP_CODING_NONE)
+        return values;
+    if (performer->packed[slot] == 0) {
+        struct sgp_codec codec = sgp_perform_codec(performer, share->compressor);
+        performer->packed[slot] =
+            sgp_codec_bytes(&codec, values, share->slice.first, share->slice.count);
+    }
+    share->payload_bytes = performer->packed[slot];
+    performer->spared_bytes += share->slice.count * sizeof *values - share->payload_bytes;
+    return values;
 }
 
 /* ---- what comes ---- */
@@ -65,7 +115,7 @@ bool sgp_perform_fold(
         .source = *sgp_pool_place(&performer->snapshots, how->snapshot),
         .keep = (float)how->keep,
         .fraction = (float)how->fraction,
-        .coding = how->coding,
+        .codec = sgp_perform_codec(performer, how->compressor),
         .given = (float)(1 - how->keep),
         .stride = own ? sgp_kernels_stride(performer->trainer->parameters) : 0,
         .their_scale = own ? (float)(how->fraction / how->weight) : 0,
@@ -77,14 +127,15 @@ bool sgp_perform_fold(
 /* Where what was given is what `source` decodes to, x is source - given * that. The bits are those of publishing and absorbing:
  * each product is rounded first. */
 static float fold_over_rest(const struct sgp_fold_work *folding, double *ret_squares, float *values,
-    const float *source, uint64_t count)
+    uint64_t first, uint64_t count)
 {
     const struct sgp_kernels *kernels = sgp_kernels_best();
+    const float *source = folding->source + first;
     float decoded[SGP_KERNELS_RUN], rest[SGP_KERNELS_RUN], largest = 0;
     *ret_squares = 0;
     for (uint64_t at = 0, run; at < count; at += run) {
         run = count - at < SGP_KERNELS_RUN ? count - at : SGP_KERNELS_RUN;
-        sgp_codec_of(folding->coding)->project(decoded, source + at, run);
+        (void)sgp_codec_project(&folding->codec, decoded, source + at, first + at, run);
         memcpy(rest, source + at, run * sizeof *rest);
         kernels->absorb(rest, decoded, -folding->given, run);
         double squares;
@@ -109,8 +160,8 @@ float sgp_fold_values(struct sgp_fold_work *folding, double *ret_squares, float 
         folding->difference += difference;
         folding->norm += norm;
     }
-    if (folding->coding != SGP_CODING_NONE)
-        return fold_over_rest(folding, ret_squares, values, folding->source + first, count);
+    if (folding->codec.compressor != SGP_COMPRESSOR_NONE)
+        return fold_over_rest(folding, ret_squares, values, first, count);
     return kernels->fold(
         ret_squares, values, folding->source + first, folding->keep, folding->fraction, count);
 }
@@ -126,7 +177,7 @@ static void begin_publish(
     work->place = sgp_pool_place(&performer->snapshots, slot);
     work->factor = effect->publish.keep;
     work->purpose = effect->publish.purpose;
-    work->coding = effect->publish.coding;
+    work->compressor = effect->publish.compressor;
     work->slice = effect->publish.slice;
     bool ours = work->purpose == SGP_PUBLISH_SHARES || work->purpose == SGP_PUBLISH_TOKEN;
     if (ours && work->slice.count == performer->trainer->parameters && work->weight > 0) {
@@ -222,7 +273,7 @@ void sgp_perform_begin(
     case SGP_EFFECT_RESTORE:
         begin_with(work, &performer->snapshots, effect->restore.slot, effect->restore.fraction,
             effect->restore.slice);
-        work->coding = effect->restore.coding;
+        work->compressor = effect->restore.compressor;
         break;
     case SGP_EFFECT_ADOPT:
         begin_with(work, &performer->receives, effect->adopt.slot, effect->adopt.factor,
@@ -261,25 +312,37 @@ static bool run_train(struct sgp_trainer *trainer, struct sgp_work *work)
     return work->taken < work->steps;
 }
 
-/* x[first + i] += fraction * what values[i] decode to, for i < count. */
-static void add_decoded(struct sgp_trainer *trainer, enum sgp_coding coding, const float *values,
-    float fraction, struct sgp_slice slice)
+/* x[first + i] += fraction * what a target decodes of values[i], for i < count: bytes and error of those. */
+static void add_decoded(const struct sgp_performer *performer, struct sgp_work *work,
+    const float *values, float fraction)
 {
+    struct sgp_slice slice = work->slice;
+    struct sgp_trainer *trainer = performer->trainer;
+    struct sgp_codec codec = sgp_perform_codec(performer, work->compressor);
+    uint64_t stride = sgp_kernels_stride(slice.count);
     float decoded[SGP_KERNELS_RUN];
+    double difference = 0, norm = 0, part, whole;
     for (uint64_t at = 0, run; at < slice.count; at += run) {
         run = slice.count - at < SGP_KERNELS_RUN ? slice.count - at : SGP_KERNELS_RUN;
-        sgp_codec_of(coding)->project(decoded, values + at, run);
+        work->packed += sgp_codec_project(&codec, decoded, values + at, slice.first + at, run);
         trainer->methods->restore(trainer, decoded, fraction, slice.first + at, run);
+        if (at / SGP_KERNELS_RUN % stride != 0)
+            continue;
+        sgp_kernels_best()->distance(&part, &whole, decoded, 1, values + at, 1, run);
+        difference += part;
+        norm += whole;
     }
+    work->lost = sgp_relative_difference(difference, norm);
 }
 
-/* All of x becomes the snapshot. What the form of its shares leaves out stays. */
-static void give(struct sgp_trainer *trainer, const struct sgp_work *work)
+/* All of x becomes the snapshot. What the compressor of its shares leaves out stays. */
+static void give(const struct sgp_performer *performer, struct sgp_work *work)
 {
-    bool coded = work->coding != SGP_CODING_NONE;
+    struct sgp_trainer *trainer = performer->trainer;
+    bool coded = work->compressor != SGP_COMPRESSOR_NONE;
     trainer->methods->publish(trainer, work->place, coded ? 1 : (float)work->factor);
     if (coded)
-        add_decoded(trainer, work->coding, *work->place, -(float)(1 - work->factor), work->slice);
+        add_decoded(performer, work, *work->place, -(float)(1 - work->factor));
 }
 
 /* x, or a range of it, becomes the snapshot. */
@@ -296,7 +359,7 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     else if (work->purpose == SGP_PUBLISH_UPDATE || work->purpose == SGP_PUBLISH_NOTHING)
         sgp_copy_push(performer->copy, trainer, work->place);
     else if (work->slice.count == count)
-        give(trainer, work);
+        give(performer, work);
     else
         trainer->methods->copy(
             trainer, work->place, (float)work->factor, work->slice.first, work->slice.count);
@@ -342,9 +405,8 @@ bool sgp_perform_run(const struct sgp_performer *performer, struct sgp_work *wor
             work->computes);
         break;
     case SGP_EFFECT_RESTORE:
-        if (work->coding != SGP_CODING_NONE)
-            add_decoded(
-                trainer, work->coding, *work->place + slice.first, (float)work->factor, slice);
+        if (work->compressor != SGP_COMPRESSOR_NONE)
+            add_decoded(performer, work, *work->place + slice.first, (float)work->factor);
         else
             trainer->methods->restore(
                 trainer, *work->place + slice.first, (float)work->factor, slice.first, slice.count);
@@ -384,6 +446,10 @@ bool sgp_perform_end(
 {
     if (work->looks)
         sgp_lengths_look(&performer->lengths, &work->measure);
+    if (work->type == SGP_EFFECT_PUBLISH)
+        performer->packed[work->slot] = work->packed;
+    if (work->type == SGP_EFFECT_PUBLISH && work->packed > 0)
+        performer->lost = work->lost;
     *ret_event = work->type == SGP_EFFECT_TRAIN
                      ? sgp_perform_trained(work->code, &work->training, work->steps)
                  : work->type == SGP_EFFECT_SKETCH

@@ -224,7 +224,30 @@ static struct sgp_measure take_in(struct sgp_sim_host *host, uint32_t slot)
     return came;
 }
 
-/* The payload is whole: copy it to where the core wanted it, and judge it. */
+/* What `sent` is on the wire becomes values where the core wanted them. */
+static void carry(
+    struct sgp_sim *sim, const struct sgp_sim_connection *connection, const float *sent)
+{
+    const struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
+    const struct sgp_sim_host *target = &sim->hosts[connection->hosts[SGP_SIM_TARGET]];
+    const struct sgp_share *share = &connection->share;
+    float *into = *sgp_pool_place(&target->performer.receives, connection->slot);
+    uint64_t first = share->slice.first, count = share->slice.count;
+    if (share->coding == SGP_CODING_NONE) {
+        memcpy(into, sent + first, count * sizeof *into);
+        return;
+    }
+    struct sgp_codec codec =
+        sgp_perform_codec(&source->performer, source->compressors[connection->snapshot]);
+    struct sgp_decoding decoding;
+    uint64_t bytes = sgp_codec_pack(&codec, sim->packed, sent + first, first, count);
+    sgp_assert(share->payload_bytes == bytes);
+    memcpy(sgp_decoding_begin(&decoding, share->coding, into, count, bytes), sim->packed, bytes);
+    sgp_decoding_go_on(&decoding, bytes);
+    sgp_assert(!decoding.malformed && decoding.decoded == count);
+}
+
+/* The payload is whole: carry it to where the core wanted it, and judge it. */
 static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
 {
     struct sgp_sim_host *source = &sim->hosts[connection->hosts[SGP_SIM_SOURCE]];
@@ -234,12 +257,9 @@ static int fill(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     bool estimate = share->number == 0;
     const float *sent =
         estimate ? connection->estimate : sgp_sim_snapshot(source, connection->snapshot);
-    sgp_assert(share->payload_bytes == sgp_coding_bytes_most(share->coding, share->slice.count) &&
-               share->slice.count <= dimension &&
-               share->slice.first <= dimension - share->slice.count);
-    sgp_codec_of(share->coding)
-        ->project(*sgp_pool_place(&target->performer.receives, connection->slot),
-            sent + share->slice.first, share->slice.count);
+    sgp_assert(
+        share->slice.count <= dimension && share->slice.first <= dimension - share->slice.count);
+    carry(sim, connection, sent);
     if (!estimate &&
         XXH3_64bits(sent, dimension * sizeof *sent) != source->digests[connection->snapshot]) {
         sgp_sim_fail(sim, SGP_E_STATE,

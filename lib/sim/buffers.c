@@ -13,7 +13,7 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
     uint64_t dimension = sim->options.dimension;
     host->digests = calloc(needs.snapshots, sizeof *host->digests);
     host->outstanding = calloc(needs.snapshots, sizeof *host->outstanding);
-    host->codings = calloc(needs.snapshots, sizeof *host->codings);
+    host->compressors = calloc(needs.snapshots, sizeof *host->compressors);
     host->versions = calloc(needs.snapshots, sizeof *host->versions);
     host->receives = calloc(needs.receives, sizeof *host->receives);
     host->came = calloc(dimension, sizeof *host->came);
@@ -25,7 +25,7 @@ int sgp_sim_create_buffers(struct sgp_sim *sim, struct sgp_sim_host *host)
         host->checkpoint.x = calloc((1 + SGP_KEPT_MAX) * dimension, sizeof *host->checkpoint.x);
     if (host->checkpoint.x)
         host->checkpoint.kept = host->checkpoint.x + dimension;
-    bool complete = host->digests && host->outstanding && host->codings && host->versions &&
+    bool complete = host->digests && host->outstanding && host->compressors && host->versions &&
                     host->receives && host->came && host->record.links &&
                     (host->checkpoint.x || sim->options.checkpoint_ns == 0);
     bool owned = sim->topology->owner != SGP_NODE_NONE;
@@ -69,7 +69,7 @@ int sgp_sim_make_room(
     struct sgp_record *record = &host->record;
     bool room = extend(&host->digests, had_snapshots, snapshots, sizeof *host->digests) &&
                 extend(&host->outstanding, had_snapshots, snapshots, sizeof *host->outstanding) &&
-                extend(&host->codings, had_snapshots, snapshots, sizeof *host->codings) &&
+                extend(&host->compressors, had_snapshots, snapshots, sizeof *host->compressors) &&
                 extend(&host->versions, had_snapshots, snapshots, sizeof *host->versions) &&
                 extend(&host->receives, had_receives, receives, sizeof *host->receives) &&
                 extend(&record->links, had_links, links + 1u, sizeof *record->links) &&
@@ -88,7 +88,7 @@ void sgp_sim_free_buffers(struct sgp_sim_host *host)
     sgp_sim_free_mover(host);
     free(host->digests);
     free(host->outstanding);
-    free(host->codings);
+    free(host->compressors);
     free(host->versions);
     free(host->receives);
     free(host->came);

@@ -227,7 +227,7 @@ static void after_publish(struct sgp_sim_host *host, const struct sgp_sim_job *j
     host->outstanding[work->slot] = given ? 1 - work->factor : 0;
     host->digests[work->slot] =
         XXH3_64bits(snapshot, host->sim->options.dimension * sizeof *snapshot);
-    host->codings[work->slot] = work->coding;
+    host->compressors[work->slot] = work->compressor;
     const float *left = sgp_sim_given(host, work->slot) + work->slice.first;
     bool own = work->purpose == SGP_PUBLISH_TOKEN || work->purpose == SGP_PUBLISH_NOTHING;
     sgp_sim_check_job(host, own ? NULL : left, tells ? 0 : work->factor - 1, work->slice);

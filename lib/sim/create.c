@@ -129,7 +129,8 @@ int sgp_sim_create(const struct sgp_topology *topology, const struct sgp_sim_opt
     sim->frame = malloc(SGP_WIRE_FRAME_MAX);
     sim->share = calloc(options->dimension, sizeof *sim->share);
     sim->given = calloc(options->dimension, sizeof *sim->given);
-    if (!sim->hosts || !sim->frame || !sim->share || !sim->given)
+    sim->packed = malloc(sgp_coding_bytes_most(SGP_CODING_BLOCKS, options->dimension));
+    if (!sim->hosts || !sim->frame || !sim->share || !sim->given || !sim->packed)
         status = -ENOMEM;
     if (status == 0)
         status = create_hosts(sim);
@@ -170,6 +171,7 @@ void sgp_sim_destroy(struct sgp_sim *sim)
     sgp_sim_rows_finish(sim);
     sgp_queue_finish(&sim->queue);
     free(sim->share);
+    free(sim->packed);
     free(sim->given);
     free(sim->frame);
     free(sim->token);

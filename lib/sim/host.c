@@ -24,9 +24,10 @@ const float *sgp_sim_given(const struct sgp_sim_host *host, uint32_t slot)
 {
     struct sgp_sim *sim = host->sim;
     const float *snapshot = sgp_sim_snapshot(host, slot);
-    if (host->codings[slot] == SGP_CODING_NONE)
+    struct sgp_codec codec = sgp_perform_codec(&host->performer, host->compressors[slot]);
+    if (codec.compressor == SGP_COMPRESSOR_NONE)
         return snapshot;
-    sgp_codec_of(host->codings[slot])->project(sim->given, snapshot, sim->options.dimension);
+    (void)sgp_codec_project(&codec, sim->given, snapshot, 0, sim->options.dimension);
     return sim->given;
 }
 
@@ -118,7 +119,7 @@ void sgp_sim_node_config(
         .seeks = options->one_beginning && host->index > 0,
         .one_beginning = options->one_beginning,
         .local_steps = options->local_steps,
-        .coding = options->coding,
+        .compressor = options->compressor,
         .final_cycles = options->final_cycles,
         .start = options->start,
         .weight_least = host->weight_least,

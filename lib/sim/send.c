@@ -173,6 +173,11 @@ void sgp_sim_send(
     }
     if (connection->broken) /* it will learn of that in a moment */
         return;
+    if (snapshot != SGP_SLOT_NONE) {
+        sim->message = *message;
+        (void)sgp_perform_send(&host->performer, &sim->message, snapshot);
+        message = &sim->message;
+    }
     struct sgp_sim_flight *flight = pack(sim, message);
     if (!flight)
         return;

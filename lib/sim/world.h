@@ -220,7 +220,7 @@ struct sgp_sim_host {
     uint64_t *digests;              /* of the snapshots, when they were published */
     double *outstanding; /* per snapshot: the fraction of it that nobody has accepted yet, as the
                             sum of the float32 fractions that trainers work with */
-    enum sgp_coding *codings; /* per snapshot: the form in which that was given */
+    enum sgp_compressor *compressors; /* per snapshot: by which it was given */
     struct sgp_sim_receive *receives;
     float *came; /* `dimension` values: the payload that was folded last, as it came */
 
@@ -374,10 +374,12 @@ struct sgp_sim {
     uint32_t *connections_free;
     uint32_t connection_count, connection_free_count, connection_capacity;
     uint64_t serial;
-    unsigned char **cut_sides; /* per cut, per host: inside? */
-    uint8_t *frame;            /* scratch of the wire */
-    float *share;              /* `dimension` values: what is absorbed now, as it came */
-    float *given;              /* likewise: what a snapshot decodes to */
+    unsigned char **cut_sides;  /* per cut, per host: inside? */
+    uint8_t *frame;             /* scratch of the wire */
+    struct sgp_message message; /* that goes out now, as the wire has it */
+    uint8_t *packed;            /* the payload that arrives now, as the wire has it */
+    float *share;               /* `dimension` values: what is absorbed now, as it came */
+    float *given;               /* likewise: what a snapshot decodes to */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
     uint32_t indebted; /* how many hosts are */

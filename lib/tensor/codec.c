@@ -1,106 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codecs; see sgp/codec.h. Owns nothing. Any thread.
- *
- * Blocks are unpacked from a copy of their bytes, which is made before anything is written: so a payload may lie at the end
- * of the memory that its values go to, where a block of values reaches into the bytes of the next. */
+/* Ranges of values as blocks, and back; see sgp/codec.h. Owns nothing. Any thread. */
 #include "sgp/codec.h"
 
-#include "sgp/kernels.h"
+#include "block.h"
 
 #include <string.h>
 
-#define WORD_BYTES 4u
-#define BLOCK_BYTES (WORD_BYTES + 2 * SGP_CODING_BLOCK) /* of fp16 */
-#define KIND_FP16 16u
-
-/* ---- none ---- */
-
-static void project_none(float *projected, const float *values, uint64_t count)
+static uint32_t block_after(uint64_t at, uint64_t count)
 {
-    memmove(projected, values, count * sizeof *values);
+    return (uint32_t)(count - at < SGP_BLOCK_VALUES ? count - at : SGP_BLOCK_VALUES);
 }
 
-static void pack_none(uint8_t *bytes, const float *values, uint64_t count)
-{
-    memcpy(bytes, values, count * sizeof *values);
-}
+/* ---- values to bytes ---- */
 
-static int unpack_none(float *values, const uint8_t *bytes, size_t size, uint64_t count)
+/* The first tensor that ends behind value number `at`; the count if none is named. */
+static uint32_t tensor_at(const struct sgp_tensors *tensors, uint64_t at)
 {
-    if (size != count * sizeof *values)
-        return SGP_E_FRAME;
-    memmove(values, bytes, size);
-    return 0;
-}
-
-/* ---- fp16 ---- */
-
-static uint64_t block_after(uint64_t at, uint64_t count)
-{
-    return count - at < SGP_CODING_BLOCK ? count - at : SGP_CODING_BLOCK;
-}
-
-static void project_fp16(float *projected, const float *values, uint64_t count)
-{
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    uint8_t halves[2 * SGP_CODING_BLOCK];
-    for (uint64_t at = 0; at < count; at += SGP_CODING_BLOCK) {
-        uint64_t block = block_after(at, count);
-        kernels->to_half(halves, values + at, block);
-        kernels->from_half(projected + at, halves, block);
+    uint32_t low = 0, high = tensors->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (tensors->ends[middle].end > at)
+            high = middle;
+        else
+            low = middle + 1;
     }
+    return low;
 }
 
-static void pack_fp16(uint8_t *bytes, const float *values, uint64_t count)
+/* Whether a block holds 16-bit floats. *tensor is the one that its first value is of, and becomes that of the next block. */
+static bool is_fine(
+    const struct sgp_tensors *tensors, uint32_t *tensor, uint64_t first, uint32_t count)
 {
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    const uint8_t word[WORD_BYTES] = {KIND_FP16};
-    for (uint64_t at = 0; at < count; at += SGP_CODING_BLOCK, bytes += BLOCK_BYTES) {
-        uint64_t block = block_after(at, count);
-        memcpy(bytes, word, sizeof word);
-        kernels->to_half(bytes + WORD_BYTES, values + at, block);
-        if (block % 2 != 0)
-            memset(bytes + WORD_BYTES + 2 * block, 0, 2);
+    while (*tensor < tensors->count && tensors->ends[*tensor].end <= first)
+        ++*tensor;
+    if (*tensor == tensors->count)
+        return false;
+    const struct sgp_tensor_end *end = &tensors->ends[*tensor];
+    return !end->has_columns || end->end < first + count;
+}
+
+uint64_t sgp_codec_project(const struct sgp_codec *codec, float *projected, const float *values,
+    uint64_t first, uint64_t count)
+{
+    uint32_t tensor = tensor_at(&codec->tensors, first);
+    uint64_t bytes = 0;
+    if (codec->compressor == SGP_COMPRESSOR_NONE) {
+        memmove(projected, values, count * sizeof *values);
+        return count * sizeof *values;
     }
-}
-
-/* The bytes of the block with so many values, and whether they are such. */
-static size_t block_bytes(uint64_t block)
-{
-    return (size_t)sgp_coding_bytes_most(SGP_CODING_FP16, block);
-}
-
-static bool is_fp16(const uint8_t *bytes, uint64_t block)
-{
-    static const uint8_t word[WORD_BYTES] = {KIND_FP16}, padding[2];
-    return memcmp(bytes, word, sizeof word) == 0 &&
-           (block % 2 == 0 || memcmp(bytes + WORD_BYTES + 2 * block, padding, sizeof padding) == 0);
-}
-
-static int unpack_fp16(float *values, const uint8_t *bytes, size_t size, uint64_t count)
-{
-    const struct sgp_kernels *kernels = sgp_kernels_best();
-    uint8_t copies[2][BLOCK_BYTES];
-    if (count > SGP_PARAMETERS_MAX || size != sgp_coding_bytes_most(SGP_CODING_FP16, count))
-        return SGP_E_FRAME;
-    memcpy(copies[0], bytes, block_bytes(block_after(0, count)));
-    for (uint64_t at = 0, i = 0; at < count; at += SGP_CODING_BLOCK, i++) {
-        uint64_t block = block_after(at, count), next = block_after(at + block, count);
-        if (next > 0)
-            memcpy(copies[(i + 1) % 2], bytes + (i + 1) * BLOCK_BYTES, block_bytes(next));
-        if (!is_fp16(copies[i % 2], block))
-            return SGP_E_FRAME;
-        kernels->from_half(values + at, copies[i % 2] + WORD_BYTES, block);
+    for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES) {
+        uint32_t block = block_after(at, count);
+        bool fine = is_fine(&codec->tensors, &tensor, first + at, block);
+        bytes += sgp_block_project(projected + at, codec->compressor, fine, values + at, block);
     }
-    return 0;
+    return bytes;
 }
 
-const struct sgp_codec *sgp_codec_of(enum sgp_coding coding)
+uint64_t sgp_codec_pack(const struct sgp_codec *codec, uint8_t *bytes, const float *values,
+    uint64_t first, uint64_t count)
 {
-    static const struct sgp_codec codecs[] = {
-        [SGP_CODING_NONE] = {"none", project_none, pack_none, unpack_none},
-        [SGP_CODING_FP16] = {"fp16", project_fp16, pack_fp16, unpack_fp16},
-    };
-    sgp_assert(coding <= SGP_CODING_FP16);
-    return &codecs[coding];
+    uint32_t tensor = tensor_at(&codec->tensors, first);
+    const uint8_t *begin = bytes;
+    if (codec->compressor == SGP_COMPRESSOR_NONE) {
+        memcpy(bytes, values, count * sizeof *values);
+        return count * sizeof *values;
+    }
+    for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES) {
+        uint32_t block = block_after(at, count);
+        bool fine = is_fine(&codec->tensors, &tensor, first + at, block);
+        bytes += sgp_block_pack(bytes, codec->compressor, fine, values + at, block);
+    }
+    return (uint64_t)(bytes - begin);
+}
+
+uint64_t sgp_codec_bytes(
+    const struct sgp_codec *codec, const float *values, uint64_t first, uint64_t count)
+{
+    float projected[SGP_BLOCK_VALUES];
+    enum sgp_coding coding = sgp_coding_of(codec->compressor);
+    uint64_t bytes = 0;
+    if (coding != SGP_CODING_BLOCKS)
+        return sgp_coding_bytes_most(coding, count);
+    for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES)
+        bytes +=
+            sgp_codec_project(codec, projected, values + at, first + at, block_after(at, count));
+    return bytes;
+}
+
+/* ---- bytes to values ---- */
+
+uint8_t *sgp_decoding_begin(struct sgp_decoding *decoding, enum sgp_coding coding, float *values,
+    uint64_t count, uint64_t size)
+{
+    sgp_assert(sgp_coding_may_have(coding, count, size) && size <= count * sizeof *values);
+    *decoding =
+        (struct sgp_decoding){.coding = coding, .values = values, .count = count, .size = size};
+    return (uint8_t *)(values + count) - size;
+}
+
+/* Whether a block of `bytes` (< 0: malformed), of `have` that are there, can be decoded, and what follows it can be as long as
+ * it says. Of a last block of one value the 8 bytes lie where the values before it go: all must have come. */
+static bool can_take(struct sgp_decoding *decoding, int bytes, uint64_t have, uint64_t rest)
+{
+    uint64_t left = decoding->size - decoding->used, size = bytes > 0 ? (uint64_t)bytes : 0;
+    bool whole = size > 0 && size <= have && (rest != 1 || have == left);
+    decoding->malformed =
+        bytes < 0 || (have == left && !whole) ||
+        (whole && (left < size || !sgp_coding_may_have(decoding->coding, rest, left - size)));
+    return whole && !decoding->malformed;
+}
+
+/* Decode the next block if it is there. It is copied first, for its values may go where it lies. Blocks are no longer than
+ * their values, but for one of one value, so what follows lies further back; and that one is kept in `last`. */
+static bool take_block(struct sgp_decoding *decoding, uint64_t received)
+{
+    const uint8_t *bytes = (const uint8_t *)(decoding->values + decoding->count) - decoding->size;
+    const uint8_t *from = bytes + decoding->used;
+    uint32_t count = block_after(decoding->decoded, decoding->count);
+    uint64_t have = received - decoding->used, rest = decoding->count - decoding->decoded - count;
+    if (rest == 0 && decoding->kept)
+        from = decoding->last;
+    bool foreign = decoding->coding == SGP_CODING_FP16 && have > 0 && from[0] != BLOCK_KIND_HALF;
+    int size = foreign ? SGP_E_FRAME : sgp_block_bytes(from, have, count);
+    if (!can_take(decoding, size, have, rest))
+        return false;
+    uint8_t copy[SGP_BLOCK_BYTES_MOST];
+    memcpy(copy, from, (size_t)size);
+    decoding->kept = rest == 1;
+    if (decoding->kept)
+        memcpy(decoding->last, from + size, have - (uint64_t)size);
+    float *values = decoding->values + decoding->decoded;
+    decoding->malformed = sgp_block_unpack(values, copy, (size_t)size, count) < 0;
+    if (decoding->malformed)
+        return false;
+    decoding->used += (uint64_t)size;
+    decoding->decoded += count;
+    return true;
+}
+
+void sgp_decoding_go_on(struct sgp_decoding *decoding, uint64_t received)
+{
+    if (decoding->coding == SGP_CODING_NONE) {
+        decoding->used = received;
+        decoding->decoded = received / sizeof *decoding->values;
+        return;
+    }
+    while (!decoding->malformed && decoding->decoded < decoding->count &&
+           take_block(decoding, received)) {
+    }
 }

@@ -132,6 +132,16 @@ void sgp_model_text(const struct sgp_model *model, char ret_text[SGP_MODEL_TEXT_
     }
 }
 
+uint32_t sgp_model_tensors(const struct sgp_model *model, struct sgp_tensor_end *ret_ends)
+{
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        const struct sgp_layer *layer = &model->layers[i];
+        ret_ends[2 * i] = (struct sgp_tensor_end){layer->biases, true};
+        ret_ends[2 * i + 1] = (struct sgp_tensor_end){layer->biases + layer->outputs, false};
+    }
+    return 2 * model->layer_count;
+}
+
 uint64_t sgp_model_shape_digest(const struct sgp_model *model)
 {
     char text[SGP_MODEL_TEXT_BYTES];

@@ -28,6 +28,16 @@ const char *sgp_model_file_tag(const struct sgp_model_file *file, const char *ke
     return json_string_value(json_object_get(file->metadata, key));
 }
 
+void sgp_model_file_tensors(
+    const struct sgp_model_file *file, uint64_t values_from, struct sgp_tensor_end *ret_ends)
+{
+    for (uint32_t i = 0; i < file->tensor_count; i++) {
+        const struct sgp_file_tensor *tensor = &file->tensors[i];
+        ret_ends[i] = (struct sgp_tensor_end){.end = tensor->first + tensor->count,
+            .has_columns = tensor->shape[1] > 0 && tensor->first < values_from};
+    }
+}
+
 static int no_memory(const char *name, struct sgp_error *error)
 {
     return sgp_fail(error, -ENOMEM, "%s: out of memory", name);

@@ -114,7 +114,7 @@ static const struct sgp_form_field share_fields[] = {
     FIELD("rate", share.rate, 0, SGP_RATE_MAX),
     FIELD("heavy", share.heavy, LABEL),
     FIELD("light", share.light, LABEL),
-    FIELD("form", share.coding, SGP_CODING_NONE, SGP_CODING_FP16),
+    FIELD("form", share.coding, SGP_CODING_NONE, SGP_CODING_BLOCKS),
     END,
 };
 
@@ -259,8 +259,10 @@ static const char *share_conflict(const struct sgp_share *share)
 {
     if (share->slice.count > SGP_PARAMETERS_MAX - share->slice.first)
         return "its slice ends beyond the greatest number of parameters";
-    uint64_t bytes = sgp_coding_bytes_most(share->coding, share->slice.count);
-    if (share->payload_bytes != (share->fraction > 0 ? bytes : 0))
+    bool fits = share->fraction > 0
+                    ? sgp_coding_may_have(share->coding, share->slice.count, share->payload_bytes)
+                    : share->payload_bytes == 0;
+    if (!fits)
         return "payload_bytes is not that of count values, or 0 for an empty share";
     if (!(share->fraction > 0) && share->weight > 0)
         return "an empty share carries weight";

@@ -17,7 +17,7 @@ struct request {
     struct campaign_plant *plant;
     bool plants, trace, single;
     uint32_t nodes;
-    enum sgp_coding coding;
+    enum sgp_compressor compressor;
     uint64_t first, seeds;
 };
 
@@ -57,8 +57,8 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
     char text[SGP_TEXT_BYTES];
     int status = campaign_init(&campaign, method, request->nodes, seed, error);
     campaign.plant = request->plant;
-    campaign.options.coding = request->coding;
-    if (request->coding != SGP_CODING_NONE)
+    campaign.options.compressor = request->compressor;
+    if (request->compressor != SGP_COMPRESSOR_NONE)
         campaign.options.dimension = CAMPAIGN_CODED;
     campaign.options.sink = request->trace ? &sink : NULL;
     if (status == 0 && request->single) {
@@ -74,9 +74,12 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
 static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
+    char compression[32] = "";
+    if (request->compressor != SGP_COMPRESSOR_NONE)
+        (void)snprintf(compression, sizeof compression, " --compression %s",
+            sgp_compressor_word(request->compressor));
     (void)printf("# again: %s --algorithm %s --nodes %u%s --seed %llu%s%s --trace # sgpd %s\n",
-        request->program, method->name, request->nodes,
-        request->coding == SGP_CODING_FP16 ? " --compression fp16" : "", (unsigned long long)seed,
+        request->program, method->name, request->nodes, compression, (unsigned long long)seed,
         request->plant ? " --plant " : "", request->plant ? request->plant->name : "",
         sgp_version());
 }
@@ -207,8 +210,9 @@ static bool take(struct request *request, const char *name, const char *value)
         return read_number(value, 0, INT64_MAX, &request->first);
     }
     if (strcmp(name, "--compression") == 0) {
-        request->coding = strcmp(value, "fp16") == 0 ? SGP_CODING_FP16 : SGP_CODING_NONE;
-        return request->coding != SGP_CODING_NONE || strcmp(value, "none") == 0;
+        int compressor = sgp_compressor_of(value);
+        request->compressor = (enum sgp_compressor)(compressor > 0 ? compressor : 0);
+        return compressor >= 0 && compressor <= (int)SGP_COMPRESSOR_SHARE_MOST;
     }
     bool good = strcmp(name, "--nodes") == 0 && read_number(value, 2, CAMPAIGN_NODES_MAX, &nodes);
     request->nodes = (uint32_t)nodes;

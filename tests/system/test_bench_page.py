@@ -41,6 +41,7 @@ MEASURED = {
                                  ("bytes of a node and round", "bytes"), ("peak memory of a node", "MiB"))],
     "idle": [line(f"{n} daemons, all paused: processor time of a node", "% of a core", 0.004) for n in NODES],
     "accuracy": [line(f"{n} nodes: to 88%", "s", 10.0, "DistributedDataParallel", 12.0) for n in NODES],
+    "bytes": [line(f"links of 100 Mbit/s, {name}: to 88%", "s", 10.0, "DistributedDataParallel", 12.0) for name in ("plain", "int8")],
     "attach": [line("4 nodes, loopback", "s", 5.0, "DistributedDataParallel", 6.0)],
 }
 AXES = {  # what the axes of each picture say
@@ -54,6 +55,7 @@ AXES = {  # what the axes of each picture say
               "memory of a node (MiB)"),
     "idle": ("processor time of a node (% of a core)",),
     "accuracy": ("seconds to the accuracy",),
+    "bytes": ("seconds to the accuracy",),
     "attach": ("seconds to the loss",),
 }
 

@@ -17,6 +17,8 @@
 
 #define PARAMETERS (3u << 19) /* 6 MiB: more than a socket takes, and many records */
 
+static const struct sgp_codec plain = {.compressor = SGP_COMPRESSOR_NONE};
+
 static float payload[PARAMETERS], came[PARAMETERS];
 static struct sgp_key *key;
 static struct link *caller, *listener;
@@ -172,7 +174,7 @@ Test(ciphered, shares_and_messages_go_both_ways_and_a_goodbye_comes_last)
     struct link *sources[] = {caller, listener};
     for (int i = 0; i < 2; i++) {
         memset(came, 0, sizeof came);
-        link_send_payload(sources[i], &share, payload, sizeof payload);
+        link_send_payload(sources[i], &share, payload, plain);
         while (payloads == (uint32_t)i || heard[i] != SGP_ACK)
             (void)uv_run(&loop, UV_RUN_ONCE);
         cr_assert(zero(int, payload_code));
@@ -202,7 +204,8 @@ Test(ciphered, coded_shares_are_decoded)
     share.share.coding = SGP_CODING_FP16;
     share.share.payload_bytes = sgp_coding_bytes_most(SGP_CODING_FP16, PARAMETERS);
     memset(came, 0, sizeof came);
-    link_send_payload(caller, &share, payload, share.share.payload_bytes);
+    link_send_payload(
+        caller, &share, payload, (struct sgp_codec){.compressor = SGP_COMPRESSOR_FP16});
     while (payloads == 0 || heard[0] != SGP_ACK)
         (void)uv_run(&loop, UV_RUN_ONCE);
     cr_assert(zero(int, payload_code));
@@ -287,7 +290,7 @@ Test(ciphered, keys_are_made_new_in_the_middle_of_shares)
         payload[number] = (float)number;
         memset(came, 0, sizeof came);
         heard[0] = 0;
-        link_send_payload(caller, &message, payload, sizeof payload);
+        link_send_payload(caller, &message, payload, plain);
         while (heard[0] != SGP_ACK && failures[0] == 0 && failures[1] == 0)
             (void)uv_run(&loop, UV_RUN_ONCE);
         cr_assert(zero(int, failures[0]), "share %u: %s", number, failure_text);

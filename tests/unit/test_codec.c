@@ -13,9 +13,12 @@
 #define COUNT 700 /* two blocks, and a part of one */
 #define BYTES (4 * 3 + 2 * COUNT)
 
+static const struct sgp_codec plain = {.compressor = SGP_COMPRESSOR_NONE};
+static const struct sgp_codec halves = {.compressor = SGP_COMPRESSOR_FP16};
+
 static float projected(float value)
 {
-    sgp_codec_of(SGP_CODING_FP16)->project(&value, &value, 1);
+    (void)sgp_codec_project(&halves, &value, &value, 0, 1);
     return value;
 }
 
@@ -70,7 +73,7 @@ Test(codec, bytes_of_fp16)
     const uint8_t known[12] = {16, 0, 0, 0, 0x00, 0x3c, 0x00, 0xc0, 0xff, 0x7b, 0, 0};
     uint8_t bytes[12];
     memset(bytes, 0xff, sizeof bytes);
-    sgp_codec_of(SGP_CODING_FP16)->pack(bytes, values, 3);
+    (void)sgp_codec_pack(&halves, bytes, values, 0, 3);
     cr_assert(zero(int, memcmp(bytes, known, sizeof known)));
 }
 
@@ -82,22 +85,39 @@ static void fill(float *values, uint64_t count, uint64_t seed)
         values[i] = (float)sgp_random_normal(&random) * (i % 7 == 0 ? 1e6F : 1);
 }
 
-/* Of every number of values, from the end of the memory that they go to, as a link has them. */
-Test(codec, what_is_unpacked_is_what_was_projected)
+/* The payload comes so many bytes at a time, to the end of the memory of its values. */
+static void decode(struct sgp_decoding *decoding, enum sgp_coding coding, float *into,
+    const uint8_t *bytes, size_t size, uint64_t count, size_t piece)
 {
-    for (int form = SGP_CODING_NONE; form <= SGP_CODING_FP16; form++) {
-        const struct sgp_codec *codec = sgp_codec_of((enum sgp_coding)form);
+    uint8_t *place = sgp_decoding_begin(decoding, coding, into, count, size);
+    for (size_t at = 0; at < size; at += piece) {
+        piece = size - at < piece ? size - at : piece;
+        memcpy(place + at, bytes + at, piece);
+        sgp_decoding_go_on(decoding, at + piece);
+    }
+}
+
+/* Of every number of values, in pieces and at once. */
+Test(codec, what_is_decoded_is_what_was_projected)
+{
+    for (int c = SGP_COMPRESSOR_NONE; c <= (int)SGP_COMPRESSOR_SIGN; c++) {
+        const struct sgp_codec codec = {.compressor = (enum sgp_compressor)c};
         for (uint64_t count = 4; count <= COUNT; count += count < 20 || count > 505 ? 1 : 11) {
             float values[COUNT], known[COUNT], into[COUNT];
-            size_t size = (size_t)sgp_coding_bytes_most((enum sgp_coding)form, count);
+            uint8_t bytes[4 * COUNT];
+            struct sgp_decoding decoding;
             fill(values, count, count);
-            codec->project(known, values, count);
-            uint8_t *bytes = (uint8_t *)(into + count) - size;
-            codec->pack(bytes, values, count);
-            cr_assert(zero(int, codec->unpack(into, bytes, size, count)));
-            cr_assert(zero(int, memcmp(into, known, count * sizeof *into)), "%s, %llu", codec->name,
+            size_t size = (size_t)sgp_codec_project(&codec, known, values, 0, count);
+            cr_assert(eq(u64, sgp_codec_pack(&codec, bytes, values, 0, count), size));
+            cr_assert(eq(u64, sgp_codec_bytes(&codec, values, 0, count), size));
+            decode(&decoding, sgp_coding_of(codec.compressor), into, bytes, size, count,
+                count % 3 == 0 ? size : 1 + count % 50);
+            cr_assert(not(decoding.malformed));
+            cr_assert(eq(u64, decoding.decoded, count));
+            cr_assert(eq(u64, decoding.used, size));
+            cr_assert(zero(int, memcmp(into, known, count * sizeof *into)), "%d, %llu", c,
                 (unsigned long long)count);
-            codec->project(known, known, count);
+            cr_assert(eq(u64, sgp_codec_project(&codec, known, known, 0, count), size));
             cr_assert(zero(int, memcmp(into, known, count * sizeof *into)));
         }
     }
@@ -105,20 +125,24 @@ Test(codec, what_is_unpacked_is_what_was_projected)
 
 Test(codec, pieces_of_whole_blocks_are_the_whole)
 {
-    const struct sgp_codec *codec = sgp_codec_of(SGP_CODING_FP16);
     float values[COUNT];
     uint8_t whole[BYTES], pieces[BYTES];
     fill(values, COUNT, 1);
-    codec->pack(whole, values, COUNT);
-    codec->pack(pieces, values, 512);
-    codec->pack(pieces + sgp_coding_bytes_most(SGP_CODING_FP16, 512), values + 512, COUNT - 512);
+    (void)sgp_codec_pack(&halves, whole, values, 0, COUNT);
+    uint64_t first = sgp_codec_pack(&halves, pieces, values, 0, 512);
+    (void)sgp_codec_pack(&halves, pieces + first, values + 512, 512, COUNT - 512);
     cr_assert(zero(int, memcmp(whole, pieces, sizeof whole)));
 }
 
-static int unpack(const uint8_t *bytes, size_t size, uint64_t count)
+static bool accepts(enum sgp_coding coding, const uint8_t *bytes, size_t size, uint64_t count)
 {
-    float values[COUNT];
-    return sgp_codec_of(SGP_CODING_FP16)->unpack(values, bytes, size, count);
+    float into[COUNT];
+    struct sgp_decoding decoding;
+    if (!sgp_coding_may_have(coding, count, size))
+        return false;
+    decode(&decoding, coding, into, bytes, size, count, size);
+    cr_assert(decoding.malformed || decoding.decoded == count);
+    return !decoding.malformed;
 }
 
 Test(codec, what_pack_does_not_write_is_refused)
@@ -126,18 +150,51 @@ Test(codec, what_pack_does_not_write_is_refused)
     float values[COUNT];
     uint8_t bytes[BYTES];
     fill(values, COUNT - 1, 1);
-    sgp_codec_of(SGP_CODING_FP16)->pack(bytes, values, COUNT - 1);
-    cr_assert(zero(int, unpack(bytes, BYTES, COUNT - 1)));
-    cr_assert(eq(int, unpack(bytes, BYTES - 4, COUNT - 1), SGP_E_FRAME));
-    cr_assert(eq(int, unpack(bytes, BYTES, COUNT + 1), SGP_E_FRAME));
-    cr_assert(eq(int, unpack(bytes, BYTES, COUNT - 2), SGP_E_FRAME));
-    const size_t fixed[] = {0, 1, 2, 3, 516, 517, 518, 519, 1032, 1035, BYTES - 2, BYTES - 1};
+    (void)sgp_codec_pack(&halves, bytes, values, 0, COUNT - 1);
+    cr_assert(accepts(SGP_CODING_FP16, bytes, BYTES, COUNT - 1));
+    cr_assert(accepts(SGP_CODING_BLOCKS, bytes, BYTES, COUNT - 1));
+    cr_assert(not(accepts(SGP_CODING_FP16, bytes, BYTES - 4, COUNT - 1)));
+    cr_assert(not(accepts(SGP_CODING_BLOCKS, bytes, BYTES - 4, COUNT - 1)));
+    cr_assert(not(accepts(SGP_CODING_FP16, bytes, BYTES, COUNT + 1)));
+    cr_assert(not(accepts(SGP_CODING_FP16, bytes, BYTES, COUNT - 2)));
+    const size_t fixed[] = {1, 2, 3, 517, 518, 519, 1035, BYTES - 2, BYTES - 1};
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
         bytes[fixed[i]] ^= 1;
-        cr_assert(eq(int, unpack(bytes, BYTES, COUNT - 1), SGP_E_FRAME), "byte %zu", fixed[i]);
+        cr_assert(not(accepts(SGP_CODING_FP16, bytes, BYTES, COUNT - 1)), "byte %zu", fixed[i]);
         bytes[fixed[i]] ^= 1;
     }
-    cr_assert(eq(int, sgp_codec_of(SGP_CODING_NONE)->unpack(values, bytes, 8, 3), SGP_E_FRAME));
+}
+
+/* What is left for the blocks to come is no more and no less than they can take. */
+Test(codec, bytes_left_over_are_refused)
+{
+    uint8_t bytes[8 + 516] = {0};
+    cr_assert(accepts(SGP_CODING_BLOCKS, bytes, 8, 512));
+    bytes[4] = 16;
+    cr_assert(accepts(SGP_CODING_BLOCKS, bytes, 520, 512));
+    cr_assert(not(accepts(SGP_CODING_BLOCKS, bytes, 516, 512)));
+    cr_assert(not(accepts(SGP_CODING_BLOCKS, bytes, 524, 512)));
+    cr_assert(not(accepts(SGP_CODING_FP16, bytes, 520, 512)));
+}
+
+/* A matrix of 300 x 2 values, its 10 biases, and a matrix of 100 x 3. */
+Test(codec, no_scale_is_shared_between_tensors)
+{
+    const struct sgp_tensor_end ends[] = {{600, true}, {610, false}, {910, true}};
+    const struct sgp_codec codec = {.compressor = SGP_COMPRESSOR_INT8, .tensors = {ends, 3}};
+    float values[910], known[910], half[910];
+    for (uint32_t i = 0; i < 910; i++)
+        values[i] = sinf((float)i);
+    (void)sgp_codec_project(&codec, known, values, 0, 910);
+    (void)sgp_codec_project(&halves, half, values, 0, 910);
+    uint8_t bytes[4 * 910];
+    cr_assert(eq(u64, sgp_codec_pack(&codec, bytes, values, 0, 910), 260 * 2 + 516 + 4 + 144));
+    const uint8_t kinds[] = {8, 8, 16, 8};
+    for (size_t b = 0, at = 0; b < 4; at += b < 2 ? 260 : 516, b++)
+        cr_assert(eq(u8, bytes[at], kinds[b]), "block %zu", b);
+    cr_assert(zero(int, memcmp(known + 512, half + 512, 256 * sizeof *known)));
+    (void)sgp_codec_project(&codec, known, values + 512, 512, 398);
+    cr_assert(zero(int, memcmp(known, half + 512, 256 * sizeof *known)));
 }
 
 /* ---- averaging with coded shares ---- */
@@ -169,7 +226,7 @@ static void average(struct fleet *fleet, const struct sgp_codec *codec, uint32_t
 {
     static float given[NODES][VALUES];
     for (uint32_t i = 0; i < NODES; i++)
-        codec->project(given[i], fleet->x[i], VALUES);
+        (void)sgp_codec_project(codec, given[i], fleet->x[i], 0, VALUES);
     for (uint32_t i = 0; i < NODES; i++)
         for (uint32_t c = 0; c < VALUES; c++) {
             float kept = fleet->x[i][c] - 0.5F * given[i][c];
@@ -201,7 +258,7 @@ Test(codec, coded_averaging_keeps_the_sum_and_comes_as_near_as_is_known)
         double greatest, rms, total = 0;
         begin(&fleet, known[k].offset);
         for (uint32_t t = 0; t < 60; t++)
-            average(&fleet, sgp_codec_of(SGP_CODING_FP16), 1u << t % 3);
+            average(&fleet, &halves, 1u << t % 3);
         error_of(&fleet, &greatest, &rms);
         cr_assert(epsilon_eq(dbl, greatest, known[k].greatest, 1e-4 * known[k].greatest));
         cr_assert(epsilon_eq(dbl, rms, known[k].rms, 1e-4 * known[k].rms));
@@ -210,7 +267,7 @@ Test(codec, coded_averaging_keeps_the_sum_and_comes_as_near_as_is_known)
                 total += (double)fleet.x[i][c];
         cr_assert(eq(dbl, total, fleet.total));
         for (uint32_t t = 60; t < 66; t++)
-            average(&fleet, sgp_codec_of(SGP_CODING_NONE), 1u << t % 3);
+            average(&fleet, &plain, 1u << t % 3);
         error_of(&fleet, &greatest, &rms);
         cr_assert(le(dbl, greatest, 1e-6));
     }

@@ -9,7 +9,7 @@ static void open_coded(struct desk *desk, uint32_t forms, sgp_round rounds)
 {
     struct sgp_topology *topology = beside_two(3);
     struct sgp_node_config config = config_of(topology);
-    config.coding = SGP_CODING_FP16;
+    config.compressor = SGP_COMPRESSOR_FP16;
     config.rounds = rounds;
     open_desk(desk, topology, config);
     post_type(desk, SGP_EVENT_START);
@@ -27,12 +27,12 @@ static void open_coded(struct desk *desk, uint32_t forms, sgp_round rounds)
 }
 
 /* The PUBLISH job of the round, in this form. */
-static void publish_as(struct desk *desk, enum sgp_coding coding)
+static void publish_as(struct desk *desk, enum sgp_compressor compressor)
 {
     post_type(desk, SGP_EVENT_TRAINED);
     const struct sgp_effect *publish = find(desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(publish);
-    cr_assert(eq(int, publish->publish.coding, coding));
+    cr_assert(eq(int, publish->publish.compressor, compressor));
     cr_assert(eq(dbl, publish->publish.keep, 0.5));
     post(desk, (struct sgp_event){.type = SGP_EVENT_PUBLISHED});
 }
@@ -53,7 +53,7 @@ Test(coding, shares_are_coded_if_all_targets_decode_them)
         struct desk desk;
         enum sgp_coding coding = decodes ? SGP_CODING_FP16 : SGP_CODING_NONE;
         open_coded(&desk, decodes ? SGP_CODINGS : 0, 100);
-        publish_as(&desk, coding);
+        publish_as(&desk, decodes ? SGP_COMPRESSOR_FP16 : SGP_COMPRESSOR_NONE);
         expect_share(&desk, 1, coding);
         expect_share(&desk, 2, coding);
         close_desk(&desk);
@@ -70,15 +70,16 @@ Test(coding, a_share_that_is_refused_comes_home_in_its_form)
     record.accounts = accounts;
     record.account_capacity = SGP_ACCOUNTS_MAX;
     open_coded(&desk, SGP_CODINGS, 100);
-    publish_as(&desk, SGP_CODING_FP16);
+    publish_as(&desk, SGP_COMPRESSOR_FP16);
     sgp_node_record(desk.node, &record);
     for (uint32_t i = 0; i < record.link_count; i++)
-        cr_assert(eq(int, links[i].owed_coding, links[i].out ? SGP_CODING_FP16 : SGP_CODING_NONE));
+        cr_assert(eq(int, links[i].owed_compressor,
+            links[i].out ? SGP_COMPRESSOR_FP16 : SGP_COMPRESSOR_NONE));
     cr_assert(sgp_record_is_sound(&record, 3));
     acknowledge(&desk, 1, 1, SGP_REASON_NOT_FINITE);
     const struct sgp_effect *home = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(home);
-    cr_assert(eq(int, home->restore.coding, SGP_CODING_FP16));
+    cr_assert(eq(int, home->restore.compressor, SGP_COMPRESSOR_FP16));
     cr_assert(eq(dbl, home->restore.fraction, 0.25));
     cr_assert(eq(dbl, status_of(&desk).weight, 0.75));
     close_desk(&desk);
@@ -89,7 +90,7 @@ Test(coding, a_share_that_its_target_does_not_decode_any_more_comes_home)
 {
     struct desk desk;
     open_coded(&desk, SGP_CODINGS, 100);
-    publish_as(&desk, SGP_CODING_FP16);
+    publish_as(&desk, SGP_COMPRESSOR_FP16);
     lose(&desk, 2, SGP_OUT);
     desk.forms = SGP_CODINGS;
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
@@ -99,7 +100,7 @@ Test(coding, a_share_that_its_target_does_not_decode_any_more_comes_home)
     greet_out(&desk, 2, pulse_at(0, SGP_ROUND_NONE), 82, 0);
     const struct sgp_effect *home = find(&desk, SGP_EFFECT_RESTORE);
     cr_assert_not_null(home);
-    cr_assert(eq(int, home->restore.coding, SGP_CODING_FP16));
+    cr_assert(eq(int, home->restore.compressor, SGP_COMPRESSOR_FP16));
     close_desk(&desk);
 }
 
@@ -149,7 +150,7 @@ Test(coding, settling_rounds_are_plain)
 {
     struct desk desk;
     open_coded(&desk, SGP_CODINGS, 1);
-    publish_as(&desk, SGP_CODING_FP16);
+    publish_as(&desk, SGP_COMPRESSOR_FP16);
     acknowledge(&desk, 1, 1, SGP_REASON_NONE);
     acknowledge(&desk, 2, 1, SGP_REASON_NONE);
     take_share(&desk, 1);
@@ -161,6 +162,6 @@ Test(coding, settling_rounds_are_plain)
     grant(&desk, 2, 1);
     const struct sgp_effect *publish = find(&desk, SGP_EFFECT_PUBLISH);
     cr_assert_not_null(publish);
-    cr_assert(eq(int, publish->publish.coding, SGP_CODING_NONE));
+    cr_assert(eq(int, publish->publish.compressor, SGP_COMPRESSOR_NONE));
     close_desk(&desk);
 }

@@ -248,8 +248,9 @@ Test(config, bad_words)
     expect_refusal("[train]\nalgorithm = allreduce\n",
         "n.conf:12: [train] algorithm: \"allreduce\" does not exist; choose one of "
         "sgp|osgp|agp|dpsgd|adpsgd|backup|downpour|cyclic");
-    expect_refusal("[network]\ncompression = int8\n",
-        "n.conf:12: [network] compression: \"int8\" does not exist; choose one of none|fp16");
+    expect_refusal("[network]\ncompression = int7\n",
+        "n.conf:12: [network] compression: \"int7\" does not exist; choose one of "
+        "none|fp16|bf16|int8|int6|int4|int4:64");
     expect_refusal("[train]\nwhen_done = leave\n",
         "n.conf:12: [train] when_done: \"leave\" does not exist; choose one of serve|exit");
     expect_refusal("[train]\nstart = later\n",

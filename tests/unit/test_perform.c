@@ -223,7 +223,7 @@ static void publish_coded(double keep)
     effect.publish.slot = 0;
     effect.publish.keep = keep;
     effect.publish.purpose = SGP_PUBLISH_SHARES;
-    effect.publish.coding = SGP_CODING_FP16;
+    effect.publish.compressor = SGP_COMPRESSOR_FP16;
     effect.publish.slice = (struct sgp_slice){0, VALUES};
     (void)perform(effect, &event);
 }
@@ -234,7 +234,8 @@ Test(perform, what_a_form_leaves_out_stays, .init = begin, .fini = finish)
     float x[VALUES], given[VALUES];
     publish_coded(0.75);
     fill_coded(x, coded_value);
-    sgp_codec_of(SGP_CODING_FP16)->project(given, x, VALUES);
+    struct sgp_codec codec = sgp_perform_codec(&performer, SGP_COMPRESSOR_FP16);
+    (void)sgp_codec_project(&codec, given, x, 0, VALUES);
     const float *snapshot = *sgp_pool_place(&performer.snapshots, 0);
     cr_assert(zero(int, memcmp(snapshot, x, sizeof x)));
     for (uint64_t i = 0; i < VALUES; i++)
@@ -243,7 +244,7 @@ Test(perform, what_a_form_leaves_out_stays, .init = begin, .fini = finish)
     struct sgp_effect effect = {.type = SGP_EFFECT_RESTORE, .round = 4, .weight = 1};
     effect.restore.slot = 0;
     effect.restore.fraction = 0.25;
-    effect.restore.coding = SGP_CODING_FP16;
+    effect.restore.compressor = SGP_COMPRESSOR_FP16;
     effect.restore.slice = (struct sgp_slice){0, VALUES};
     (void)perform(effect, &event);
     cr_assert(eq(int, event.type, SGP_EVENT_RESTORED));
@@ -257,7 +258,8 @@ Test(perform, the_rest_stays_where_all_is_given, .init = begin, .fini = finish)
     float x[VALUES], given[VALUES];
     publish_coded(0);
     fill_coded(x, coded_value);
-    sgp_codec_of(SGP_CODING_FP16)->project(given, x, VALUES);
+    struct sgp_codec codec = sgp_perform_codec(&performer, SGP_COMPRESSOR_FP16);
+    (void)sgp_codec_project(&codec, given, x, 0, VALUES);
     bool any = false;
     for (uint64_t i = 0; i < VALUES; i++) {
         cr_assert(eq(flt, x_at(i), x[i] - given[i]));
@@ -276,8 +278,11 @@ Test(perform, a_share_is_folded_over_the_rest, .init = begin, .fini = finish)
     sgp_kernels_best()->absorb(known, came, 0.25F, VALUES);
     struct sgp_effect effect = {.type = SGP_EFFECT_FOLD, .round = 4, .weight = 1};
     effect.fold.slot = 1;
-    effect.fold.how = (struct sgp_fold){
-        .snapshot = 0, .keep = 0.5, .coding = SGP_CODING_FP16, .fraction = 0.25, .weight = 0.5};
+    effect.fold.how = (struct sgp_fold){.snapshot = 0,
+        .keep = 0.5,
+        .compressor = SGP_COMPRESSOR_FP16,
+        .fraction = 0.25,
+        .weight = 0.5};
     cr_assert(sgp_perform_fold(&performer, &effect, 0, 4 * VALUES));
     double squares, sum = 0;
     float largest = 0;

@@ -948,7 +948,7 @@ Test(wire, a_share_says_its_form_and_a_welcome_those_that_are_decoded)
     cr_assert(zero(int, decode_body(SGP_SHARE, body, count, &back, NULL)));
     cr_assert(eq(int, back.share.coding, SGP_CODING_FP16));
     cr_assert(eq(u8, body[count - 1], SGP_CODING_FP16));
-    body[count - 1] = SGP_CODING_FP16 + 1;
+    body[count - 1] = SGP_CODING_BLOCKS + 1;
     cr_assert(eq(int, decode_body(SGP_SHARE, body, count, &back, NULL), SGP_E_FRAME));
     body[count - 1] = SGP_CODING_NONE; /* by which it has too few bytes */
     cr_assert(eq(int, decode_body(SGP_SHARE, body, count, &back, &error), SGP_E_FRAME));

@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fewer bytes: seconds until all nodes classify 88% of Fashion-MNIST's test rows (80% with delay), by what makes their shares
+smaller, beside PyTorch's DistributedDataParallel with what makes its gradients smaller.
+
+Four nodes on four hosts, the model and the settings of `accuracy`. Over links of 100 Mbit/s; over links of 1 Gbit/s,
+where fewer bytes help less; and with 20 ms each way, where bytes are not what is waited for.
+"""
+import os
+
+import accuracy
+import figures
+import links
+from contenders import torch_python
+
+OURS = {"plain": {}, "fp16": {"network.compression": "fp16"}, "int8": {"network.compression": "int8"},
+        "int4:64": {"network.compression": "int4:64"},
+        "int8, a share every 16 steps": {"network.compression": "int8", **accuracy.THIN}}
+TWO = ("plain", "int8")  # where bytes matter less
+DDP = {"DistributedDataParallel": "none", "its fp16 hook": "fp16", "PowerSGD of rank 1": "powersgd 1",
+       "PowerSGD of rank 4": "powersgd 4"}
+
+
+def case(options, words, place, chosen, hooks, goals=(0.88,)):
+    contenders = {name: lambda seed, name=name: accuracy.ours(options, place, 4, seed, OURS[name], goals=goals) for name in chosen}
+    contenders.update({name: lambda seed, name=name: accuracy.torch(place, 4, seed, hook=DDP[name], goals=goals) for name in hooks})
+    pairs = [(f", {name}", name, hook) for name in chosen for hook in hooks]
+    accuracy.compare(options, words, contenders, pairs, goals, target="bytes")
+
+
+def over_thin_links(options):
+    with links.rate(10**8):
+        case(options, "links of 100 Mbit/s", accuracy.Place(hosts=True), list(OURS), list(DDP))
+
+
+def over_links(options):
+    with links.rate(10**9):
+        case(options, "links of 1 Gbit/s", accuracy.Place(hosts=True), TWO, list(DDP)[:2])
+
+
+def over_delay(options):
+    with links.delay(options, accuracy.DELAY):
+        case(options, "20 ms each way", accuracy.Place(hosts=True), TWO, list(DDP)[:2], accuracy.DELAY_GOALS)
+
+
+def measure(options):
+    torch_python()
+    if not os.path.exists(figures.DATA):
+        raise figures.Skip("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
+    for each in (over_thin_links, over_links, over_delay):
+        figures.attempt("bytes", each, options)
+
+
+if __name__ == "__main__":
+    figures.main("bytes", measure, __doc__)
