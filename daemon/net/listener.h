@@ -7,6 +7,9 @@
  * one address, so that one who calls all the time keeps nobody else out. Whoever is refused
  * costs one connection and at most one line of log, and lines are limited too.
  *
+ * Memory: a turn of the loop accepts 32 callers at most, and the loop frees what was closed at the end of each turn. So callers
+ * have 96 links at most, of 19 KB each.
+ *
  * Fails: an address that cannot be bound, at the start, with the addresses of this machine in the
  * error. Later failures of accept (no descriptors, no memory) are logged and waited out. Thread: the
  * loop thread. */
@@ -25,6 +28,7 @@
 #define LISTENER_ADDRESSES 4096u      /* are told from each other at most, by a hash */
 #define LISTENER_HELLO_NS (5 * SGP_SECOND)
 #define LISTENER_BACKLOG 256
+#define LISTENER_ACCEPTS_PER_TURN 32u /* of the loop; other callers wait in the kernel's queue */
 #define LISTENER_RETRY_MS 1000u /* until a caller for whom there was no memory is tried again */
 #define LISTENER_LINES_MAX 20u  /* log lines about strangers in ... */
 #define LISTENER_LINES_NS (10 * SGP_SECOND)
@@ -48,7 +52,8 @@ struct listener_events {
 struct listener {
     uv_tcp_t tcp;
     uv_timer_t timer; /* of the oldest stranger */
-    uv_timer_t retry; /* runs while a caller waits for memory */
+    uv_timer_t retry; /* runs while a caller waits for memory, or for the next turn */
+    uint32_t accepts; /* since retry ran last */
     struct listener_events events;
     const struct sgp_sink *sink;
     struct link *strangers; /* oldest first */

@@ -11,8 +11,11 @@ import random
 import socket
 import ssl
 import struct
+import subprocess
+import sys
 import threading
 import time
+import unittest
 
 import fleet
 import peer
@@ -26,6 +29,7 @@ AT_ONCE = 8  # attacks, beside those that stay
 ELSEWHERE = "127.0.0.2"  # an address that is nobody's
 HANDSHAKE, ALERT, CHANGE = 0x16, 0x15, 0x14  # types of records
 MEMORY_MOST = 4 << 20
+CALLS_EACH = 10000 if fleet.LONG else 1000  # of each process that calls at full speed
 FINGERPRINT = [0, 0, 0, 0, 1, 0, 0.1, 10]
 
 
@@ -268,6 +272,18 @@ class Staying(threading.Thread):
         return False
 
 
+# Silent callers of a port, as fast as one process makes them: the port, an address to call from, how many. Each has the last
+# hundred open.
+CALLS = """
+import socket, sys
+port, host, count, held = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), []
+for _ in range(count):
+    held.append(socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(host, 0)))
+    if len(held) > 100:
+        held.pop(0).close()
+"""
+
+
 class Campaign(TlsTest):
     def setUp(self):
         f = self.tls_fleet(3, phases=[[(0, 1), (1, 0), (0, 2), (2, 0)]],
@@ -294,6 +310,14 @@ class Campaign(TlsTest):
     def resident(self):
         with open("/proc/%d/statm" % self.node.process.pid, encoding="utf-8") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def peak_since(self, act):
+        """The most that was resident while act() ran."""
+        with open("/proc/%d/clear_refs" % self.node.process.pid, "w", encoding="utf-8") as file:
+            file.write("5")  # proc(5): forget the peak
+        act()
+        with open("/proc/%d/status" % self.node.process.pid, encoding="utf-8") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
 
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.node.process.pid))
@@ -330,6 +354,24 @@ class Campaign(TlsTest):
         self.fleet_.wait("descriptors to return", lambda: self.descriptors() <= descriptors)
         if "SGP_FEW" not in os.environ:  # a sanitizer has memory of its own
             self.assertLess(self.resident() - memory, MEMORY_MOST)
+        self.assertEqual(self.comings(), self.came)
+        self.assert_alive(self.fleet_, [0, 1])
+
+    def rush(self, host):
+        """Callers from this address by three processes, faster than n0 refuses them."""
+        callers = [subprocess.Popen([sys.executable, "-c", CALLS, str(self.node.listen), host, str(CALLS_EACH)])
+                   for _ in range(3)]
+        self.assertEqual([caller.wait() for caller in callers], [0, 0, 0])
+
+    @unittest.skipIf("SGP_FEW" in os.environ, "a sanitizer has memory of its own")
+    def test_callers_at_full_speed_take_bounded_memory(self):
+        self.attack(100)
+        for host in (ELSEWHERE, "127.0.0.1"):
+            memory, round_ = self.resident(), self.node.status()["round"]
+            peak = self.peak_since(lambda host=host: self.rush(host))
+            print("# from %s: %d KiB at most" % (host, (peak - memory) >> 10), flush=True)
+            self.assertLess(peak - memory, MEMORY_MOST)
+            self.fleet_.wait_round(0, round_ + 100)
         self.assertEqual(self.comings(), self.came)
         self.assert_alive(self.fleet_, [0, 1])
 

@@ -20,13 +20,27 @@
 /* ---- memory, of which a link needs some ---- */
 
 static bool no_memory;
+static uint32_t links, links_most, links_made; /* that have memory, the most of them, and all */
 
 XXH3_state_t *XXH3_createState(void)
 {
     XXH3_state_t *(*create)(void);
     void *symbol = dlsym(RTLD_NEXT, "XXH3_createState");
     memcpy(&create, &symbol, sizeof create);
-    return no_memory ? NULL : create();
+    XXH3_state_t *state = no_memory ? NULL : create();
+    links += state != NULL;
+    links_made += state != NULL;
+    links_most = links > links_most ? links : links_most;
+    return state;
+}
+
+XXH_errorcode XXH3_freeState(XXH3_state_t *state)
+{
+    XXH_errorcode (*give)(XXH3_state_t *);
+    void *symbol = dlsym(RTLD_NEXT, "XXH3_freeState");
+    memcpy(&give, &symbol, sizeof give);
+    links -= state != NULL;
+    return give(state);
 }
 
 /* ---- a link ---- */
@@ -860,6 +874,33 @@ static struct sockaddr_in free_address(void)
     return address;
 }
 
+static void no_pulse(void *context, struct sgp_pulse *ret_pulse)
+{
+    (void)context;
+    *ret_pulse = pulse;
+}
+
+/* A listener on a port of its own; its address. */
+static struct sockaddr_in listening(
+    uv_loop_t *loop, struct listener *listener, const struct listener_events *owner)
+{
+    const struct sockaddr_in address = free_address();
+    struct sgp_error error = {0};
+    char text[32];
+    (void)snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(address.sin_port));
+    cr_assert(zero(int, uv_loop_init(loop)));
+    cr_assert(
+        zero(int, listener_open(listener, loop, text, owner, NULL, &error)), "%s", error.text);
+    return address;
+}
+
+static int call(const struct sockaddr_in *address)
+{
+    int caller = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(zero(int, connect(caller, (const struct sockaddr *)address, sizeof *address)));
+    return caller;
+}
+
 Test(connection, who_calls_while_there_is_no_memory_is_served_later_and_so_are_others)
 {
     const struct listener_events owner = {.hello = on_hello};
@@ -868,19 +909,11 @@ Test(connection, who_calls_while_there_is_no_memory_is_served_later_and_so_are_o
         .hello = {.source = "n1", .target = "n0", .lineage = 1, .parameters = 4}};
     uv_loop_t loop;
     struct listener listener;
-    struct sgp_error error = {0};
-    const struct sockaddr_in address = free_address();
-    char text[32];
-    (void)snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(address.sin_port));
-    cr_assert(zero(int, uv_loop_init(&loop)));
-    cr_assert(
-        zero(int, listener_open(&listener, &loop, text, &owner, NULL, &error)), "%s", error.text);
+    const struct sockaddr_in address = listening(&loop, &listener, &owner);
     no_memory = true;
     int callers[2];
     for (int i = 0; i < 2; i++) {
-        callers[i] = socket(AF_INET, SOCK_STREAM, 0);
-        cr_assert(
-            zero(int, connect(callers[i], (const struct sockaddr *)&address, sizeof address)));
+        callers[i] = call(&address);
         say(callers[i], hello);
     }
     while (!uv_is_active((uv_handle_t *)&listener.retry))
@@ -893,5 +926,29 @@ Test(connection, who_calls_while_there_is_no_memory_is_served_later_and_so_are_o
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     cr_assert(zero(int, uv_loop_close(&loop)));
     for (int i = 0; i < 2; i++)
+        (void)close(callers[i]);
+}
+
+/* A closed link keeps its memory until the end of the loop's turn. Each of these callers takes the place of an older one once
+ * all places are taken. */
+Test(connection, the_callers_of_one_turn_take_bounded_memory)
+{
+    enum { CALLERS = 120 }; /* fewer than any kernel's queue */
+    const struct listener_events owner = {.pulse = no_pulse};
+    uv_loop_t loop;
+    struct listener listener;
+    const struct sockaddr_in address = listening(&loop, &listener, &owner);
+    int callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        callers[i] = call(&address);
+    links = links_most = links_made = 0;
+    while (links_made < CALLERS || links > LISTENER_STRANGERS_MAX)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    cr_assert(eq(u32, links_most, LISTENER_STRANGERS_MAX + LISTENER_ACCEPTS_PER_TURN));
+    listener_close(&listener);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    cr_assert(zero(u32, links));
+    cr_assert(zero(int, uv_loop_close(&loop)));
+    for (int i = 0; i < CALLERS; i++)
         (void)close(callers[i]);
 }
