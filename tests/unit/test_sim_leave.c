@@ -147,6 +147,44 @@ Test(leave, a_bequest_that_the_heir_has_forgotten_comes_home)
         }
 }
 
+/* n0 and n2 are cut off from n1 and n3, so that n2 accepts two shares whose acknowledgements are lost.
+ * n2 leaves to n0. The record of n0 is put back from before the bequest, and n2 begins again as a new
+ * member. Now no node knows of the two shares, and both come home. */
+Test(leave, an_heir_that_was_put_back_knows_nothing_of_what_its_leaver_accepted)
+{
+    static const uint32_t island[] = {0, 2};
+    static const struct sgp_sim_cut cut = {island, 2, SGP_SECOND, 100 * SGP_SECOND};
+    struct sgp_sim_crash crashes[2];
+    struct fleet *fleet = NULL;
+    inheritance = (struct inheritance){.at = 0};
+    for (uint32_t count = 0; count <= 2; count += 2) {
+        fleet = fleet_generate("complete", 4, 0);
+        fleet->options.rounds = 300000;
+        fleet->options.latency_ns = 20 * SGP_MILLISECOND;
+        fleet->options.note = look_at_heirs;
+        fleet->options.cuts = &cut;
+        fleet->options.cut_count = 1;
+        fleet->options.crashes = crashes;
+        fleet->options.crash_count = count;
+        fleet_open(fleet);
+        cr_assert(zero(int, sgp_sim_command(fleet->sim, SGP_SECOND, 2, SGP_EVENT_LEAVE)));
+        sgp_time until = count == 0 ? 10 * SGP_SECOND : 200 * SGP_SECOND;
+        cr_assert(
+            zero(int, sgp_sim_run(fleet->sim, until, &fleet->error)), "%s", fleet->error.text);
+        cr_assert(gt(i64, inheritance.at, 0));
+        sgp_time at = inheritance.at;
+        crashes[0] = (struct sgp_sim_crash){
+            inheritance.heir, at + SGP_SECOND, at + 2 * SGP_SECOND, false, at - 1};
+        crashes[1] = (struct sgp_sim_crash){2, at + 4 * SGP_SECOND, at + 5 * SGP_SECOND, false, 0};
+        if (count == 0)
+            fleet_destroy(fleet);
+    }
+    cr_assert(eq(u64, fleet_summary(fleet).restored, 1));
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_DISPUTED], 2));
+    cr_assert(eq(u32, fleet->notes[SGP_NOTE_SETTLED], 2));
+    fleet_destroy(fleet);
+}
+
 struct trouble {
     struct sgp_sim_absence absences[2];
     struct sgp_sim_crash crashes[3];
