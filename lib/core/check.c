@@ -286,6 +286,8 @@ const char *sgp_core_flaw(const struct sgp_node *node)
         return "of two shares owed on a link neither has weight, and the first left first";
     if (!stage_fits_state(node))
         return "the stage fits the state";
+    if (node->state == SGP_NODE_FINISHED && !sgp_core_has_compared(node))
+        return "a finished node has a sketch of its estimate, or no neighbours";
     if (node->role != sgp_core_role_at(node, node->round))
         return "the role is that of the round";
     if (node->passes > 0 && (!node->gave || node->state == SGP_NODE_TRAINING))

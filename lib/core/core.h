@@ -199,6 +199,8 @@ uint32_t sgp_core_unused(const struct sgp_node *node);      /* the first unused 
 bool sgp_core_computes(const struct sgp_node *node);        /* a job of the round is under way */
 bool sgp_core_chooses(const struct sgp_node *node, sgp_round round); /* itself, not the file */
 bool sgp_core_says_ended(const struct sgp_node *node);
+/* Whether the node has a sketch of its estimate as that is now, or has no neighbours. */
+bool sgp_core_has_compared(const struct sgp_node *node);
 bool sgp_core_proves(const struct sgp_node *node); /* a word on the fleet's end is to be signed */
 /* a link */
 struct sgp_core_link *sgp_core_find(
@@ -302,6 +304,8 @@ void sgp_core_say_goodbye(
     struct sgp_node *node, const struct sgp_link *id, int code, enum sgp_reason reason);
 void sgp_core_enter(struct sgp_node *node, enum sgp_stage stage);
 void sgp_core_become(struct sgp_node *node, enum sgp_node_state state);
+/* A finished node with so many links must compare again if its sketch is not of its estimate. */
+void sgp_core_settle_to_compare(struct sgp_node *node, uint32_t link_count);
 
 /* layout.c */
 enum {                /* of a peer */

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* A job changes the estimate. */
+/* A job changes the estimate. A finished node has not compared the new one, so it settles here.
+ * sgp_core_advance cannot see to that: a reload or an inquiry emits jobs outside of it. */
 static void spoil_sketch(struct sgp_node *node)
 {
     node->ending.spoiled = true;
@@ -12,6 +13,7 @@ static void spoil_sketch(struct sgp_node *node)
         return;
     node->ending.fresh = false;
     node->changed = true; /* what was said is taken back */
+    sgp_core_settle_to_compare(node, node->layout.link_count);
 }
 
 /* Most jobs change x. What it rests on (fold.c) is gone then, and with its slot if another snapshot is made. */
@@ -192,4 +194,10 @@ void sgp_core_become(struct sgp_node *node, enum sgp_node_state state)
     node->state = state;
     node->changed = true;
     (void)sgp_core_note(node, SGP_NOTE_STATE, node->config.self);
+}
+
+void sgp_core_settle_to_compare(struct sgp_node *node, uint32_t link_count)
+{
+    if (node->state == SGP_NODE_FINISHED && !node->ending.fresh && link_count > 0)
+        sgp_core_become(node, SGP_NODE_SETTLING);
 }

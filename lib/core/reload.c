@@ -225,6 +225,8 @@ void sgp_node_reload(
     node->effects = effects;
     effects->count = 0;
     settle_former(node, reload);
+    /* A lone node has no sketch. */
+    sgp_core_settle_to_compare(node, reload->layout.link_count);
     node->effects = NULL;
     take_turns(node, reload->change.topology);
     node->config.topology = reload->change.topology;

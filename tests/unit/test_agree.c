@@ -219,6 +219,58 @@ Test(agree, a_share_that_comes_late_takes_back_what_was_said)
     close_desk(&desk);
 }
 
+/* Both have finished with the same estimate. Then a share of round 0 comes, which n1 owed while
+ * this node was away. */
+static void finish_and_take_a_late_share(struct desk *desk, bool paused)
+{
+    come_to_the_end(desk, 0);
+    sketched(desk, 2);
+    say_end(desk, SGP_NODE_FINISHED, 2, 0);
+    cr_assert(eq(int, status_of(desk).state, SGP_NODE_FINISHED));
+    struct sgp_pulse pulse = pulse_at(0, 0);
+    pulse.state = SGP_NODE_FINISHED;
+    say(desk, 1, SGP_IN,
+        (struct sgp_message){
+            .type = SGP_BEAT, .pulse = pulse, .beat = {.ended = true, .sketch = sketch_at(2)}});
+    say(desk, 1, SGP_IN, share_of(1, 0, 1));
+    if (paused)
+        post_type(desk, SGP_EVENT_PAUSE);
+    cr_assert(eq(int, status_of(desk).state, SGP_NODE_FINISHED), "the share is not there yet");
+    deliver(desk, 1, 0);
+    cr_assert_not_null(find(desk, SGP_EFFECT_ABSORB));
+}
+
+/* Between the share and the comparison the node cannot know whether both agree. */
+Test(agree, a_finished_node_settles_from_a_late_share_until_it_has_compared)
+{
+    struct desk desk;
+    finish_and_take_a_late_share(&desk, false);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    cr_assert(eq(u32, sgp_node_disagreeing(desk.node), 0));
+    sketched(&desk, 3);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert_not_null(find_note(&desk, SGP_NOTE_STATE), "so the daemon saves the model anew");
+    cr_assert(eq(u32, sgp_node_disagreeing(desk.node), 2), "on both links");
+    close_desk(&desk);
+}
+
+/* A paused node absorbs, but does not come to its end before it is resumed. */
+Test(agree, a_paused_node_that_had_finished_compares_a_late_share_when_it_is_resumed)
+{
+    struct desk desk;
+    finish_and_take_a_late_share(&desk, true);
+    cr_assert_null(find(&desk, SGP_EFFECT_SKETCH));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_PAUSED));
+    post_type(&desk, SGP_EVENT_RESUME);
+    cr_assert_not_null(find(&desk, SGP_EFFECT_SKETCH));
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_SETTLING));
+    sketched(&desk, 2);
+    cr_assert(eq(int, status_of(&desk).state, SGP_NODE_FINISHED));
+    cr_assert(eq(u32, sgp_node_disagreeing(desk.node), 0));
+    close_desk(&desk);
+}
+
 /* A hostile neighbour asks for mixing without end, and an honest one whose file has a longer cycle for more
  * than this node's file allows: it gets as much as that. */
 Test(agree, a_last_round_beyond_all_mixing_is_cut_and_not_refused)

@@ -235,7 +235,7 @@ static bool find_link(const struct desk *desk, char who, enum sgp_direction dire
 }
 
 /* The effects of the reload itself; the tick that follows is the test's. */
-static void reload(struct desk *desk, struct sgp_topology *topology)
+static void reload_into(struct desk *desk, struct sgp_topology *topology, enum sgp_node_state state)
 {
     struct sgp_node_status before = status_of(desk), after;
     struct sgp_node_needs had, needs, has;
@@ -252,11 +252,16 @@ static void reload(struct desk *desk, struct sgp_topology *topology)
     cr_assert(eq(u32, has.links, needs.links));
     sgp_node_status(desk->node, &after);
     cr_assert(eq(i64, after.round, before.round));
-    cr_assert(eq(int, (int)after.state, (int)before.state));
+    cr_assert(eq(int, (int)after.state, (int)state));
     cr_assert(epsilon_eq(dbl, after.weight + after.weight_in_flight,
         before.weight + before.weight_in_flight, 1e-15));
     cr_assert(sgp_node_record_changed(desk->node));
     cr_assert(eq(i64, sgp_node_deadline(desk->node), desk->now)); /* asks for a tick at once */
+}
+
+static void reload(struct desk *desk, struct sgp_topology *topology)
+{
+    reload_into(desk, topology, status_of(desk).state);
 }
 
 static void finish_reload(struct desk *desk, struct sgp_topology *topology)
@@ -500,6 +505,30 @@ Test(reload, a_new_peer_is_dialled_at_once_and_nobody_waits_for_it)
     const struct sgp_effect *job = find(&desk, SGP_EFFECT_PUBLISH, 0);
     cr_assert(job != NULL);
     cr_assert(epsilon_eq(dbl, job->publish.keep, 0.5, 1e-7)); /* 1/4 for b, for c; d's stays */
+    close_desk(&desk);
+}
+
+/* A node without neighbours finishes without a sketch. With its first neighbour it must compare. */
+Test(reload, a_lone_node_that_had_finished_settles_until_it_has_a_sketch)
+{
+    struct desk desk;
+    open_desk(&desk, TOPOLOGY("a", ""), NULL);
+    while (status_of(&desk).state != SGP_NODE_FINISHED) {
+        cr_assert(lt(i64, status_of(&desk).round, 1000));
+        if (find(&desk, SGP_EFFECT_TRAIN, 0) != NULL)
+            train(&desk);
+        else
+            tick(&desk);
+    }
+    cr_assert(find(&desk, SGP_EFFECT_SKETCH, 0) == NULL);
+    struct sgp_topology *two = TOPOLOGY("ab", "ab ba");
+    reload_into(&desk, two, SGP_NODE_SETTLING);
+    finish_reload(&desk, two);
+    cr_assert(find(&desk, SGP_EFFECT_SKETCH, 0) != NULL);
+    cr_assert(eq(int, (int)status_of(&desk).state, SGP_NODE_SETTLING));
+    struct sgp_sketch sketch = {.values = {1}};
+    post(&desk, (struct sgp_event){.type = SGP_EVENT_SKETCHED, .sketch = &sketch});
+    cr_assert(eq(int, (int)status_of(&desk).state, SGP_NODE_FINISHED));
     close_desk(&desk);
 }
 
