@@ -6,6 +6,7 @@ machine. Each function looks at one wall of a source tree or of a build folder a
 lines, one for each breach; an empty list means that the wall stands. selftest.py shows that each of
 them can fall.
 """
+import functools
 import os
 import re
 import subprocess
@@ -238,11 +239,20 @@ def check_headers_alone(root, compilers=("gcc", "clang")):
 
 def symbols(library, *options):
     """(object, kind, name) of the symbols of a static library."""
+    written = os.stat(library)
+    return symbols_of(library, options, (written.st_ino, written.st_mtime_ns, written.st_size))
+
+
+@functools.lru_cache(maxsize=None)
+def symbols_of(library, options, _written):
+    """The checks ask for the same symbols many times, so nm reads each state of a file once."""
     result = subprocess.run(["nm", "-P", "-A", *options, library], text=True, capture_output=True,
                             check=True)
+    found = []
     for line in result.stdout.splitlines():
         where, name, kind = re.match(r".*?([^/\[\]]+)\]?: (\S+) (\S)", line).groups()
-        yield where, kind, name
+        found.append((where, kind, name))
+    return tuple(found)
 
 
 def libraries(build):
