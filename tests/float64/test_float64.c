@@ -244,6 +244,8 @@ Test(float64, all_reduce_is_one_node_with_the_batches_of_all)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (size_t r = sizes[s] < NODES_MAX ? 0 : RULES - 1; r < RULES; r++) {
             struct learner pooled = {0};
+            if (getenv("SGP_LONG") == NULL && sizes[s] < NODES_MAX && (s + r) % 2 != 0)
+                continue; /* a submission runs every size and every rule, but half of their pairs */
             for (uint64_t step = 0; step < 200; step++)
                 step_of(&pooled, &rules[r], 0, sizes[s], step);
             for (size_t f = 0; f < FAMILIES; f++) {

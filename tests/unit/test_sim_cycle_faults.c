@@ -71,7 +71,7 @@ static int run_faults(const struct schedule *schedule, uint64_t seed,
 /* Whoever dies or stands still, each cycle that ends is the mean of all, and nobody is stuck once all are back. */
 Test(cycle, kills_and_stops_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(500, 60, 3);
+    uint64_t seeds = fleet_most(150, 60, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct fleet *fleet;
@@ -122,7 +122,7 @@ static void run_orders(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, orders_amid_faults_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(500, 40, 3);
+    uint64_t seeds = fleet_most(150, 40, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds; seed++)
             run_orders(&schedules[s], seed);
@@ -158,7 +158,7 @@ static void run_other_files(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, other_files_amid_faults_leave_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(500, 40, 3);
+    uint64_t seeds = fleet_most(150, 40, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_other_files(&schedules[s], seed);
@@ -168,7 +168,7 @@ Test(cycle, other_files_amid_faults_leave_every_cycle_exact, .timeout = 3600)
  * is lost or twice in the gossip that follows. One that forgets has a weight of its own there, which is counted. */
 Test(cycle, kills_about_the_end_of_a_prelude_leave_every_weight, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(2000, 100, 6);
+    uint64_t seeds = fleet_most(1000, 100, 6);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct sgp_generate_options options = {.family = "one-peer-exponential",
             .nodes = 4,
@@ -251,8 +251,11 @@ static bool is_caught(const struct sgp_driver_verbs *bug)
     return caught;
 }
 
+/* A sanitizer makes each of the many seeds several times as slow, and finds no other bug. */
 Test(cycle, planted_bugs_are_caught, .timeout = 600)
 {
+    if (getenv("SGP_FEW") != NULL && getenv("SGP_LONG") == NULL)
+        cr_skip_test("under a sanitizer with scripts/check --long");
     struct sgp_driver_verbs bug = sgp_sim_verbs;
     cr_assert(not(is_caught(&bug)));
     bug.note = absorb_the_old;
@@ -377,7 +380,7 @@ static void run_short_pauses(uint64_t seed)
 
 Test(cycle, short_pauses_while_links_stand_still, .timeout = 600)
 {
-    for (uint64_t seed = 1; seed <= fleet_most(20000, 2000, 100); seed++)
+    for (uint64_t seed = 1; seed <= fleet_most(10000, 2000, 20); seed++)
         run_short_pauses(seed);
 }
 
@@ -661,7 +664,7 @@ static void run_strike(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, a_strike_amid_faults_leaves_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(500, 20, 3);
+    uint64_t seeds = fleet_most(150, 20, 2);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_strike(&schedules[s], seed);

@@ -82,20 +82,27 @@ static void expect_healed(const char *family, const char *method)
     fleet_destroy(fleet);
 }
 
+/* A sanitizer makes each fleet several times as slow: a submission runs one for each family and each method there. */
+static bool is_brief(void)
+{
+    return getenv("SGP_FEW") != NULL && getenv("SGP_LONG") == NULL;
+}
+
 Test(total, weight_that_a_member_makes_is_taken_off)
 {
     static const char *const families[] = {"one-peer-exponential", "ring", "complete"};
     static const char *const methods[] = {"sgp", "osgp", "agp"};
     for (size_t f = 0; f < sizeof families / sizeof *families; f++)
         for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
-            expect_healed(families[f], methods[m]);
+            if (m == f || !is_brief())
+                expect_healed(families[f], methods[m]);
     expect_healed("complete", "adpsgd");
 }
 
 Test(total, weight_that_a_member_loses_is_made_good_where_averaging_stands_still)
 {
     static const char *const families[] = {"one-peer-exponential", "ring", "complete"};
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+    for (size_t f = 0; f < (is_brief() ? 1 : sizeof families / sizeof *families); f++) {
         struct fleet *fleet = fleet_with_a_liar(families[f], "sgp", 0.9);
         double least = NODES;
         for (int second = 1; second <= 30; second++)
