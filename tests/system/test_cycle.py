@@ -83,11 +83,12 @@ class Cycle(FleetTest):
         return model
 
     def test_every_schedule_is_one_node_with_all_rows_after_200_steps(self):
-        for rule in ("momentum", "nesterov"):
+        files = (("ring", 4), ("direct", 5), ("doubling", 5), ("halving", 4), ("blocks", 5), ("tree", 5), ("groups", 5),
+                 ("hubs --hubs 2", 4), ("ring --pieces 2", 4))
+        for k, rule in enumerate(("momentum", "nesterov")):
             pooled = self.model_after_200_steps(1, "ring", rule)
             longest = max(map(abs, pooled))
-            for family, n in (("ring", 4), ("direct", 5), ("doubling", 5), ("halving", 4), ("blocks", 5), ("tree", 5),
-                              ("groups", 5), ("hubs --hubs 2", 4), ("ring --pieces 2", 4)):
+            for family, n in files if fleet.LONG else files[k::2]:  # briefly: each family, with one rule
                 with self.subTest(family=family, rule=rule):
                     model = self.model_after_200_steps(n, "all-reduce-" + family, rule)
                     self.assertLessEqual(max(abs(a - b) for a, b in zip(model, pooled)), 1e-5 * longest)
@@ -126,7 +127,8 @@ class Cycle(FleetTest):
         f.wait("everybody to stand", all_wait)
 
     def test_a_kill_is_stood_for_and_renewed(self):
-        for n, family in ((4, "all-reduce-ring"), (8, "all-reduce-halving")):  # six rounds a cycle, both
+        # Six rounds a cycle, both. Eight daemons take most of the time, and test_one_that_stays_away_is_struck has them, too.
+        for n, family in ((4, "all-reduce-ring"), (8, "all-reduce-halving"))[:2 if fleet.LONG else 1]:
             with self.subTest(n=n):
                 f = self.scheduled(n, family, **{"train.epochs": "3000"})
                 self.kill_and_renew(f, [i for i in range(n) if i != 2])
@@ -172,7 +174,7 @@ class Cycle(FleetTest):
                 f.close()
 
     def test_schedules_change_while_a_fleet_trains(self):
-        f = self.scheduled(4, "all-reduce-ring", **{"train.epochs": "300"})
+        f = self.scheduled(4, "all-reduce-ring", **{"train.epochs": "300" if fleet.LONG else "150"})
         f.start()
         f.wait_round(0, 0)
         for family, order in (("all-reduce-direct", (2, 0, 3, 1)), ("one-peer-exponential", (1, 3, 0, 2)),
@@ -204,7 +206,7 @@ class Cycle(FleetTest):
 
     def test_a_hundred_parts_end_with_weights_of_their_own(self):
         # n1 sums up part by part, and gives a quarter or three quarters back: each part ends with another weight.
-        f = self.fleet(2, phases=[[]], rows=400, features=60, options={"train.epochs": "40"})
+        f = self.fleet(2, phases=[[]], rows=400, features=60, options={"train.epochs": "40" if fleet.LONG else "10"})
         parts = range(100)
         rounds = ["digraph up%d { %s slices=100; NODES n0 -> n1 [slice=%d, fraction=1]; }" % (
             q, "" if q == 0 else "train=false;", q) for q in parts]
@@ -302,7 +304,8 @@ class Cycle(FleetTest):
     def test_one_that_reaches_relays_alone_comes_back_from_its_death(self):
         """They have nothing to hand out: it goes on with what it has, and all begin the cycle again."""
         relay = {"data.train": None, "data.label": None, "data.classes": None, "data.holdout": None, "model.inputs": "6"}
-        f = self.scheduled(5, "all-reduce-hubs --hubs 2 --relays", own={0: relay, 1: relay}, **{"train.epochs": "300"})
+        f = self.scheduled(5, "all-reduce-hubs --hubs 2 --relays", own={0: relay, 1: relay},
+                           **{"train.epochs": "300" if fleet.LONG else "150"})
         f.start()
         f.wait_round(2, 30)
         for i in (3, 1):  # one that trains, and a hub
