@@ -664,7 +664,7 @@ static void run_strike(const struct schedule *schedule, uint64_t seed)
 
 Test(cycle, a_strike_amid_faults_leaves_every_cycle_exact, .timeout = 3600)
 {
-    uint64_t seeds = fleet_most(150, 20, 2);
+    uint64_t seeds = fleet_most(150, 20, 1);
     for (size_t s = 0; s < SCHEDULES; s++)
         for (uint64_t seed = 1; seed <= seeds && schedules[s].hubs == 0; seed++)
             run_strike(&schedules[s], seed);
