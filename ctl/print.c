@@ -39,7 +39,7 @@ enum ctl_exit ctl_fail(struct ctl *ctl, enum ctl_exit status, const char *format
 
 enum ctl_exit ctl_usage(struct ctl *ctl, const char *format, ...)
 {
-    char text[SGP_TEXT_BYTES / 2];
+    char text[SGP_TEXT_BYTES - 64]; /* which leaves room for what is said behind it */
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);

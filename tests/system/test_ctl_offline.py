@@ -219,6 +219,7 @@ def test_wrong_command_lines_are_told_alike_in_words_and_json():
 
 def test_generate_explains_what_a_family_cannot_do():
     for arguments, word in ((("nonsense", "4"), "one-peer-exponential"),
+                            (("nonsense", "4"), "owner, token; see sgpctl topology generate --help"),
                             (("ring", "4", "--peers", "2"), "--peers"),
                             (("exponential", "8", "--peers", "3"), "8"),
                             (("ring", "4", "--address", "h:1"), "+")):
