@@ -10,7 +10,8 @@ struct sgp_generate_options {
     uint32_t nodes;     /* 1 to SGP_NODES_MAX; they are named n0, n1, ... */
     uint32_t peers;     /* m, nodes that each gives to in a round; 0: the family's default, 1 */
     uint32_t degree;    /* out-degree of `random`; 0: the default, 2 or as many as there are */
-    uint64_t seed;      /* of `random`; the others leave nothing to chance and ignore it */
+    uint32_t phases;    /* of `pairs`; 0: the default, N, or N - 1 if N is even, at most 16 */
+    uint64_t seed;      /* of `random` and `pairs`; the others leave nothing to chance */
     uint32_t group;     /* nodes of a group of all-reduce-groups, 2 or more */
     uint32_t hubs;      /* of all-reduce-hubs, the first nodes; 0: the default, 1 */
     bool relays;        /* of all-reduce-hubs: these do not train */
@@ -26,12 +27,12 @@ struct sgp_generate_options {
     uint32_t prelude;               /* passes of `prelude_family` that come first; 0: none */
     const char *
         prelude_family; /* one that averages exactly; it knows no options but group, hubs, relays and pieces */
-    bool outer;               /* an outer step at the end of each cycle, but not of the prelude's */
+    bool outer; /* an outer step after each cycle, or each phase of `pairs`; a prelude has none */
     const char *const *names; /* one for each node, borrowed for the call; NULL: n0, n1, ... */
     const char *address;      /* "HOST:PORT+": node i listens on PORT + i; NULL: no addresses */
 };
 
-/* What a family listens to beside `nodes`; peers and degree must be 0 where they mean nothing. */
+/* What a family listens to beside `nodes`; peers, degree and phases must be 0 where they mean nothing. */
 #define SGP_GENERATE_PEERS 1u
 #define SGP_GENERATE_DEGREE 2u
 #define SGP_GENERATE_SEED 4u
@@ -40,7 +41,8 @@ struct sgp_generate_options {
 #define SGP_GENERATE_HUBS 256u  /* hubs and relays */
 #define SGP_GENERATE_OWNER 64u  /* owners, members, backup and staleness */
 #define SGP_GENERATE_TOKEN 128u /* delay */
-#define SGP_GENERATE_EXACT 32u  /* pieces; every cycle of it is exact, so it may be a prelude */
+#define SGP_GENERATE_PHASES 512u
+#define SGP_GENERATE_EXACT 32u /* pieces; every cycle of it is exact, so it may be a prelude */
 
 struct sgp_generate_family {
     const char *name;

@@ -32,6 +32,10 @@ void sgp_edges_finish(struct sgp_edges *edges);
 int sgp_generate_base(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);
 
+/* Random pairs. */
+int sgp_generate_pairs(struct sgp_topology *topology, const struct sgp_generate_options *options,
+    struct sgp_error *error);
+
 /* Those with an owner. */
 int sgp_generate_owner(struct sgp_topology *topology, const struct sgp_generate_options *options,
     struct sgp_error *error);

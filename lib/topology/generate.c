@@ -226,6 +226,8 @@ const struct sgp_generate_family sgp_generate_families[] = {
         SGP_GENERATE_PEERS, sgp_generate_base},
     {"random", "a random cycle and more edges up to --degree, by --seed",
         SGP_GENERATE_DEGREE | SGP_GENERATE_SEED, add_random},
+    {"pairs", "random pairs exchange halves, others in each of --phases, by --seed; symmetric",
+        SGP_GENERATE_PHASES | SGP_GENERATE_SEED, sgp_generate_pairs},
     {"elastic", "a relay n0 holds the centre; --fraction to and from it", SGP_GENERATE_FRACTION,
         sgp_generate_elastic},
     {"all-reduce-ring", "the mean in 2(N-1) rounds of 1/N vectors; the least bytes",
@@ -296,6 +298,9 @@ static int check_options(const struct sgp_generate_options *options,
     if (options->degree && !(family->options & SGP_GENERATE_DEGREE))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --degree; leave it out, or take random", family->name);
+    if (options->phases && !(family->options & SGP_GENERATE_PHASES))
+        return sgp_fail(error, SGP_E_TOPOLOGY,
+            "the family %s knows no --phases; leave it out, or take pairs", family->name);
     if (options->group && !(known & SGP_GENERATE_GROUP))
         return sgp_fail(error, SGP_E_TOPOLOGY,
             "the family %s knows no --group; leave it out, or take all-reduce-groups",
@@ -357,7 +362,7 @@ static int add_prelude(struct sgp_topology *topology, const struct sgp_generate_
     const struct sgp_generate_family *family = NULL;
     struct sgp_generate_options first = *options;
     first.family = options->prelude_family;
-    first.peers = first.degree = 0;
+    first.peers = first.degree = first.phases = 0;
     first.fraction = 0;
     first.backup = first.owners = 0;
     first.members = false;

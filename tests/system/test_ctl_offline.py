@@ -64,6 +64,18 @@ def test_base_is_exact_for_every_number_of_nodes():
             assert answer["exact_average_rounds"] == expected, (peers, nodes, answer)
 
 
+def test_pairs_agree_for_every_number_of_nodes_by_seed():
+    for nodes in range(2, 18):
+        text = generate("pairs", nodes, "--seed", 5)
+        assert text == generate("pairs", nodes, "--seed", 5)
+        answer = check(text)
+        assert answer["strongly_connected"] and answer["doubly_stochastic"] and answer["symmetric"], answer
+        assert answer["phases"] == min(nodes - 1 + nodes % 2, 16) and answer["out_degree_max"] == 1, answer
+    assert generate("pairs", 8, "--seed", 5) != generate("pairs", 8, "--seed", 6)
+    assert check(generate("pairs", 9, "--phases", 27))["phases"] == 27
+    assert generate("pairs", 6, "--phases", 4, "--outer").count("outer=true") == 4
+
+
 def test_check_has_every_field_with_its_type():
     answer = check("digraph { a -> b -> c -> a }")
     numbers = (int, float)
@@ -80,7 +92,7 @@ def test_check_has_every_field_with_its_type():
 
 
 def test_equal_runs_print_equal_json():
-    for text in (generate("random", 12, "--seed", 4), generate("base", 7)):
+    for text in (generate("random", 12, "--seed", 4), generate("pairs", 7, "--seed", 4), generate("base", 7)):
         assert (ctl("topology", "check", "--json", "-", text=text) ==
                 ctl("topology", "check", "-", "--json", text=text))
 
@@ -222,6 +234,8 @@ def test_generate_explains_what_a_family_cannot_do():
                             (("nonsense", "4"), "owner, token; see sgpctl topology generate --help"),
                             (("ring", "4", "--peers", "2"), "--peers"),
                             (("exponential", "8", "--peers", "3"), "8"),
+                            (("pairs", "4", "--phases", "1"), "--phases 2 or more"),
+                            (("ring", "4", "--phases", "2"), "take pairs"),
                             (("ring", "4", "--address", "h:1"), "+")):
         _, err = ctl("topology", "generate", *arguments, status=2)
         assert word in err, (arguments, err)

@@ -301,6 +301,124 @@ Test(generate, random_is_a_cycle_and_more_edges_and_depends_on_the_seed_alone)
     }
 }
 
+/* ---- random pairs ---- */
+
+struct matching {
+    uint32_t partner[32]; /* the node itself: it rests */
+    uint32_t rests;
+};
+
+/* Everybody keeps a half and gives the other to the node that gives it a half, or keeps all. */
+static struct matching matching_of(const struct sgp_topology *topology, uint32_t p)
+{
+    const struct sgp_phase *phase = &topology->phases[p];
+    struct matching matching = {.rests = 0};
+    double column[32] = {0};
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        uint32_t count;
+        const struct sgp_edge *out = sgp_phase_out(phase, i, &count);
+        cr_assert(le(u32, count, 1));
+        cr_assert(count == 0 || out[0].fraction == 0.5);
+        matching.partner[i] = count == 0 ? i : out[0].target;
+        matching.rests += count == 0;
+        column[i] += count == 0 ? 1 : 0.5;
+        column[matching.partner[i]] += count == 0 ? 0 : 0.5;
+    }
+    for (uint32_t i = 0; i < topology->node_count; i++) {
+        cr_assert(eq(u32, matching.partner[matching.partner[i]], i));
+        cr_assert(column[i] == 1);
+    }
+    return matching;
+}
+
+static void expect_pairs(const struct sgp_topology *topology, uint32_t phases)
+{
+    uint32_t n = topology->node_count, rests[32] = {0}, reached = 1;
+    bool seen[32] = {true};
+    struct matching matchings[70];
+    cr_assert(eq(u32, topology->phase_count, phases));
+    for (uint32_t p = 0; p < phases; p++) {
+        matchings[p] = matching_of(topology, p);
+        cr_assert(eq(u32, matchings[p].rests, n % 2));
+        cr_assert(eq(i64, topology->phases[p].rounds, 1));
+        for (uint32_t i = 0; i < n; i++)
+            rests[i] += matchings[p].partner[i] == i;
+    }
+    for (uint32_t i = 0; i < n && n % 2 == 1; i++)
+        cr_assert(rests[i] == phases / n || (phases % n > 0 && rests[i] == phases / n + 1),
+            "node %u rests %u times in %u phases", i, rests[i], phases);
+    for (uint32_t before = 0; before < reached;) {
+        before = reached;
+        for (uint32_t p = 0; p < phases; p++)
+            for (uint32_t i = 0; i < n; i++)
+                if (seen[i] && !seen[matchings[p].partner[i]]) {
+                    seen[matchings[p].partner[i]] = true;
+                    reached++;
+                }
+    }
+    cr_assert(eq(u32, reached, n), "the phases connect %u of %u nodes", reached, n);
+}
+
+/* The first draw of two phases rarely connects many nodes, so the second draw is tested, too. */
+Test(generate, pairs_are_perfect_matchings_that_connect_all_nodes)
+{
+    static const uint32_t sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 32};
+    for (size_t s = 0; s < COUNT(sizes); s++)
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            uint32_t n = sizes[s], phases[] = {0, 2, 3, n - 1, n, 2 * n + 1};
+            for (size_t p = 0; p < COUNT(phases); p++) {
+                if (phases[p] == 1)
+                    continue;
+                struct sgp_generate_options options = {
+                    .family = "pairs", .nodes = n, .phases = phases[p], .seed = seed};
+                struct sgp_topology *t = generate(&options), *again = generate(&options);
+                cr_assert(eq(u64, t->digest, again->digest));
+                expect_pairs(t, phases[p] > 0 ? phases[p] : n >= 17 ? 16 : n % 2 == 0 ? n - 1 : n);
+                sgp_topology_destroy(t);
+                sgp_topology_destroy(again);
+            }
+        }
+    struct sgp_topology *two =
+        generate(&(struct sgp_generate_options){.family = "pairs", .nodes = 2, .phases = 1});
+    expect_pairs(two, 1);
+    sgp_topology_destroy(two);
+}
+
+Test(generate, pairs_depend_on_the_seed_and_favour_nobody)
+{
+    uint32_t partners[6] = {0}, rests[5] = {0};
+    uint64_t before = 0;
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        struct sgp_generate_options options = {.family = "pairs", .nodes = 6, .seed = seed};
+        struct sgp_topology *t = generate(&options);
+        partners[matching_of(t, 0).partner[0]]++;
+        cr_assert(ne(u64, t->digest, before));
+        before = t->digest;
+        sgp_topology_destroy(t);
+        options.nodes = 5;
+        t = generate(&options);
+        for (uint32_t i = 0; i < 5; i++)
+            rests[i] += matching_of(t, 0).partner[i] == i;
+        sgp_topology_destroy(t);
+    }
+    cr_assert(zero(u32, partners[0]));
+    for (uint32_t i = 0; i < 5; i++) { /* 600 each; the standard deviation is 22 */
+        cr_assert(gt(u32, partners[i + 1], 512));
+        cr_assert(lt(u32, partners[i + 1], 688));
+        cr_assert(gt(u32, rests[i], 512));
+        cr_assert(lt(u32, rests[i], 688));
+    }
+}
+
+Test(generate, pairs_take_an_outer_step_after_each_phase)
+{
+    struct sgp_topology *t =
+        generate(&(struct sgp_generate_options){.family = "pairs", .nodes = 5, .outer = true});
+    for (uint32_t p = 0; p < t->phase_count; p++)
+        cr_assert(t->phases[p].outer);
+    sgp_topology_destroy(t);
+}
+
 Test(generate, every_family_serves_one_node_and_reads_back)
 {
     uint32_t families = 0;
@@ -330,7 +448,7 @@ Test(generate, every_family_serves_one_node_and_reads_back)
             free(text);
         }
     }
-    cr_assert(eq(u32, families, 21));
+    cr_assert(eq(u32, families, 22));
 }
 
 /* The shipped files are what the generator makes, with addresses, and say what they are good for. */
@@ -347,6 +465,7 @@ Test(generate, shipped_files_are_the_families)
         {.family = "bipartite-exponential", .nodes = 8},
         {.family = "base", .nodes = 6},
         {.family = "random", .nodes = 7, .seed = 1},
+        {.family = "pairs", .nodes = 5, .seed = 1},
         {.family = "elastic", .nodes = 5},
         {.family = "all-reduce-ring", .nodes = 4},
         {.family = "all-reduce-direct", .nodes = 4},
@@ -376,7 +495,7 @@ Test(generate, every_shipped_file_reads_and_begins_with_a_comment)
 {
     glob_t files;
     cr_assert(zero(int, glob(SGP_SOURCE_ROOT "/topologies/*.dot", 0, NULL, &files)));
-    cr_assert(eq(sz, files.gl_pathc, 25));
+    cr_assert(eq(sz, files.gl_pathc, 26));
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct sgp_topology *topology = NULL;
         struct sgp_error error = {0};
@@ -416,7 +535,7 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
     refused(&(struct sgp_generate_options){.family = "mesh", .nodes = 4}, SGP_E_TOPOLOGY,
         "there is no family \"mesh\"; families are ring, bidirectional-ring, complete, star, "
         "torus, "
-        "one-peer-exponential, exponential, bipartite-exponential, base, random, elastic, "
+        "one-peer-exponential, exponential, bipartite-exponential, base, random, pairs, elastic, "
         "all-reduce-ring, all-reduce-direct, all-reduce-doubling, all-reduce-halving, "
         "all-reduce-blocks, all-reduce-tree, all-reduce-groups, all-reduce-hubs, owner, "
         "token");
@@ -441,6 +560,12 @@ Test(generate, what_cannot_be_is_refused_with_the_reason)
         "or the family bidirectional-ring");
     refused(&(struct sgp_generate_options){.family = "random", .nodes = 4, .degree = 4},
         SGP_E_TOPOLOGY, "a node cannot give to 4 of 3 others; take a --degree of at most 3");
+    refused(&(struct sgp_generate_options){.family = "pairs", .nodes = 3, .phases = 1},
+        SGP_E_TOPOLOGY, "one phase of pairs does not connect 3 nodes; take --phases 2 or more");
+    refused(&(struct sgp_generate_options){.family = "pairs", .nodes = 4, .phases = 4097},
+        SGP_E_LIMIT, "4097 phases are too many; the limit is 4096");
+    refused(&(struct sgp_generate_options){.family = "pairs", .nodes = 65536, .phases = 65},
+        SGP_E_LIMIT, "65 phases of 65536 nodes have too many edges; take --phases 64 or fewer");
     refused(&(struct sgp_generate_options){.family = "all-reduce-groups", .nodes = 6},
         SGP_E_TOPOLOGY,
         "all-reduce-groups wants to know how large a group is; say --group M, 2 or more");
@@ -494,6 +619,8 @@ Test(generate, options_that_do_not_belong_are_refused)
         "the family ring knows no --peers; leave it out, or take exponential or base");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .degree = 2},
         SGP_E_TOPOLOGY, "the family ring knows no --degree; leave it out, or take random");
+    refused(&(struct sgp_generate_options){.family = "random", .nodes = 4, .phases = 2},
+        SGP_E_TOPOLOGY, "the family random knows no --phases; leave it out, or take pairs");
     refused(&(struct sgp_generate_options){.family = "ring", .nodes = 4, .address = "h:70"},
         SGP_E_TOPOLOGY,
         "--address \"h:70\" does not end in '+'; write HOST:PORT+, and node i gets PORT + i");
