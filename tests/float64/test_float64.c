@@ -354,6 +354,95 @@ Test(float64, outer_steps_follow_each_mean)
     }
 }
 
+/* What a node of NoLoCo keeps between outer steps: phi and delta of the paper. */
+struct noloco {
+    double slow[VALUES], momentum[VALUES];
+};
+
+/* NoLoCo's outer step (Kolehmainen et al. 2025, arXiv 2506.10911) over the pairs of a phase. With
+ * means over the pair: delta = beta delta + alpha mean(z - phi) + alpha (mean(phi) - phi),
+ * phi += delta, z = phi. A node without a partner is a group of one. The term of mean(phi) has the
+ * rate alpha, as in the authors' program. */
+static void noloco_step(struct learner *learners, struct noloco *states, uint32_t nodes,
+    const struct sgp_phase *pairs, double alpha, double beta)
+{
+    double way[NODES_MAX][VALUES], slow[NODES_MAX][VALUES];
+    for (uint32_t i = 0; i < nodes; i++)
+        for (uint32_t c = 0; c < VALUES; c++) {
+            slow[i][c] = states[i].slow[c];
+            way[i][c] = learners[i].z[c] - slow[i][c];
+        }
+    for (uint32_t i = 0; i < nodes; i++) {
+        uint32_t count, partner = i;
+        const struct sgp_edge *out = sgp_phase_out(pairs, i, &count);
+        if (count > 0)
+            partner = out[0].target;
+        for (uint32_t c = 0; c < VALUES; c++) {
+            double mean_way = (way[i][c] + way[partner][c]) / 2;
+            double mean_slow = (slow[i][c] + slow[partner][c]) / 2;
+            double *delta = &states[i].momentum[c];
+            *delta = beta * *delta + alpha * mean_way + alpha * (mean_slow - slow[i][c]);
+            states[i].slow[c] += *delta;
+            learners[i].z[c] = states[i].slow[c];
+        }
+    }
+}
+
+static double distance_from_noloco(struct fleet *fleet, uint32_t nodes, uint32_t local_steps)
+{
+    struct learner learners[NODES_MAX] = {0};
+    struct noloco states[NODES_MAX] = {0};
+    double most = 0;
+    fleet->options.local_steps = local_steps;
+    fleet->options.final_cycles = 0;
+    run(fleet);
+    for (sgp_round round = 0; round < fleet->options.rounds; round++) {
+        for (uint32_t i = 0; i < nodes; i++)
+            for (uint64_t step = 0; step < local_steps; step++)
+                step_of(&learners[i], &fleet->rule, i, 1, (uint64_t)round * local_steps + step);
+        noloco_step(learners, states, nodes, sgp_topology_phase(fleet->topology, round), 0.7, 0.5);
+    }
+    for (uint32_t i = 0; i < nodes; i++)
+        most = fmax(most, distance(fleet, i, learners[i].z));
+    close_fleet(fleet);
+    return most;
+}
+
+/* NoLoCo is slowmo after each round of `pairs`: the exchange of halves makes z the sum of
+ * mean(z - phi) and mean(phi). */
+Test(float64, slowmo_on_random_pairs_is_noloco)
+{
+    static const uint32_t sizes[] = {2, 3, 4, 5, 8, 13, NODES_MAX};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t r = 0; r < RULES; r++)
+            for (uint64_t seed = 1; seed <= 3; seed++) {
+                struct fleet fleet;
+                struct sgp_generate_options file = {
+                    .family = "pairs", .nodes = sizes[s], .seed = seed, .outer = true};
+                open_fleet(&fleet, file, 40);
+                fleet.rule = rules[r];
+                fleet.outer = (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 0.7, 0.5};
+                double distance = distance_from_noloco(&fleet, sizes[s], 4);
+                cr_assert(
+                    lt(dbl, distance, CLOSE), "%u nodes, rule %zu: %g", sizes[s], r, distance);
+            }
+}
+
+/* What the test above would miss if it could not fail: another kind of outer step, and one after
+ * each cycle alone. */
+Test(float64, nesterov_or_fewer_outer_steps_on_random_pairs_are_not_noloco)
+{
+    struct sgp_generate_options file = {.family = "pairs", .nodes = 8, .outer = true};
+    struct fleet fleet;
+    open_fleet(&fleet, file, 40);
+    fleet.outer = (struct sgp_outer_settings){SGP_OUTER_NESTEROV, 0.7, 0.5};
+    cr_assert(gt(dbl, distance_from_noloco(&fleet, 8, 4), 1e-3));
+    file.family = "bipartite-exponential";
+    open_fleet(&fleet, file, 40);
+    fleet.outer = (struct sgp_outer_settings){SGP_OUTER_SLOWMO, 0.7, 0.5};
+    cr_assert(gt(dbl, distance_from_noloco(&fleet, 8, 4), 1e-3));
+}
+
 /* All hear of an early stop, and take their last outer step after the same cycle: by the label, for some have done their steps
  * of it when others have not. */
 Test(float64, an_early_stop_leaves_all_with_one_model)
