@@ -192,8 +192,8 @@ struct sgp_phase_options {
 };
 SGP_API int sgp_topology_add(struct sgp_topology *topology, const struct sgp_phase_options *options,
     const struct sgp_edge *edges, uint32_t edge_count, struct sgp_error *error);
-/* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, one that trains where
- * a part has not weight 1, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
+/* Refuses, too, what cannot be run: a cycle with fraction 1 or with parts that is not exact, an exact
+ * cycle that trains after its first exchange, an exact cycle after a prelude that is not, an outer step amid an exact cycle, where no node
  * has an estimate, a cycle in which no round trains; an owner whose file has more than
  * one digraph, fractions, outer steps or other relays, or lacks an edge between it and a worker, either way; a part with two
  * owners or none; more

@@ -22,6 +22,17 @@ digraph ring {
   n0 -> n1 -> n2 -> n0;
 }
 """
+FRAGMENTS = """\
+digraph up0 { slices=4;
+  n0 [address="127.0.0.1:17311"];
+  n1 [address="127.0.0.1:17312"];
+  n0 -> n1 [slice=1, fraction=1];
+  n1 -> n0 [slice=0, fraction=1];
+}
+digraph down0 { slices=4; train=false; n0 -> n1 [slice=0]; n1 -> n0 [slice=1]; }
+digraph up1 { slices=4; n0 -> n1 [slice=3, fraction=1]; n1 -> n0 [slice=2, fraction=1]; }
+digraph down1 { slices=4; train=false; n0 -> n1 [slice=2]; n1 -> n0 [slice=3]; }
+"""
 PIXELS = 6
 ROWS = 24
 CLASSES = 3
@@ -187,6 +198,14 @@ class Topology(BadInput):
         self.write("fleet.dot", FLEET.replace("n0;\n}", "n0;\n  n2 -> n0;\n}"))
         self.refused("fleet.dot", ":6: digraph ring: edge n2 -> n0 is repeated; write it once, with the "
                      "sum as its fraction")
+
+    def test_training_within_an_exact_cycle(self):
+        """Two fragments of the vector in turn, with steps between."""
+        self.write("fleet.dot", FRAGMENTS)
+        self.refused("fleet.dot", ":8: digraph up1 trains, but the exchange of the exact cycle has begun in digraph up0; "
+                     "write train=false in digraph up1")
+        self.topology("digraph up1 { slices=4;", "digraph up1 { slices=4; train=false;")
+        self.accepted()
 
     def test_missing_file(self):
         os.unlink(self.path("fleet.dot"))

@@ -109,6 +109,19 @@ def test_lines_for_scripts_are_stable():
                    "vectors_sent_mean 1\nvectors_sent_most 1\n"), out
 
 
+def test_a_file_that_trains_twice_in_an_exact_cycle_is_refused_alike_by_check_and_simulate():
+    text = ("digraph up0 { slices=4; a; b; a -> b [slice=1, fraction=1]; b -> a [slice=0, fraction=1] }\n"
+            "digraph down0 { slices=4; train=false; a -> b [slice=0]; b -> a [slice=1] }\n"
+            "digraph up1 { slices=4; TRAIN a -> b [slice=3, fraction=1]; b -> a [slice=2, fraction=1] }\n"
+            "digraph down1 { slices=4; train=false; a -> b [slice=2]; b -> a [slice=3] }\n")
+    twice, once = text.replace("TRAIN ", ""), text.replace("TRAIN", "train=false;")
+    message = ("-:3: digraph up1 trains, but the exchange of the exact cycle has begun in digraph up0; "
+               "write train=false in digraph up1")
+    assert refused(twice) == message
+    assert ctl("simulate", "-", "--rounds", "8", text=twice, status=6) == ("", f"sgpctl: {message}\n")
+    assert check(once)["exact_cycle"] and "disagreement" in ctl("simulate", "-", "--rounds", "8", text=once)[0]
+
+
 def test_what_cannot_agree_is_told_and_fails():
     text = "digraph { a -> b -> a; c -> d -> c }"
     answer = check(text, status=1)
