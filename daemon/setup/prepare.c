@@ -248,9 +248,8 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
         {CONFIG_ID_OUTER_MOMENTUM, outer, "[outer] kind = none"},
         {CONFIG_ID_COMPRESSION,
             p->topology->owner == SGP_NODE_NONE && !sgp_topology_owns_parts(p->topology, p->self) &&
-                !sgp_topology_has_copy(p->topology, p->self) &&
-                !sgp_topology_is_exact(p->topology, 0, NULL),
-            "where nodes own values or a cycle is exact, what they give is plain"},
+                !sgp_topology_has_copy(p->topology, p->self),
+            "where nodes own values, what they give is plain"},
         {CONFIG_ID_HOLDOUT, !*config->test, "test names the rows to test on"},
     };
     (void)error; /* nothing here can fail */
@@ -259,19 +258,6 @@ static int warn_about_idle_keys(struct prepared *p, struct sgp_error *error)
             prepared_warn(p, "%s:%u: [%s] %s has no effect: %s", config->file,
                 config->lines[keys[i].id], config_keys[keys[i].id].section,
                 config_keys[keys[i].id].key, keys[i].why);
-    return 0;
-}
-
-/* Below 8 bits the error of what is given is no longer small beside the spread of the fleet. */
-static int warn_about_compression(struct prepared *p, struct sgp_error *error)
-{
-    enum sgp_compressor compressor = (enum sgp_compressor)(p->config->compression - 1);
-    (void)error; /* nothing here can fail */
-    if (compressor == SGP_COMPRESSOR_INT4)
-        prepared_warn(p,
-            "%s:%u: [network] compression: int4 leaves the models of the fleet further apart while "
-            "they train; int4:64 and int8 are finer (docs/COMPRESSION.md)",
-            p->config->file, p->config->lines[CONFIG_ID_COMPRESSION]);
     return 0;
 }
 
@@ -571,10 +557,10 @@ static int prepare_settings(struct prepared *p, struct sgp_error *error)
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared)
 {
     static int (*const layered[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        prepare_listen, warn_about_idle_keys, warn_about_compression, prepare_data,
-        warn_about_columns, prepare_model, prepare_rounds, prepare_settings, NULL};
-    static int (*const attached[])(struct prepared *, struct sgp_error *) = {prepare_topology,
-        prepare_listen, warn_about_idle_keys, warn_about_compression, prepare_attached, NULL};
+        prepare_listen, warn_about_idle_keys, prepare_data, warn_about_columns, prepare_model,
+        prepare_rounds, prepare_settings, NULL};
+    static int (*const attached[])(struct prepared *, struct sgp_error *) = {
+        prepare_topology, prepare_listen, warn_about_idle_keys, prepare_attached, NULL};
     struct prepared p = {.config = config};
     for (int (*const *stage)(struct prepared *, struct sgp_error *) =
              config->kind == CONFIG_ATTACHED ? attached : layered;
@@ -589,6 +575,7 @@ int prepare(const struct config *config, struct sgp_error *error, struct prepare
         prepared_finish(&p);
         return -ENOMEM;
     }
+    prepared_warn_of_compression(&p);
     prepared_sum_memory(&p);
     prepared_warn_of_memory(&p);
     *ret_prepared = p;

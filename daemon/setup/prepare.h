@@ -74,6 +74,9 @@ struct prepared {
  * *ret_prepared. Returns 0; on failure a negative code with *error filled, and *ret_prepared untouched. */
 int prepare(const struct config *config, struct sgp_error *error, struct prepared *ret_prepared);
 
+/* What compression does here that its user may not expect. */
+void prepared_warn_of_compression(struct prepared *prepared);
+
 /* Set `tensors` by the model, or by a program's layout. 0 or -ENOMEM with *error. */
 int prepared_name_tensors(struct prepared *prepared, struct sgp_error *error);
 

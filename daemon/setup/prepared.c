@@ -106,6 +106,35 @@ int prepared_check_memory(const struct prepared *p, struct sgp_error *error)
     return bytes <= left.bytes ? 0 : prepared_no_memory(p, error);
 }
 
+/* Within an exact cycle a node that owns a part gives it on to all others, and what is left out of that adds up. */
+#define CYCLE_NODES 16u
+
+void prepared_warn_of_compression(struct prepared *p)
+{
+    const struct config *config = p->config;
+    enum sgp_compressor compressor = (enum sgp_compressor)(config->compression - 1);
+    bool exact = sgp_topology_is_exact(p->topology, 0, NULL);
+    char place[CONFIG_TEXT_BYTES + 64];
+    if (compressor == SGP_COMPRESSOR_NONE)
+        return;
+    (void)snprintf(place, sizeof place, "%s:%u: [network] compression", config->file,
+        config->lines[CONFIG_ID_COMPRESSION]);
+    if (exact && !p->unlaid && !sgp_topology_is_blocked(p->topology, p->parameters))
+        prepared_warn(p,
+            "%s has no effect: a part of %" PRIu64 " parameters in %u has fewer than %u values, "
+            "and goes plain in an exact cycle",
+            place, p->parameters, p->topology->slices, SGP_PART_BLOCKED_LEAST);
+    else if (exact && compressor > SGP_COMPRESSOR_BF16 && p->topology->node_count > CYCLE_NODES)
+        prepared_warn(p,
+            "%s: in exact cycles of more than %u nodes the error of %s adds up; fp16 is finer",
+            place, CYCLE_NODES, sgp_compressor_word(compressor));
+    else if (compressor == SGP_COMPRESSOR_INT4)
+        prepared_warn(p,
+            "%s: int4 leaves the models of the fleet further apart while they train; int4:64 and "
+            "int8 are finer (docs/COMPRESSION.md)",
+            place);
+}
+
 int prepared_name_tensors(struct prepared *p, struct sgp_error *error)
 {
     uint32_t count = p->layout ? p->layout->tensor_count : 2 * p->model.layer_count;

@@ -283,11 +283,16 @@ SGP_API double sgp_topology_starts(const struct sgp_topology *topology, uint32_t
 /* How many nodes train. */
 SGP_API uint32_t sgp_topology_trainers(const struct sgp_topology *topology);
 
+/* Whether the parts of a vector of so many values are whole blocks. */
+#define SGP_PART_BLOCKED_LEAST 2048u
+SGP_API bool sgp_topology_is_blocked(const struct sgp_topology *topology, uint64_t parameters);
+
 /* Whether a round is the first of a pass of its exact cycle in which anybody gives. */
 SGP_API bool sgp_topology_opens(const struct sgp_topology *topology, sgp_round round);
 
 /* The values of `count` parts, of a vector of `parameters`: parts are as equal as can be, the first ones longer by
- * 1. 0 parts: all values. */
+ * 1. Where each has SGP_PART_BLOCKED_LEAST values or more they are so many whole blocks (sgp/coding.h), but for the last, so
+ * that what is coded for a part is the same by itself and among others. 0 parts: all values. */
 SGP_API struct sgp_slice sgp_topology_parts(
     const struct sgp_topology *topology, uint32_t part, uint32_t count, uint64_t parameters);
 /* Those of an edge. */

@@ -227,9 +227,9 @@ static uint32_t unused_snapshot(struct sgp_node *node)
     return slot;
 }
 
-/* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is what has no weight, where what
- * is left out would not come after; and a model of so few values that they take no fewer bytes. All that a turn gives is of one
- * form. */
+/* Settling rounds are plain, for coded estimates come no nearer than their form is fine; so is a model of so few values that they
+ * take no fewer bytes. In an exact cycle a relay is plain, for it ends with nothing and would lose the rest, and so is a
+ * vector whose parts are not whole blocks. All that a turn gives is of one form. */
 static enum sgp_compressor compressor_of(const struct sgp_node *node)
 {
     enum sgp_compressor compressor = node->config.compressor;
@@ -238,7 +238,10 @@ static enum sgp_compressor compressor_of(const struct sgp_node *node)
     bool trains = node->state == SGP_NODE_TRAINING && node->round < sgp_core_train_end(node);
     bool fewer =
         sgp_coding_bytes_most(coding, count) < sgp_coding_bytes_most(SGP_CODING_NONE, count);
-    if (!trains || !fewer || node->role->collective || node->role->gives_updates)
+    bool loses =
+        node->role->collective &&
+        (sgp_core_is_relay(node) || !sgp_topology_is_blocked(node->config.topology, count));
+    if (!trains || !fewer || loses || node->role->gives_updates)
         return SGP_COMPRESSOR_NONE;
     for (uint32_t i = 0; i < node->giving.count; i++)
         if (!sgp_core_decodes(node->layout.gifts[i].link, coding))

@@ -77,16 +77,35 @@ static uint32_t run_of_parts(const struct sgp_node *node, const double *keeps, u
     return end;
 }
 
+/* What is given of each part. */
+static void publish_given(struct sgp_node *node, uint32_t slot, const double *keeps)
+{
+    const struct sgp_topology *topology = node->config.topology;
+    for (uint32_t q = 0, end; q < topology->slices; q = end) {
+        end = run_of_parts(node, keeps, q);
+        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
+        if (keeps[q] < 1 && slice.count > 0)
+            copy_out(node, slot, keeps[q], slice);
+    }
+}
+
 /* At the opening of an exact cycle x becomes the snapshot: the vector with which the node entered. What is kept of a part is
- * told afterwards, unless that is as much of all. */
+ * told afterwards, unless that is as much of all. Of what is coded the rest is kept, too, so the part is published once more. */
 static void publish_entry(struct sgp_node *node, uint32_t slot, const double *keeps)
 {
     const struct sgp_topology *topology = node->config.topology;
     struct sgp_slice all = {0, node->config.parameters};
+    enum sgp_compressor compressor = node->giving.compressor;
     bool alike = true;
     for (uint32_t q = 1; q < topology->slices; q++)
         alike = alike && (float)keeps[q] == (float)keeps[0];
+    node->giving.compressor = alike ? compressor : SGP_COMPRESSOR_NONE;
     copy_out(node, slot, alike ? keeps[0] : 1, all);
+    node->giving.compressor = compressor;
+    if (!alike && compressor != SGP_COMPRESSOR_NONE) {
+        publish_given(node, slot, keeps);
+        return;
+    }
     for (uint32_t q = 0, end; !alike && q < topology->slices; q = end) {
         end = run_of_parts(node, keeps, q);
         struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
@@ -107,12 +126,8 @@ void sgp_core_publish_parts(struct sgp_node *node, uint32_t slot)
     node->giving.jobs = 0;
     if (opens)
         publish_entry(node, slot, keeps);
-    for (uint32_t q = 0, end; !opens && q < topology->slices; q = end) {
-        end = run_of_parts(node, keeps, q);
-        struct sgp_slice slice = sgp_topology_parts(topology, q, end - q, node->config.parameters);
-        if (keeps[q] < 1 && slice.count > 0)
-            copy_out(node, slot, keeps[q], slice);
-    }
+    else
+        publish_given(node, slot, keeps);
     if (node->giving.jobs > 0) {
         node->layout.snapshot_users[slot]++;
         node->giving.slot = slot;

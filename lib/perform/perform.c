@@ -68,7 +68,18 @@ struct sgp_codec sgp_perform_codec(
     return (struct sgp_codec){.compressor = compressor, .tensors = performer->trainer->tensors};
 }
 
-/* A snapshot of an earlier process is measured here: nobody has packed it. */
+/* All of a snapshot was measured when it was published. A part of one is measured here, and so is a snapshot of an earlier
+ * process. */
+static uint64_t packed_bytes(const struct sgp_performer *performer, const struct sgp_share *share,
+    const float *values, uint32_t slot)
+{
+    struct sgp_codec codec = sgp_perform_codec(performer, share->compressor);
+    bool all = share->slice.count == performer->trainer->parameters;
+    return all && performer->packed[slot] > 0
+               ? performer->packed[slot]
+               : sgp_codec_bytes(&codec, values, share->slice.first, share->slice.count);
+}
+
 const float *sgp_perform_send(
     struct sgp_performer *performer, struct sgp_message *message, uint32_t slot)
 {
@@ -79,12 +90,7 @@ const float *sgp_perform_send(
     const float *values = snapshot + share->slice.first;
     if (share->coding == SGP_CODING_NONE)
         return values;
-    if (performer->packed[slot] == 0) {
-        struct sgp_codec codec = sgp_perform_codec(performer, share->compressor);
-        performer->packed[slot] =
-            sgp_codec_bytes(&codec, values, share->slice.first, share->slice.count);
-    }
-    share->payload_bytes = performer->packed[slot];
+    share->payload_bytes = packed_bytes(performer, share, values, slot);
     performer->spared_bytes += share->slice.count * sizeof *values - share->payload_bytes;
     return values;
 }
@@ -345,6 +351,18 @@ static void give(const struct sgp_performer *performer, struct sgp_work *work)
         add_decoded(performer, work, *work->place, -(float)(1 - work->factor));
 }
 
+/* The same of a range, which is copied. */
+static void give_part(const struct sgp_performer *performer, struct sgp_work *work)
+{
+    struct sgp_trainer *trainer = performer->trainer;
+    struct sgp_slice slice = work->slice;
+    bool coded = work->compressor != SGP_COMPRESSOR_NONE;
+    trainer->methods->copy(
+        trainer, work->place, coded ? 1 : (float)work->factor, slice.first, slice.count);
+    if (coded)
+        add_decoded(performer, work, *work->place + slice.first, -(float)(1 - work->factor));
+}
+
 /* x, or a range of it, becomes the snapshot. */
 static void run_publish(const struct sgp_performer *performer, struct sgp_work *work)
 {
@@ -361,8 +379,7 @@ static void run_publish(const struct sgp_performer *performer, struct sgp_work *
     else if (work->slice.count == count)
         give(performer, work);
     else
-        trainer->methods->copy(
-            trainer, work->place, (float)work->factor, work->slice.first, work->slice.count);
+        give_part(performer, work);
     if (!work->looks)
         return;
     work->measure.largest =
@@ -447,7 +464,8 @@ bool sgp_perform_end(
     if (work->looks)
         sgp_lengths_look(&performer->lengths, &work->measure);
     if (work->type == SGP_EFFECT_PUBLISH)
-        performer->packed[work->slot] = work->packed;
+        performer->packed[work->slot] =
+            work->slice.count == performer->trainer->parameters ? work->packed : 0;
     if (work->type == SGP_EFFECT_PUBLISH && work->packed > 0)
         performer->lost = work->lost;
     *ret_event = work->type == SGP_EFFECT_TRAIN

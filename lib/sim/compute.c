@@ -45,7 +45,8 @@ static void ask_publish(
     struct sgp_sim_host *host, const struct sgp_effect *effect, struct sgp_sim_job *job)
 {
     enum sgp_publish purpose = effect->publish.purpose;
-    job->of_cycle = purpose == SGP_PUBLISH_SHARES && effect->publish.slice.first == 0 &&
+    job->of_cycle = purpose == SGP_PUBLISH_SHARES &&
+                    effect->publish.slice.count == host->sim->options.dimension &&
                     sgp_topology_opens(host->file->topology, effect->round);
     note_cycle(host, effect->round, job);
     if (purpose == SGP_PUBLISH_UPDATE && !sgp_sim_has_token(host))
@@ -283,6 +284,18 @@ static void after_replacing(struct sgp_sim_host *host, const struct sgp_sim_job 
     check_own(host);
 }
 
+/* What was given comes home as a target would have decoded it. The vector with which a node entered an exact cycle comes back
+ * as it was. */
+static void after_restore(struct sgp_sim_host *host, const struct sgp_work *work)
+{
+    bool enters =
+        work->factor >= 1 && sgp_topology_is_exact(host->file->topology, work->round, NULL);
+    const float *home =
+        enters ? sgp_sim_snapshot(host, work->slot) : sgp_sim_given(host, work->slot);
+    host->outstanding[work->slot] -= host->sim->apart ? 0 : (double)(float)work->factor;
+    sgp_sim_check_job(host, home + work->slice.first, (double)(float)work->factor, work->slice);
+}
+
 static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
 {
     const struct sgp_work *work = &job->work;
@@ -302,9 +315,7 @@ static void after(struct sgp_sim_host *host, const struct sgp_sim_job *job)
         sgp_sim_count_compensated(host, *work->place, work->slice);
         break;
     case SGP_EFFECT_RESTORE:
-        host->outstanding[work->slot] -= host->sim->apart ? 0 : (double)(float)work->factor;
-        sgp_sim_check_job(host, sgp_sim_given(host, work->slot) + work->slice.first,
-            (double)(float)work->factor, work->slice);
+        after_restore(host, work);
         break;
     case SGP_EFFECT_SCALE:
         sgp_sim_check_job(host, NULL, 0, work->slice);

@@ -2,6 +2,7 @@
 /* Rounds, turns and cycles: which round trains, and where exact cycles begin. And parts of the vector: of an edge, of an owner.
  * Any thread; pure. */
 #include "sgp/topology.h"
+#include "sgp/coding.h"
 
 /* ---- turns ---- */
 
@@ -121,10 +122,17 @@ const double *sgp_topology_ends(const struct sgp_topology *topology, sgp_round r
 
 /* ---- parts ---- */
 
-static uint64_t first_of(uint64_t part, uint64_t slices, uint64_t parameters)
+bool sgp_topology_is_blocked(const struct sgp_topology *topology, uint64_t parameters)
 {
-    uint64_t more = parameters % slices;
-    return part * (parameters / slices) + (part < more ? part : more);
+    return topology->slices == 1 || parameters / topology->slices >= SGP_PART_BLOCKED_LEAST;
+}
+
+static uint64_t first_of(const struct sgp_topology *topology, uint64_t part, uint64_t parameters)
+{
+    uint64_t unit = sgp_topology_is_blocked(topology, parameters) ? SGP_BLOCK_VALUES : 1;
+    uint64_t units = (parameters + unit - 1) / unit, more = units % topology->slices;
+    uint64_t first = unit * (part * (units / topology->slices) + (part < more ? part : more));
+    return first < parameters ? first : parameters;
 }
 
 struct sgp_slice sgp_topology_parts(
@@ -132,8 +140,8 @@ struct sgp_slice sgp_topology_parts(
 {
     if (count == 0)
         return (struct sgp_slice){0, parameters};
-    uint64_t first = first_of(part, topology->slices, parameters);
-    uint64_t end = first_of((uint64_t)part + count, topology->slices, parameters);
+    uint64_t first = first_of(topology, part, parameters);
+    uint64_t end = first_of(topology, (uint64_t)part + count, parameters);
     return (struct sgp_slice){first, end - first};
 }
 

@@ -71,6 +71,20 @@ class Cycle(FleetTest):
                     self.assertGreater(status["test_accuracy"], 0.9)
                 f.close()
 
+    def test_coded_cycles_send_fewer_bytes_and_end_with_one_model(self):
+        sizes = []
+        for compression in ("none", "int8"):
+            f = self.scheduled(4, "all-reduce-direct", **{"model.layers": "dense 1400 relu, dense 2", "train.epochs": "12",
+                                                          "network.compression": compression})
+            f.start()
+            f.wait_state("finished")
+            for status in self.expect_one_model(f):
+                self.assertGreater(status["test_accuracy"], 0.9)
+                self.assertEqual(status["cycles_renewed"], 0)
+            sizes.append(sum(peer["bytes_sent"] for node in f.nodes for peer in node.json("/v1/peers")))
+            f.close()
+        self.assertLess(sizes[1], 0.45 * sizes[0])
+
     def model_after_200_steps(self, n, family, rule):
         """Each step takes all rows of a node, so that all nodes together take those of one node alone."""
         f = self.scheduled(n, family, **{

@@ -418,6 +418,25 @@ Test(exact, parts_are_as_equal_as_can_be)
     sgp_topology_destroy(t);
 }
 
+/* 8193 values are 33 blocks, of which the last has one value. */
+Test(exact, large_parts_are_whole_blocks)
+{
+    struct sgp_topology *t = family("all-reduce-ring", 4);
+    static const uint64_t firsts[] = {0, 2304, 4352, 6400, 8193},
+                          few[] = {0, 2048, 4096, 6144, 8191};
+    cr_assert(sgp_topology_is_blocked(t, 8193));
+    cr_assert(not(sgp_topology_is_blocked(t, 8191)));
+    for (uint32_t q = 0; q < 4; q++) {
+        struct sgp_slice slice = sgp_topology_parts(t, q, 1, 8193);
+        cr_expect(eq(u64, slice.first, firsts[q]));
+        cr_expect(eq(u64, slice.first + slice.count, firsts[q + 1]));
+        slice = sgp_topology_parts(t, q, 1, 8191);
+        cr_expect(eq(u64, slice.first, few[q]));
+        cr_expect(eq(u64, slice.first + slice.count, few[q + 1]));
+    }
+    sgp_topology_destroy(t);
+}
+
 /* A file that says nothing of what came later has the digest that it had. */
 Test(exact, old_files_keep_their_digest)
 {

@@ -172,7 +172,7 @@ static __attribute__((unused)) struct fleet *fleet_by_seed(
     return fleet_of(&own);
 }
 
-static struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
+static __attribute__((unused)) struct fleet *fleet_that_trains(const char *family, uint32_t nodes)
 {
     return fleet_of(&(struct schedule){family, nodes, 0, 0});
 }
