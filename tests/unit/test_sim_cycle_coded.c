@@ -3,6 +3,7 @@
  * holds the change of x against what the job is, in double precision; at the end of training a plain cycle makes all equal. */
 #include "test_sim_cycle.h"
 #include "test_sim_kills.h"
+#include "test_sim_wide.h"
 
 #include "core/core.h"
 #include "sim/world.h"
@@ -12,28 +13,10 @@
 static const struct schedule coded[] = {{"all-reduce-direct", 4}, {"all-reduce-ring", 4},
     {"all-reduce-halving", 4}, {"all-reduce-tree", 4}, {"all-reduce-hubs", 4, 2}};
 #define CODED (sizeof coded / sizeof *coded)
-#define PARTS_MOST 4u
-#define WIDE (PARTS_MOST * SGP_PART_BLOCKED_LEAST + 100)
-
-/* Minima of unlike size, each node its own, all from one place. */
-static int wide_trainer(void *context, uint32_t node, struct sgp_trainer **ret_trainer)
-{
-    static float centre[WIDE], start[WIDE];
-    const struct fleet *fleet = context;
-    for (uint32_t c = 0; c < WIDE; c++) {
-        centre[c] = sinf((float)(c * (node + 1))) * (c % 5 == 0 ? 8 : 1);
-        start[c] = 1;
-    }
-    return sgp_quadratic_create(WIDE, centre, start, fleet->eta, ret_trainer);
-}
-
 static struct fleet *wide_fleet(const struct schedule *schedule, enum sgp_compressor compressor)
 {
     struct fleet *fleet = fleet_of(schedule);
-    fleet->options.trainer = wide_trainer;
-    fleet->options.left = NULL;
-    fleet->options.dimension = WIDE;
-    fleet->options.compressor = compressor;
+    fleet_widen(fleet, compressor);
     return fleet;
 }
 
