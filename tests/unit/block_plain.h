@@ -31,9 +31,11 @@ static inline float plain_up(float scale)
     return float_of(cut) < scale ? float_of(cut + 256) : float_of(cut);
 }
 
-/* The nearest whole number, to even. */
+/* The nearest whole number, to even; 0 of what is none, as of 0 / 0 in a block of zeros. */
 static inline int plain_nearest(float value)
 {
+    if (!isfinite(value))
+        return 0;
     double floor_of = floor((double)value), over = (double)value - floor_of;
     bool up = over > 0.5 || (over == 0.5 && fmod(floor_of, 2) != 0);
     return (int)floor_of + up;
