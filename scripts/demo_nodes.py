@@ -31,6 +31,7 @@ state_directory = {directory}/{name}
 file = {directory}/fleet.dot
 [network]
 listen = {address}
+compression = {compression}
 [control]
 socket = {directory}/{name}/control.sock
 """
@@ -39,7 +40,7 @@ socket = {directory}/{name}/control.sock
 class Node:
     """One daemon: its files, its process, its latest status."""
 
-    def __init__(self, directory, name, address, configuration):
+    def __init__(self, directory, name, address, configuration, compression):
         self.name = name
         self.directory = os.path.join(directory, name)
         self.configuration = os.path.join(directory, name + ".conf")
@@ -49,7 +50,8 @@ class Node:
         self.status = {}
         os.mkdir(self.directory)
         with open(self.configuration, "w", encoding="utf-8") as file:
-            file.write((PLACE + configuration).format(name=name, directory=directory, address=address))
+            file.write((PLACE + configuration).format(name=name, directory=directory, address=address,
+                                                       compression=compression))
 
     def start(self):
         """Start the daemon; the kernel ends it if this script is killed."""
@@ -99,6 +101,8 @@ def parser_of(program, description, topology, **more):
                         f"--nodes ({topology})")
     parser.add_argument("--isolated", action="store_true",
                         help="no edges: each node trains alone on its rows, for comparison")
+    parser.add_argument("--compression", default="none", metavar="NAME",
+                        help="how shares are made smaller: none, fp16, int8 ..., see docs/COMPRESSION.md (none)")
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     parser.add_argument("--quiet", action="store_true", help="leave out what apt and ninja say, unless they fail")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
@@ -141,7 +145,8 @@ def write_topology(directory, arguments):
 
 def start_nodes(arguments, directory, configuration, started):
     """The nodes of a fleet, started, with this configuration beside their place."""
-    nodes = [Node(directory, name, address, configuration) for name, address in write_topology(directory, arguments)]
+    nodes = [Node(directory, name, address, configuration, arguments.compression)
+             for name, address in write_topology(directory, arguments)]
     for node in nodes:
         node.start()
         started.append(node)
