@@ -120,8 +120,11 @@ def ended(fleet, began, goal):
 
 def history(node, began):
     """(seconds since the first round, test accuracy) of a node's epochs. Read at once: of a file that grows
-    meanwhile a reader may take the wrong line for the head."""
-    with open(os.path.join(node.directory, "history.csv"), encoding="utf-8") as file:
+    meanwhile a reader may take the wrong line for the head. There is none before the end of the first epoch."""
+    path = os.path.join(node.directory, "history.csv")
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
     return [(float(row["seconds"]) - began, float(row["test_accuracy"])) for row in csv.DictReader(lines)]
 
@@ -140,7 +143,7 @@ def torch(place, nodes, seed, hook="none", goals=GOALS):
 PYTORCH, FP16 = "DistributedDataParallel", "DistributedDataParallel, fp16"
 
 
-def with_next_seed(case, name, contender, seeds):
+def with_next_seed(case, name, contender, seeds, target):
     """Run a contender with its next seed. One that ends short of the goal has no time to compare: the seed after
     it is taken, and the page says so."""
     for _ in range(TRIES):
@@ -148,7 +151,7 @@ def with_next_seed(case, name, contender, seeds):
         try:
             return contender(seed)
         except figures.Skip as reason:
-            figures.skipped("accuracy", f"{case}, {name}, seed {seed}: {reason}; the next seed was taken")
+            figures.skipped(target, f"{case}, {name}, seed {seed}: {reason}; the next seed was taken")
     raise figures.Skip(f"{case}: {TRIES} seeds in a row ended short of the goal")
 
 
@@ -157,7 +160,7 @@ def compare(options, case, contenders, pairs, goals=GOALS, target="accuracy"):
     baseline)."""
     def take_turns(_):
         results = figures.alternate(options.runs, {
-            name: functools.partial(with_next_seed, case, name, contender, itertools.count(1))
+            name: functools.partial(with_next_seed, case, name, contender, itertools.count(1), target)
             for name, contender in contenders.items()})
         for words, mine, theirs in pairs:
             for goal in goals:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fewer bytes: seconds until all nodes classify 88% of Fashion-MNIST's test rows (80% with delay), by what makes their shares
-smaller, beside PyTorch's DistributedDataParallel with what makes its gradients smaller.
+"""Fewer bytes: seconds until all nodes classify 88% of Fashion-MNIST's test rows (80% with delay), by what makes their
+shares smaller, beside PyTorch's DistributedDataParallel with what makes its gradients smaller.
 
 Four nodes on four hosts, the model and the settings of `accuracy`. Over links of 100 Mbit/s; over links of 1 Gbit/s,
 where fewer bytes help less; and with 20 ms each way, where bytes are not what is waited for.
@@ -22,8 +22,13 @@ DDP = {"DistributedDataParallel": "none", "its fp16 hook": "fp16", "PowerSGD of 
 
 
 def case(options, words, place, chosen, hooks, goals=(0.88,)):
-    contenders = {name: lambda seed, name=name: accuracy.ours(options, place, 4, seed, OURS[name], goals=goals) for name in chosen}
-    contenders.update({name: lambda seed, name=name: accuracy.torch(place, 4, seed, hook=DDP[name], goals=goals) for name in hooks})
+    def ours(name):
+        return lambda seed: accuracy.ours(options, place, 4, seed, OURS[name], goals=goals)
+
+    def theirs(name):
+        return lambda seed: accuracy.torch(place, 4, seed, hook=DDP[name], goals=goals)
+
+    contenders = {**{name: ours(name) for name in chosen}, **{name: theirs(name) for name in hooks}}
     pairs = [(f", {name}", name, hook) for name in chosen for hook in hooks]
     accuracy.compare(options, words, contenders, pairs, goals, target="bytes")
 

@@ -50,8 +50,8 @@ def hook(model, name):
     if kind == "fp16":
         model.register_comm_hook(None, fp16_compress_hook)
     elif kind == "powersgd":
-        # Vogels et al. 2019 compress from the first step on; PyTorch asks for a few plain ones, to lay its buckets.
-        state = PowerSGDState(None, matrix_approximation_rank=int(rank), start_powerSGD_iter=10)
+        # As PyTorch ships it: the first 1,000 steps are plain. From the 10th on, rank 1 ends a point short.
+        state = PowerSGDState(None, matrix_approximation_rank=int(rank))
         model.register_comm_hook(state, powerSGD_hook)
 
 

@@ -112,7 +112,7 @@ def ends_of(histories, cost, measure, greater):
 
 
 def panels_of(results, run):
-    """Rows of (title, {(variant, end): points})."""
+    """Rows of (title, {(variant, end): points}), and of daemons a last one of where these end."""
     if run == "simulated":
         costs = ((0, 1, "round"), (1, 1, "virtual seconds"), (2, MEGA, "megabytes, all nodes"))
         return [[(f"log10 of {name} by {title}", {
@@ -122,10 +122,14 @@ def panels_of(results, run):
             for column, name in ((3, "error"), (4, "disagreement"))]
     costs = (("epoch", "epoch"), ("seconds", "seconds"), ("bytes_sent", "megabytes sent by a node"))
     measures = (("test_accuracy", "test accuracy", True), ("test_loss", "test loss", False))
-    return [[(f"{name} by {title}", {
-        (variant.name, end): points for variant, result in results
-        for end, points in ends_of([node["history"] for node in result["nodes"]], cost, measure, greater).items()})
-        for cost, title in costs] for measure, name, greater in measures]
+    rows = []
+    for measure, name, greater in measures:
+        row = [(f"{name} by {title}", {
+            (variant.name, end): points for variant, result in results
+            for end, points in ends_of([node["history"] for node in result["nodes"]], cost, measure, greater).items()})
+            for cost, title in costs]
+        rows.append([*row, (f"{name} at the end by megabytes sent by a node", row[-1][1], greater)])
+    return rows
 
 
 def magnitude(value):

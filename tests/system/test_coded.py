@@ -11,8 +11,8 @@ from trio import Trio
 OPTIONS = {"model.layers": "dense 400 relu, dense 2", "train.epochs": "12"}
 NODES = 4
 # Of a plain share's bytes: the matrices of 400 x 6 and 2 x 400 values, 400 biases, and the frames beside the payload.
-SIZES = {"none": (0.99, 1.1), "fp16": (0.5, 0.56), "bf16": (0.5, 0.56), "int8": (0.25, 0.38), "int6": (0.2, 0.34), "int4:64": (0.15, 0.3),
-         "int4": (0.12, 0.29)}
+SIZES = {"none": (0.99, 1.1), "fp16": (0.5, 0.56), "bf16": (0.5, 0.56), "int8": (0.25, 0.38), "int6": (0.2, 0.34),
+         "int4:64": (0.15, 0.3), "int4": (0.12, 0.29)}
 
 
 class Coded(FleetTest):
