@@ -311,7 +311,9 @@ static void payload(struct sgp_sim *sim, struct sgp_sim_connection *connection)
     struct sgp_sim_receive *receive = &target->receives[slot];
     uint64_t said = sim->links[connection->links[SGP_SIM_TARGET]].said;
     receive->state = SGP_SIM_RECEIVE_HELD;
+    sim->arriving = receive;
     sgp_sim_post(sim, target, &event);
+    sim->arriving = NULL;
     if (sim->links[connection->links[SGP_SIM_TARGET]].said == said &&
         receive->state == SGP_SIM_RECEIVE_HELD)
         receive->state = SGP_SIM_RECEIVE_FREE;

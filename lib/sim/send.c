@@ -173,6 +173,10 @@ void sgp_sim_send(
     }
     if (connection->broken) /* it will learn of that in a moment */
         return;
+    /* The target may end in this step, and then all is counted. */
+    if (message->type == SGP_ACK && message->ack.reason != SGP_REASON_NONE && sim->arriving &&
+        sim->arriving->share.number == message->ack.number)
+        sim->arriving->state = SGP_SIM_RECEIVE_FREE;
     if (snapshot != SGP_SLOT_NONE) {
         sim->message = *message;
         (void)sgp_perform_send(&host->performer, &sim->message, snapshot);

@@ -374,12 +374,13 @@ struct sgp_sim {
     uint32_t *connections_free;
     uint32_t connection_count, connection_free_count, connection_capacity;
     uint64_t serial;
-    unsigned char **cut_sides;  /* per cut, per host: inside? */
-    uint8_t *frame;             /* scratch of the wire */
-    struct sgp_message message; /* that goes out now, as the wire has it */
-    uint8_t *packed;            /* the payload that arrives now, as the wire has it */
-    float *share;               /* `dimension` values: what is absorbed now, as it came */
-    float *given;               /* likewise: what a snapshot decodes to */
+    unsigned char **cut_sides;        /* per cut, per host: inside? */
+    uint8_t *frame;                   /* scratch of the wire */
+    struct sgp_message message;       /* that goes out now, as the wire has it */
+    struct sgp_sim_receive *arriving; /* whose payload is being told to its target; else NULL */
+    uint8_t *packed;                  /* the payload that arrives now, as the wire has it */
+    float *share;                     /* `dimension` values: what is absorbed now, as it came */
+    float *given;                     /* likewise: what a snapshot decodes to */
 
     struct sgp_sim_sum weight, weight_in_flight, weight_unseen;
     uint32_t indebted; /* how many hosts are */
