@@ -143,6 +143,7 @@ struct sgp_sim_summary {
     uint64_t shares_empty;   /* of these, with fraction 0 */
     uint64_t shares_refused; /* by their target */
     uint64_t outsized;       /* payloads found out of all proportion */
+    uint64_t broken;         /* connections that a node ended because its peer broke the protocol */
     uint64_t shares_folded;  /* added to x while they came, and found to be as if absorbed later */
     uint64_t connections;    /* that were dialled */
     uint64_t resets;         /* connections broken by `loss` */

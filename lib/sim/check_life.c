@@ -22,7 +22,6 @@ static void begin_kept(struct sgp_sim *sim, struct sgp_sim_host *host)
             continue;
         const struct sgp_sim_link *out =
             sgp_sim_link_of(host, host->file->hosts[link->peer], SGP_OUT);
-        host->compressors[link->owed_slot] = link->owed_compressor;
         if (sim->links[out->other].accepted >= link->number)
             continue;
         double fraction = (double)(float)link->owed_fraction;

@@ -21,9 +21,11 @@ void sgp_sim_checkpointed(struct sgp_sim_host *host, const struct sgp_sim_job *j
     host->trainer->methods->estimate(host->trainer, 1.0, checkpoint->x);
     checkpoint->written = true;
     checkpoint->moment = job->moment;
-    for (uint32_t j = 0; j < job->moment.kept_count; j++)
+    for (uint32_t j = 0; j < job->moment.kept_count; j++) {
+        checkpoint->compressors[j] = host->compressors[job->kept[j]];
         memcpy(checkpoint->kept + j * dimension, sgp_sim_snapshot(host, job->kept[j]),
             dimension * sizeof *checkpoint->kept);
+    }
 }
 
 void sgp_sim_restore_kept(struct sgp_sim_host *host)
@@ -35,5 +37,6 @@ void sgp_sim_restore_kept(struct sgp_sim_host *host)
         float *snapshot = sgp_sim_snapshot(host, j);
         memcpy(snapshot, checkpoint->kept + j * dimension, bytes);
         host->digests[j] = XXH3_64bits(snapshot, bytes);
+        host->compressors[j] = checkpoint->compressors[j];
     }
 }

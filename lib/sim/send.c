@@ -223,9 +223,9 @@ static void drop_unsent(struct sgp_sim *sim, struct sgp_sim_connection *connecti
 void sgp_sim_hang_up(
     void *context, struct sgp_link link, int code, const struct sgp_message *goodbye)
 {
-    (void)code;
     struct sgp_sim_host *host = context;
     struct sgp_sim *sim = host->sim;
+    sim->summary.broken += code == SGP_E_PROTOCOL;
     struct sgp_sim_connection *connection = sgp_sim_connection_of(sim, link.connection);
     uint32_t side = link.direction == SGP_OUT ? SGP_SIM_SOURCE : SGP_SIM_TARGET;
     sgp_assert(connection && connection->ends[side] == SGP_SIM_END_OPEN);

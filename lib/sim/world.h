@@ -124,7 +124,8 @@ struct sgp_sim_receive {
 
 struct sgp_sim_checkpoint {
     float *x;    /* `dimension` values; NULL: the options want none */
-    float *kept; /* SGP_KEPT_MAX x dimension, behind x */
+    float *kept; /* SGP_KEPT_MAX x dimension, behind x, */
+    enum sgp_compressor compressors[SGP_KEPT_MAX]; /* and by which each was given */
     bool written;
     struct sgp_moment moment;
 };

@@ -41,7 +41,7 @@ static int judge_ends(const struct campaign *campaign, const struct sgp_sim *sim
             return sgp_fail(error, SGP_E_STATE, "%s ends %s in round %lld, not finished",
                 campaign->topology->nodes[i].name, sgp_node_state_name(status.state),
                 (long long)status.round);
-        float estimate[CAMPAIGN_CODED];
+        float estimate[CAMPAIGN_BLOCKS];
         sgp_sim_estimate(sim, i, estimate);
         for (uint32_t c = 0; c < campaign->options.dimension && status.weight_estimate > 0; c++)
             if (!isfinite(estimate[c]))
@@ -65,7 +65,7 @@ static int judge_agreement(
         for (uint32_t k = 0; k < sgp_node_link_count(node); k++) {
             struct sgp_peer_status peer;
             struct sgp_node_status theirs;
-            float own[CAMPAIGN_CODED], other[CAMPAIGN_CODED];
+            float own[CAMPAIGN_BLOCKS], other[CAMPAIGN_BLOCKS];
             sgp_node_link_status(node, k, &peer);
             sgp_node_status(sgp_sim_node(sim, peer.peer), &theirs);
             if (peer.state != SGP_LINK_UP ||
@@ -170,6 +170,10 @@ static int judge(const struct campaign *campaign, const struct sgp_sim *sim,
     if (summary->outsized > 0)
         return sgp_fail(error, SGP_E_STATE, "%llu payloads of honest nodes are out of proportion",
             (unsigned long long)summary->outsized);
+    bool hostile = campaign->plant && campaign->plant->harmless;
+    if (summary->broken > 0 && !hostile)
+        return sgp_fail(error, SGP_E_STATE, "honest nodes broke the protocol on %llu connections",
+            (unsigned long long)summary->broken);
     if (summary->time > latest_end(campaign))
         return sgp_fail(error, SGP_E_STATE, "the fleet ends at %.6g s, later than %.6g s",
             (double)summary->time * 1e-9, (double)latest_end(campaign) * 1e-9);
