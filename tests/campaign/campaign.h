@@ -15,7 +15,8 @@
 #define CAMPAIGN_FAULTS_MAX 8u /* of each kind */
 #define CAMPAIGN_NODES_MAX 256u
 #define CAMPAIGN_DIMENSION 2u
-#define CAMPAIGN_CODED 6u /* where shares are coded: fewer values take no fewer bytes */
+#define CAMPAIGN_CODED 6u    /* where shares are coded: fewer values take no fewer bytes, */
+#define CAMPAIGN_BLOCKS 257u /* or these: a block, and one value more */
 
 struct campaign_command {
     sgp_time time;
@@ -63,6 +64,8 @@ struct campaign {
 int campaign_init(struct campaign *campaign, const struct sgp_method *method, uint32_t nodes,
     uint64_t seed, struct sgp_error *error);
 void campaign_finish(struct campaign *campaign);
+/* In place of the compressor that was drawn. */
+void campaign_code(struct campaign *campaign, enum sgp_compressor compressor);
 
 /* What a fleet needs after the last fault to be whole again: the longest silence that is not yet absence,
  * the longest time between dials, and the time that a restarted node looks for an estimate. */
@@ -89,8 +92,9 @@ struct campaign_plant {
     const char *summary;
     /* Put it into a simulation that has not begun. */
     void (*put)(struct campaign_plant *plant, struct sgp_sim *sim);
-    bool harmless;      /* the fleet must stand it */
-    const char *method; /* that shows it; NULL: sgp */
+    bool harmless;                  /* the fleet must stand it */
+    const char *method;             /* that shows it; NULL: sgp */
+    enum sgp_compressor compressor; /* of its shares; NONE: as drawn */
 };
 extern struct campaign_plant campaign_plants[];               /* the last one's name is NULL */
 struct campaign_plant *campaign_plant_find(const char *name); /* or NULL */

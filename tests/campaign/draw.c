@@ -592,6 +592,25 @@ static int draw_missed_reload(struct campaign *campaign, uint32_t nodes, struct 
     return suit_other(campaign, error);
 }
 
+/* ---- compression ---- */
+
+void campaign_code(struct campaign *campaign, enum sgp_compressor compressor)
+{
+    bool coded = compressor != SGP_COMPRESSOR_NONE;
+    campaign->options.compressor = compressor;
+    campaign->options.dimension = coded ? CAMPAIGN_CODED : CAMPAIGN_DIMENSION;
+}
+
+/* In one fleet of four shares are coded. Drawn last, so that all else stays as it was. */
+static void draw_compression(struct campaign *campaign)
+{
+    if (!chance(campaign, 0.25))
+        return;
+    campaign_code(campaign, (enum sgp_compressor)(1 + below(campaign, SGP_COMPRESSOR_SHARE_MOST)));
+    if (chance(campaign, 0.25))
+        campaign->options.dimension = CAMPAIGN_BLOCKS;
+}
+
 /* ---- all of it ---- */
 
 /* Quadratics with unlike minima, from unlike starts. */
@@ -599,7 +618,7 @@ static int make_trainer(void *context, uint32_t node, struct sgp_trainer **ret_t
 {
     const struct campaign *campaign = context;
     const uint64_t dimension = campaign->options.dimension;
-    float centre[CAMPAIGN_CODED], start[CAMPAIGN_CODED];
+    float centre[CAMPAIGN_BLOCKS], start[CAMPAIGN_BLOCKS];
     for (uint32_t c = 0; c < dimension; c++) {
         centre[c] = (float)((node * 5 + c * 3) % 8) - 4;
         start[c] = (float)((node * 3 + c * 5) % 8) - 4;
@@ -636,7 +655,9 @@ int campaign_init(struct campaign *campaign, const struct sgp_method *method, ui
     draw_machines(campaign);
     if (campaign->options.method->wants == SGP_WANTS_TOKEN)
         draw_remaking(campaign);
-    return draw_missed_reload(campaign, nodes, error);
+    status = draw_missed_reload(campaign, nodes, error);
+    draw_compression(campaign);
+    return status;
 }
 
 void campaign_finish(struct campaign *campaign)
@@ -651,12 +672,14 @@ void campaign_tell(const struct campaign *campaign, char *text, size_t bytes)
     (void)snprintf(text, bytes,
         "%s, %lld rounds of %u x %.3g ms, latency %.3g ms, loss %.2g, faults until %.3g s: "
         "%u stragglers, %u absences, %u crashes (%u with backups), %u clocks, %u cuts, %u clogs, "
-        "%u swizzles, %u half-open, %u commands, patience %.3g s%s%s%s",
+        "%u swizzles, %u half-open, %u commands, patience %.3g s, shares of %llu values %s%s%s%s",
         campaign->family, (long long)o->rounds, o->local_steps, (double)o->compute_ns * 1e-6,
         (double)o->latency_ns * 1e-6, o->loss, (double)campaign->window * 1e-9, o->straggler_count,
         o->absence_count, o->crash_count, campaign->restores, o->clock_count, o->cut_count,
         o->clog_count, o->swizzle_count, o->half_open_count, campaign->command_count,
-        (double)o->patience_ns * 1e-9, campaign->apart ? ", in the end all but one with " : "",
+        (double)o->patience_ns * 1e-9, (unsigned long long)o->dimension,
+        o->compressor == SGP_COMPRESSOR_NONE ? "plain" : sgp_compressor_word(o->compressor),
+        campaign->apart ? ", in the end all but one with " : "",
         campaign->apart ? campaign->other_family : "",
         !campaign->whole      ? ", not whole in the end"
         : !campaign->recovers ? ", too short to recover"

@@ -15,15 +15,15 @@ struct request {
     const char *program;
     const struct sgp_method *method; /* NULL: all */
     struct campaign_plant *plant;
-    bool plants, trace, single;
+    bool plants, trace, single, codes;
     uint32_t nodes;
-    enum sgp_compressor compressor;
+    enum sgp_compressor compressor; /* if it codes */
     uint64_t first, seeds;
 };
 
 static const char help[] =
-    "campaign [--algorithm NAME] [--nodes N] [--compression FORM] [--seeds K] [--first S]\n"
-    "campaign --algorithm NAME [--nodes N] [--compression FORM] --seed S [--plant BUG] [--trace]\n"
+    "campaign [--algorithm NAME] [--nodes N] [--compression NAME] [--seeds K] [--first S]\n"
+    "campaign --algorithm NAME [--nodes N] [--compression NAME] --seed S [--plant BUG] [--trace]\n"
     "campaign --plants [--nodes N]\n"
     "\n"
     "Runs fleets in virtual time, each drawn from its seed with faults of every kind, and judges "
@@ -32,7 +32,7 @@ static const char help[] =
     "\n"
     "  --algorithm NAME  one method; all of them without it\n"
     "  --nodes N         of each fleet (16)\n"
-    "  --compression FORM  of the shares of training rounds: none or fp16 (none)\n"
+    "  --compression NAME  of the shares of training rounds: none, fp16, int8 ... (as drawn)\n"
     "  --seeds K         how many seeds (100), from --first (1) on\n"
     "  --seed S          this seed alone\n"
     "  --trace           what every step of every node did\n"
@@ -57,9 +57,10 @@ static int run_seed(const struct request *request, const struct sgp_method *meth
     char text[SGP_TEXT_BYTES];
     int status = campaign_init(&campaign, method, request->nodes, seed, error);
     campaign.plant = request->plant;
-    campaign.options.compressor = request->compressor;
-    if (request->compressor != SGP_COMPRESSOR_NONE)
-        campaign.options.dimension = CAMPAIGN_CODED;
+    if (request->codes)
+        campaign_code(&campaign, request->compressor);
+    else if (request->plant && request->plant->compressor != SGP_COMPRESSOR_NONE)
+        campaign_code(&campaign, request->plant->compressor);
     campaign.options.sink = request->trace ? &sink : NULL;
     if (status == 0 && request->single) {
         campaign_tell(&campaign, text, sizeof text);
@@ -75,7 +76,7 @@ static void print_replay(
     const struct request *request, const struct sgp_method *method, uint64_t seed)
 {
     char compression[32] = "";
-    if (request->compressor != SGP_COMPRESSOR_NONE)
+    if (request->codes)
         (void)snprintf(compression, sizeof compression, " --compression %s",
             sgp_compressor_word(request->compressor));
     (void)printf("# again: %s --algorithm %s --nodes %u%s --seed %llu%s%s --trace # sgpd %s\n",
@@ -211,6 +212,7 @@ static bool take(struct request *request, const char *name, const char *value)
     }
     if (strcmp(name, "--compression") == 0) {
         int compressor = sgp_compressor_of(value);
+        request->codes = true;
         request->compressor = (enum sgp_compressor)(compressor > 0 ? compressor : 0);
         return compressor >= 0 && compressor <= (int)SGP_COMPRESSOR_SHARE_MOST;
     }

@@ -207,6 +207,47 @@ static void commit_held(void *context, const struct sgp_node *node)
     }
 }
 
+/* ---- of coded shares ---- */
+
+static const struct sgp_trainer_methods *trains; /* of the hosts' trainers, */
+static struct sgp_trainer_methods drops;         /* and those with a bug */
+
+/* The source keeps a part of x, and not x without what its targets decode. */
+static void drop_rest(struct sgp_trainer *trainer, const float *decoded, float fraction,
+    uint64_t first, uint64_t count)
+{
+    if (fraction < 0 && strikes(20))
+        trains->scale(trainer, 1 + (double)fraction, first, count);
+    else
+        trains->restore(trainer, decoded, fraction, first, count);
+}
+
+/* By the record what is owed was given plain. */
+static void forget_compressor(void *context, const struct sgp_node *node)
+{
+    struct sgp_sim_host *host = context;
+    real->commit(context, node);
+    for (uint32_t i = 0; i < host->record.link_count; i++)
+        host->record.links[i].owed_compressor = SGP_COMPRESSOR_NONE;
+}
+
+/* A leaver gives all that it has coded, and owes it so. */
+static void code_bequest(void *context, const struct sgp_effect *effect)
+{
+    struct sgp_effect copy = *effect;
+    const struct sgp_sim_host *host = context;
+    for (uint32_t i = 0; effect->type == SGP_EFFECT_PUBLISH && i < host->node->layout.out_count;
+         i++) {
+        struct sgp_share *share = &host->node->layout.links[i].owed[0].share;
+        if (share->bequest <= 0 || host->node->layout.links[i].owed[0].slot != copy.publish.slot)
+            continue;
+        share->compressor = copy.publish.compressor = SGP_COMPRESSOR_INT8;
+        share->coding = sgp_coding_of(share->compressor);
+        share->payload_bytes = sgp_coding_bytes_most(share->coding, share->slice.count);
+    }
+    real->work(context, &copy);
+}
+
 /* ---- putting them in ---- */
 
 static void put_verbs(struct sgp_sim *sim)
@@ -246,6 +287,20 @@ PUT(put_another_copy, work, compensate_from_another)
 PUT(put_visit, work, visit_twice)
 PUT(put_old_token, work, visit_by_old)
 PUT(put_held, commit, commit_held)
+PUT(put_forgotten, commit, forget_compressor)
+PUT(put_bequest, work, code_bequest)
+
+/* In the first process of each host. */
+static void put_rest(struct campaign_plant *plant, struct sgp_sim *sim)
+{
+    (void)plant;
+    calls = 0;
+    trains = sim->hosts[0].trainer->methods;
+    drops = *trains;
+    drops.restore = drop_rest;
+    for (uint32_t i = 0; i < sim->host_count; i++)
+        sim->hosts[i].trainer->methods = &drops;
+}
 
 /* The configuration says that no weight is too small. */
 static void put_unguarded(struct campaign_plant *plant, struct sgp_sim *sim)
@@ -264,33 +319,39 @@ static void put_exact(struct campaign_plant *plant, struct sgp_sim *sim)
 }
 
 struct campaign_plant campaign_plants[] = {
-    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL},
+    {"absorbed-twice", "a share counts twice", put_absorb, false, NULL, 0},
     {"acknowledged-early", "a share is acknowledged when it is announced", put_acknowledge, false,
-        NULL},
-    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL},
-    {"folded-over-another", "a share is folded over another x", put_another, false, NULL},
-    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL},
-    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL},
-    {"spent-twice", "a second restart begins from the record of the first", put_commit, false,
-        NULL},
-    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false, NULL},
-    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL},
-    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL},
-    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup"},
-    {"late-added", "an owner adds an update that came late", put_late, false, "backup"},
-    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup"},
+        NULL, 0},
+    {"folded-damaged", "a fold is kept after a bad checksum", put_damaged, false, NULL, 0},
+    {"folded-over-another", "a share is folded over another x", put_another, false, NULL, 0},
+    {"credit-leaked", "a credit is granted and never told", put_leak, false, NULL, 0},
+    {"not-returned", "what a killed node owed does not come home", put_owe, false, NULL, 0},
+    {"spent-twice", "a second restart begins from the record of the first", put_commit, false, NULL,
+        0},
+    {"exact-always", "a spent checkpoint passes for an exact one", put_exact, false, NULL, 0},
+    {"unguarded", "nothing keeps a weight from shrinking", put_unguarded, false, NULL, 0},
+    {"bequest-lies", "a hostile node calls shares bequests", put_lie, true, NULL, 0},
+    {"update-added-twice", "an owner adds an update twice", put_add, false, "backup", 0},
+    {"late-added", "an owner adds an update that came late", put_late, false, "backup", 0},
+    {"old-copy", "an older copy goes out under a newer label", put_old, false, "backup", 0},
     {"stale-added-twice", "an owner at its own pace adds an update twice", put_add, false,
-        "downpour"},
+        "downpour", 0},
     {"stale-old-copy", "and hands out an older copy under a newer label", put_old, false,
-        "downpour"},
-    {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour"},
-    {"stale-from-another", "and compensates from another copy", put_another_copy, false,
-        "downpour"},
-    {"token-added-twice", "a token takes an update up twice", put_visit, false, "cyclic"},
-    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic"},
+        "downpour", 0},
+    {"stale-added-whole", "and adds a stale update undivided", put_whole, false, "downpour", 0},
+    {"stale-from-another", "and compensates from another copy", put_another_copy, false, "downpour",
+        0},
+    {"token-added-twice", "a token takes an update up twice", put_visit, false, "cyclic", 0},
+    {"token-old", "an older copy comes as the token", put_old_token, false, "cyclic", 0},
     {"token-kept", "whoever has handed it on has it still after a restart", put_held, false,
-        "cyclic"},
-    {NULL, NULL, NULL, false, NULL},
+        "cyclic", 0},
+    {"rest-dropped", "a source keeps nothing of what its targets do not decode", put_rest, false,
+        NULL, SGP_COMPRESSOR_INT4},
+    {"compressor-forgotten", "a coded share comes home raw after a restart", put_forgotten, false,
+        "dpsgd", SGP_COMPRESSOR_INT4},
+    {"bequest-coded", "a leaver gives all that it has coded", put_bequest, false, NULL,
+        SGP_COMPRESSOR_INT8},
+    {NULL, NULL, NULL, false, NULL, 0},
 };
 
 struct campaign_plant *campaign_plant_find(const char *name)
