@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a coded payload, which comes in pieces to the end of the memory of its values. An input is two bytes
- * (big-endian), the number of values; one, the length of a piece; and the payload. What is accepted is the same at once
- * and in pieces; of the form FP16 it is what packing writes, but for which NaN a NaN is. */
+ * (big-endian), the number of values; one, the length of a piece; and the payload. What is accepted is the same at once,
+ * in pieces, and block by block from memory of its own; of the form FP16 it is what packing writes, but for which NaN a NaN is. */
+#include "sgp/block.h"
 #include "sgp/codec.h"
 
 #include <math.h>
@@ -23,6 +24,23 @@ static bool decode(float *values, enum sgp_coding coding, const uint8_t *data, s
     }
     sgp_assert(decoding.malformed || (decoding.decoded == count && decoding.used == size));
     return !decoding.malformed;
+}
+
+/* The same without sgp_decoding, from bytes that the values do not overlap. */
+static bool decode_apart(
+    float *values, enum sgp_coding coding, const uint8_t *data, size_t size, uint64_t count)
+{
+    for (uint64_t at = 0; at < count; at += SGP_BLOCK_VALUES) {
+        uint32_t block = (uint32_t)(count - at < SGP_BLOCK_VALUES ? count - at : SGP_BLOCK_VALUES);
+        int bytes = sgp_block_bytes(data, size, block);
+        bool whole = bytes > 0 && (size_t)bytes <= size;
+        if (!whole || (coding == SGP_CODING_FP16 && data[0] != 16) ||
+            sgp_block_unpack(values + at, data, (size_t)bytes, block) < 0)
+            return false;
+        data += bytes;
+        size -= (size_t)bytes;
+    }
+    return size == 0;
 }
 
 static void check_halves(const float *values, uint64_t count, const uint8_t *data, size_t size)
@@ -53,6 +71,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sgp_assert(whole != NULL && parts != NULL);
         bool good = decode(whole, coding, data, size, count, size);
         sgp_assert(decode(parts, coding, data, size, count, piece) == good);
+        sgp_assert(!good || memcmp(whole, parts, count * sizeof *whole) == 0);
+        sgp_assert(decode_apart(parts, coding, data, size, count) == good);
         sgp_assert(!good || memcmp(whole, parts, count * sizeof *whole) == 0);
         if (good && coding == SGP_CODING_FP16)
             check_halves(whole, count, data, size);
