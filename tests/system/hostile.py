@@ -43,10 +43,12 @@ ATTACHED = {"model.kind": "attached", "model.layers": None, "data.train": None, 
 
 
 class Gossip(Fleet):
-    """Three that average; `epochs` lets the attack begin before they are done, or `start` makes them wait for n2."""
+    """Three that average; `epochs` lets the attack begin before they are done, or `start` makes them wait for n2. Coded models are of 7 blocks
+    and one value more."""
 
-    def __init__(self, epochs, phases, start):
-        super().__init__(3, phases=phases, options={"train.epochs": str(epochs), "train.start": start})
+    def __init__(self, epochs, phases, start, coded):
+        options = {"network.compression": "int8", "model.layers": "dense 199 relu, dense 2"} if coded else {}
+        super().__init__(3, phases=phases, options={"train.epochs": str(epochs), "train.start": start, **options})
 
 
 class Ciphered(TlsFleet):
@@ -95,15 +97,129 @@ class Attack:
             thread.join(fleet.PATIENCE)
 
 
+# ---- blocks (docs/PROTOCOL.md, Forms) ----
+
+BLOCK, BLOCKS = 256, 2  # values of a block; the form
+
+
+def word(kind, scale=0.0):
+    """The scale loses its low byte."""
+    return struct.pack("<I", struct.unpack("<I", struct.pack("<f", scale))[0] & 0xFFFFFF00 | kind)
+
+
+def stream(integers, bits):
+    whole = sum((k & (1 << bits) - 1) << i * bits for i, k in enumerate(integers))
+    return whole.to_bytes((len(integers) * bits + 7) // 8, "little")
+
+
+def integers_of(values, bits):
+    """A scale and integers, none of which is 0 unless all are."""
+    most, levels = max(map(abs, values)), 2 ** (bits - 1) - 1
+    [scale] = struct.unpack("<f", word(0, most / levels * 1.001 + 1e-30))
+    return scale, [max(-levels, min(levels, round(value / scale))) or 1 for value in values]
+
+
+def dense(values, bits):
+    scale, integers = integers_of(values, bits)
+    return word(bits, scale) + stream(integers, bits), [scale * k for k in integers]
+
+
+def sparse(values, bits, bitmap):
+    """Every third value; no shorter form is needed."""
+    places = range(0, len(values), 3)
+    scale, integers = integers_of([values[i] for i in places], bits)
+    decoded = [0.0] * len(values)
+    for place, k in zip(places, integers):
+        decoded[place] = scale * k
+    head = stream([int(i in places) for i in range(BLOCK)], 1) if bitmap else bytes([len(places), *places])
+    return word((192 if bitmap else 128) + bits, scale) + head + stream(integers, bits), decoded
+
+
+def sixteen(values, kind):
+    if kind == 16:
+        halves = struct.pack("<%de" % len(values), *(max(-65504.0, min(65504.0, value)) for value in values))
+        return word(kind) + halves, list(struct.unpack("<%de" % len(values), halves))
+    decoded = [struct.unpack("<f", b"\0\0" + struct.pack("<f", value)[2:])[0] for value in values]
+    return word(kind) + b"".join(struct.pack("<f", value)[2:] for value in decoded), decoded
+
+
+def quarters(values, bits):
+    made = [integers_of(part, bits) if part else (0.0, []) for part in (values[at:at + 64] for at in range(0, BLOCK, 64))]
+    words = word(64 + bits, made[0][0]) + b"".join(word(0, scale) for scale, _ in made[1:])
+    return words + stream([k for _, part in made for k in part], bits), [scale * k for scale, part in made for k in part]
+
+
+MAKERS = (lambda v: (word(0), [0.0] * len(v)), lambda v: dense(v, 8), lambda v: dense(v, 3), lambda v: sixteen(v, 16), lambda v: sixteen(v, 17),
+          lambda v: quarters(v, 4), lambda v: sparse(v, 4, False), lambda v: sparse(v, 8, True))
+
+
+def coded(values, turn):
+    """The payload, and what it decodes to; the kinds of the blocks go by the turn. One that is too long is a half."""
+    payload, decoded = b"", []
+    for at in range(0, len(values), BLOCK):
+        part = values[at:at + BLOCK]
+        block, back = MAKERS[(turn + at // BLOCK) % len(MAKERS)](part)
+        if len(block) > 4 + 2 * len(part):
+            block, back = sixteen(part, 16)
+        payload += block + bytes(-len(block) % 4)
+        decoded += back
+    return payload, decoded
+
+
+def decode(payload, count):
+    """Of the kinds that a daemon with int8 sends."""
+    values = []
+    for at in range(0, count, BLOCK):
+        size, kind = min(BLOCK, count - at), payload[0]
+        [scale] = struct.unpack("<f", b"\0" + payload[1:4])
+        bytes_ = {0: 0, 8: size, 16: 2 * size, 17: 2 * size}[kind]
+        rest = payload[4:4 + bytes_]
+        payload = payload[4 + (bytes_ + 3) // 4 * 4:]
+        if kind == 17:
+            values += [struct.unpack("<f", b"\0\0" + rest[2 * i:2 * i + 2])[0] for i in range(size)]
+        else:
+            values += {0: lambda: [0.0] * size, 8: lambda: [scale * k for k in struct.unpack("<%db" % size, rest)],
+                       16: lambda: struct.unpack("<%de" % size, rest)}[kind]()
+    return values
+
+
+def malformed(count, turn):
+    """A payload that breaks a rule of the form."""
+    size = min(BLOCK, count)
+    bits = stream([1] * size, 8)
+    bits += bytes(-len(bits) % 4)
+    rest = word(0) * ((count - 1) // BLOCK)
+    noise = os.urandom(2 * size // 4 * 4)
+    bad = [word(8, 1.0) + bits + rest + bytes(4), word(8, 1.0) + bits[:-4] + rest, word(8, 0.0) + bits + rest,
+           word(8, float("inf")) + bits + rest, word(8, float("nan")) + bits + rest, word(8, -1.0) + bits + rest,
+           word(8, 1e-38) + bits + rest, word(0, 1.0) + rest, word(16, 1.0) + noise[:2 * size] + rest,
+           word(130, 1.0) + bytes([2, 5, 5, 0]) + rest, word(130, 1.0) + bytes(4) + rest, word(130, 1.0) + bytes([255] * 4) + rest,
+           word(200, 1.0) + bytes(32) + rest, word(193, 1.0) + bytes([255] * 32) + bytes(4) + rest,
+           word(66, 0.0) + b"\1\0\0\0" + bytes(8) + bits[:(size * 2 + 31) // 32 * 4] + rest,
+           word(66, 0.0) + bytes(12) + b"\1" * ((size * 2 + 31) // 32 * 4) + rest]
+    bad += [word(kind) + noise + rest for kind in (9, 15, 18, 63, 65, 73, 127, 137, 191, 201, 255)]
+    return bad[turn % len(bad)]
+
+
+def misstated(count, turn):
+    """An announcement that breaks a rule: values, bytes, form, members that leave with it."""
+    most = 4 * ((count + BLOCK - 1) // BLOCK) + 2 * (count + count % 2)
+    bad = [(count, most + 4, BLOCKS, 0.0), (count, 4 * count, BLOCKS, 0.0), (count, 0, BLOCKS, 0.0), (count, most - 2, BLOCKS, 0.0), (count, most, 3, 0.0),
+           (count, most, BLOCKS, 1.0), (1, 4, BLOCKS, 0.0), (1, 8, BLOCKS, 0.0), (2, 8, BLOCKS, 0.0), (3, 12, BLOCKS, 0.0), (count + 1, most, BLOCKS, 0.0),
+           (count, most - 4, 1, 0.0), (count, 1 << 40, BLOCKS, 0.0)]
+    return bad[turn % len(bad)]
+
+
 # ---- the member ----
 
 class Member:
     """n2, whose own account of its weight is right. It names `lie` times the weight of its shares, and an epoch so many ahead. With `beyond` it
-    has another file, names an end of mixing so many rounds after that of training, and grants no credit for a round of mixing. What it learns
-    of the model at its first greeting it says itself."""
+    has another file, names an end of mixing so many rounds after that of training, and grants no credit for a round of mixing. With `blocks` its
+    shares are coded, in every kind of block, and every second one is malformed. What it learns of the model at its first greeting it says itself."""
 
-    def __init__(self, attack, lie=1.0, epochs_ahead=0, beyond=0):
+    def __init__(self, attack, lie=1.0, epochs_ahead=0, beyond=0, blocks=False):
         self.f, self.attack, self.lie, self.epochs, self.beyond = attack.f, attack, lie, epochs_ahead, beyond
+        self.blocks, self.turn = blocks, 0
         self.lock = threading.Lock()
         self.weight, self.x, self.round = 1.0, None, 0
         self.accepted = collections.Counter()
@@ -133,7 +249,7 @@ class Member:
             name, credited = fields[0], None
             self.learn(fields[3], fields[4:12], source.heard[4])
             source.round, source.ends = self.round, self.ends
-            source.send(peer.WELCOME, "n2", LINEAGE, self.accepted[name], *self.fingerprint)
+            source.send(peer.WELCOME, "n2", LINEAGE, self.accepted[name], *self.fingerprint, *([0, 0, 6] if self.blocks else []))
             while not self.attack.over.is_set():
                 kind, share = source.receive(peer.BEAT, peer.SHARE)
                 source.round = self.round
@@ -150,7 +266,8 @@ class Member:
         payload = b""
         while len(payload) < share[6]:
             payload += source.receive(peer.CHUNK)[1]
-        values = struct.unpack("<%df" % (len(payload) // 4), payload)
+        values = decode(payload, share[5]) if share[13] == BLOCKS else struct.unpack("<%df" % (len(payload) // 4), payload)
+        self.attack.counts["coded shares taken"] += share[13] == BLOCKS
         with self.lock:
             self.weight += share[3]
             self.accepted[name] = share[0]
@@ -190,17 +307,38 @@ class Member:
 
     def share(self, target, number):
         count = self.parameters
+        if self.blocks:
+            self.turn += 1
+            assert self.parameters % BLOCK == 1, self.parameters
+            if self.turn % 2:
+                self.break_form(target, number, self.turn // 2)
         with self.lock:
-            given, payload = self.weight / 3, struct.pack("<%df" % count, *self.x)
+            given, decoded = self.weight / 3, list(self.x)
+            payload = struct.pack("<%df" % count, *self.x)
+            if self.blocks:
+                payload, decoded = coded(self.x, self.turn // 2)
             self.weight -= given
-            self.x = [value * 2 / 3 for value in self.x]
-        target.send(peer.SHARE, number, target.round, 1 / 3, given * self.lie, 0, count, 4 * count)
+            self.x = [value - back / 3 for value, back in zip(self.x, decoded)]
+        form = [False, 0.0, 0, 0.0, 0, 0, BLOCKS] if self.blocks else []
+        target.send(peer.SHARE, number, target.round, 1 / 3, given * self.lie, 0, count, len(payload), *form)
         target.chunk(payload)
         _, [_, reason] = target.receive(peer.ACK)
         if reason != 1:  # it comes home
             with self.lock:
                 self.weight += given
-                self.x = [value * 3 / 2 for value in self.x]
+                self.x = [value + back / 3 for value, back in zip(self.x, decoded)]
+
+    def break_form(self, target, number, turn):
+        """This ends the connection: it raises Closed."""
+        count, payload, form, bequest = self.parameters, malformed(self.parameters, turn), BLOCKS, 0.0
+        size = len(payload)
+        if turn % 3 == 2:
+            count, size, form, bequest = misstated(count, turn // 3)
+        target.send(peer.SHARE, number, target.round, 1 / 3, self.weight / 3, 0, count, size, False, bequest, 0, 0.0, 0, 0, form)
+        self.attack.counts["announcements of a form misstated" if turn % 3 == 2 else "malformed payloads"] += 1
+        target.chunk(payload)
+        _, [_, reason] = target.receive(peer.ACK)
+        raise AssertionError("turn %d, %d values, %d bytes of form %d: answered by %d: %s" % (turn, count, size, form, reason, payload.hex()))
 
     def close(self):
         self.listener.close()
@@ -405,7 +543,7 @@ class Trial:
         return max(abs(x - y) for x, y in zip(a, b)) / max(map(abs, a + b))
 
     def gossip(self, name, seconds, epochs=300, phases=COMPLETE, start="now", **lies):
-        f = Gossip(epochs, phases, start)
+        f = Gossip(epochs, phases, start, "blocks" in lies)
         try:
             f.start([0, 1])
             f.wait("a status", lambda: all(node.status() for node in f.nodes[:2]))
@@ -520,6 +658,7 @@ ATTACKS = (
     ("program", lambda trial, seconds: trial.program("program", seconds)),
     ("weight 1.05", lambda trial, seconds: trial.gossip("weight 1.05", seconds, epochs=3000, lie=1.05)),
     ("weight 0.9", lambda trial, seconds: trial.gossip("weight 0.9", seconds, epochs=3000, lie=0.9)),
+    ("blocks", lambda trial, seconds: trial.gossip("blocks", seconds, blocks=True)),
     ("epochs", lambda trial, seconds: trial.gossip("epochs", seconds, epochs_ahead=1)),
     ("ends", lambda trial, seconds: trial.gossip("ends", seconds, epochs=2, start="all", beyond=10 * CYCLES_MOST)),
     ("files", lambda trial, seconds: trial.gossip("files", seconds, epochs=2, phases=CIRCLE, start="all", beyond=1)),
