@@ -109,7 +109,8 @@ static void hear(struct desk *desk, struct sgp_share share, bool taken)
     struct sgp_message message = share_of(1, 0, 1);
     share.number = 1;
     share.fraction = share.weight = 0.25;
-    share.slice = (struct sgp_slice){0, PARAMETERS};
+    if (share.slice.count == 0)
+        share.slice = (struct sgp_slice){0, PARAMETERS};
     message.share = share;
     say(desk, 1, SGP_IN, message);
     cr_assert(eq(int, find(desk, SGP_EFFECT_RECEIVE) != NULL, taken));
@@ -124,7 +125,19 @@ Test(coding, what_is_announced_has_the_bytes_of_its_form)
     } heard[] = {{{.payload_bytes = PAYLOAD}, true},
         {{.coding = SGP_CODING_FP16, .payload_bytes = PAYLOAD}, false},
         {{.coding = SGP_CODING_FP16, .payload_bytes = CODED}, true},
-        {{.payload_bytes = CODED}, false}};
+        {{.payload_bytes = CODED}, false},
+        {{.coding = SGP_CODING_FP16, .payload_bytes = CODED - 4}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = 4}, true},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = CODED}, true},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = 0}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = CODED - 2}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = CODED + 4}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = PAYLOAD}, false},
+        /* no shorter than plain: a payload must fit the memory of its values */
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = 8, .slice = {0, 1}}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = 4, .slice = {0, 1}}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = 12, .slice = {7, 3}}, false},
+        {{.coding = SGP_CODING_BLOCKS, .payload_bytes = 12, .slice = {6, 4}}, true}};
     for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++) {
         struct desk desk;
         open_coded(&desk, SGP_CODINGS, 100);

@@ -296,3 +296,38 @@ Test(perform, a_share_is_folded_over_the_rest, .init = begin, .fini = finish)
     cr_assert(eq(flt, largest, sgp_kernels_best()->measure(&squares, came, VALUES)));
     cr_assert(eq(dbl, sum, squares));
 }
+
+/* The payload bytes of a share of all values in slot 0. */
+static uint64_t sent_bytes(enum sgp_compressor compressor)
+{
+    struct sgp_message message = {.type = SGP_SHARE};
+    message.share.slice = (struct sgp_slice){0, VALUES};
+    message.share.compressor = compressor;
+    message.share.coding = sgp_coding_of(compressor);
+    message.share.payload_bytes = sgp_coding_bytes_most(message.share.coding, VALUES);
+    const float *values = sgp_perform_send(&performer, &message, 0);
+    cr_assert(eq(ptr, (void *)(uintptr_t)values, *sgp_pool_place(&performer.snapshots, 0)));
+    return message.share.payload_bytes;
+}
+
+/* Of 10 blocks each is dense: 9 of 256 values, and one of 196. A later process may find other values in the slot. */
+Test(perform, a_share_says_the_bytes_that_packing_takes, .init = begin, .fini = finish)
+{
+    struct sgp_event event;
+    struct sgp_effect effect = {.type = SGP_EFFECT_PUBLISH, .round = 4, .weight = 1};
+    effect.publish.keep = 0.5;
+    effect.publish.purpose = SGP_PUBLISH_SHARES;
+    effect.publish.compressor = SGP_COMPRESSOR_INT8;
+    effect.publish.slice = (struct sgp_slice){0, VALUES};
+    (void)perform(effect, &event);
+    const uint64_t int8 = 9 * (4 + 256) + 4 + 196;
+    cr_assert(eq(u64, sent_bytes(SGP_COMPRESSOR_INT8), int8));
+    cr_assert(eq(u64, performer.spared_bytes, 4 * VALUES - int8));
+    cr_assert(epsilon_eq(dbl, performer.lost, 0, 1e-3));
+    sgp_performer_begin(&performer, performer.trainer);
+    memset(*sgp_pool_place(&performer.snapshots, 0), 0, VALUES * sizeof(float));
+    cr_assert(eq(u64, sent_bytes(SGP_COMPRESSOR_INT8), 10 * 4));
+    (void)publish(SGP_PUBLISH_SHARES, 5, 1, 0);
+    cr_assert(eq(u64, sent_bytes(SGP_COMPRESSOR_BF16), 10 * 4 + 2 * VALUES));
+    cr_assert(eq(u64, sent_bytes(SGP_COMPRESSOR_NONE), 4 * VALUES));
+}
