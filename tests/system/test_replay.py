@@ -39,7 +39,8 @@ def parts(trace):
 class ReplayTest(FleetTest):
     def make(self, n=3, phases=None, **own):
         self.own = {"log.events": "n0.events", "log.trace": "n0.trace", **own}
-        f = self.fleet(n, phases=phases or RING, options={"train.epochs": "1000000", "train.start": "now"},
+        f = self.fleet(n, phases=phases or RING,
+                       options={"train.epochs": "1000000", "train.start": "now", "network.compression": "int8"},
                        own={0: self.own})
         self.node = f.nodes[0]
         self.events, self.trace = (os.path.join(f.directory, "n0." + what) for what in ("events", "trace"))
