@@ -123,30 +123,54 @@ class Blocks(Trio):
             n2.close()
         self.assert_goes_on()
 
-    def read(self, *forms):
-        """The fields of n0's first share to an n2 that names these forms."""
+    def target(self, *forms):
+        """n2 as n0's target, which names these forms."""
         n2, _, _ = peer.dialled(self.listener)
         self.addCleanup(n2.close)
+        n2.credited = None
         rest = [0, 0] if forms else []
         n2.send(peer.WELCOME, "n2", 99, 0, *self.fingerprint, *rest, *forms)
-        kind, credited = None, None
+        return n2
+
+    def read(self, n2):
+        """The fields of n0's next share to n2, which has it then."""
+        kind, share = n2.receive(peer.BEAT, peer.SHARE)
         while kind != peer.SHARE:
+            if n2.heard[3] not in (None, n2.credited):
+                n2.credited = n2.heard[3]
+                n2.send(peer.CREDIT, n2.credited)
             kind, share = n2.receive(peer.BEAT, peer.SHARE)
-            if kind == peer.BEAT and n2.heard[3] not in (None, credited):
-                credited = n2.heard[3]
-                n2.send(peer.CREDIT, credited)
+        n2.receive(peer.CHUNK)
+        n2.round = share[1]
+        n2.send(peer.ACK, share[0], 1)
         return share
 
     def test_a_neighbour_that_reads_no_blocks_gets_plain_shares(self):
-        share = self.read()
+        share = self.read(self.target())
         self.assertEqual((share[5], share[6], share[13]), (self.parameters, 4 * self.parameters, 0))
 
+    def spared(self, n2):
+        """What n0 has spared by its next two shares to n2, and to n1."""
+        self.read(n2)
+        before, sent = self.node.status()["bytes_spared"], self.node.peer("n1", "out")["shares_sent"]
+        for _ in range(2):
+            self.read(n2)
+        self.assertGreater(self.node.peer("n1", "out")["shares_sent"], sent)
+        return self.node.status()["bytes_spared"] - before
+
+    def test_beside_a_neighbour_that_reads_no_blocks_all_of_a_turn_is_plain(self):
+        self.assertGreater(self.node.status()["bytes_spared"], 0)
+        self.assertEqual(self.spared(self.target()), 0)
+
+    def test_beside_a_neighbour_that_reads_blocks_all_of_a_turn_is_coded(self):
+        self.assertGreater(self.spared(self.target(6)), 0)
+
     def test_a_neighbour_that_reads_halves_alone_gets_plain_shares(self):
-        share = self.read(2)
+        share = self.read(self.target(2))
         self.assertEqual((share[6], share[13]), (4 * self.parameters, 0))
 
     def test_a_neighbour_that_reads_blocks_gets_blocks(self):
-        share = self.read(6)
+        share = self.read(self.target(6))
         self.assertEqual((share[5], share[13]), (self.parameters, 2))
         self.assertLess(share[6], 4 * self.parameters)
 
